@@ -55,6 +55,23 @@ fn whoever_crashes_the_run_ends_in_that_crash() {
 }
 
 #[test]
+fn a_crash_is_not_forgotten_with_the_process_that_outlives_its_run() {
+    let program = family();
+    for way in WAYS {
+        for _ in 0..5 {
+            let mut executor = executor(&target(&program), way);
+            // By now runs are no longer traced, nor compared.
+            for _ in 0..50 {
+                assert_eq!(run(&mut *executor, "nothing"), Ended::Exit(1), "{way}");
+            }
+            let ended = run(&mut *executor, "outlived");
+            assert_eq!(ended, Ended::Signal(libc::SIGSEGV), "{way}");
+        }
+    }
+    assert_eq!(running(&program.path), 0);
+}
+
+#[test]
 fn other_ends_of_descendants_are_none_of_the_run() {
     let program = family();
     for way in WAYS {

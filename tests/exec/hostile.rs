@@ -152,6 +152,7 @@ fn odd_habits_do_not_hide_an_ending() {
             ("undumpable", Ended::Signal(libc::SIGSEGV)),
             ("unlimited", Ended::Signal(libc::SIGSEGV)),
             ("group", Ended::Signal(libc::SIGKILL)),
+            ("abort-group", Ended::Signal(libc::SIGABRT)),
             ("daemon", Ended::Exit(0)),
             ("blocked", Ended::Timeout),
             ("stops-parent", Ended::Timeout),

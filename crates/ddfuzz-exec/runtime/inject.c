@@ -290,6 +290,7 @@ static pid_t fork_runner(void)
         poll(NULL, 0, 1); /* limit on processes; ddfuzz waits */
     if (runner == 0) {
         die_with(self);
+        terminal_lead();
         sigaction(SIGCHLD, &on_child, NULL);
         close(FD_REFUSED);
         restore_run();
@@ -343,6 +344,7 @@ static int make_refused(const struct runner_message *message, pid_t *runner)
         poll(NULL, 0, 1);
     if (child == 0) {
         die_with(self);
+        terminal_lead();
         become_refused(message);
         return 0;
     }
@@ -356,12 +358,22 @@ static int make_refused(const struct runner_message *message, pid_t *runner)
 }
 
 /* After the end of a runner: answers for the run that it was making. What the answer says of the
- * run does not count. */
+ * run does not count. If it was making none, because it was killed with the processes of a run that
+ * is answered, the page stays as it is: ddfuzz may not have read yet what it says of that run. */
 static void finish_runner(pid_t runner)
 {
     struct rusage usage;
+    int is_answered = serve_page->started == serve_page->ended;
     if (runner > 0)
         serve_await_end(runner, &usage);
+    if (is_answered) {
+        sweep_descendants();
+        wait_wrappers_forget();
+        close(FD_REFUSED);
+        if (ddfuzz_is_gone())
+            _exit(0);
+        return;
+    }
     serve_sweep();
     wait_wrappers_collect(serve_page);
     serve_page->refused = 0;

@@ -56,6 +56,12 @@ void wait_wrappers_collect(struct page *page)
     reports->forked = reports->crashed = 0;
 }
 
+void wait_wrappers_forget(void)
+{
+    if (reports)
+        reports->forked = reports->crashed = 0;
+}
+
 void report_start(void)
 {
     if (is_reporting())

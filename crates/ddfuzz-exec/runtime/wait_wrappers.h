@@ -13,6 +13,9 @@ void wait_wrappers_prepare(void);
  * ended. */
 void wait_wrappers_collect(struct page *page);
 
+/* In the server: drops the reports since the last call, which speak of no run. */
+void wait_wrappers_forget(void);
+
 /* The address of the memory of the reports; NULL if there is none. */
 const volatile void *wait_wrappers_memory(void);
 

@@ -113,6 +113,27 @@ impl TreeExecutor {
         }
     }
 
+    /// Runs `input` again, traced, after its run `bare`, which was not traced, has started a process;
+    /// returns how the traced run ends, or `bare` if it cannot be traced. What the runs cover stays as
+    /// the first of them reported it: it has removed its breakpoints.
+    fn follow_again(&mut self, input: &[u8], bare: Run) -> Result<Run, ExecError> {
+        self.mode = TraceMode::Traced;
+        let Some(followed) = self.follow(input)? else {
+            return Ok(bare);
+        };
+        self.update_mode(followed.forked);
+        self.was_traced = !(bare.ended.is_exit() && self.covers());
+        self.end_unstoppable(&followed.run);
+        Ok(followed.run)
+    }
+
+    /// Ends the traced server after a run that could not be killed at once and may hold its input.
+    fn end_unstoppable(&mut self, run: &Run) {
+        if matches!(run.ended, Ended::Timeout | Ended::OutOfMemory) {
+            self.traced = None;
+        }
+    }
+
     /// Chooses whether the next run is traced. `forked`: the last run was traced and started a
     /// process.
     fn update_mode(&mut self, forked: bool) {
@@ -134,29 +155,25 @@ impl Executor for TreeExecutor {
         if self.reports {
             return self.bare.run(input);
         }
-        loop {
-            if matches!(self.mode, TraceMode::Calibrating(_) | TraceMode::Traced)
-                && let Some(followed) = self.follow(input)?
-            {
-                self.update_mode(followed.forked);
-                self.was_traced = true;
-                if matches!(followed.run.ended, Ended::Timeout | Ended::OutOfMemory) {
-                    self.traced = None; // what could not be killed at once may hold its input
-                }
-                if followed.run.ended.is_exit() && self.covers() {
-                    // Processes that are traced have no breakpoints.
-                    self.bare.run(input)?;
-                    self.was_traced = false;
-                }
-                return Ok(followed.run);
+        if matches!(self.mode, TraceMode::Calibrating(_) | TraceMode::Traced)
+            && let Some(followed) = self.follow(input)?
+        {
+            self.update_mode(followed.forked);
+            self.was_traced = true;
+            self.end_unstoppable(&followed.run);
+            if followed.run.ended.is_exit() && self.covers() {
+                // Processes that are traced have no breakpoints.
+                self.bare.run(input)?;
+                self.was_traced = false;
             }
-            // Also if traced runs keep failing: the untraced run decides how to report a target
-            // that breaks its server.
-            let run = self.bare.run(input)?;
-            if !self.bare.forked() || self.mode != TraceMode::Bare {
-                return Ok(run);
-            }
-            self.mode = TraceMode::Traced;
+            return Ok(followed.run);
+        }
+        // Also if traced runs keep failing: the untraced run decides how to report a target that
+        // breaks its server.
+        let run = self.bare.run(input)?;
+        match self.bare.forked() && self.mode == TraceMode::Bare {
+            true => self.follow_again(input, run),
+            false => Ok(run),
         }
     }
 
@@ -172,9 +189,8 @@ impl Executor for TreeExecutor {
         if self.bare.forked()
             && let Some(last) = runs.pop()
         {
-            self.mode = TraceMode::Traced;
             runs.push(match inputs.get(runs.len()) {
-                Some(input) => self.run(input)?,
+                Some(input) => self.follow_again(input, last)?,
                 None => last,
             });
         }

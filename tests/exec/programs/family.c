@@ -197,13 +197,15 @@ int main(int argc, char **argv)
             for (;;)
                 ;
         wait(NULL);
-    } else if (!strcmp(word, "leaves")) {
+    } else if (!strcmp(word, "leaves") || !strcmp(word, "outlived")) {
+        if (!strcmp(word, "outlived"))
+            waitpid(child(crash), NULL, 0);
         if (fork() == 0 && setsid() > 0)
             for (;;)
                 pause();
     } else
         return 1;
-    if (strcmp(word, "leaves"))
+    if (strcmp(word, "leaves") && strcmp(word, "outlived"))
         await_ends(ends);
     return 0;
 }

@@ -186,6 +186,9 @@ int main(int argc, char **argv)
         crash();
     } else if (!strcmp(word, "group")) {
         kill(0, SIGKILL);
+    } else if (!strcmp(word, "abort-group")) {
+        kill(0, SIGABRT);
+        pause();
     } else if (!strcmp(word, "daemon")) {
         /* A fork bomb of the same user, in another test, may have taken all the room there is. */
         for (int tries = 0; daemon(0, 0) < 0; tries++)
