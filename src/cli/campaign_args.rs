@@ -33,14 +33,14 @@ pub struct SeedArgs {
     seeds: Vec<PathBuf>,
     /// With --target, also use the seeds and the dictionary that come with that target
     #[arg(help_heading = INPUTS_HEADING, hide_short_help = true, long)]
-    bundled_seeds: bool,
+    pub bundled_seeds: bool,
     /// Dictionary in AFL's format (lines like name="value"); may be repeated
     #[arg(help_heading = INPUTS_HEADING, long, value_name = "FILE")]
     dict: Vec<PathBuf>,
     /// Do not extract a dictionary from the program (its strings and the constants it compares
     /// with)
     #[arg(help_heading = INPUTS_HEADING, hide_short_help = true, long)]
-    no_auto_dict: bool,
+    pub no_auto_dict: bool,
 }
 
 impl SeedArgs {
@@ -174,8 +174,8 @@ pub struct MinimizationArgs {
     /// Search algorithm of minimizations
     #[arg(help_heading = MINIMIZATION_HEADING, hide_short_help = true, long, value_name = "NAME", default_value = "full", value_parser = searches())]
     search: String,
-    /// Maximum time for one minimization [default: 60s; all hangs together a fifth of the fuzzing
-    /// time]
+    /// Maximum time for one minimization [default: 60s; of `run`, all hangs together a fifth of the
+    /// fuzzing time]
     #[arg(help_heading = MINIMIZATION_HEADING, hide_short_help = true, long, value_name = "TIME", value_parser = values::time)]
     budget_time: Option<Duration>,
     /// Maximum number of tests for one minimization
@@ -183,7 +183,7 @@ pub struct MinimizationArgs {
     budget_tests: Option<u64>,
     /// For each group of crashes, also minimize crashes with up to N further minor keys, after all
     /// groups are done: bugs in several callers of one function may share a group [default: 3, but
-    /// none where a sanitizer reports the crash]
+    /// none where a sanitizer reports the crash, and none of `revisit` and `clean`]
     #[arg(help_heading = MINIMIZATION_HEADING, hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u16))]
     variants: Option<u16>,
     /// Write the bytes of each tested candidate into the logs

@@ -83,7 +83,9 @@ fn collect(
 fn page(command: &Command, above: Option<&str>) -> io::Result<String> {
     let version = env!("CARGO_PKG_VERSION");
     let name = escaped(command.get_display_name().unwrap_or(command.get_name()));
-    let man = Man::new(command.clone());
+    // Options that only the long help shows would be without a text.
+    let whole = command.clone().mut_args(|arg| arg.hide_short_help(false));
+    let man = Man::new(whole);
     // No date: the same version gives the same pages.
     let title = format!(
         ".\\\" {GENERATED_MARK} {version}: ddfuzz man\n.TH \"{name}\" 1 \"\" \"ddfuzz {version}\" \"ddfuzz\"\n"

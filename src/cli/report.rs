@@ -42,7 +42,7 @@ pub struct PageArgs {
     #[arg(long, value_name = "GROUP", num_args = 0..=1, conflicts_with = "json")]
     markdown: Option<Option<PathBuf>>,
     /// Print the JSON schema of --json
-    #[arg(long, conflicts_with_all = ["out", "file", "markdown"])]
+    #[arg(long, conflicts_with_all = ["file", "markdown"])]
     schema: bool,
 }
 

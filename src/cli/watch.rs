@@ -146,7 +146,7 @@ fn settings(args: &WatchArgs, target: Target, way: Way) -> Result<Watching, Fail
         sources: args.dirs.clone(),
         max_len: args.max_len.unwrap_or(MAX_LEN),
         leaks: args.leaks,
-        time: Deadline::fuzzing(args.total_time, args.time).filter(|_| !args.once),
+        time: Deadline::fuzzing(args.total_time.filter(|_| !args.once), args.time),
         deadline: Deadline::default(),
         until: args.until.clone(),
         when: args.shrink.when(),

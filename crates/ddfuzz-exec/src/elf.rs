@@ -349,6 +349,10 @@ enum EntryKind {
 /// it stays when a program is stripped.
 const COUNTERS: &str = "__sancov_cntrs";
 
+/// Maximum number of counters that are taken for those of a program; a section that names more is
+/// damaged, and each run would need tables of that size.
+const MOST_COUNTERS: u64 = 1 << 24;
+
 /// Name of the ELF section that holds counters of the harness itself, which libFuzzer reads, too.
 const EXTRA_COUNTERS: &str = "__libfuzzer_extra_counters";
 
@@ -406,7 +410,8 @@ impl EntryFunctions {
         };
         let counters = file.section_by_name(COUNTERS).and_then(|section| {
             let end = section.address().checked_add(section.size())?;
-            (section.size() > 0).then_some((section.address(), end))
+            let is_plausible = (1..=MOST_COUNTERS).contains(&section.size());
+            is_plausible.then_some((section.address(), end))
         });
         let callbacks = match kind {
             EntryKind::LibFuzzer { .. } => self.callbacks,

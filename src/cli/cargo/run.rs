@@ -87,7 +87,7 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
         false => Ok(None),
     };
     let exit = done?;
-    if let (Some(reproducer), Exit::Found | Exit::Known) = (handed?, exit) {
+    if let Some(reproducer) = handed? {
         let tests = place.join(TESTS);
         let count = export::regressions(&place, &tests, &project.fuzz_dir)?;
         let written = size::counted(count, "test");

@@ -126,6 +126,9 @@ pub(in crate::cli) const NETWORK: &str = "Several hosts and monitoring";
 
 pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     if !args.target.is_named() && !args.resume {
+        if args.says_how() {
+            args.target.target()?; // fails: it is missing
+        }
         list_targets(output);
         return Ok(Exit::Done);
     }
@@ -306,6 +309,18 @@ impl RunArgs {
         self.seeds.read(target, max_len, output)
     }
 
+    /// Whether an option says how to fuzz, so that a missing program was forgotten.
+    fn says_how(&self) -> bool {
+        let (seeds, dictionaries) = self.seeds.named();
+        let limits = [self.time, self.total_time].iter().any(Option::is_some);
+        let numbers = [self.runs, self.seed, self.max_len];
+        let others = [&self.known, &self.against];
+        limits
+            || numbers.iter().any(Option::is_some)
+            || others.iter().any(|path| path.is_some())
+            || !(self.until.is_empty() && seeds.is_empty() && dictionaries.is_empty())
+    }
+
     /// Returns the target that the command line names; if it names none, the one recorded in the
     /// output directory, for `--resume`. Fails if that directory does not exist or records none.
     fn target_to_run(&self, output: &Output) -> Result<Target, Failure> {
@@ -350,6 +365,24 @@ impl RunArgs {
         let first = given.into_iter().find(|(_, is_given)| *is_given);
         first.map(|(name, _)| name)
     }
+
+    /// Returns the name of the first option on the command line that only ddfuzz's own engine heeds;
+    /// `None` if there is none.
+    pub fn only_own_engine(&self) -> Option<&'static str> {
+        let given = [
+            ("--generator", self.generator != GeneratorArg::Auto),
+            (
+                "--mutate-structure",
+                self.mutate_structure != MutateStructureArg::Auto,
+            ),
+            ("--minimize-share", self.minimize_share != Share::DEFAULT),
+            ("--bundled-seeds", self.seeds.bundled_seeds),
+            ("--no-auto-dict", self.seeds.no_auto_dict),
+            ("--explain", self.explain),
+        ];
+        let first = given.into_iter().find(|(_, is_given)| *is_given);
+        first.map(|(name, _)| name).or_else(|| self.only_guided())
+    }
 }
 
 /// Returns the number of worker threads: `jobs`, the value of `--jobs`, else the number of
@@ -380,11 +413,14 @@ fn warn_of_another_target(store: &Store, campaign: &Campaign, output: &Output) {
         format!("`{}`", words.join(" "))
     };
     if let (Some(other), Some(now)) = (records.filter(|record| !is_same(record)).last(), now) {
+        let (other, now) = (name(other), name(now));
+        let other = match other == now {
+            true => "the same with other options (--env, --cwd, --crash-exit, …)".to_owned(),
+            false => other,
+        };
         output.say(&format!(
-            "warning: the output directory has results of another target, {}; what is found with \
-             {} is added to them (another directory: -o)",
-            name(other),
-            name(now)
+            "warning: the output directory has results of another target, {other}; what is found \
+             with {now} is added to them (another directory: -o)"
         ));
     }
 }

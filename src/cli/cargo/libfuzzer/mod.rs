@@ -42,7 +42,7 @@ pub fn run(
     words: &[OsString],
     output: &Output,
 ) -> Result<Exit, Failure> {
-    if let Some(option) = args.only_guided().or_else(|| not_by_libfuzzer(&args)) {
+    if let Some(option) = args.only_own_engine().or_else(|| not_by_libfuzzer(&args)) {
         let message = format!("{option} does not work with --engine libfuzzer");
         return Err(Failure::usage(message).hint("omit it, or use --engine libafl"));
     }
