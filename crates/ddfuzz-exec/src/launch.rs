@@ -207,20 +207,14 @@ impl Launch {
             handed.push((above(held)?, *number));
         }
         let mut actions = PosixSpawnFileActions::init()?;
+        let nulls = [null_device()?, null_device()?];
+        actions.add_dup2(nulls[0].as_raw_fd(), 0)?;
         // Each output has an open file of its own: a flag that a run sets on one must not be on the
         // other, as it is not where both are captured.
-        let null =
-            || nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty());
-        let nulls = [null()?, null()?];
-        actions.add_dup2(nulls[0].as_raw_fd(), 0)?;
-        for (file, number) in [(self.stdout.as_ref(), 1), (stderr, 2)] {
+        let outputs = [self.stdout.as_ref(), stderr];
+        for ((file, null), number) in outputs.into_iter().zip(&nulls).zip(1..) {
             let file = file.or(self.output.as_deref());
-            actions.add_dup2(
-                file.map_or(nulls[number as usize - 1].as_raw_fd(), |file| {
-                    file.as_raw_fd()
-                }),
-                number,
-            )?;
+            actions.add_dup2(file.map_or(null.as_raw_fd(), File::as_raw_fd), number)?;
         }
         for (ours, theirs) in &handed {
             actions.add_dup2(ours.as_raw_fd(), *theirs)?;
@@ -437,6 +431,10 @@ fn reply_socket() -> std::io::Result<(OwnedFd, OwnedFd)> {
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_read_timeout(Some(SLICE))?;
     Ok((ours.into(), theirs.into()))
+}
+
+fn null_device() -> nix::Result<OwnedFd> {
+    nix::fcntl::open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty())
 }
 
 /// Duplicates the file descriptor `file` to a number above those that fork servers inherit (256 or

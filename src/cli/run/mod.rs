@@ -125,10 +125,8 @@ pub struct RunArgs {
 pub(in crate::cli) const NETWORK: &str = "Several hosts and monitoring";
 
 pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
-    if !args.target.is_named() && !args.resume {
-        if args.says_how() {
-            args.target.target()?; // fails: it is missing
-        }
+    // Where an option says how to fuzz, the program was forgotten.
+    if !args.target.is_named() && !args.resume && !args.says_how() {
         list_targets(output);
         return Ok(Exit::Done);
     }
@@ -309,7 +307,7 @@ impl RunArgs {
         self.seeds.read(target, max_len, output)
     }
 
-    /// Whether an option says how to fuzz, so that a missing program was forgotten.
+    /// Whether an option says how to fuzz.
     fn says_how(&self) -> bool {
         let (seeds, dictionaries) = self.seeds.named();
         let limits = [self.time, self.total_time].iter().any(Option::is_some);
@@ -325,7 +323,7 @@ impl RunArgs {
     /// output directory, for `--resume`. Fails if that directory does not exist or records none.
     fn target_to_run(&self, output: &Output) -> Result<Target, Failure> {
         let is_missing = !self.out.exists();
-        if self.target.is_named() {
+        if self.target.is_named() || !self.resume {
             if self.resume && is_missing {
                 let out = self.out.display();
                 output.say(&format!(
