@@ -168,8 +168,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let store = Mutex::new(store);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut *screen, &stop);
     drop(screen);
-    // Only now: while it lives, what it has unpacked is there for the workers. Were they to unpack
-    // it at the same time, one might find it being written by another.
+    // Only now: what it has unpacked, the workers would unpack at the same time.
     drop(started);
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
     args.explain_and_finish(page, summary.is_ok(), &stop, output)?;
