@@ -11,14 +11,19 @@ const NAMES: (usize, usize) = (6, 12);
 /// Size of the head of the table `cmap`, and of a record in it, in bytes.
 const MAPS: (usize, usize) = (4, 8);
 
-/// Makes the nodes of the table `name`: records, and the strings that they refer to. `None` if the
-/// text ends inside of the records, or has too many parts.
+/// Makes the nodes of the table `name`: records, and the strings that they refer to; the records
+/// alone, where strings stand inside of them or the text ends there. `None` if the text ends before
+/// the first record, or has too many parts.
 pub fn names(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let number =
         |at: usize| -> Option<usize> { usize::try_from(Encoding::Big(2).read_at(text, at)?).ok() };
     let (head, size) = NAMES;
-    let front = head + number(2)? * size;
+    let count = number(2)?;
+    let front = head + count * size;
     let storage = number(4)?;
+    if !(front..=text.len()).contains(&storage) {
+        return names_alone(reader, text, count);
+    }
     let records = text.get(head..front)?.chunks_exact(size);
     let mut regions = Regions::default();
     let mut places = Vec::new();
@@ -67,6 +72,33 @@ pub fn names(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let strings_nodes = regions.nodes(text, storage, text.len())?;
     whole.push(Group::new(strings, strings_nodes).into());
     Some(vec![Group::new(root, whole).into()])
+}
+
+/// Makes the nodes of a table `name` that has `count` records by its own account, without its
+/// strings.
+fn names_alone(reader: &mut Reader, text: &[u8], count: usize) -> Option<Vec<Node>> {
+    let (head, size) = NAMES;
+    let records = text.get(head..)?.chunks_exact(size).take(count);
+    let front = head + records.len() * size;
+    reader.count_parts(records.len()).then_some(())?;
+    let (root, list) = (reader.label(), reader.label());
+    let number = match records.len() == count {
+        true => reader.number(Encoding::Big(2), Meaning::Count(list), 0, &text[2..4]),
+        false => Node::fixed(&text[2..4]),
+    };
+    let records = records.map(|record| {
+        let record = vec![Node::payload(record)];
+        Group::part(reader.label(), record).into()
+    });
+    let records = records.collect();
+    let nodes = vec![
+        Node::fixed(&text[..2]),
+        number,
+        Node::fixed(&text[4..head]),
+        Group::new(list, records).into(),
+        Node::payload(&text[front..]),
+    ];
+    Some(vec![Group::new(root, nodes).into()])
 }
 
 /// Makes the nodes of the table `cmap`: records, and the maps that they refer to. `None` if the text

@@ -10,7 +10,7 @@ use flate2::read::{DeflateDecoder, GzDecoder, ZlibDecoder};
 
 use crate::objects::elf;
 use crate::samples::{
-    self, crc32, flac, gzip, is_flac_frame, module, png, png_chunk, sfnt, zip, zlib,
+    self, crc32, flac, gzip, is_flac_frame, module, png, png_chunk, sfnt, sfnt_of, zip, zlib,
 };
 
 /// What a search came to.
@@ -276,6 +276,47 @@ fn tables_whose_bytes_do_not_matter_share_others() {
     );
     assert!(is_1_minimal(&reduced.text, &fails));
     assert!(reduced.tests <= 100, "{} tests", reduced.tests);
+}
+
+#[test]
+fn records_of_names_go_though_their_strings_stand_inside_of_them() {
+    // All records that the table counts must be there, and one of them be the right one.
+    let fails = |text: &[u8]| {
+        let number = |at: usize, width| {
+            text.get(at..at + width)
+                .map(|bytes| bytes.iter().fold(0, shift))
+        };
+        let table = (number(20, 4), number(24, 4));
+        let (Some(at), Some(length)) = table else {
+            return false;
+        };
+        let Some(table) = text.get(at..at.saturating_add(length)) else {
+            return false;
+        };
+        let count = table
+            .get(2..4)
+            .map_or(0, |bytes| bytes.iter().fold(0, shift));
+        let records = table.get(6..).unwrap_or_default().chunks_exact(12);
+        let mut counted = records.take(count);
+        text.starts_with(b"\0\x01\0\0\0\x01")
+            && counted.len() == count
+            && counted.any(|it| it.starts_with(b"\x40\0right"))
+    };
+    fn shift(number: usize, byte: &u8) -> usize {
+        number << 8 | usize::from(*byte)
+    }
+    let record = |nth: u8| match nth {
+        47 => *b"\x40\0right.....",
+        _ => [nth, 1, 64, 0, nth, 9, 0, 3, 0, 20, 0, nth],
+    };
+    let records: Vec<u8> = (0..60).flat_map(record).collect();
+    let table = [&[0, 0, 0, 60, 0, 20][..], &records, b"and some text"].concat();
+    let font = sfnt_of(b"\0\x01\0\0", &[(b"name", &table)]);
+    assert!(fails(&font));
+    let reduced = reduce(&font, &fails, false);
+    assert!(is_1_minimal(&reduced.text, &fails));
+    assert!(reduced.text.len() <= 12 + 16 + 6 + 12, "{:?}", reduced.text);
+    assert!(reduced.tests <= 200, "{} tests", reduced.tests);
 }
 
 #[test]
