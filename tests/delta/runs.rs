@@ -97,6 +97,27 @@ fn what_a_length_tells_is_shortened_with_it() {
 }
 
 #[test]
+fn records_of_one_size_go_with_the_number_that_counts_them() {
+    // All that the head counts must be there; a record of 24 bytes matters by where it begins.
+    let fails = |text: &[u8]| {
+        let count = text
+            .get(40..42)
+            .map(|two| usize::from(two[0]) | usize::from(two[1]) << 8);
+        let all = text.get(48..).unwrap_or_default().chunks_exact(24);
+        text.starts_with(b"\xfeTAB")
+            && count.is_some_and(|count| {
+                all.len() >= count && all.take(count).any(|one| one.starts_with(b"\xa0uvw"))
+            })
+    };
+    let mut text = stream(3, 48 + 90 * 24);
+    text[..4].copy_from_slice(b"\xfeTAB");
+    text[40..42].copy_from_slice(&[90, 0]);
+    text[48 + 61 * 24..][..4].copy_from_slice(b"\xa0uvw");
+    let (result, _) = shrunk(&text, fails);
+    assert!(result.len() <= 48 + 24, "{} bytes", result.len());
+}
+
+#[test]
 fn of_bytes_that_are_all_needed_no_runs_are_tried() {
     let text = stream(7, 300);
     let (result, tests) = shrunk(&text, |candidate| candidate == text);

@@ -50,6 +50,7 @@ mod refine;
 mod repair;
 mod script;
 mod siblings;
+mod strides;
 mod structure;
 mod syntax;
 mod tree;

@@ -14,6 +14,7 @@ use crate::passes::mutations::Mutations;
 use crate::passes::normalize::{LEAST, MOST_TESTS, SMALL, last_form, normalize, shortlex};
 use crate::passes::outline::outline;
 use crate::passes::refine::refine;
+use crate::passes::strides::strides;
 use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, structure};
 use crate::passes::syntax::syntax;
 use crate::passes::units::{Bytes, Lines, Units};
@@ -173,8 +174,11 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
     let mut refined = None;
     loop {
         reduce_bytes(&mut work, bytes_plan, structured).await;
-        // Runs come before single bytes, because they may delete many bytes at once.
         let with_runs = plan == Plan::Rewrite && !contained;
+        if with_runs && strides(&mut work).await {
+            continue;
+        }
+        // Runs come before single bytes, because they may delete many bytes at once.
         while with_runs && may_have_runs(&mut work, by_words) && runs(&mut work).await {
             reduce_bytes(&mut work, bytes_plan, structured).await;
         }

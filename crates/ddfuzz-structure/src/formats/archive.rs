@@ -127,8 +127,10 @@ fn gzip_member(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
 /// entry, the place of the member, and labels for its groups.
 struct Member<'a> {
     entry: &'a [u8],
-    /// Offset of the member's local header in the file, in bytes.
+    /// Offset of the member's local header in the file, in bytes, as the entry states it.
     at: usize,
+    /// Whether the member was found there.
+    is_there: bool,
     labels: MemberLabels,
 }
 
@@ -144,42 +146,32 @@ struct MemberLabels {
 
 /// Reads a ZIP file: members, each of a header and its bytes, and the central directory that lists
 /// them. Deflated bytes are decompressed; bytes that are compressed otherwise, or damaged, become
-/// payloads as they are. `None` if the text has no end of a central directory, or if a header, size
-/// or offset is wrong.
+/// payloads as they are, and so do members that are not where the directory says. `None` if the text
+/// has no end of a central directory, or no entry of one.
 pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let end = (0..=text.len().checked_sub(ZIP_END)?)
         .rev()
         .take(0x1_0000)
         .find(|at| text[*at..].starts_with(b"PK\x05\x06"))?;
-    let start = little(text, end + 16, 4)?;
-    let directory = start.min(end)..end;
+    let is_entry = |at: &usize| text[*at..end].starts_with(b"PK\x01\x02");
+    let stated = little(text, end + 16, 4).filter(|at| *at < end && is_entry(at));
+    let start = stated.or_else(|| (0..end).find(is_entry))?;
     let mut members = Vec::new();
-    let mut at = directory.start;
-    while at < directory.end && members.len() < MOST_MEMBERS && reader.count_part() {
-        let member = zip_entry(reader, text, at..directory.end)?;
+    let mut at = start;
+    while at < end && members.len() < MOST_MEMBERS && reader.count_part() {
+        let Some(member) = zip_entry(reader, text, at..end) else {
+            break;
+        };
         at += member.entry.len();
         members.push(member);
     }
-    let mut order: Vec<&Member<'_>> = members.iter().collect();
-    order.sort_by_key(|member| member.at);
     let root = reader.label();
-    let mut nodes = Vec::new();
-    let mut from = 0;
-    for (index, member) in order.iter().enumerate() {
-        let to = order.get(index + 1).map_or(directory.start, |next| next.at);
-        if member.at > from {
-            nodes.push(Node::payload(text.get(from..member.at)?));
-        }
-        nodes.push(zip_member(reader, text, member, to)?);
-        from = to;
-    }
-    if from < directory.start {
-        nodes.push(Node::payload(&text[from..directory.start]));
-    }
+    let mut nodes = zip_members(reader, text, start, &mut members)?;
     let label = reader.label();
-    let entries = members
-        .iter()
-        .map(|member| zip_directory_entry(reader, member, text, root));
+    let entries = members.iter().map(|member| match member.is_there {
+        true => zip_directory_entry(reader, member, text, root),
+        false => Some(Group::part(reader.label(), vec![Node::fixed(member.entry)]).into()),
+    });
     let entries = entries.collect::<Option<Vec<Node>>>()?;
     nodes.push(Group::new(label, entries).into());
     if at < end {
@@ -187,6 +179,40 @@ pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     }
     nodes.extend(zip_end(reader, &text[end..], label, root));
     Some(vec![Group::new(root, nodes).into()])
+}
+
+/// Makes the nodes of all bytes of a ZIP file before its central directory, which begins at offset
+/// `end`: of the members, and of payloads between them. Marks the members that are there.
+fn zip_members(
+    reader: &mut Reader,
+    text: &[u8],
+    end: usize,
+    members: &mut [Member<'_>],
+) -> Option<Vec<Node>> {
+    let mut order: Vec<&mut Member<'_>> = members.iter_mut().collect();
+    order.retain(|member| text.get(member.at..end).is_some_and(is_local_header));
+    order.sort_by_key(|member| member.at);
+    order.dedup_by_key(|member| member.at);
+    let starts: Vec<usize> = order.iter().skip(1).map(|member| member.at).collect();
+    let mut nodes = Vec::new();
+    let mut from = 0;
+    for (member, to) in order.into_iter().zip(starts.into_iter().chain([end])) {
+        if member.at > from {
+            nodes.push(Node::payload(text.get(from..member.at)?));
+        }
+        let node = zip_member(reader, text, member, to);
+        member.is_there = node.is_some();
+        nodes.push(node.unwrap_or_else(|| Node::payload(&text[member.at..to])));
+        from = to;
+    }
+    if from < end {
+        nodes.push(Node::payload(&text[from..end]));
+    }
+    Some(nodes)
+}
+
+fn is_local_header(text: &[u8]) -> bool {
+    text.starts_with(b"PK\x03\x04") && text.len() >= ZIP_HEAD
 }
 
 /// Reads the entry of the central directory of a ZIP file that begins `place`, a range of `text`;
@@ -203,6 +229,7 @@ fn zip_entry<'a>(reader: &mut Reader, text: &'a [u8], place: Range<usize>) -> Op
     Some(Member {
         entry: rest.get(..size)?,
         at: little(rest, 42, 4)?,
+        is_there: false,
         labels: MemberLabels {
             member: reader.label(),
             name: reader.label(),
@@ -213,18 +240,15 @@ fn zip_entry<'a>(reader: &mut Reader, text: &'a [u8], place: Range<usize>) -> Op
 }
 
 /// Reads a ZIP member, which takes all bytes up to offset `to`: its local header, its bytes, and
-/// what follows these. `None` if there is no local header at the offset that the member's directory
-/// entry states, or if the member does not end by `to`.
+/// what follows these. `None` if the header does not end by `to`; bytes that do not are as many as
+/// there are.
 fn zip_member(reader: &mut Reader, text: &[u8], member: &Member<'_>, to: usize) -> Option<Node> {
     let labels = member.labels;
     let rest = text.get(member.at..to)?;
-    if !rest.starts_with(b"PK\x03\x04") || rest.len() < ZIP_HEAD {
-        return None;
-    }
     let name_end = ZIP_HEAD + little(rest, 26, 2)?;
     let start = name_end + little(rest, 28, 2)?;
-    let size = little(member.entry, 20, 4)?;
-    let data = rest.get(start..start.checked_add(size)?)?;
+    let size = little(member.entry, 20, 4)?.min(rest.len().checked_sub(start)?);
+    let data = &rest[start..start + size];
     let content = match little(rest, 8, 2)? {
         8 => Codec::Deflate.unpack(data, &mut reader.unpacked),
         _ => None,

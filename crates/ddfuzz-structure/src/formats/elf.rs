@@ -211,9 +211,10 @@ impl Elf<'_> {
             link: field(2)?,
             info: field(3)?,
             entry: field(4)?,
+            // Damaged sections, which no file could hold, have no bytes.
             place: match kind {
                 NO_BYTES => start..start,
-                _ => start..start.checked_add(size)?,
+                _ => start..start.checked_add(size).unwrap_or(start),
             },
             part,
             bytes: None,
