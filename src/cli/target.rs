@@ -214,6 +214,23 @@ impl TargetArgs {
         Ok(recorded)
     }
 
+    /// Returns the name of the first option on the command line that says how a program is run and
+    /// that no interestingness test heeds; `None` if there is none.
+    pub fn not_for_tests(&self) -> Option<&'static str> {
+        let channel = &self.channel;
+        let given = [
+            ("--exec", self.way != WayArg::Auto),
+            ("--cwd", self.cwd.is_some()),
+            ("--sandbox", self.sandbox),
+            ("--crash-exit", self.crash_exit.is_some()),
+            ("--terminal", channel.terminal.is_some()),
+            ("--file-name", channel.file_name.is_some()),
+            ("--two-files", channel.two_files),
+        ];
+        let first = given.into_iter().find(|(_, is_given)| *is_given);
+        first.map(|(name, _)| name)
+    }
+
     fn arguments(&self) -> Vec<OsString> {
         match self.target {
             Some(_) => Vec::new(),
@@ -225,8 +242,11 @@ impl TargetArgs {
     /// one of the same name.
     fn apply(&self, target: &mut Target) -> Result<(), Failure> {
         for (name, value) in &self.env {
-            target.env.retain(|(other, _)| other != name);
-            target.env.push((name.clone(), value.clone()));
+            // In its place: the order of variables may matter, too.
+            match target.env.iter_mut().find(|(other, _)| other == name) {
+                Some((_, old)) => *old = value.clone(),
+                None => target.env.push((name.clone(), value.clone())),
+            }
         }
         target.crash_exit = self.crash_exit.or(target.crash_exit);
         target.freeze_start |= self.freeze_start;

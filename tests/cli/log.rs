@@ -233,3 +233,28 @@ fn a_fifo_in_the_place_of_the_input_is_not_waited_for() {
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.contains("a fifo"), "{message}");
 }
+
+#[test]
+fn options_that_would_change_what_a_log_is_about_are_refused() {
+    let desk = Desk::new();
+    desk.write("x", "xx");
+    desk.script("test.sh", "[ \"$A\" = 1 ] && [ -s \"$1\" ]");
+    desk.call("min x --test ./test.sh --env A=1 --jobs 1")
+        .exits(0);
+    let verify = "log verify x.min.log.jsonl";
+    desk.call(verify).exits(0);
+    for option in ["--cwd /", "--sandbox", "--exec command"] {
+        let said = desk.call(&format!("{verify} {option}")).exits(2);
+        assert!(said.err.contains("interestingness test"), "{said:?}");
+    }
+    // A variable is that of the command line.
+    desk.call(&format!("{verify} --env A=2")).exits(1);
+    desk.write("y", "y");
+    desk.script("moody", "[ -n \"$CRASH\" ] && kill -SEGV $$");
+    let words = "min y --env-vars --env A=1 --env CRASH=2 --env B=3 --jobs 1 -- ./moody";
+    desk.call(words).exits(0);
+    let verify = "log verify y.min.env.log.jsonl";
+    desk.call(verify).exits(0);
+    let said = desk.call(&format!("{verify} --env A=9")).exits(2);
+    assert!(said.err.contains("omit --env"), "{said:?}");
+}

@@ -456,6 +456,10 @@ fn call_oracle(
     let (Some(record), Some(logged)) = (&start.call, logged) else {
         return Err(Failure::usage("the log does not record which program was run").path(log));
     };
+    if record.part == Part::Env && !asked.env.is_empty() {
+        let message = "the log is of the environment, whose variables --env would change";
+        return Err(Failure::usage(message).path(log).hint("omit --env"));
+    }
     // Its arguments are those of the log: one of them may be what the log is about.
     let args = logged.args.clone();
     let target = Target {
@@ -517,10 +521,17 @@ fn test_oracle(
             found.display()
         ));
     }
-    let Some(mut target) = start.target.target(asked.override_limits(start.limits)) else {
+    let Some(target) = start.target.target(start.limits) else {
         return Err(Failure::usage("the log does not record where its test is").path(log));
     };
-    target.program = crate::exec::Program::Path(found);
+    if let Some(option) = asked.not_for_tests() {
+        let message = format!("{option} says nothing to an interestingness test");
+        return Err(Failure::usage(message).path(log).hint("omit it"));
+    }
+    let target = Target {
+        program: crate::exec::Program::Path(found),
+        ..asked.over(target)?
+    };
     let oracle = TestOracle::new(script, target, record.name.0.clone());
     let oracle = oracle.map_err(|error| explain_test_error(error, &path))?;
     Ok(Box::new(match asked.timeout {
