@@ -172,7 +172,7 @@ impl Sink for Digest {
             false => Some([&*std::mem::take(&mut self.pending), bytes].concat()),
         };
         let mut rest = joined.as_deref().unwrap_or(bytes);
-        let first = [self.folder[0], self.before_number[0]];
+        let first = (self.folder[0], self.before_number[0]);
         while !rest.is_empty() {
             if self.in_number {
                 let end = rest.iter().position(|byte| !byte.is_ascii_digit());
@@ -180,7 +180,7 @@ impl Sink for Digest {
                 self.in_number = end.is_none();
                 continue;
             }
-            let at = rest.iter().position(|byte| first.contains(byte));
+            let at = memchr::memchr2(first.0, first.1, rest);
             let (before, from) = rest.split_at(at.unwrap_or(rest.len()));
             self.hashed.add(before);
             rest = from;
