@@ -52,16 +52,19 @@ int serve_is_null(const struct stat *facts)
     return S_ISCHR(facts->st_mode) && facts->st_rdev == makedev(1, 3);
 }
 
-/* Takes away the flags that runs of a server before, which had the same open /dev/null or pipe as
- * outputs, have left there: ddfuzz opens both without any. */
+/* Takes away the flags that runs of a server before, which had the same open files as outputs, have
+ * left there: ddfuzz opens /dev/null and pipes without any, and files for appending. */
 static void clear_output_flags(void)
 {
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
         struct stat facts;
         int flags = fcntl(fd, F_GETFL);
-        if (flags >= 0 && fstat(fd, &facts) == 0
-            && (serve_is_null(&facts) || S_ISFIFO(facts.st_mode)))
+        if (flags < 0 || fstat(fd, &facts) < 0)
+            continue;
+        if (serve_is_null(&facts) || S_ISFIFO(facts.st_mode))
             fcntl(fd, F_SETFL, flags & O_ACCMODE);
+        else if (S_ISREG(facts.st_mode))
+            fcntl(fd, F_SETFL, flags & (O_ACCMODE | O_APPEND));
     }
 }
 
