@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::instructions::{Executed, Value};
 use super::library::frees;
-use super::out_of_range::{is_negative, is_out_of_range};
+use super::out_of_range::{is_negative, is_out_of_range, is_stored_short};
 use super::recorded::Recorded;
 use super::sources::{Source, comparison, decisions, inputs, last_write, reads, rounds};
 use super::writer::{By, LastWrite, Watched};
@@ -48,6 +48,9 @@ pub struct Origin {
     /// Addresses in the program's code: of the instruction that wrote or computed the value, then
     /// of the calls that led there, innermost first.
     pub written: Vec<u64>,
+    /// The last point of the failing run before the value was written or computed; `None` where that is not
+    /// known.
+    pub point: Option<Point>,
     /// Whether nothing wrote the value: `written` is then the call that allocated the memory, or of the
     /// function whose variable it is, since when nothing has set it.
     pub is_unset: bool,
@@ -192,6 +195,32 @@ fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     is_kept && is_out_of_range(executed, by, at)
 }
 
+/// Returns where a value came from, with what the recorded instructions show of the statement that made it.
+/// `back` leads to that statement; the recorded instruction `at` uses the value, which it has from `source`.
+fn observed(
+    origin: &Origin,
+    back: &Back,
+    (recorded, at): (&Recorded, usize),
+    source: Source,
+) -> Origin {
+    let moment = back.moment.as_ref();
+    let point = moment.and_then(|(recorded, by)| Some(recorded.points[recorded.passed(*by)?].1));
+    let is_out_of_range = match (moment, source) {
+        (_, Source::Computed(by)) => keeps_out_of_range(recorded, by, at),
+        (Some((writing, by)), Source::Read { at, .. }) => {
+            is_out_of_range(&writing.executed, *by, *by)
+                || is_stored_short(&writing.executed, *by, &recorded.executed[at..])
+        }
+        (_, Source::Unsure { .. }) | (None, _) => false,
+    };
+    Origin {
+        point,
+        is_copy: origin.read.is_some() && back.made_of.len() == 1,
+        is_out_of_range,
+        ..origin.clone()
+    }
+}
+
 /// Takes the first value to be followed back among those of the operand of which the fewest statements are
 /// known.
 fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending> {
@@ -242,19 +271,15 @@ impl Engine {
             if let Some(made) = next.made {
                 told.found[made].is_copy &= self.is_copy((&recorded, at), source);
             }
-            let mut back = self.step_back(points, &recorded, source)?;
-            if let Some(origin) = &mut back.origin {
-                (origin.operand, origin.selects) = (operand, selects);
-                origin.is_copy = origin.read.is_some() && back.made_of.len() == 1;
-                origin.is_out_of_range = match (&back.moment, source) {
-                    (_, Source::Computed(by)) => keeps_out_of_range(&recorded, by, at),
-                    (Some((recorded, by)), _) => is_out_of_range(&recorded.executed, *by, *by),
-                    (None, _) => false,
-                };
-            }
-            moments.extend(back.moment);
+            let back = self.step_back(points, &recorded, source)?;
             let place = (back.origin.as_ref()).and_then(|it| self.line(it.written[0]));
-            let made = back.origin.and_then(|origin| told.add(origin, place));
+            let origin = back.origin.as_ref().map(|it| Origin {
+                operand,
+                selects,
+                ..observed(it, &back, (&recorded, at), source)
+            });
+            let made = origin.and_then(|origin| told.add(origin, place));
+            moments.extend(back.moment);
             let used = back.made_of.into_iter();
             rest.extend(used.map(|used| Pending::new(used, made, (operand, selects))));
             let used = back.selected_by.into_iter();
