@@ -424,7 +424,7 @@ impl Engine {
         value: Value,
     ) -> Result<Option<Origin>, EngineError> {
         let window = &points[to.saturating_sub(FEW_POINTS)..points.len().min(to + 2)];
-        let recorded = Rc::new(self.record(Side::Failing, window, true)?);
+        let recorded = self.record(Side::Failing, window, true)?;
         let is_it = |(_, it): &&(usize, Point)| (it.pc, it.nth) == (points[to].pc, points[to].nth);
         let Some((at, _)) = recorded.points.iter().find(is_it).copied() else {
             return Ok(None);
@@ -453,7 +453,7 @@ impl Engine {
         let points = [&before[start..], &failing[..failing.len().min(BETWEEN)]].concat();
         let known = points.len() - failing.len().min(BETWEEN);
         let points_of_run = &[before, failing].concat();
-        let failing = Rc::new(self.record(Side::Failing, &points, true)?);
+        let failing = self.record(Side::Failing, &points, true)?;
         let passing = &passing[..passing.len().min(BETWEEN)];
         let passing = self.record(Side::Passing, passing, true)?;
         let Some((start, _)) = failing.points.get(known) else {
@@ -512,29 +512,22 @@ impl Engine {
     }
 
     /// Finds where a value came from that a statement of the failing run read from another place than
-    /// the same statement of the passing run did, to compute what it wrote to `value`. `before` are
-    /// points of the failing run up to the statement, `between` those of the passing and the failing run
-    /// from the statement on to the next one. `None` where that is not known.
+    /// the same statement of the passing run did, to compute what it wrote to `value`. `between` are points
+    /// of the passing and the failing run from the statement on to the next one. `None` where that is not
+    /// known.
     ///
     /// # Errors
     /// When the runs cannot be made.
     pub fn selected_origin(
         &mut self,
-        before: &[Point],
-        between: [&[Point]; 2],
+        [passing, failing]: [&[Point]; 2],
         value: Value,
     ) -> Result<Option<Origin>, EngineError> {
-        let [passing, failing] = between;
-        let start = before.len().saturating_sub(FEW_POINTS);
-        let points = [&before[start..], failing].concat();
-        let recorded = self.record(Side::Failing, &points, true)?;
+        let recorded = self.record(Side::Failing, failing, true)?;
         let passing = self.record(Side::Passing, passing, true)?;
-        let Some((first, _)) = recorded.points.get(points.len() - failing.len()).copied() else {
-            return Ok(None);
-        };
         let executed = &recorded.executed;
         let statement = |at| recorded.statement(at);
-        let read = reads(executed, first..executed.len(), value, statement);
+        let read = reads(executed, 0..executed.len(), value, statement);
         for (at, address, size) in read {
             let pc = executed[at].pc();
             let mut same = passing.executed.iter().filter(|it| it.pc() == pc);
@@ -610,7 +603,7 @@ impl Engine {
         let is_same = |it: &Point| it.stack == points[from].stack;
         let next = points[from + 1..].iter().position(is_same).unwrap_or(0);
         let end = to.min(from + SHORT.max(next + 1));
-        let recorded = Rc::new(self.record(Side::Failing, &points[start..=end], true)?);
+        let recorded = self.record(Side::Failing, &points[start..=end], true)?;
         let Some((first, _)) = recorded.points.get(from - start).copied() else {
             return Ok(Back::default());
         };
