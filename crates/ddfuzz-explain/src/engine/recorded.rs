@@ -115,7 +115,9 @@ impl Engine {
     ) -> Result<Rc<Recorded>, EngineError> {
         let place = |it: &Point| (it.pc, it.nth);
         let ends = points.first().zip(points.last());
-        let ends = ends.filter(|_| is_bounded).map(|it| (place(it.0), place(it.1)));
+        let ends = ends
+            .filter(|_| is_bounded)
+            .map(|it| (place(it.0), place(it.1)));
         let key = ends.map(|(first, last)| (side, first, last, points.len()));
         if let Some(known) = key.and_then(|key| self.recorded.get(&key)) {
             return Ok(known.clone());
