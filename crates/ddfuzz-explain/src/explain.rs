@@ -14,7 +14,7 @@ use crate::delta::Delta;
 use crate::engine::slices::{Goal, Sliced};
 use crate::engine::watchdog::TimeLimit;
 use crate::engine::writer::{By, Writer};
-use crate::engine::{Criterion, Ending, Engine, EngineError, Side, Trace, Unsupported};
+use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::experiments::Runs;
 use crate::failing_facts::{add_block_facts, add_crash_facts, add_heap_facts, origin_record};
 use crate::failure::{with_command, without_debug_info};
@@ -219,7 +219,7 @@ impl<'a> Explaining<'a> {
         if let Some(block) = block {
             add_block_facts(&mut self.result, &mut engine, &trace, &block)?;
         }
-        add_crash_facts(&mut self.result, &mut engine, &criterion, &trace, limit)?;
+        let written = add_crash_facts(&mut self.result, &mut engine, &criterion, &trace, limit)?;
         engine.facts_until = engine.deadline;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
@@ -235,7 +235,7 @@ impl<'a> Explaining<'a> {
             half_time: self.began + request.budget / 2,
             states: Default::default(),
         };
-        self.compare(&runs);
+        self.compare(&runs, written);
         self.check_points(&runs)?;
         let found = self.chain(&mut runs);
         self.result.tests = runs.engine.tests;
@@ -385,9 +385,19 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Stores in the result what is certain about both runs: the numbers of their points, and the
-    /// functions that only the failing run enters.
-    fn compare(&mut self, runs: &Runs) {
+    /// Stores in the result what is certain about both runs: the numbers of their points, the functions that
+    /// only the failing run enters, and whether both have the point `written`, at which the value was written
+    /// by which the run has failed.
+    fn compare(&mut self, runs: &Runs, written: Option<Point>) {
+        if let Some(origin) = &mut self.result.origin {
+            let at = |it: &Matched| (it.in_failing.pc, it.in_failing.nth);
+            let is_it = |point: Point| {
+                runs.matched
+                    .iter()
+                    .any(|it| at(it) == (point.pc, point.nth))
+            };
+            origin.in_both = written.is_some_and(is_it);
+        }
         self.result.points = PointsRecord {
             failing: runs.failing.points.len(),
             passing: runs.passing.points.len(),

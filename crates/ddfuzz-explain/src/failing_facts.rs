@@ -7,7 +7,7 @@ use crate::engine::origin::{History, Origin};
 use crate::engine::overflow::Overflow;
 use crate::engine::switched::Switched;
 use crate::engine::watchdog::TimeLimit;
-use crate::engine::{Criterion, Ending, Engine, EngineError, Trace, if_supported};
+use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Trace, if_supported};
 use crate::places::{frame_record, frame_records};
 use crate::report::{Explanation, OriginRecord, OverflowRecord, SwitchedRecord};
 
@@ -71,7 +71,8 @@ pub fn add_block_facts(
 /// Adds to a result where the value came from by which the failing run has crashed (a bad pointer, a
 /// divisor, or what was compared before the program ended itself), and the conditions whose other
 /// decision averts the failure, each tested in a run that may take `limit`. Nothing is added where the
-/// run has not crashed, or where that is not known.
+/// run has not crashed, or where that is not known. Returns the last point before the value was written by
+/// which the run has crashed.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -81,20 +82,21 @@ pub fn add_crash_facts(
     criterion: &Criterion,
     failing: &Trace,
     limit: TimeLimit,
-) -> Result<(), EngineError> {
+) -> Result<Option<Point>, EngineError> {
     let ending = &failing.ending;
     let is_panic = engine.ends_at_panics && ending.ended == Ended::Exit(RUST_PANIC);
     if ending.crash.is_none() && !is_panic || engine.info.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let Some(history) = if_supported(engine.crash_history(failing))? else {
-        return Ok(());
+        return Ok(None);
     };
     let record = |it: &Origin| origin_record(engine, it);
     result.origin = history.origin.as_ref().map(record);
+    let written = history.origin.as_ref().and_then(|it| it.point);
     // The heap is damaged long before it is looked at.
     if result.overflow.is_some() {
-        return Ok(());
+        return Ok(written);
     }
     let averts = |it: &Ending| ends_well(it, criterion, ending);
     let found = engine.switched(&failing.points, &history, limit, averts);
@@ -107,7 +109,7 @@ pub fn add_crash_facts(
     if result.freed_early.is_empty() && result.moved_early.is_empty() {
         add_beyond(result, engine, failing, &history)?;
     }
-    Ok(())
+    Ok(written)
 }
 
 /// Adds to a result the heap block from whose pointer the address was computed at which the failing run has
@@ -141,6 +143,7 @@ pub fn origin_record(engine: &Engine, origin: &Origin) -> OriginRecord {
         written: frame_records(engine, &origin.written),
         read: origin.read.map(|pc| frame_record(engine, pc)),
         unset: origin.is_unset,
+        in_both: false,
         copies: origin.is_copy,
         out_of_range: origin.is_out_of_range,
         freed: origin.is_freed,

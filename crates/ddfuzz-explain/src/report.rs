@@ -278,6 +278,9 @@ pub struct OriginRecord {
     /// Whether no statement wrote the value: `written` is then the call that allocated the heap block, or
     /// the call of the function whose variable it is, since when nothing has set it.
     pub unset: bool,
+    /// Whether the passing run executes the statement then as well; false where that is not known, and for all
+    /// but the value by which the run has failed.
+    pub in_both: bool,
     /// Whether the statement has only copied the value, from other memory.
     pub copies: bool,
     /// Whether the statement has computed a number below zero from numbers that are not, or one that

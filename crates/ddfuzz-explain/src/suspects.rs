@@ -1,6 +1,8 @@
 //! The statements at which to look first: of all that an explanation names, the few for which most
 //! speaks. Pure.
 
+use std::collections::VecDeque;
+
 use crate::chain::Confidence;
 use crate::dwarf::is_library_file;
 use crate::links::is_in_buffer;
@@ -187,21 +189,42 @@ impl Suspects {
     }
 
     /// Adds what made the value by which the run has failed, and the confirmed variables of the chain, the
-    /// last one first.
+    /// last one first. A value comes after the last variable if the passing run executes the same statement,
+    /// and it is in no link: as far as is known, it is the same in both runs.
     fn add_values(&mut self, it: &Explanation) {
+        let links = it.chain.iter().rev().filter(|link| carries(link));
+        let mut links: VecDeque<&LinkRecord> = links.collect();
+        let is_same = |value: &&OriginRecord| value.in_both && !is_in_chain(value, &it.chain);
+        let is_last = it.origin.as_ref().filter(is_same).is_some();
+        if is_last {
+            self.add_last_link(&mut links, &it.chain);
+        }
         if let Some(value) = &it.origin {
             self.add_likely(&value.written, VALUE);
         }
-        let mut links = it.chain.iter().rev().filter(|link| carries(link));
-        if let Some(link) = links.next() {
-            self.add_link(link, &it.chain);
+        if !is_last {
+            self.add_last_link(&mut links, &it.chain);
         }
         let earlier = it.origin.iter().flat_map(|it| &it.earlier);
         let mut computed = earlier.filter(|it| !it.copies && !it.selects);
         if let Some(value) = computed.next() {
             self.add_likely(&value.written, OF_VALUE);
         }
-        links.for_each(|link| self.add_link(link, &it.chain));
+        for link in links {
+            self.add_link(link, &it.chain);
+        }
+    }
+
+    /// Adds what made the first one of some links of which that is not named already, and removes it and
+    /// those before it.
+    fn add_last_link(&mut self, links: &mut VecDeque<&LinkRecord>, chain: &[LinkRecord]) {
+        let named = |it: &Suspects| it.found.len() + it.last.len();
+        let before = named(self);
+        while named(self) == before
+            && let Some(link) = links.pop_front()
+        {
+            self.add_link(link, chain);
+        }
     }
 
     /// Adds what made a confirmed variable of the chain. A statement that only copies a value is passed over,
@@ -250,6 +273,19 @@ impl Suspects {
 /// A value and all of which it was made.
 fn all(origin: &OriginRecord) -> impl Iterator<Item = &OriginRecord> {
     std::iter::once(origin).chain(&origin.earlier)
+}
+
+/// Returns true if the statement that wrote a value has written the variable of a link as well.
+fn is_in_chain(value: &OriginRecord, chain: &[LinkRecord]) -> bool {
+    let Some(place) = own_place(&value.written) else {
+        return false;
+    };
+    chain.iter().any(|link| match &link.writer {
+        Some(WriterRecord::Statement(writer) | WriterRecord::Missed(writer)) => {
+            (writer.line, &writer.file) == (place[0].line, &place[0].file)
+        }
+        _ => false,
+    })
 }
 
 /// Returns true if a link is confirmed, and a statement of the program wrote its variable.
@@ -302,6 +338,7 @@ mod tests {
             unset: false,
             copies: false,
             out_of_range: false,
+            in_both: false,
             freed: false,
             operand: 0,
             selects: false,
@@ -453,6 +490,27 @@ mod tests {
         let in_main = frame("main", "main.c", 30);
         it.chain[0].writer = Some(WriterRecord::Statement(in_main));
         assert_eq!(lines(&it), [Some(20), Some(10), Some(30)]);
+    }
+
+    #[test]
+    fn what_both_runs_write_alike_comes_after_what_makes_the_difference() {
+        let mut it = Explanation {
+            origin: Some(value(10, vec![value(20, Vec::new())])),
+            chain: vec![
+                link(30, Confidence::Confirmed),
+                link(40, Confidence::Confirmed),
+            ],
+            ..Explanation::default()
+        };
+        assert_eq!(lines(&it), [Some(10), Some(40), Some(20)]);
+        it.origin.as_mut().unwrap().in_both = true;
+        assert_eq!(lines(&it), [Some(40), Some(10), Some(20)]);
+        // The value differs: it is in the chain, confirmed or not.
+        it.chain.push(link(10, Confidence::NotConfirmed));
+        assert_eq!(lines(&it), [Some(10), Some(40), Some(20)]);
+        // A last link that says no more than the value gives way to the one before it.
+        it.chain[2].confidence = Confidence::Confirmed;
+        assert_eq!(lines(&it), [Some(10), Some(40), Some(20)]);
     }
 
     #[test]

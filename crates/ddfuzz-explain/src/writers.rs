@@ -202,8 +202,7 @@ impl Runs {
             return Ok(None);
         };
         let between = [&passing[passed], &failing[failed]];
-        let before = &failing[..both.failing];
-        if_supported(self.engine.selected_origin(before, between, value))
+        if_supported(self.engine.selected_origin(between, value))
     }
 
     /// Finds where the failing value of a link's variable came from, with the statements by which it was

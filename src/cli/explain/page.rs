@@ -12,6 +12,7 @@ use crate::report::page_without_script;
 
 /// CSS of the HTML page of an explanation, in addition to the CSS of all pages of ddfuzz.
 const STYLE: &str = "\
+pre.story { white-space: pre-wrap; }
 td.failing { color: var(--high); } td.passing { color: var(--blue); }
 svg .failing { fill: var(--high); } svg .passing { fill: var(--blue); }
 .unsure td { color: var(--faint); }
@@ -22,7 +23,7 @@ svg .failing { fill: var(--high); } svg .passing { fill: var(--blue); }
 pub fn html(it: &Explanation) -> String {
     let title = format!("why {} fails", it.crash.program);
     let mut page = format!(
-        "<h1>{}</h1>\n<pre tabindex=\"0\">{}</pre>\n",
+        "<h1>{}</h1>\n<pre class=\"story\" tabindex=\"0\">{}</pre>\n",
         escaped(&title),
         escaped_lines(&story::text(it))
     );

@@ -83,7 +83,7 @@ impl Engine {
         failing: &Trace,
     ) -> Result<Option<History>, EngineError> {
         let points = &failing.points;
-        let mut recorded = Recorded::default();
+        let mut recorded = Rc::new(Recorded::default());
         for before in POINTS {
             if recorded.executed.is_empty() {
                 let from = &points[points.len().saturating_sub(before)..];
@@ -93,7 +93,6 @@ impl Engine {
         let Some(end) = recorded.executed.len().checked_sub(1) else {
             return Ok(None);
         };
-        let recorded = Rc::new(recorded);
         let executed = &recorded.executed;
         let own = executed.iter().rposition(|it| self.is_user(it.pc()));
         let left = own.filter(|own| end - own > ENDING_STEPS);
@@ -177,7 +176,7 @@ impl Engine {
         };
         let start = index.saturating_sub(FEW_POINTS);
         let window = &points[start..points.len().min(index + 2)];
-        let recorded = Rc::new(self.record(Side::Failing, window, true)?);
+        let recorded = self.record(Side::Failing, window, true)?;
         let Some((first, _)) = recorded.points.get(index - start).copied() else {
             return Ok(None);
         };
@@ -282,7 +281,6 @@ impl Engine {
         let Some(at) = recorded.executed.iter().rposition(is_call) else {
             return Ok(None);
         };
-        let recorded = Rc::new(recorded);
         let sizes = asked.sizes.iter().map(|it| Value::Register(*it));
         let used = sizes.map(|value| (recorded.clone(), at, value));
         let of = recorded.executed[at].pc();

@@ -98,7 +98,7 @@ impl Executed {
     }
 
     /// Returns true if the instruction puts a value onto the stack.
-    fn is_push(&self) -> bool {
+    pub(super) fn is_push(&self) -> bool {
         self.instruction.mnemonic() == Mnemonic::Push
     }
 

@@ -35,6 +35,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ddfuzz_exec::{Ended, ExecError, Limits, Target, Traceable, Way};
@@ -220,6 +221,8 @@ pub struct Engine {
     /// Where values of the failing run came from that were read from memory, as far as they were
     /// followed back.
     followed: HashMap<origin::Reading, origin::Back>,
+    /// The instructions that were executed one by one between points.
+    recorded: HashMap<recorded::RecordingKey, Rc<recorded::Recorded>>,
     /// Number of values read from memory for which it is still tested whether they were set.
     lives_left: usize,
     /// Whether a Rust panic ends a run where it begins, so that its stack is known.
@@ -290,6 +293,7 @@ impl Engine {
             panic: prepared::panic_function(&image),
             imports,
             followed: HashMap::new(),
+            recorded: HashMap::new(),
             lives_left: origin::LIVES,
             ends_at_panics: false,
             getrandom: None,
@@ -353,6 +357,7 @@ impl Engine {
 
     /// Replaces the input of the passing or failing run.
     pub fn set_input(&mut self, side: Side, input: Vec<u8>) {
+        self.recorded.retain(|key, _| key.0 != side);
         self.sides[side as usize].1 = input;
     }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::instructions::{Executed, Value};
 use super::library::frees;
-use super::out_of_range::{is_negative, is_out_of_range};
+use super::out_of_range::{is_negative, is_out_of_range, is_stored_short};
 use super::recorded::Recorded;
 use super::sources::{Source, comparison, decisions, inputs, last_write, reads, rounds};
 use super::writer::{By, LastWrite, Watched};
@@ -48,6 +48,9 @@ pub struct Origin {
     /// Addresses in the program's code: of the instruction that wrote or computed the value, then
     /// of the calls that led there, innermost first.
     pub written: Vec<u64>,
+    /// The last point of the failing run before the value was written or computed; `None` where that is not
+    /// known.
+    pub point: Option<Point>,
     /// Whether nothing wrote the value: `written` is then the call that allocated the memory, or of the
     /// function whose variable it is, since when nothing has set it.
     pub is_unset: bool,
@@ -192,6 +195,32 @@ fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     is_kept && is_out_of_range(executed, by, at)
 }
 
+/// Returns where a value came from, with what the recorded instructions show of the statement that made it.
+/// `back` leads to that statement; the recorded instruction `at` uses the value, which it has from `source`.
+fn observed(
+    origin: &Origin,
+    back: &Back,
+    (recorded, at): (&Recorded, usize),
+    source: Source,
+) -> Origin {
+    let moment = back.moment.as_ref();
+    let point = moment.and_then(|(recorded, by)| Some(recorded.points[recorded.passed(*by)?].1));
+    let is_out_of_range = match (moment, source) {
+        (_, Source::Computed(by)) => keeps_out_of_range(recorded, by, at),
+        (Some((writing, by)), Source::Read { at, .. }) => {
+            is_out_of_range(&writing.executed, *by, *by)
+                || is_stored_short(&writing.executed, *by, &recorded.executed[at..])
+        }
+        (_, Source::Unsure { .. }) | (None, _) => false,
+    };
+    Origin {
+        point,
+        is_copy: origin.read.is_some() && back.made_of.len() == 1,
+        is_out_of_range,
+        ..origin.clone()
+    }
+}
+
 /// Takes the first value to be followed back among those of the operand of which the fewest statements are
 /// known.
 fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending> {
@@ -242,19 +271,15 @@ impl Engine {
             if let Some(made) = next.made {
                 told.found[made].is_copy &= self.is_copy((&recorded, at), source);
             }
-            let mut back = self.step_back(points, &recorded, source)?;
-            if let Some(origin) = &mut back.origin {
-                (origin.operand, origin.selects) = (operand, selects);
-                origin.is_copy = origin.read.is_some() && back.made_of.len() == 1;
-                origin.is_out_of_range = match (&back.moment, source) {
-                    (_, Source::Computed(by)) => keeps_out_of_range(&recorded, by, at),
-                    (Some((recorded, by)), _) => is_out_of_range(&recorded.executed, *by, *by),
-                    (None, _) => false,
-                };
-            }
-            moments.extend(back.moment);
+            let back = self.step_back(points, &recorded, source)?;
             let place = (back.origin.as_ref()).and_then(|it| self.line(it.written[0]));
-            let made = back.origin.and_then(|origin| told.add(origin, place));
+            let origin = back.origin.as_ref().map(|it| Origin {
+                operand,
+                selects,
+                ..observed(it, &back, (&recorded, at), source)
+            });
+            let made = origin.and_then(|origin| told.add(origin, place));
+            moments.extend(back.moment);
             let used = back.made_of.into_iter();
             rest.extend(used.map(|used| Pending::new(used, made, (operand, selects))));
             let used = back.selected_by.into_iter();
@@ -399,7 +424,7 @@ impl Engine {
         value: Value,
     ) -> Result<Option<Origin>, EngineError> {
         let window = &points[to.saturating_sub(FEW_POINTS)..points.len().min(to + 2)];
-        let recorded = Rc::new(self.record(Side::Failing, window, true)?);
+        let recorded = self.record(Side::Failing, window, true)?;
         let is_it = |(_, it): &&(usize, Point)| (it.pc, it.nth) == (points[to].pc, points[to].nth);
         let Some((at, _)) = recorded.points.iter().find(is_it).copied() else {
             return Ok(None);
@@ -428,7 +453,7 @@ impl Engine {
         let points = [&before[start..], &failing[..failing.len().min(BETWEEN)]].concat();
         let known = points.len() - failing.len().min(BETWEEN);
         let points_of_run = &[before, failing].concat();
-        let failing = Rc::new(self.record(Side::Failing, &points, true)?);
+        let failing = self.record(Side::Failing, &points, true)?;
         let passing = &passing[..passing.len().min(BETWEEN)];
         let passing = self.record(Side::Passing, passing, true)?;
         let Some((start, _)) = failing.points.get(known) else {
@@ -487,29 +512,22 @@ impl Engine {
     }
 
     /// Finds where a value came from that a statement of the failing run read from another place than
-    /// the same statement of the passing run did, to compute what it wrote to `value`. `before` are
-    /// points of the failing run up to the statement, `between` those of the passing and the failing run
-    /// from the statement on to the next one. `None` where that is not known.
+    /// the same statement of the passing run did, to compute what it wrote to `value`. `between` are points
+    /// of the passing and the failing run from the statement on to the next one. `None` where that is not
+    /// known.
     ///
     /// # Errors
     /// When the runs cannot be made.
     pub fn selected_origin(
         &mut self,
-        before: &[Point],
-        between: [&[Point]; 2],
+        [passing, failing]: [&[Point]; 2],
         value: Value,
     ) -> Result<Option<Origin>, EngineError> {
-        let [passing, failing] = between;
-        let start = before.len().saturating_sub(FEW_POINTS);
-        let points = [&before[start..], failing].concat();
-        let recorded = self.record(Side::Failing, &points, true)?;
+        let recorded = self.record(Side::Failing, failing, true)?;
         let passing = self.record(Side::Passing, passing, true)?;
-        let Some((first, _)) = recorded.points.get(points.len() - failing.len()).copied() else {
-            return Ok(None);
-        };
         let executed = &recorded.executed;
         let statement = |at| recorded.statement(at);
-        let read = reads(executed, first..executed.len(), value, statement);
+        let read = reads(executed, 0..executed.len(), value, statement);
         for (at, address, size) in read {
             let pc = executed[at].pc();
             let mut same = passing.executed.iter().filter(|it| it.pc() == pc);
@@ -585,7 +603,7 @@ impl Engine {
         let is_same = |it: &Point| it.stack == points[from].stack;
         let next = points[from + 1..].iter().position(is_same).unwrap_or(0);
         let end = to.min(from + SHORT.max(next + 1));
-        let recorded = Rc::new(self.record(Side::Failing, &points[start..=end], true)?);
+        let recorded = self.record(Side::Failing, &points[start..=end], true)?;
         let Some((first, _)) = recorded.points.get(from - start).copied() else {
             return Ok(Back::default());
         };

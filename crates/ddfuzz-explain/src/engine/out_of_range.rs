@@ -3,7 +3,7 @@
 
 use iced_x86::{Mnemonic, OpKind, Register};
 
-use super::instructions::{Executed, general};
+use super::instructions::{Executed, Value, general};
 
 /// DWARF number of the register in which divisions return the remainder: rdx.
 const REMAINDER: usize = 1;
@@ -20,6 +20,9 @@ const ARITHMETIC: [Mnemonic; 7] = [
     Mnemonic::Inc,
     Mnemonic::Dec,
 ];
+
+/// The operations that take a number apart.
+const SHIFTS: [Mnemonic; 4] = [Mnemonic::Shr, Mnemonic::Sar, Mnemonic::Shrd, Mnemonic::Ror];
 
 /// Returns true if the instruction `by` has computed a number below zero from numbers that are not, or
 /// one of which a later instruction, up to `until`, keeps the lower bits only.
@@ -41,6 +44,8 @@ pub fn is_out_of_range(executed: &[Executed], by: usize, until: usize) -> bool {
     let result = next.registers[number];
     match register.size() {
         size @ (1 | 2) => carries(it, number, (result, size)),
+        // Numbers whose upper bits belong to others have no sign either.
+        _ if !are_terms_whole(executed, by) => false,
         size => {
             is_below_zero(it, (number, size), result) || is_cut(executed, number, by + 1..=until)
         }
@@ -119,6 +124,75 @@ fn carries(it: &Executed, number: usize, (result, size): (u64, usize)) -> bool {
     is_addition && !is_lowered && result & mask < it.registers[number] & mask
 }
 
+/// Returns true unless the last instruction before `at` that wrote to a register has set its lower one or two
+/// bytes only: those above then belong to another number.
+fn is_whole(executed: &[Executed], at: usize, number: usize) -> bool {
+    let mut before = executed[..at].iter().rev();
+    let last = before.find(|it| it.is_write_to(Value::Register(number)));
+    last.is_none_or(|it| {
+        let register = it.instruction.op0_register();
+        it.is_library_call() || general(register) != Some(number) || register.size() > 2
+    })
+}
+
+/// Returns true unless one of the registers from which an instruction computes a number has been set in its
+/// lower one or two bytes only.
+fn are_terms_whole(executed: &[Executed], by: usize) -> bool {
+    let terms = executed[by].terms().into_iter();
+    let mut registers = terms.filter_map(|it| match it {
+        Value::Register(number) => Some(number),
+        Value::Memory(..) | Value::Part { .. } => None,
+    });
+    registers.all(|number| is_whole(executed, by, number))
+}
+
+/// Returns true if the instruction `by` stores only the lower one or two bytes of a register whose number
+/// needs more; or needs the highest bit of them, where the first instructions of `reading`, which read them,
+/// take that for the sign. A number that is taken apart by shifts is not stored short.
+pub fn is_stored_short(executed: &[Executed], by: usize, reading: &[Executed]) -> bool {
+    let instruction = &executed[by].instruction;
+    let source = instruction.op1_register();
+    let is_store = instruction.mnemonic() == Mnemonic::Mov
+        && instruction.op0_kind() == OpKind::Memory
+        && instruction.op1_kind() == OpKind::Register;
+    let is_high = [Register::AH, Register::BH, Register::CH, Register::DH].contains(&source);
+    let Some(number) = general(source).filter(|_| is_store && source.size() <= 2 && !is_high)
+    else {
+        return false;
+    };
+    let near = &executed[by.saturating_sub(SOON)..executed.len().min(by + SOON)];
+    let is_shift = |it: &Executed| SHIFTS.contains(&it.instruction.mnemonic());
+    if near.iter().any(is_shift) || !is_whole(executed, by, number) {
+        return false;
+    }
+    let value = executed[by].registers[number] as u32 as i32;
+    let bits = 8 * source.size() as u32;
+    let half = 1 << (bits - 1);
+    let fits = -half..2 * half;
+    !fits.contains(&value) || value >= half && is_read_signed(reading, source.size())
+}
+
+/// Returns true if the first of some instructions reads a number of so many bytes from memory, and it or one
+/// of the next ones takes the highest bit for the sign.
+fn is_read_signed(reading: &[Executed], size: usize) -> bool {
+    let Some(first) = reading.first() else {
+        return false;
+    };
+    let is_sign = |it: &Executed| it.instruction.mnemonic() == Mnemonic::Movsx;
+    let read = first.instruction.op0_register();
+    let is_of_it = |it: &&Executed| {
+        let source = it.instruction.op1_register();
+        source.size() == size && general(source).is_some() && general(source) == general(read)
+    };
+    let is_copied = |it: &&Executed| it.instruction.op1_kind() == OpKind::Register && is_of_it(it);
+    is_sign(first)
+        || reading[1..]
+            .iter()
+            .take(SOON)
+            .find(is_copied)
+            .is_some_and(is_sign)
+}
+
 /// Returns true if one of some instructions copies only the lower one or two bytes of a register whose
 /// number needs more.
 fn is_cut(executed: &[Executed], number: usize, range: std::ops::RangeInclusive<usize>) -> bool {
@@ -141,7 +215,7 @@ fn is_cut(executed: &[Executed], number: usize, range: std::ops::RangeInclusive<
             let fits = -(1 << (bits - 1))..1 << bits;
             return !fits.contains(&value);
         }
-        if it.is_write_to(super::instructions::Value::Register(number)) {
+        if it.is_write_to(Value::Register(number)) {
             return false;
         }
     }
@@ -185,6 +259,46 @@ mod tests {
         let address: &[u8] = &[0x48, 0x8d, 0x40, 0xff]; // lea rax, [rax-1]
         assert!(found(&[(address, 0), (NOP, u64::MAX)]));
         assert!(!found(&[(address, 9), (NOP, 8)]));
+    }
+
+    #[test]
+    fn numbers_with_upper_bits_of_others_are_not_out_of_range() {
+        let subtract: &[u8] = &[0x29, 0xf0]; // sub eax, esi
+        let narrow: &[u8] = &[0x66, 0xc1, 0xf8, 0x09]; // sar ax, 9
+        let wide: &[u8] = &[0xc1, 0xf8, 0x09]; // sar eax, 9
+        let found = |before| {
+            let all = executed(&[(before, 3), (subtract, 3), (NOP, 0xffff_fffe)]);
+            is_out_of_range(&all, 1, 2)
+        };
+        assert!(found(wide));
+        assert!(!found(narrow));
+    }
+
+    #[test]
+    fn stores_of_lower_bits_lose_the_rest() {
+        let set: &[u8] = &[0x89, 0xf0]; // mov eax, esi
+        let store: &[u8] = &[0x66, 0x89, 0x07]; // mov word ptr [rdi], ax
+        let unsigned: &[u8] = &[0x0f, 0xb7, 0x07]; // movzx eax, word ptr [rdi]
+        let signed: &[u8] = &[0x0f, 0xbf, 0x07]; // movsx eax, word ptr [rdi]
+        let later: &[u8] = &[0x0f, 0xbf, 0xd0]; // movsx edx, ax
+        let shift: &[u8] = &[0xc1, 0xe8, 0x10]; // shr eax, 16
+        let partial: &[u8] = &[0x66, 0xb8, 0x01, 0x00]; // mov ax, 1
+        let found = |before, value, after: &[&[u8]], reading: &[&[u8]]| {
+            let mut code = vec![(before, value), (store, value)];
+            code.extend(after.iter().map(|it| (*it, value)));
+            let reading: Vec<_> = reading.iter().map(|it| (*it, 0)).collect();
+            is_stored_short(&executed(&code), 1, &executed(&reading))
+        };
+        assert!(found(set, 0x1_2345, &[NOP], &[unsigned]));
+        assert!(!found(set, 0x2345, &[NOP], &[signed]));
+        assert!(!found(set, 0xffff_fff0, &[NOP], &[signed]));
+        // The highest bit is the sign for those only who read it so.
+        assert!(!found(set, 0x891c, &[NOP], &[unsigned, NOP]));
+        assert!(found(set, 0x891c, &[NOP], &[signed]));
+        assert!(found(set, 0x891c, &[NOP], &[unsigned, later]));
+        // Taken apart; or the upper bits are of another number.
+        assert!(!found(set, 0x1_2345, &[shift], &[unsigned]));
+        assert!(!found(partial, 0x1_2345, &[NOP], &[unsigned]));
     }
 
     #[test]

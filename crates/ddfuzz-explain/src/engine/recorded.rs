@@ -1,5 +1,7 @@
 //! Instructions that a run executes one at a time, from a point on.
 
+use std::rc::Rc;
+
 use ddfuzz_triage::memory::Memory;
 
 use super::instructions::{ARGUMENTS, Executed, Value};
@@ -12,12 +14,18 @@ use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
 /// Largest number of instructions of a run that are recorded.
 const MOST_STEPS: usize = 20_000;
+/// Number of recorded instructions from which on no more are kept.
+const MOST_KEPT: usize = 200_000;
 /// Largest number of instructions outside of the program's own code that are recorded after the last
 /// point of a run.
 const BEYOND: usize = 2000;
 
 /// Largest number of terms of an address among which a pointer is searched for.
 const TERMS: usize = 16;
+
+/// What a recording is known by: the run, statement and number of arrivals of its first and of its last point,
+/// and the number of its points.
+pub(super) type RecordingKey = (Side, (u64, u64), (u64, u64), usize);
 
 /// The instructions that a run has executed one by one from a point on.
 #[derive(Default)]
@@ -98,7 +106,32 @@ impl Engine {
     /// Runs to the first of some points, and executes the instructions up to the crash, or with
     /// `is_bounded` to the last one of them, one at a time. Functions of libraries are executed as a
     /// whole. A run that leaves the program's own code after the last point is recorded for a while only.
+    /// Instructions that were recorded before are not executed again.
     pub(super) fn record(
+        &mut self,
+        side: Side,
+        points: &[Point],
+        is_bounded: bool,
+    ) -> Result<Rc<Recorded>, EngineError> {
+        let place = |it: &Point| (it.pc, it.nth);
+        let ends = points.first().zip(points.last());
+        let ends = ends
+            .filter(|_| is_bounded)
+            .map(|it| (place(it.0), place(it.1)));
+        let key = ends.map(|(first, last)| (side, first, last, points.len()));
+        if let Some(known) = key.and_then(|key| self.recorded.get(&key)) {
+            return Ok(known.clone());
+        }
+        let recorded = Rc::new(self.record_anew(side, points, is_bounded)?);
+        let kept: usize = self.recorded.values().map(|it| it.executed.len()).sum();
+        if let Some(key) = key.filter(|_| kept < MOST_KEPT) {
+            self.recorded.insert(key, recorded.clone());
+        }
+        Ok(recorded)
+    }
+
+    /// Records instructions as [`record`](Engine::record) does, in a new run.
+    fn record_anew(
         &mut self,
         side: Side,
         points: &[Point],
@@ -215,10 +248,8 @@ impl Engine {
         };
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, point)?;
-        for _ in first..at {
-            if self.step_once(&mut run, &mut Recorded::default())? {
-                return Ok(None);
-            }
+        if !self.go_to(&mut run, &recorded.executed[first..=at])? {
+            return Ok(None);
         }
         let before = run.process.registers()?;
         let place = |it: &[u64; REGISTERS]| (it[REGISTERS - 1], it[usize::from(STACK_POINTER)]);
@@ -246,6 +277,32 @@ impl Engine {
                 Next::Ended(_) => return Ok(None),
             }
         }
+    }
+
+    /// Lets a run that has executed the first of some recorded instructions next go on to the last one; returns
+    /// false where it ends before that.
+    fn go_to(&mut self, run: &mut Run, executed: &[Executed]) -> Result<bool, EngineError> {
+        let stack = usize::from(STACK_POINTER);
+        let place = |it: &Executed| (it.pc(), it.registers[stack]);
+        let Some((end, before)) = executed.split_last().filter(|it| !it.1.is_empty()) else {
+            return Ok(true);
+        };
+        // What a library's function calls may execute the instruction as well, with another stack.
+        let mut left = before.iter().filter(|it| place(it) == place(end)).count();
+        run.process.set_breakpoint(end.pc())?;
+        loop {
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(it) if (it.rip, it.rsp) == place(end) && left == 0 => break,
+                Next::Breakpoint(it) => {
+                    left -= usize::from((it.rip, it.rsp) == place(end));
+                    run.process.step_over(it.rip)?;
+                }
+                Next::Other(_) => {}
+                Next::Ended(_) => return Ok(false),
+            }
+        }
+        run.process.remove_breakpoint(end.pc())?;
+        Ok(true)
     }
 
     /// Returns true if an address belongs to a function with debug information.

@@ -71,6 +71,11 @@ pub fn source(
                 if executed[by].is_library_call() {
                     return (register == RESULT).then_some(Source::Computed(by));
                 }
+                // What a called function has saved and restored is the value from before the call.
+                if let Some(saved) = saved(executed, by, value) {
+                    before = saved;
+                    continue;
+                }
                 by
             }
         };
@@ -135,6 +140,16 @@ pub fn last_write(executed: &[Executed], range: Range<usize>, memory: Value) -> 
         it.is_write_to(memory) || it.library_writes(memory) == Some(true)
     };
     range.rev().find(writes)
+}
+
+/// Returns the index of the instruction by which a register was pushed that the instruction `at` pops; `None`
+/// where that pops nothing, or something else than was in this register.
+fn saved(executed: &[Executed], at: usize, register: Value) -> Option<usize> {
+    let (address, size) = executed[at].read().filter(|_| executed[at].is_pop())?;
+    let memory = Value::Memory(address, size);
+    let by = (0..at).rev().find(|it| executed[*it].is_write_to(memory))?;
+    let is_same = executed[by].is_push() && executed[by].operands().first() == Some(&register);
+    is_same.then_some(by)
 }
 
 /// The last instruction in a range that writes some memory; in place of it the call of a library that may
@@ -253,7 +268,7 @@ pub fn guards(executed: &[Executed], last: usize, is_user: impl Fn(u64) -> bool)
 mod tests {
     use super::super::library::LibraryCall;
     use super::*;
-    use crate::dwarf::frames::REGISTERS;
+    use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
     /// Decodes a sequence of instructions at address 0x100, executed with the same registers.
     fn executed(code: &[&[u8]]) -> Vec<Executed> {
@@ -270,6 +285,36 @@ mod tests {
     fn found(code: &[&[u8]], value: Value) -> Option<Source> {
         let all = executed(code);
         source(&all, all.len(), value, |_| 0)
+    }
+
+    #[test]
+    fn restored_registers_have_their_values_from_before_the_call() {
+        let load: &[u8] = &[0x48, 0x8b, 0x1b]; // mov rbx, [rbx]
+        let push: &[u8] = &[0x53]; // push rbx
+        let zero: &[u8] = &[0x31, 0xdb]; // xor ebx, ebx
+        let pop: &[u8] = &[0x5b]; // pop rbx
+        let of = |code: &[&[u8]]| {
+            let mut all = executed(code);
+            let last = all.len() - 1;
+            // The push was at 8 bytes more.
+            all[last].registers[usize::from(STACK_POINTER)] -= 8;
+            source(&all, all.len(), Value::Register(3), |_| last)
+        };
+        let loaded = Source::Read {
+            at: 0,
+            address: 0x5000,
+            size: 8,
+        };
+        assert_eq!(of(&[load, push, zero, pop]), Some(loaded));
+        // Another register was pushed, or none is known.
+        let other: &[u8] = &[0x57]; // push rdi
+        let stack = |at| Source::Read {
+            at,
+            address: 0x4ff8,
+            size: 8,
+        };
+        assert_eq!(of(&[load, other, zero, pop]), Some(stack(3)));
+        assert_eq!(of(&[load, zero, pop]), Some(stack(2)));
     }
 
     #[test]
