@@ -114,7 +114,9 @@ fn at_signs(text: &[u8], kept: Newlines) -> Vec<Range<usize>> {
             Newlines::All => newline || run.start == line,
         };
         let before = run.start.checked_sub(1).and_then(|before| text.get(before));
-        let is_needed = is_word(before) && is_word(text.get(run.end));
+        // In a tag, white space separates a value in quotes from the next name.
+        let is_value = before.is_some_and(|byte| b"'\"".contains(byte));
+        let is_needed = (is_word(before) || is_value) && is_word(text.get(run.end));
         if !is_kept && !is_needed {
             free.push(run);
         }
@@ -149,6 +151,8 @@ mod tests {
             let left = Edit::Cut(at_signs(text, kept)).of_best(text);
             String::from_utf8(left).expect("ASCII")
         };
+        let tag = b"<a b = 'c' d = 'e' />";
+        assert_eq!(without(tag, Newlines::None), "<a b='c' d='e'/>");
         let text = b"#if a < b\nint f ( a b )\n{\n    g ();\n}\n#endif\n  x";
         assert_eq!(
             without(text, Newlines::None),

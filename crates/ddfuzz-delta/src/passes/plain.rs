@@ -137,10 +137,9 @@ impl Grammar for PlainText {
         let mut builder = Builder {
             text,
             by_semicolons: has_semicolons(text),
-            nodes: Vec::new(),
-            open: Vec::new(),
+            tree: TreeBuilder::default(),
         };
-        builder.begin(0..text.len(), ROOT, SyntaxClass::Other);
+        builder.tree.begin(0..text.len(), ROOT, SyntaxClass::Other);
         let angles = tree::angles(text);
         let tree = tree::parse_with(text, &angles).or_else(|| tree::parse(text));
         let tree = tree.filter(|tree| deepest(&tree.nodes) <= DEEPEST);
@@ -148,11 +147,7 @@ impl Grammar for PlainText {
             Some(tree) => builder.statements(&tree.nodes, 0..tree.nodes.len()),
             None => builder.lines(0..text.len()),
         }
-        builder.end(0);
-        Some(SyntaxTree {
-            nodes: builder.nodes,
-            errors: 0,
-        })
+        Some(builder.tree.finish())
     }
 }
 
@@ -172,19 +167,23 @@ enum Piece {
     Pair(usize),
 }
 
-struct Builder<'a> {
-    text: &'a [u8],
-    /// True if statements end with semicolons and blocks, but not with lines.
-    by_semicolons: bool,
+/// A builder of a syntax tree: nodes begin and end, one inside of another.
+#[derive(Default)]
+pub(super) struct TreeBuilder {
     nodes: Vec<SyntaxNode>,
     /// Indices of the tree nodes to which children are still being added, outermost first.
     open: Vec<usize>,
 }
 
-impl Builder<'_> {
-    /// Begins a node of the tree: all nodes added before the matching call of [`end`](Builder::end)
+impl TreeBuilder {
+    /// Returns the number of nodes that are open.
+    pub fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Begins a node of the tree: all nodes added before the matching call of [`end`](TreeBuilder::end)
     /// are inside of it.
-    fn begin(&mut self, place: Range<usize>, kind: u16, class: SyntaxClass) {
+    pub fn begin(&mut self, place: Range<usize>, kind: u16, class: SyntaxClass) {
         let index = self.nodes.len();
         self.nodes.push(SyntaxNode {
             place,
@@ -197,12 +196,36 @@ impl Builder<'_> {
     }
 
     /// Ends the innermost open nodes of the tree until only `depth` are open.
-    fn end(&mut self, depth: usize) {
+    pub fn end(&mut self, depth: usize) {
         for node in self.open.drain(depth..) {
             self.nodes[node].last = self.nodes.len();
         }
     }
 
+    /// Adds a node without children.
+    pub fn leaf(&mut self, place: Range<usize>, kind: u16, class: SyntaxClass) {
+        self.begin(place, kind, class);
+        self.end(self.depth() - 1);
+    }
+
+    /// Ends all open nodes and returns the tree.
+    pub fn finish(mut self) -> SyntaxTree {
+        self.end(0);
+        SyntaxTree {
+            nodes: self.nodes,
+            errors: 0,
+        }
+    }
+}
+
+struct Builder<'a> {
+    text: &'a [u8],
+    /// True if statements end with semicolons and blocks, but not with lines.
+    by_semicolons: bool,
+    tree: TreeBuilder,
+}
+
+impl Builder<'_> {
     /// Adds the statements that the siblings among `nodes[range]` make. Calls itself for the content
     /// of brackets, at most [`DEEPEST`] times one inside of another.
     fn statements(&mut self, nodes: &[tree::Node], range: Range<usize>) {
@@ -332,10 +355,11 @@ impl Builder<'_> {
         };
         let is_inside = |sign: &Range<usize>| self.text[sign.clone()] == *b";";
         let ends = sign.clone().filter(is_inside);
-        let depth = self.open.len();
+        let depth = self.tree.depth();
         if let (Some(first), Some(last)) = (pieces.first(), pieces.last()) {
             let end = ends.as_ref().map_or(place(last).end, |sign| sign.end);
-            self.begin(place(first).start..end, STATEMENT, SyntaxClass::Statement);
+            self.tree
+                .begin(place(first).start..end, STATEMENT, SyntaxClass::Statement);
             for piece in pieces {
                 match piece {
                     Piece::Words(place) => self.words(place),
@@ -345,28 +369,29 @@ impl Builder<'_> {
         }
         let separates = sign.is_some() && ends.is_none();
         if separates {
-            self.end(depth);
+            self.tree.end(depth);
         }
         if let Some(sign) = sign {
             let kind = u16::from(self.text[sign.start]);
-            self.begin(sign, kind, SyntaxClass::Punctuation);
+            self.tree.begin(sign, kind, SyntaxClass::Punctuation);
         }
-        self.end(depth);
+        self.tree.end(depth);
     }
 
     fn pair(&mut self, nodes: &[tree::Node], pair: usize) {
-        let depth = self.open.len();
+        let depth = self.tree.depth();
         let node = &nodes[pair];
         let kind = u16::from(self.text[node.open]);
-        self.begin(node.open..node.end, kind, SyntaxClass::Expression);
+        self.tree
+            .begin(node.open..node.end, kind, SyntaxClass::Expression);
         for bracket in [node.open..node.open + 1, node.end - 1..node.end] {
             if bracket.start > node.open {
                 self.statements(nodes, pair + 1..node.last);
             }
-            self.begin(bracket, kind, SyntaxClass::Punctuation);
-            self.end(depth + 1);
+            self.tree.begin(bracket, kind, SyntaxClass::Punctuation);
+            self.tree.end(depth + 1);
         }
-        self.end(depth);
+        self.tree.end(depth);
     }
 
     /// Returns the range `place` of the text without the blanks at its ends; an empty range if there
@@ -390,7 +415,7 @@ impl Builder<'_> {
     }
 
     fn words(&mut self, place: Range<usize>) {
-        let depth = self.open.len();
+        let depth = self.tree.depth();
         for Token {
             place: token,
             class,
@@ -403,8 +428,8 @@ impl Builder<'_> {
                 b'0' => SyntaxClass::Number,
                 _ => SyntaxClass::Other,
             };
-            self.begin(word, u16::from(class), kind);
-            self.end(depth);
+            self.tree.begin(word, u16::from(class), kind);
+            self.tree.end(depth);
         }
     }
 }

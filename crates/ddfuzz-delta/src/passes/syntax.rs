@@ -199,12 +199,7 @@ pub(super) async fn syntax_again(work: &mut CurrentBest, grammar: &Arc<dyn Gramm
     }
     let predictor = SyntaxPredictor::new(grammar.clone(), tree.errors, work.len());
     work.predict_by(Some(predictor));
-    let trial = Trial {
-        size: work.len(),
-        end: usize::MAX,
-        is_plain: false,
-    };
-    reduce_nodes(work, grammar, &trial, 0..usize::MAX).await;
+    reduce_nodes(work, grammar, &Trial::always(work), 0..usize::MAX).await;
     let names = |text: &[u8]| identifiers(text, grammar);
     rename(work, &names, &mut KeptNames::new()).await;
     work.predict_by(None);
@@ -325,6 +320,15 @@ pub(super) struct Trial {
 }
 
 impl Trial {
+    /// Returns a trial that has no end: the tree is used whatever its first tests delete.
+    pub fn always(work: &CurrentBest) -> Trial {
+        Trial {
+            size: work.len(),
+            end: usize::MAX,
+            is_plain: false,
+        }
+    }
+
     /// Returns true if the first [`TRIAL`] tests by the grammar have been made and deleted less
     /// than the size of the text divided by [`LEAST_GAIN`].
     pub fn has_failed(&self, work: &CurrentBest) -> bool {
