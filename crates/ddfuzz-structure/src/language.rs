@@ -218,8 +218,10 @@ impl KnownLanguage {
     pub fn of_file_and_text(name: &[u8], text: &[u8]) -> Option<&'static KnownLanguage> {
         let sample = &text[..text.len().min(SAMPLE)];
         let is_small = text.len() <= LARGEST;
-        KnownLanguage::of_file(name)
-            .filter(|known| is_small && known.misfit(sample, Evidence::Name).is_some())
+        KnownLanguage::of_file(name).filter(|known| {
+            let whole = if known.name() == "json" { text } else { sample };
+            is_small && known.misfit(whole, Evidence::Name).is_some()
+        })
     }
 
     /// Returns the built-in language that a text fits best: the one with the fewest bytes that are
@@ -245,7 +247,9 @@ impl KnownLanguage {
             if !has_signs || !sample.starts_with(known.begins) {
                 return None;
             }
-            Some((known.misfit(sample, Evidence::Text)?, known))
+            // Of a long line of JSON, the first bytes are one error.
+            let whole = if known.name() == "json" { text } else { sample };
+            Some((known.misfit(whole, Evidence::Text)?, known))
         });
         let best = fits.min_by_key(|(misfit, _)| *misfit);
         best.map(|(_, known)| known)
@@ -321,4 +325,22 @@ fn misfit_of(error: Node<'_>, text: &[u8]) -> usize {
         at = node.end_byte();
     }
     misfit + inked(at, error.end_byte())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_of_json_is_json() {
+        let items: Vec<String> = (0..1000)
+            .map(|item| format!("{{\"name{item}\":{{\"list\":[{item},true]}}}}"))
+            .collect();
+        let text = format!("[{}]", items.join(","));
+        assert!(text.len() > SAMPLE);
+        let name = |text: &str| KnownLanguage::of(text.as_bytes()).map(KnownLanguage::name);
+        assert_eq!(name(&text), Some("json"));
+        let of_file = |text: &str| KnownLanguage::of_file_and_text(b"a.json", text.as_bytes());
+        assert!(of_file(&text).is_some());
+    }
 }

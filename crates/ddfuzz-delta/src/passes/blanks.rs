@@ -14,6 +14,9 @@ const BLANKS: &str = "blanks";
 /// test.
 const WORTHWHILE: usize = 20;
 
+/// Number of runs of white space up to which they are tried one by one only.
+const FEW: usize = 8;
+
 /// Deletes all white space of the current best text in one test; returns true if the text has none
 /// afterwards.
 pub(super) async fn delete_all_blanks(work: &mut CurrentBest) -> bool {
@@ -52,6 +55,7 @@ pub(super) async fn delete_blanks(work: &mut CurrentBest) {
         return;
     }
     shorten_blanks(work).await;
+    delete_blanks_at_signs(work).await;
     for kept in [1, 0] {
         let runs = blanks(&work.text(), kept).into_iter();
         let runs = runs.map(|run| vec![run]).collect();
@@ -60,6 +64,64 @@ pub(super) async fn delete_blanks(work: &mut CurrentBest) {
         let mut list = ListSearch::new(work, &mut runs).stop_after(patience);
         list.reduce().await;
     }
+}
+
+/// Deletes white space that does not stand between two words, in one test: at all places, or else where
+/// lines do not begin with `#`, or else within lines only.
+pub(super) async fn delete_blanks_at_signs(work: &mut CurrentBest) {
+    let mut tried = 0;
+    for kept in [Newlines::None, Newlines::AtSigns, Newlines::All] {
+        let free = at_signs(&work.text(), kept);
+        if free.len() <= FEW || free.len() == tried {
+            continue;
+        }
+        tried = free.len();
+        if work.test(BLANKS, Edit::Cut(free)).await == Outcome::Fail {
+            return;
+        }
+    }
+}
+
+/// Which newlines stay where white space beside signs is deleted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Newlines {
+    None,
+    /// Those beside lines that begin with `#`, such as instructions of a preprocessor.
+    AtSigns,
+    /// All, with the indentation after them.
+    All,
+}
+
+/// Returns the ranges of the white space in a text that does not stand between two words, without the
+/// newlines that are `kept`.
+fn at_signs(text: &[u8], kept: Newlines) -> Vec<Range<usize>> {
+    let is_word = |at: Option<&u8>| {
+        at.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii())
+    };
+    let (mut free, mut line, mut at) = (Vec::new(), 0, 0);
+    for run in blanks(text, 0) {
+        // The start of the line in which the white space begins.
+        line = text[at..run.start]
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(line, |newline| at + newline + 1);
+        at = run.start;
+        let newline = text[run.clone()].contains(&b'\n');
+        let is_sign = text[line] == b'#' || newline && text.get(run.end) == Some(&b'#');
+        let is_kept = match kept {
+            Newlines::None => false,
+            Newlines::AtSigns => newline && is_sign,
+            Newlines::All => newline || run.start == line,
+        };
+        let before = run.start.checked_sub(1).and_then(|before| text.get(before));
+        // In a tag, white space separates a value in quotes from the next name.
+        let is_value = before.is_some_and(|byte| b"'\"".contains(byte));
+        let is_needed = (is_word(before) || is_value) && is_word(text.get(run.end));
+        if !is_kept && !is_needed {
+            free.push(run);
+        }
+    }
+    free
 }
 
 /// Returns the ranges of the runs of white space in a text, each without its first `kept` bytes.
@@ -77,4 +139,35 @@ fn blanks(text: &[u8], kept: usize) -> Vec<Range<usize>> {
         at = end.max(at) + 1;
     }
     runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_beside_signs_goes() {
+        let without = |text: &[u8], kept| {
+            let left = Edit::Cut(at_signs(text, kept)).of_best(text);
+            String::from_utf8(left).expect("ASCII")
+        };
+        let tag = b"<a b = 'c' d = 'e' />";
+        assert_eq!(without(tag, Newlines::None), "<a b='c' d='e'/>");
+        let text = b"#if a < b\nint f ( a b )\n{\n    g ();\n}\n#endif\n  x";
+        assert_eq!(
+            without(text, Newlines::None),
+            "#if a<b\nint f(a b){g();}#endif\n  x"
+        );
+        assert_eq!(
+            without(text, Newlines::AtSigns),
+            "#if a<b\nint f(a b){g();}\n#endif\n  x"
+        );
+        assert_eq!(
+            without(text, Newlines::All),
+            "#if a<b\nint f(a b)\n{\n    g();\n}\n#endif\n  x"
+        );
+        // Looking for the beginning of the line of each would take 2^36 steps.
+        let long = b"a = ".repeat(1 << 18);
+        assert_eq!(at_signs(&long, Newlines::All).len(), 1 << 19);
+    }
 }

@@ -1,11 +1,15 @@
 //! The trees that `<tags>` and indentation make of a text, and the pass over them.
 
 use std::ops::Range;
+use std::sync::Arc;
 
+use crate::document::Grammar;
 use crate::passes::blocks::blocks;
 use crate::passes::current_best::CurrentBest;
+use crate::passes::elements::MarkupText;
 use crate::passes::list::ListSearch;
 use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, reduce_tree};
+use crate::passes::syntax::{ROUGH, Trial, reduce_program};
 use crate::passes::tree::{Node, Tree};
 use crate::passes::units::Positions;
 
@@ -15,6 +19,11 @@ const LARGEST: usize = 1 << 20;
 const LONGEST_TAG: usize = 1 << 10;
 /// Maximum depth of tags inside of tags; deeper tags belong to no pair.
 const DEEPEST: usize = 1 << 10;
+/// Maximum number of rounds in which the passes over elements are repeated.
+const ROUNDS: usize = 4;
+/// Fraction of a text, as a divisor of its size, that a round of the passes over elements must delete for
+/// another one.
+const WORTHWHILE: usize = 16;
 /// Maximum share of lines that begin with a closing bracket, in percent, for the indentation of a
 /// text to be taken for its structure; with more such lines, its brackets are.
 const CLOSERS: usize = 5;
@@ -27,12 +36,7 @@ pub(super) async fn markup(work: &mut CurrentBest) {
     }
     let has_tags = |tree: &Tree| tree.nodes.iter().filter(|node| node.pair).count() >= FEWEST_PAIRS;
     if tags(&work.text()).is_some_and(|tree| has_tags(&tree)) {
-        reduce_tree(work, &tags).await;
-        let mut attributes = Positions::new("attributes", attributes(&work.text()));
-        ListSearch::new(work, &mut attributes)
-            .stop_after(FRUITLESS)
-            .reduce()
-            .await;
+        reduce_elements(work).await;
     } else if blocks(&work.text()).is_some() {
         reduce_tree(work, &blocks).await;
     } else if let Some(mut tree) = indentation(&work.text()) {
@@ -50,6 +54,28 @@ pub(super) async fn markup(work: &mut CurrentBest) {
     }
 }
 
+/// Reduces a text by its tags: deletes elements and attributes; in a larger text also names, words in the
+/// values of attributes, and elements around others, as long as that deletes a good part.
+async fn reduce_elements(work: &mut CurrentBest) {
+    let grammar: Arc<dyn Grammar> = Arc::new(MarkupText);
+    for _ in 0..ROUNDS {
+        let before = work.len();
+        reduce_tree(work, &tags).await;
+        let mut attributes = Positions::new("attributes", attributes(&work.text()));
+        ListSearch::new(work, &mut attributes)
+            .stop_after(FRUITLESS)
+            .reduce()
+            .await;
+        if work.len() <= ROUGH {
+            return;
+        }
+        reduce_program(work, &grammar, &Trial::always(work)).await;
+        if (before - work.len()) * WORTHWHILE < before {
+            return;
+        }
+    }
+}
+
 /// A tag of a markup text, which is what stands between `<` and `>`: opening, closing or neither.
 enum Tag {
     /// An opening tag, such as `<p>`; holds the range of its name in the text.
@@ -62,7 +88,7 @@ enum Tag {
 
 /// Parses a text into the tree of its tags; `None` without any pair of an opening and a closing
 /// tag. A tag without its counterpart is a leaf.
-fn tags(text: &[u8]) -> Option<Tree> {
+pub(super) fn tags(text: &[u8]) -> Option<Tree> {
     let mut parser = PairParser::new(text);
     let mut at = 0;
     let mut scanner = Scanner::default();
@@ -284,15 +310,24 @@ fn attributes(text: &[u8]) -> Vec<Vec<Range<usize>>> {
         let Some((Tag::Open(_) | Tag::Whole, end)) = scanner.tag(text, start) else {
             continue;
         };
-        if text[at].is_ascii_alphabetic() {
-            let size = text[at..end].iter().position(u8::is_ascii_whitespace);
-            let mut from = at + size.unwrap_or(end - at);
-            while let Some(place) = attribute(text, from, end) {
-                from = place.end;
-                found.push(vec![place]);
-            }
-        }
+        let attributes = attributes_of(text, start..end).into_iter();
+        found.extend(attributes.map(|place| vec![place]));
         at = end;
+    }
+    found
+}
+
+/// Returns the ranges of the attributes of the tag in the range `tag`, each with the blanks before it.
+pub(super) fn attributes_of(text: &[u8], tag: Range<usize>) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let name = tag.start + 1;
+    if text.get(name).is_some_and(u8::is_ascii_alphabetic) {
+        let size = text[name..tag.end].iter().position(u8::is_ascii_whitespace);
+        let mut from = size.map_or(tag.end, |size| name + size);
+        while let Some(place) = attribute(text, from, tag.end) {
+            from = place.end;
+            found.push(place);
+        }
     }
     found
 }

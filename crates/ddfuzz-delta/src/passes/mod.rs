@@ -32,6 +32,7 @@ mod coroutine;
 mod current_best;
 mod deletions;
 mod detect;
+mod elements;
 mod envelope;
 mod field;
 mod gap_model;

@@ -5,16 +5,17 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::document::{Grammar, SyntaxClass, SyntaxTree};
+use crate::passes::blanks::delete_blanks_at_signs;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
-use crate::passes::plain::{PlainText, comments};
+use crate::passes::plain::{PlainText, comments, has_semicolons};
 use crate::passes::ranges::union;
 use crate::passes::siblings::children;
 use crate::passes::syntax::{
-    FRUITLESS_AT_FIRST, ROUGH, TRIAL, Trial, Tried, delete_siblings, raise, shortest_of_kinds,
-    tree_of,
+    ROUGH, TRIAL, Trial, delete_siblings, reduce_program, shortest_of_kinds, tree_of,
 };
 use crate::passes::units::Units;
+use crate::passes::words::tokens;
 use crate::{Edit, Replacement};
 
 /// Name, in logs, of the pass that deletes the comments of a program text.
@@ -39,40 +40,45 @@ const FEWEST_BLOCKS: usize = 4;
 /// longer emptied.
 const FRUITLESS_BLOCKS: usize = 4;
 
-/// Reduces a large text of unknown grammar roughly: deletes its comments and, if several blocks in
-/// braces extend over lines, empties blocks and deletes statements. Later passes over brackets, lines and
-/// words find the rest.
-pub(super) async fn outline(work: &mut CurrentBest) {
+/// Reduces a large text of unknown grammar as a program: deletes its comments and, if several blocks in
+/// braces extend over lines, empties blocks, and deletes statements and names. Later passes over
+/// brackets, lines and words find the rest. If `only_semicolons`, does so only if statements of the text
+/// end with semicolons, so that neither lines nor their indentation are its structure. Returns false if
+/// the text is no such program.
+pub(super) async fn outline(work: &mut CurrentBest, only_semicolons: bool) -> bool {
     if work.len() <= LARGE_OUTLINE {
-        return;
+        return false;
     }
     let text = work.text();
     delete_comments(work, comments(&text)).await;
+    let text = work.text();
+    if only_semicolons && !has_semicolons(&text) {
+        return false;
+    }
     let grammar: Arc<dyn Grammar> = Arc::new(PlainText);
     let tree = tree_of(work, &grammar);
-    let text = work.text();
     let blocks = blocks(&tree, &text);
     let is_deep = blocks.iter().any(|(_, level)| *level > DEEPEST_BLOCK);
     let is_of_lines = |(block, _): &&(Replacement, usize)| text[block.at.clone()].contains(&b'\n');
     let of_lines = blocks.iter().filter(is_of_lines).count();
     let lines = text.iter().filter(|byte| **byte == b'\n').count();
     if is_deep || of_lines < FEWEST_BLOCKS || lines * LONG_LINE <= text.len() {
-        return;
+        return false;
     }
     let trial = Trial {
         size: work.len(),
         end: work.asked() + TRIAL,
+        is_plain: true,
     };
     delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
-    if trial.has_failed(work) {
-        return;
+    if !trial.has_failed(work) {
+        empty_blocks(work, &grammar).await;
+        let tree = tree_of(work, &grammar);
+        delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
+        reduce_program(work, &grammar, &trial).await;
+        delete_blanks_at_signs(work).await;
     }
-    empty_blocks(work, &grammar).await;
-    let tree = tree_of(work, &grammar);
-    delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
-    raise(work, &grammar, FRUITLESS_AT_FIRST, &mut Tried::default()).await;
-    let tree = tree_of(work, &grammar);
-    delete_siblings(work, tree, &trial, 0, 0..usize::MAX).await;
+    true
 }
 
 /// Deletes the comments of a program with the syntax tree `tree` in one test, and then its statements
@@ -148,6 +154,7 @@ fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
         matches!(class, SyntaxClass::Statement | SyntaxClass::Declaration)
     };
     let shortest = shortest_of_kinds(tree, text);
+    let endless = Endless::of(text);
     let mut found = Vec::new();
     let mut ends: Vec<usize> = Vec::new();
     for (index, node) in tree.nodes.iter().enumerate().skip(1) {
@@ -162,7 +169,15 @@ fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
         }
         let place = node.place.clone();
         let (at, with) = match is_braced(&text[place.clone()]) {
-            true => (place.start + 1..place.end - 1, &b""[..]),
+            true => {
+                let head = node
+                    .parent
+                    .map_or(0, |parent| tree.nodes[parent].place.start);
+                let with = endless.map_or(&b""[..], |endless| {
+                    endless.body_after(&text[head..place.start])
+                });
+                (place.start + 1..place.end - 1, with)
+            }
             false => {
                 let least = shortest.get(&node.kind).copied().unwrap_or(index);
                 (place, &text[tree.nodes[least].place.clone()])
@@ -176,6 +191,78 @@ fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
     }
     found
 }
+
+/// Languages in which the body of a function with a value may not be empty, but may be one that never
+/// returns.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Endless {
+    /// As Rust: `fn name(…) -> Type { … }`.
+    Arrow,
+    /// As Go: `func name(…) Type { … }`.
+    AfterParameters,
+    /// As Java and C#: `Type name(…) { … }`.
+    BeforeName,
+}
+
+impl Endless {
+    /// Returns which of these languages a program may be in; `None` if it is in none.
+    fn of(text: &[u8]) -> Option<Endless> {
+        let has = |part: &[u8]| text.windows(part.len()).any(|window| window == part);
+        match () {
+            _ if has(b"fn ") && has(b") -> ") => Some(Endless::Arrow),
+            _ if has(b"func ") && has(b"package ") => Some(Endless::AfterParameters),
+            _ if has(b"class ")
+                && (has(b"import java") || has(b"package ") || has(b"using System")) =>
+            {
+                Some(Endless::BeforeName)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the shortest body of a function with a value after `head`, which is all that stands before
+    /// its block; empty if that is no such function.
+    fn body_after(self, head: &[u8]) -> &'static [u8] {
+        let words = tokens(head);
+        let is = |at: usize, word: &[u8]| words.get(at).is_some_and(|token| token.of(head) == word);
+        let has = |word: &[u8]| (0..words.len()).any(|at| is(at, word));
+        match self {
+            Endless::Arrow if has(b"fn") && head.windows(2).any(|sign| sign == b"->") => b"loop{}",
+            Endless::AfterParameters if has(b"func") && !head.trim_ascii_end().ends_with(b")") => {
+                b"for{}"
+            }
+            Endless::BeforeName => {
+                let open = (0..words.len())
+                    .find(|at| is(*at, b"("))
+                    .unwrap_or_default();
+                let is_word = |at: usize| words[at].class == b'a';
+                let is_named = open > 1 && is_word(open - 1) && !is(open - 2, b"new");
+                let has_type =
+                    is_named && (is_word(open - 2) || is(open - 2, b">") || is(open - 2, b"]"));
+                let is_modifier = MODIFIERS
+                    .iter()
+                    .any(|word| is(open.saturating_sub(2), word));
+                if has_type && !is_modifier {
+                    b"throw null;"
+                } else {
+                    b""
+                }
+            }
+            _ => b"",
+        }
+    }
+}
+
+/// Words that stand before the name of a method or constructor without a value.
+const MODIFIERS: &[&[u8]] = &[
+    b"else",
+    b"internal",
+    b"private",
+    b"protected",
+    b"public",
+    b"return",
+    b"void",
+];
 
 fn is_braced(text: &[u8]) -> bool {
     matches!(text, [b'{', .., b'}'])
@@ -248,5 +335,38 @@ mod tests {
         let tree = SyntaxTree { nodes, errors: 0 };
         // Counting the siblings of each would take 2^33 steps.
         assert_eq!(lone_texts(&tree).len(), count);
+    }
+
+    #[test]
+    fn functions_with_values_get_bodies_that_never_return() {
+        let emptied = |text: &str| {
+            let tree = PlainText
+                .parse(text.as_bytes())
+                .expect("any text has a tree");
+            let mut written: Vec<Replacement> = blocks(&tree, text.as_bytes())
+                .into_iter()
+                .map(|(block, _)| block)
+                .collect();
+            written.sort_by_key(|block| block.at.start);
+            String::from_utf8(Edit::Set(written).of_best(text.as_bytes())).expect("ASCII")
+        };
+        assert_eq!(
+            emptied("fn f(a: B) -> C { d; e; f; g; }\nfn h() { i; }"),
+            "fn f(a: B) -> C {loop{}}\nfn h() {}"
+        );
+        assert_eq!(
+            emptied("package a\nfunc f(b C) D {\n return b.c\n}\nfunc g() {\n h()\n}\n"),
+            "package a\nfunc f(b C) D {for{}}\nfunc g() {}\n"
+        );
+        assert_eq!(
+            emptied(
+                "package a;\nList<B> c(D d) { e = f; return e; }\npublic void g() { h; }\npublic I() { j; }\nclass K;"
+            ),
+            "package a;\nList<B> c(D d) {throw null;}\npublic void g() {}\npublic I() {}\nclass K;"
+        );
+        assert_eq!(
+            emptied("int f(a) { b; }\nclass C;"),
+            "int f(a) {}\nclass C;"
+        );
     }
 }

@@ -17,6 +17,111 @@ const STATEMENT: u16 = 0x101;
 /// words.
 const DEEPEST: usize = 200;
 
+/// Words after which a comma does not end a statement: the heads of blocks.
+const HEADS: &[&[u8]] = &[
+    b"class",
+    b"impl",
+    b"interface",
+    b"struct",
+    b"template",
+    b"trait",
+    b"where",
+];
+/// Words that continue a statement after a block.
+const TAILS: &[&[u8]] = &[b"catch", b"else", b"finally", b"while"];
+/// Words that are no names in most languages with blocks in braces.
+const KEYWORDS: &[&[u8]] = &[
+    b"as",
+    b"async",
+    b"await",
+    b"bool",
+    b"break",
+    b"case",
+    b"catch",
+    b"char",
+    b"class",
+    b"const",
+    b"continue",
+    b"def",
+    b"default",
+    b"do",
+    b"double",
+    b"else",
+    b"enum",
+    b"extends",
+    b"false",
+    b"final",
+    b"float",
+    b"fn",
+    b"for",
+    b"func",
+    b"function",
+    b"if",
+    b"impl",
+    b"implements",
+    b"import",
+    b"in",
+    b"int",
+    b"interface",
+    b"let",
+    b"long",
+    b"loop",
+    b"match",
+    b"mod",
+    b"mut",
+    b"namespace",
+    b"new",
+    b"nil",
+    b"null",
+    b"package",
+    b"private",
+    b"protected",
+    b"pub",
+    b"public",
+    b"ref",
+    b"return",
+    b"self",
+    b"short",
+    b"static",
+    b"struct",
+    b"super",
+    b"switch",
+    b"template",
+    b"this",
+    b"throw",
+    b"throws",
+    b"trait",
+    b"true",
+    b"try",
+    b"type",
+    b"typedef",
+    b"typename",
+    b"unsafe",
+    b"unsigned",
+    b"use",
+    b"using",
+    b"var",
+    b"virtual",
+    b"void",
+    b"where",
+    b"while",
+];
+/// Fraction of the lines of a text, as a divisor, that must end with a semicolon for lines to end no
+/// statement.
+const BY_SEMICOLONS: usize = 8;
+
+/// Returns true if statements of a text end with semicolons, and not with lines.
+pub(super) fn has_semicolons(text: &[u8]) -> bool {
+    let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let (mut all, mut ended) = (0, 0);
+    for line in lines.filter(|line| !line.is_empty()) {
+        all += 1;
+        ended += usize::from(line.ends_with(b";"));
+    }
+    let signs = text.iter().filter(|byte| **byte == b';').count();
+    ended * BY_SEMICOLONS >= all.max(1) || signs > all
+}
+
 /// A grammar for texts of unknown grammar: statements and items of lists, which contain words,
 /// numbers, strings, signs, and pairs of brackets with further statements. A text whose brackets do
 /// not match, or are nested too deeply, has only lines and words.
@@ -31,20 +136,18 @@ impl Grammar for PlainText {
     fn parse(&self, text: &[u8]) -> Option<SyntaxTree> {
         let mut builder = Builder {
             text,
-            nodes: Vec::new(),
-            open: Vec::new(),
+            by_semicolons: has_semicolons(text),
+            tree: TreeBuilder::default(),
         };
-        builder.begin(0..text.len(), ROOT, SyntaxClass::Other);
-        let tree = tree::parse(text).filter(|tree| deepest(&tree.nodes) <= DEEPEST);
+        builder.tree.begin(0..text.len(), ROOT, SyntaxClass::Other);
+        let angles = tree::angles(text);
+        let tree = tree::parse_with(text, &angles).or_else(|| tree::parse(text));
+        let tree = tree.filter(|tree| deepest(&tree.nodes) <= DEEPEST);
         match tree {
             Some(tree) => builder.statements(&tree.nodes, 0..tree.nodes.len()),
             None => builder.lines(0..text.len()),
         }
-        builder.end(0);
-        Some(SyntaxTree {
-            nodes: builder.nodes,
-            errors: 0,
-        })
+        Some(builder.tree.finish())
     }
 }
 
@@ -64,17 +167,23 @@ enum Piece {
     Pair(usize),
 }
 
-struct Builder<'a> {
-    text: &'a [u8],
+/// A builder of a syntax tree: nodes begin and end, one inside of another.
+#[derive(Default)]
+pub(super) struct TreeBuilder {
     nodes: Vec<SyntaxNode>,
     /// Indices of the tree nodes to which children are still being added, outermost first.
     open: Vec<usize>,
 }
 
-impl Builder<'_> {
-    /// Begins a node of the tree: all nodes added before the matching call of [`end`](Builder::end)
+impl TreeBuilder {
+    /// Returns the number of nodes that are open.
+    pub fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Begins a node of the tree: all nodes added before the matching call of [`end`](TreeBuilder::end)
     /// are inside of it.
-    fn begin(&mut self, place: Range<usize>, kind: u16, class: SyntaxClass) {
+    pub fn begin(&mut self, place: Range<usize>, kind: u16, class: SyntaxClass) {
         let index = self.nodes.len();
         self.nodes.push(SyntaxNode {
             place,
@@ -87,16 +196,41 @@ impl Builder<'_> {
     }
 
     /// Ends the innermost open nodes of the tree until only `depth` are open.
-    fn end(&mut self, depth: usize) {
+    pub fn end(&mut self, depth: usize) {
         for node in self.open.drain(depth..) {
             self.nodes[node].last = self.nodes.len();
         }
     }
 
+    /// Adds a node without children.
+    pub fn leaf(&mut self, place: Range<usize>, kind: u16, class: SyntaxClass) {
+        self.begin(place, kind, class);
+        self.end(self.depth() - 1);
+    }
+
+    /// Ends all open nodes and returns the tree.
+    pub fn finish(mut self) -> SyntaxTree {
+        self.end(0);
+        SyntaxTree {
+            nodes: self.nodes,
+            errors: 0,
+        }
+    }
+}
+
+struct Builder<'a> {
+    text: &'a [u8],
+    /// True if statements end with semicolons and blocks, but not with lines.
+    by_semicolons: bool,
+    tree: TreeBuilder,
+}
+
+impl Builder<'_> {
     /// Adds the statements that the siblings among `nodes[range]` make. Calls itself for the content
     /// of brackets, at most [`DEEPEST`] times one inside of another.
     fn statements(&mut self, nodes: &[tree::Node], range: Range<usize>) {
         let mut pieces: Vec<Piece> = Vec::new();
+        let has_semicolon = self.has_semicolon(nodes, range.clone());
         let mut at = range.start;
         while at < range.end {
             let node = &nodes[at];
@@ -110,31 +244,97 @@ impl Builder<'_> {
             for line in self.text[named].split_inclusive(|byte| *byte == b'\n') {
                 let place = self.inked(from..from + line.len());
                 from += line.len();
+                let is_directive = self.is_directive(place.clone());
+                if is_directive {
+                    self.statement(nodes, &mut pieces, None);
+                }
                 if !place.is_empty() {
                     pieces.push(Piece::Words(place));
                 }
-                if line.ends_with(b"\n") {
+                if line.ends_with(b"\n") && (is_directive || self.is_statement_end(from)) {
                     self.statement(nodes, &mut pieces, None);
                 }
             }
             if node.pair {
                 pieces.push(Piece::Pair(at));
             }
-            let ends_line = || {
-                let rest = self.text[node.end..].iter();
-                let next = rest
-                    .copied()
-                    .find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
-                self.text[node.open] == b'{' && next.is_none_or(|byte| byte == b'\n')
-            };
-            if node.separated > node.end {
+            let is_listed = node.separated > node.end;
+            let sign = self.inked(node.end..node.separated);
+            let is_inside = is_listed
+                && self.text[sign.start] == b','
+                && (has_semicolon || self.is_head(&pieces));
+            if is_inside {
+                pieces.push(Piece::Words(sign));
+            } else if is_listed {
                 self.statement(nodes, &mut pieces, Some(node.end..node.separated));
-            } else if node.pair && ends_line() {
+            } else if node.pair && self.is_block_end(node) {
                 self.statement(nodes, &mut pieces, None);
             }
             at = node.last;
         }
         self.statement(nodes, &mut pieces, None);
+    }
+
+    /// Returns true if a line in the range `place` is an instruction of a preprocessor, such as `#if`.
+    fn is_directive(&self, place: Range<usize>) -> bool {
+        let text = &self.text[place];
+        self.by_semicolons
+            && text.starts_with(b"#")
+            && !text.starts_with(b"#[")
+            && !text.starts_with(b"#!")
+    }
+
+    /// Returns true if a statement that has no sign at its end may end with the line that ends at `at`.
+    fn is_statement_end(&self, at: usize) -> bool {
+        let before = self.text[..at].trim_ascii_end().last();
+        let after = self.text[at..].trim_ascii_start().first();
+        let goes_on = before.is_some_and(|byte| b"=+*&|\\".contains(byte))
+            || after.is_some_and(|byte| b".&|?".contains(byte));
+        !self.by_semicolons && !goes_on
+    }
+
+    /// Returns true if the pair `node` of braces ends a statement: it ends its line or, where lines end no
+    /// statements, a word follows that begins another one.
+    fn is_block_end(&self, node: &tree::Node) -> bool {
+        if self.text[node.open] != b'{' {
+            return false;
+        }
+        let after = &self.text[node.end..];
+        if !self.by_semicolons {
+            let mut rest = after.iter();
+            let next = rest.find(|byte| !matches!(byte, b' ' | b'\t' | b'\r'));
+            return next.is_none_or(|byte| *byte == b'\n');
+        }
+        let after = after.trim_ascii_start();
+        let is_begin = |byte: &u8| byte.is_ascii_alphanumeric() || b"_#@[*&~:".contains(byte);
+        after.first().is_none_or(is_begin) && !TAILS.iter().any(|tail| after.starts_with(tail))
+    }
+
+    /// Returns true if one of the siblings among `nodes[range]` ends with a semicolon, so that commas end
+    /// none.
+    fn has_semicolon(&self, nodes: &[tree::Node], range: Range<usize>) -> bool {
+        let first = Some(range.start).filter(|first| *first < range.end);
+        let next = |at: &usize| Some(nodes[*at].last).filter(|next| *next < range.end);
+        let mut siblings = std::iter::successors(first, next);
+        siblings.any(|at| {
+            let sign = self.inked(nodes[at].end..nodes[at].separated);
+            self.text[sign].starts_with(b";")
+        })
+    }
+
+    /// Returns true if the statement of the `pieces` is the head of a block, such as that of a class or a
+    /// generic function, in which commas may stand.
+    fn is_head(&self, pieces: &[Piece]) -> bool {
+        self.by_semicolons
+            && pieces.iter().any(|piece| match piece {
+                Piece::Words(place) => {
+                    let words = &self.text[place.clone()];
+                    tokens(words)
+                        .iter()
+                        .any(|word| HEADS.contains(&word.of(words)))
+                }
+                Piece::Pair(_) => false,
+            })
     }
 
     /// Adds a statement of the `pieces`, which it takes, and the separator in the range `after`: a
@@ -155,10 +355,11 @@ impl Builder<'_> {
         };
         let is_inside = |sign: &Range<usize>| self.text[sign.clone()] == *b";";
         let ends = sign.clone().filter(is_inside);
-        let depth = self.open.len();
+        let depth = self.tree.depth();
         if let (Some(first), Some(last)) = (pieces.first(), pieces.last()) {
             let end = ends.as_ref().map_or(place(last).end, |sign| sign.end);
-            self.begin(place(first).start..end, STATEMENT, SyntaxClass::Statement);
+            self.tree
+                .begin(place(first).start..end, STATEMENT, SyntaxClass::Statement);
             for piece in pieces {
                 match piece {
                     Piece::Words(place) => self.words(place),
@@ -168,28 +369,29 @@ impl Builder<'_> {
         }
         let separates = sign.is_some() && ends.is_none();
         if separates {
-            self.end(depth);
+            self.tree.end(depth);
         }
         if let Some(sign) = sign {
             let kind = u16::from(self.text[sign.start]);
-            self.begin(sign, kind, SyntaxClass::Punctuation);
+            self.tree.begin(sign, kind, SyntaxClass::Punctuation);
         }
-        self.end(depth);
+        self.tree.end(depth);
     }
 
     fn pair(&mut self, nodes: &[tree::Node], pair: usize) {
-        let depth = self.open.len();
+        let depth = self.tree.depth();
         let node = &nodes[pair];
         let kind = u16::from(self.text[node.open]);
-        self.begin(node.open..node.end, kind, SyntaxClass::Expression);
+        self.tree
+            .begin(node.open..node.end, kind, SyntaxClass::Expression);
         for bracket in [node.open..node.open + 1, node.end - 1..node.end] {
             if bracket.start > node.open {
                 self.statements(nodes, pair + 1..node.last);
             }
-            self.begin(bracket, kind, SyntaxClass::Punctuation);
-            self.end(depth + 1);
+            self.tree.begin(bracket, kind, SyntaxClass::Punctuation);
+            self.tree.end(depth + 1);
         }
-        self.end(depth);
+        self.tree.end(depth);
     }
 
     /// Returns the range `place` of the text without the blanks at its ends; an empty range if there
@@ -213,7 +415,7 @@ impl Builder<'_> {
     }
 
     fn words(&mut self, place: Range<usize>) {
-        let depth = self.open.len();
+        let depth = self.tree.depth();
         for Token {
             place: token,
             class,
@@ -221,12 +423,13 @@ impl Builder<'_> {
         {
             let word = self.inked(place.start + token.start..place.start + token.end);
             let kind = match class {
-                b'a' => SyntaxClass::Identifier,
+                b'a' if !KEYWORDS.contains(&&self.text[word.clone()]) => SyntaxClass::Identifier,
+                b'0' if b"'\"".contains(&self.text[word.start]) => SyntaxClass::Text,
                 b'0' => SyntaxClass::Number,
                 _ => SyntaxClass::Other,
             };
-            self.begin(word, u16::from(class), kind);
-            self.end(depth);
+            self.tree.begin(word, u16::from(class), kind);
+            self.tree.end(depth);
         }
     }
 }
@@ -276,7 +479,7 @@ mod tests {
 
     #[test]
     fn brackets_lines_and_words_make_a_tree() {
-        let text = b"let a = [1, b];\nprint a\nend";
+        let text = b"let a = [1, b]\nprint a\nend";
         let tree = PlainText.parse(text).expect("any text has a tree");
         for (index, node) in tree.nodes.iter().enumerate() {
             let parent = node.parent.map(|parent| &tree.nodes[parent]);
@@ -294,7 +497,7 @@ mod tests {
         assert_eq!(of(u16::from(b'[')), ["[1, b]", "[", "]"]);
         assert_eq!(
             of(STATEMENT),
-            ["let a = [1, b];", "1", "b", "print a", "end"]
+            ["let a = [1, b]", "1", "b", "print a", "end"]
         );
         assert_eq!(of(u16::from(b'0')), ["1"]);
         let unmatched = PlainText.parse(b"a (\nb").expect("any text has a tree");
@@ -329,5 +532,52 @@ mod tests {
             .parse(text.as_bytes())
             .expect("any text has a tree");
         assert!(tree.nodes.len() > 200_000);
+    }
+
+    /// Returns the texts of all statements of a text, in the order of their beginnings.
+    fn statements(text: &str) -> Vec<&str> {
+        let tree = PlainText
+            .parse(text.as_bytes())
+            .expect("any text has a tree");
+        let nodes = tree.nodes.into_iter().filter(|node| node.kind == STATEMENT);
+        nodes.map(|node| &text[node.place]).collect()
+    }
+
+    #[test]
+    fn lines_end_no_statement_where_semicolons_do() {
+        let text = "#if x\nlet a = b\n  .c();\nfn f<A, B>()\nwhere\n  A: B,\n{\n}\nint d, e;\n";
+        let whole = [
+            "#if x",
+            "let a = b\n  .c();",
+            "fn f<A, B>()\nwhere\n  A: B,\n{\n}",
+            "A",
+            "B",
+            "int d, e;",
+        ];
+        assert_eq!(statements(text), whole);
+        assert_eq!(
+            statements("a = b\n  .c()\nd =\n e\nf"),
+            ["a = b\n  .c()", "d =\n e", "f"]
+        );
+        assert_eq!(
+            statements("a; b; c {} d {} else {} e"),
+            ["a;", "b;", "c {}", "d {} else {}", "e"]
+        );
+        assert_eq!(
+            statements("a; b; c { d, e }"),
+            ["a;", "b;", "c { d, e }", "d", "e"]
+        );
+    }
+
+    #[test]
+    fn keywords_are_no_names() {
+        let text = b"fn f(x: 'y')";
+        let tree = PlainText.parse(text).expect("any text has a tree");
+        let of = |class| -> Vec<&[u8]> {
+            let nodes = tree.nodes.iter().filter(|node| node.class == class);
+            nodes.map(|node| &text[node.place.clone()]).collect()
+        };
+        assert_eq!(of(SyntaxClass::Identifier), [b"f", b"x"]);
+        assert_eq!(of(SyntaxClass::Text), [b"'y'"]);
     }
 }

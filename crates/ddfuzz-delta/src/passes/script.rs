@@ -212,8 +212,10 @@ async fn reduce_by_structure(work: &mut CurrentBest, known: &Structure) -> bool 
         Structure::Format(format) => container(work, format.as_ref()).await,
         Structure::Syntax(grammar) => syntax(work, grammar).await,
         Structure::Text if work.is_text() => {
-            markup(work).await;
-            outline(work).await;
+            if !outline(work, true).await {
+                markup(work).await;
+                outline(work, false).await;
+            }
             false
         }
         Structure::Unknown | Structure::Text | Structure::Binary => false,

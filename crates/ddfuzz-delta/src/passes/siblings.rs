@@ -48,6 +48,12 @@ impl Siblings {
         &self.nodes[index]
     }
 
+    /// Returns true if statements or declarations are among the children of the present node.
+    pub fn has_statements(&self) -> bool {
+        let mut classes = self.children.iter().map(|child| self.nodes[*child].class);
+        classes.any(|class| matches!(class, SyntaxClass::Statement | SyntaxClass::Declaration))
+    }
+
     /// Chooses the largest node whose children were not tried yet, and returns its index; `None` if
     /// there is none.
     pub fn next_parent(&mut self) -> Option<usize> {

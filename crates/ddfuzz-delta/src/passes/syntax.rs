@@ -142,6 +142,7 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     let trial = Trial {
         size: work.len(),
         end: work.asked() + TRIAL,
+        is_plain: false,
     };
     work.predict_by(Some(SyntaxPredictor::new(
         grammar.clone(),
@@ -167,14 +168,24 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
         if has_blanks && work.len() <= ROUGH {
             delete_blanks(work).await;
         }
-        let mut kept = KeptNames::new();
-        let rest = reduce_large_nodes(work, grammar, &trial, &mut kept).await;
-        reduce_nodes(work, grammar, &trial, rest).await;
-        let names = |text: &[u8]| identifiers(text, grammar);
-        rename(work, &names, &mut kept).await;
+        reduce_program(work, grammar, &trial).await;
     }
     work.predict_by(None);
     work.len() < trial.size && !trial.has_failed(work)
+}
+
+/// Reduces a text by its syntax tree after its blocks were emptied: by large nodes, by all nodes, and by
+/// its names.
+pub(super) async fn reduce_program(
+    work: &mut CurrentBest,
+    grammar: &Arc<dyn Grammar>,
+    trial: &Trial,
+) {
+    let mut kept = KeptNames::new();
+    let rest = reduce_large_nodes(work, grammar, trial, &mut kept).await;
+    reduce_nodes(work, grammar, trial, rest).await;
+    let names = |text: &[u8]| identifiers(text, grammar);
+    rename(work, &names, &mut kept).await;
 }
 
 /// Reduces a small text by its syntax tree once more, after other passes have changed it. Does nothing
@@ -188,11 +199,7 @@ pub(super) async fn syntax_again(work: &mut CurrentBest, grammar: &Arc<dyn Gramm
     }
     let predictor = SyntaxPredictor::new(grammar.clone(), tree.errors, work.len());
     work.predict_by(Some(predictor));
-    let trial = Trial {
-        size: work.len(),
-        end: usize::MAX,
-    };
-    reduce_nodes(work, grammar, &trial, 0..usize::MAX).await;
+    reduce_nodes(work, grammar, &Trial::always(work), 0..usize::MAX).await;
     let names = |text: &[u8]| identifiers(text, grammar);
     rename(work, &names, &mut KeptNames::new()).await;
     work.predict_by(None);
@@ -264,7 +271,7 @@ async fn reduce_nodes(
         let before = work.reductions();
         if patience > 0 {
             // Most tests that replace nodes of a large text pass.
-            let most = if work.len() > LARGE {
+            let most = if work.len() > LARGE || trial.is_plain {
                 FRUITLESS_LATER
             } else {
                 usize::MAX
@@ -307,9 +314,21 @@ pub(super) struct Trial {
     pub size: usize,
     /// Number of tests, counted from the beginning of the search, at which the trial ends.
     pub end: usize,
+    /// True if the tree has no grammar: words and brackets make its small nodes, which other passes
+    /// delete in fewer tests.
+    pub is_plain: bool,
 }
 
 impl Trial {
+    /// Returns a trial that has no end: the tree is used whatever its first tests delete.
+    pub fn always(work: &CurrentBest) -> Trial {
+        Trial {
+            size: work.len(),
+            end: usize::MAX,
+            is_plain: false,
+        }
+    }
+
     /// Returns true if the first [`TRIAL`] tests by the grammar have been made and deleted less
     /// than the size of the text divided by [`LEAST_GAIN`].
     pub fn has_failed(&self, work: &CurrentBest) -> bool {
@@ -371,7 +390,8 @@ pub(super) async fn delete_siblings(
         // Literals get empty later, where they are left.
         let is_text =
             node.class == SyntaxClass::Text && is_quoted(&work.text()[node.place.clone()]);
-        if is_text || size >= sizes.end {
+        let is_words = trial.is_plain && size < FINE && !siblings.has_statements();
+        if is_text || is_words || size >= sizes.end {
             continue;
         }
         let is_fine = rough > 0 && (size * 2 < work.len() || work.len() <= rough);

@@ -202,10 +202,51 @@ impl Units for Tree {
 /// match, but for few of many. Brackets inside of quoted strings do not count, unless a quote is not
 /// closed.
 pub(super) fn parse(text: &[u8]) -> Option<Tree> {
-    let strict = |quotes| Parser::new(text, quotes, Vec::new()).run();
-    let lenient = |quotes| Parser::new(text, quotes, unmatched(text, quotes)?).run();
+    parse_with(text, &[])
+}
+
+/// As [`parse`]; the angle brackets at the positions `angles`, which ascend, are pairs of brackets, too.
+pub(super) fn parse_with(text: &[u8], angles: &[usize]) -> Option<Tree> {
+    let strict = |quotes| Parser::new(text, quotes, Vec::new(), angles).run();
+    let lenient = |quotes| Parser::new(text, quotes, unmatched(text, quotes)?, angles).run();
     let of = |parse: &dyn Fn(bool) -> Option<Tree>| parse(true).or_else(|| parse(false));
     of(&strict).or_else(|| of(&lenient))
+}
+
+/// Returns the positions, in ascending order, of the angle brackets of a text that stand around lists of
+/// types, as in `Vec<T>`: a `<` right after a word, and a `>` in the same brackets and statement.
+pub(super) fn angles(text: &[u8]) -> Vec<usize> {
+    let (mut open, mut found): (Vec<(u8, usize)>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    while let Some(byte) = text.get(at).copied() {
+        let before = text[..at].last().copied().unwrap_or_default();
+        let is_word = before.is_ascii_alphanumeric() || b"_:".contains(&before);
+        match byte {
+            // Within a line: a quote may stand alone.
+            b'"' => {
+                let line = text[at + 1..].iter().take_while(|byte| **byte != b'\n');
+                let inside = line.take_while(|byte| **byte != b'"').count();
+                at += if text.get(at + 1 + inside) == Some(&b'"') {
+                    inside + 1
+                } else {
+                    0
+                };
+            }
+            b'<' if is_word || text[..at].ends_with(b"template ") => open.push((b'>', at)),
+            b'>' if !b"-=".contains(&before) => {
+                if let Some((_, from)) = open.pop_if(|(close, _)| *close == b'>') {
+                    found.extend([from, at]);
+                }
+            }
+            b';' | b'{' | b'}' => open.clear(),
+            b'(' | b'[' => open.extend(closer(byte).map(|close| (close, at))),
+            b')' | b']' => while open.pop().is_some_and(|(close, _)| close != byte) {},
+            _ => {}
+        }
+        at += 1;
+    }
+    found.sort_unstable();
+    found
 }
 
 /// Returns the positions of the brackets of a text that have no counterpart; `None` if they are not few:
@@ -281,6 +322,8 @@ struct Parser<'a> {
     quotes: bool,
     /// Positions of the brackets without a counterpart, ascending; they are no brackets.
     unmatched: Vec<usize>,
+    /// Positions of the angle brackets that are brackets, ascending.
+    angles: &'a [usize],
     nodes: Vec<Node>,
     /// Indices in `nodes` of the pairs of brackets whose closing bracket has not been read yet,
     /// outermost first.
@@ -290,11 +333,12 @@ struct Parser<'a> {
 }
 
 impl<'a> Parser<'a> {
-    fn new(text: &'a [u8], quotes: bool, unmatched: Vec<usize>) -> Parser<'a> {
+    fn new(text: &'a [u8], quotes: bool, unmatched: Vec<usize>, angles: &'a [usize]) -> Parser<'a> {
         Parser {
             text,
             quotes,
             unmatched,
+            angles,
             nodes: Vec::new(),
             open: Vec::new(),
             from: 0,
@@ -311,12 +355,18 @@ impl<'a> Parser<'a> {
                 _ if self.unmatched.binary_search(&at).is_ok() => {}
                 _ if closer(byte).is_some() => self.begin(at),
                 b')' | b']' | b'}' => self.end(at)?,
+                b'<' if self.is_angle(at) => self.begin(at),
+                b'>' if self.is_angle(at) => self.end(at)?,
                 _ => {}
             }
             at += 1;
         }
         self.leaf(self.text.len());
         self.open.is_empty().then_some(Tree { nodes: self.nodes })
+    }
+
+    fn is_angle(&self, at: usize) -> bool {
+        self.angles.binary_search(&at).is_ok()
     }
 
     fn push(&mut self, start: usize, open: usize, end: usize, pair: bool) {
@@ -353,7 +403,11 @@ impl<'a> Parser<'a> {
 
     fn end(&mut self, at: usize) -> Option<()> {
         let pair = *self.open.last()?;
-        if closer(self.text[self.nodes[pair].open]) != Some(self.text[at]) {
+        let close = match self.text[self.nodes[pair].open] {
+            b'<' => Some(b'>'),
+            open => closer(open),
+        };
+        if close != Some(self.text[at]) {
             return None;
         }
         let blank = self.text[self.from..at].trim_ascii().is_empty();
@@ -406,5 +460,31 @@ impl<'a> Parser<'a> {
         }
         let node = &self.nodes[at];
         (Some(at) != parent && node.separated == node.end && node.end <= self.from).then_some(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn angle_brackets_stand_around_types() {
+        let found = |text: &str| {
+            let signs = angles(text.as_bytes()).into_iter();
+            signs.map(|at| at.to_string()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(found("Map<K, Vec<V>> x;"), "3 10 12 13");
+        assert_eq!(found("template <class T> f(a<b, c>d)"), "9 17 22 27");
+        assert_eq!(found("if (a<b) { c>d; } a->b < c; x<y; z>0"), "");
+        assert_eq!(found("fn f<T>() -> \"<>\" {}"), "4 6");
+        let tree = parse_with(b"Map<K, V> x", &angles(b"Map<K, V> x")).expect("a tree");
+        assert!(
+            tree.nodes
+                .iter()
+                .any(|node| node.pair && node.open == 3 && node.end == 9)
+        );
+        for piece in ["a<", "a<(", ">", ")", "a<b>", "\""] {
+            angles(piece.repeat(1 << 18).as_bytes());
+        }
     }
 }

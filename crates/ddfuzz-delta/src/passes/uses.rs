@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
+use crate::document::{Grammar, Structure, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
 use crate::passes::ranges::union;
@@ -21,6 +21,8 @@ const USES: &str = "uses";
 const LARGEST: usize = 1 << 13;
 /// Number of tests in a row without success after which the deletion of names and their uses ends.
 const FRUITLESS: usize = 12;
+/// As [`FRUITLESS`], for a text without a grammar, in which more of the words are no names.
+const FRUITLESS_PLAIN: usize = 24;
 /// Minimum size, in bytes, of program texts in which arguments are deleted in several lists at once.
 const WORTH_ARGUMENTS: usize = 128;
 /// Number of tests without success after which the deletion of arguments ends.
@@ -34,10 +36,14 @@ const ROUNDS: usize = 8;
 pub(super) async fn delete_uses(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
     let before = work.reductions();
     let mut largest = usize::MAX;
+    let patience = match grammar.name() {
+        Structure::TEXT => FRUITLESS_PLAIN,
+        _ => FRUITLESS,
+    };
     'anew: while work.len() <= LARGEST {
         let (text, tree) = (work.text(), tree_of(work, grammar));
         let names = Names::of(&text, &tree);
-        let end = work.asked() + FRUITLESS;
+        let end = work.asked() + patience;
         for (gain, edit) in names.edits() {
             if work.asked() >= end {
                 break 'anew;
