@@ -155,6 +155,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ("lzma-rust2", &["ddfuzz-exec", "ddfuzz-triage"]),
     // Templates of HTML pages.
     ("maud", &["ddfuzz-store"]),
+    ("memchr", &["ddfuzz-exec"]),
     (
         "nix",
         &[
