@@ -407,3 +407,16 @@ fn a_log_of_another_search_does_not_stop_the_others() {
     let kept = kept.map(name).filter(|name| name.starts_with("log.jsonl."));
     assert_eq!(kept.count(), 2);
 }
+
+#[test]
+fn how_runs_are_made_does_not_make_another_target() {
+    let desk = Desk::new();
+    compile(&desk, "one", "bug", "n >= 2 && *c == 'A'");
+    desk.write("a", "AAAA");
+    desk.call("triage a -o out -- ./one").exits(1);
+    let run = format!("{RUN} --runs 5 --freeze-start --minimize off -o out -- ./one");
+    let said = desk.call(&run);
+    assert!(!said.err.contains("another target"), "{said:?}");
+    let result = desk.call("min out --json").exits(0).json();
+    assert_eq!(result["minimized"], 1, "{result}");
+}
