@@ -353,6 +353,28 @@ fn another_program_on_which_nothing_was_found_changes_nothing() {
 }
 
 #[test]
+fn a_program_that_was_moved_minimizes_what_it_has_crashed_on() {
+    let desk = Desk::new();
+    compile(&desk, "one", "bug", "n >= 2 && *c == 'A'");
+    compile(&desk, "two", "bug", CRASH_OF_TWO);
+    desk.write("a", "AAAA");
+    desk.write("b", "BBBB");
+    desk.call("triage a -o first -- ./one").exits(1);
+    desk.call("triage b -o second -- ./two").exits(1);
+    desk.call("merge first second -o out").exits(0);
+    std::fs::create_dir(desk.file("moved")).unwrap();
+    std::fs::rename(desk.file("one"), desk.file("moved/one")).unwrap();
+    let said = desk.call("min out --json -- moved/one").exits(0);
+    assert!(
+        said.err.contains("1 group found on another target"),
+        "{said:?}"
+    );
+    assert_eq!(said.json()["minimized"], 1, "{said:?}");
+    let minimized = only_file(&desk, "out", "minimized");
+    assert_eq!(std::fs::read(minimized).unwrap().len(), 2);
+}
+
+#[test]
 fn a_crash_of_one_call_is_not_hidden_by_that_of_another() {
     let desk = Desk::new();
     compile(&desk, "one", "bug", "n >= (*option ? 8 : 2) && *c == 'A'");
