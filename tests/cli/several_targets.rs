@@ -408,6 +408,23 @@ fn an_input_that_crashes_two_calls_of_a_program_is_minimized_by_either() {
 }
 
 #[test]
+fn a_group_of_other_arguments_is_not_called_fixed() {
+    let desk = Desk::new();
+    let with = "*option && n >= 2 && *c == 'B' && (abort(), 1)";
+    let without = "!*option && n >= 2 && *c == 'A'";
+    compile(&desk, "one", "bug", &format!("({with}) || ({without})"));
+    desk.write("a", "AA");
+    desk.write("b", "BB");
+    desk.call("triage b -o out -- ./one -b").exits(1);
+    desk.call("triage a -o out -- ./one").exits(1);
+    assert_eq!(checked(&desk, "out -- ./one"), (1, 0, 1));
+    assert_eq!(checked(&desk, "out"), (2, 0, 0));
+    compile(&desk, "one", "bug", "n < 0");
+    assert_eq!(checked(&desk, "out -- ./one -b"), (0, 1, 1));
+    assert_eq!(checked(&desk, "out"), (0, 2, 0));
+}
+
+#[test]
 fn a_log_of_another_search_does_not_stop_the_others() {
     let desk = Desk::new();
     desk.compile("tests/cli/programs/two_bugs.c", "two_bugs");
