@@ -459,3 +459,16 @@ fn how_runs_are_made_does_not_make_another_target() {
     let result = desk.call("min out --json").exits(0).json();
     assert_eq!(result["minimized"], 1, "{result}");
 }
+
+#[test]
+fn a_watch_is_not_resumed_as_a_run() {
+    let desk = Desk::new();
+    compile(&desk, "one", "bug", "n >= 2 && *c == 'A'");
+    std::fs::create_dir(desk.file("in")).unwrap();
+    desk.write("in/a", "AAAA");
+    desk.call("watch in --once -o out -q -- ./one").exits(1);
+    let said = desk.call("run --resume --runs 5 -o out -- ./one").exits(2);
+    assert!(said.err.contains("cannot continue"), "{said:?}");
+    desk.call("watch in --once --resume -o out -q -- ./one")
+        .exits(0);
+}
