@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::campaign_args::read_known;
-use super::run::workers;
+use super::run::{self, workers};
 use super::target::{TargetArgs, named_target, only_recorded_target};
 use super::{Exit, Failure, Output, changes, signals, ui};
-use crate::campaign::Recheck;
+use crate::campaign::{Finders, Recheck};
 use crate::exec::facts::TargetFacts;
 use crate::exec::{ExecError, Program, Target, TargetRecord, Way};
 use crate::report::{CheckResult, CheckedGroup, check_table};
@@ -232,71 +232,83 @@ impl Doubts {
     }
 }
 
-/// Returns the reasons why runs of `target` that pass show no fix: its program has another file name
-/// than the recorded ones, and none of the functions in which the groups failed; in a directory with
-/// results of several programs, none of those in which a group failed. There are none if no program is
-/// recorded, or if it comes with ddfuzz.
+/// Returns the reasons why runs of `target` that pass show no fix: in a directory with results of
+/// several targets, a group was also found on others; or the program has another file name than the
+/// recorded ones, and none of the functions in which the groups failed. There are none of the second
+/// kind if no program is recorded, or if it comes with ddfuzz.
 fn doubts(reader: &Reader, groups: &[Group], target: &Target) -> Result<Doubts, Failure> {
     let file = reader.campaigns()?;
-    let records = file.all().filter_map(|campaign| campaign.target.as_ref());
-    let before: Vec<PathBuf> = records
-        .filter_map(|record| match record.target(target.limits)?.program {
-            Program::Path(path) => Some(path),
-            Program::Bundled(_) => None,
-        })
-        .collect();
-    let Program::Path(path) = &target.program else {
-        return Ok(Doubts::default());
-    };
-    let is_same = |before: &PathBuf| before.file_name() == path.file_name();
-    let names: BTreeSet<_> = before.iter().map(|before| before.file_name()).collect();
-    if before.iter().all(is_same) {
-        return Ok(Doubts::default());
-    }
-    let mut entries = Vec::new();
+    let finders = Finders::of_target(reader, target)?;
+    let mut doubts = Doubts::default();
+    // Groups with their entries that may have been found on another program.
+    let mut unclear = Vec::new();
     for group in groups {
-        entries.push((group, Recheck::entries(reader, group)?));
+        let entries = Recheck::entries(reader, group)?;
+        let is_other = |entry: &Entry| !finders.is_near() || !finders.include(entry);
+        let others: Vec<Entry> = entries.into_iter().filter(is_other).collect();
+        let name = (group.kind, group.record.major);
+        let near = others.iter().filter(|_| finders.is_near());
+        match found_elsewhere(&file, near, target) {
+            Some(why) => drop(doubts.single.insert(name, why)),
+            None if others.is_empty() => {}
+            None => unclear.push((name, others)),
+        }
+    }
+    let mut programs = BTreeSet::new();
+    for record in file.all().filter_map(|campaign| campaign.target.as_ref()) {
+        programs.extend(
+            record
+                .program
+                .as_ref()
+                .map(|path| Path::new(&path.0).file_name()),
+        );
+    }
+    let Program::Path(path) = &target.program else {
+        return Ok(doubts);
+    };
+    if unclear.is_empty() || programs.iter().all(|name| *name == path.file_name()) {
+        return Ok(doubts);
     }
     let path = TargetFacts::of(target)?.program;
     let doubt = |entries: &mut dyn Iterator<Item = &Entry>| {
         let doubt = another_program(&path, entries.map(|entry| &entry.crash));
         doubt.map_err(|error| Failure::file(&path, "cannot read the program", &error))
     };
-    let mut doubts = Doubts::default();
-    if !before.iter().any(is_same) {
-        doubts.all = doubt(&mut entries.iter().flat_map(|(_, entries)| entries))?;
+    if !finders.is_near() {
+        doubts.all = doubt(&mut unclear.iter().flat_map(|(_, entries)| entries))?;
     }
-    if names.len() > 1 && doubts.all.is_none() {
-        for (group, entries) in &entries {
-            let elsewhere = found_elsewhere(&file, entries, &path);
-            let why = match elsewhere.filter(|_| before.iter().any(is_same)) {
-                Some(why) => Some(why),
-                None => doubt(&mut entries.iter())?,
-            };
-            let name = (group.kind, group.record.major);
+    if programs.len() > 1 && doubts.all.is_none() {
+        for (name, entries) in unclear {
+            let why = doubt(&mut entries.iter())?;
             doubts.single.extend(why.map(|why| (name, why)));
         }
     }
     Ok(doubts)
 }
 
-/// Returns the reason why runs of the program at `path` do not show that a group is fixed, if all of
-/// its entries were found on programs of other names; `None` otherwise.
-fn found_elsewhere(file: &CampaignFile, entries: &[Entry], path: &Path) -> Option<Unobservable> {
-    let mut other = None;
-    for entry in entries {
-        let campaign = file
-            .all()
-            .find(|one| Some(&*one.id) == entry.crash.campaign())?;
-        let program = campaign.target.as_ref()?.program.as_ref()?;
-        let program = Path::new(&program.0);
-        if program.file_name() == path.file_name() {
-            return None;
-        }
-        other = Some(program.to_owned());
-    }
-    other.map(|other| Unobservable {
-        why: format!("it was found on another program, {}", other.display()),
+/// Returns the reason why runs of `target` do not show that a group is fixed of which `entries` were
+/// found on other targets; `None` if there are no such entries, or the last one's target is not
+/// recorded.
+fn found_elsewhere<'a>(
+    file: &CampaignFile,
+    entries: impl Iterator<Item = &'a Entry>,
+    target: &Target,
+) -> Option<Unobservable> {
+    let entry = entries.last()?;
+    let campaign = file
+        .all()
+        .find(|one| Some(&*one.id) == entry.crash.campaign())?;
+    let other = campaign.target.as_ref()?;
+    let now = TargetRecord::new(target, Way::Command);
+    let why = match other.program == now.program && other.bundled == now.bundled {
+        true => format!(
+            "it was found with other arguments or another environment, {}",
+            run::name_of(other)
+        ),
+        false => format!("it was found on another program, {}", run::name_of(other)),
+    };
+    Some(Unobservable {
+        why,
         hint: "give that program, or none: then each group is checked with its own".to_owned(),
     })
 }

@@ -399,7 +399,7 @@ impl From<CampaignError> for Failure {
             }
             CampaignError::OtherSeeds => Failure::usage(&error)
                 .hint("give the same --seeds, or omit --resume to start a new campaign"),
-            CampaignError::NoWatch => Failure::usage(&error).hint(
+            CampaignError::NoWatch | CampaignError::NoRun => Failure::usage(&error).hint(
                 "omit --resume to start a new campaign there, or give another directory with -o",
             ),
             CampaignError::OtherDictionary => Failure::usage(&error)

@@ -168,16 +168,12 @@ fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, Store
 /// Returns all groups of a kind (crash, hang, out of memory, flaky), each with the data of the
 /// crash that represents it; groups without a complete crash are left out.
 pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> {
-    let campaign = reader.campaigns()?.current;
-    let build = campaign
-        .as_ref()
-        .and_then(|campaign| campaign.builds.last());
+    let builds = reader.campaigns()?.last_builds();
     let mut views = Vec::new();
     for group in reader.groups(kind)? {
         if let Some(entry) = reader.best_entry(&group)? {
-            let status = build.and_then(|build| build.status(kind, &group.record.major.short()));
             views.push(GroupView {
-                status,
+                status: builds.status(&group)?,
                 ..GroupView::load(&group, &entry)?
             });
         }

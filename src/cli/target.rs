@@ -544,12 +544,16 @@ pub fn only_recorded_target(campaigns: &[&Campaign], out: &Path) -> Result<Targe
 }
 
 /// Returns the target that the output directory `out` records, with what the command line says of
-/// it. Fails if none is recorded.
+/// it: that of the directory's own campaign, else the one that all campaigns there have in common.
+/// Fails if there is none.
 pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure> {
-    let campaign = Reader::open(out)?.campaigns()?.current;
-    let campaign =
-        campaign.ok_or_else(|| no_recorded_target(out, "does not record which program was run"))?;
-    asked.over(target_of_campaign(&campaign, out)?)
+    let file = Reader::open(out)?.campaigns()?;
+    let recorded = match &file.current {
+        Some(campaign) => target_of_campaign(campaign, out)?,
+        // After a merge.
+        None => only_recorded_target(&file.all().collect::<Vec<_>>(), out)?,
+    };
+    asked.over(recorded)
 }
 
 /// Returns the target on which the groups of an output directory are run again: that of the command

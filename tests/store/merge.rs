@@ -118,6 +118,31 @@ fn a_finished_minimization_wins_over_a_half_finished_one() {
 }
 
 #[test]
+fn a_reproducer_wins_over_a_crash_that_was_given_up() {
+    for given_up in ["a", "b"] {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "b"] {
+            let mut store = store(folder.path(), name);
+            let filed = store.file(Kind::Crash, &by_run(crash("m", "n"), 0), b"original");
+            let id = filed.unwrap().id;
+            if name != given_up {
+                store.write_minimized(&id, b"short").unwrap();
+                continue;
+            }
+            let mut nothing = outcome(8, false);
+            (nothing.size_before, nothing.given_up) = (8, Some("it passes".to_owned()));
+            store.write_outcome(&id, &nothing).unwrap();
+        }
+        let out = folder.path().join("out");
+        merge(&["a", "b"].map(|name| folder.path().join(name)), &out).unwrap();
+        let reader = Store::open_read(&out).unwrap();
+        let entries = reader.entries(Kind::Crash, &key("m").short()).unwrap();
+        assert_eq!(entries[0].reproducer_bytes().unwrap(), b"short");
+        assert_eq!(entries[0].minimized, None, "{given_up}");
+    }
+}
+
+#[test]
 fn a_proved_minimization_wins_over_a_shorter_one_that_is_not() {
     let (_, reproducer, proved) =
         one_entry_twice([(b"short", Some(false)), (b"longer", Some(true))]);

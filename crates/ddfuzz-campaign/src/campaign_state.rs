@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::minimization_order::{self, is_slip};
 use crate::{Classified, Finding, Progress, Variants, finders::Finders, lock, study::StudyState};
 use ddfuzz_model::files::Base64;
-use ddfuzz_store::{EntryId, Kind, Store, StoreError};
+use ddfuzz_store::{Entry, EntryId, Kind, Reader, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
 
 /// Number of minor keys (finer hashes of crashes within a group) up to which the first input of
@@ -68,6 +68,53 @@ pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
     }
 }
 
+/// The groups of an output directory when a campaign opens it.
+#[derive(Default)]
+struct StoredGroups {
+    /// The stored inputs of each group that were found on the campaign's target.
+    founded: HashMap<GroupName, StoredInputs>,
+    /// Major keys (12 hex digits) of all groups of crashes.
+    crashes: BTreeSet<String>,
+    /// Major keys of groups of crashes that only other targets have shown.
+    foreign: HashSet<String>,
+}
+
+impl StoredGroups {
+    fn read(reader: &Reader, finders: &Finders) -> Result<StoredGroups, StoreError> {
+        let mut groups = StoredGroups::default();
+        for kind in Kind::ALL {
+            for group in reader.groups(kind)? {
+                let major = group.record.major.short();
+                let mut entries = reader.entries(kind, &major)?;
+                let exist = !entries.is_empty();
+                entries.retain(|entry| finders.include(entry));
+                if kind == Kind::Crash && exist && entries.is_empty() {
+                    groups.foreign.insert(major.clone());
+                }
+                let of_runs = |entry: &&Entry| !is_slip(entry.crash.found.as_ref());
+                for entry in entries.iter().filter(of_runs) {
+                    groups.add(kind, &major, entry);
+                    if kind == Kind::Flaky && entry.minimized.is_some() {
+                        // It was a crash until it did not reproduce.
+                        groups.add(Kind::Crash, &major, entry);
+                    }
+                }
+                if kind == Kind::Crash {
+                    groups.crashes.insert(major);
+                }
+            }
+        }
+        Ok(groups)
+    }
+
+    fn add(&mut self, kind: Kind, major: &str, entry: &Entry) {
+        let name = (kind, major.to_owned(), utility(&entry.crash));
+        let minor = entry.crash.keys.minor.short();
+        let inputs = self.founded.entry(name).or_default();
+        inputs.add(minor, minimization_order::size(entry));
+    }
+}
+
 /// The state of a campaign in memory: its checkpoint, and which groups already have a founder
 /// (first finding).
 pub(crate) struct CampaignState<'a> {
@@ -88,53 +135,36 @@ pub(crate) struct CampaignState<'a> {
 
 impl<'a> CampaignState<'a> {
     /// Creates the state of a campaign from the checkpoint and the stored groups of the output
-    /// directory. If no call of ddfuzz on this campaign is unfinished (in the first call, and after
-    /// a completed one), all groups of crashes that exist count as known. A campaign beside that of
-    /// the directory, such as a cleanup's, has no checkpoint.
+    /// directory. Only inputs that were found on the campaign's target count as stored. If no call of
+    /// ddfuzz on this campaign is unfinished (in the first call, and after a completed one), all
+    /// groups of crashes that exist count as known. A campaign beside that of the directory, such as
+    /// a cleanup's, has no checkpoint.
     pub(crate) fn open(
         store: &'a Mutex<Store>,
         campaign: &str,
     ) -> Result<CampaignState<'a>, StoreError> {
-        let mut founded: HashMap<GroupName, StoredInputs> = HashMap::new();
-        let mut crashes = BTreeSet::new();
         let reader = lock(store).reader().clone();
-        let current = reader.campaigns()?.current;
+        let campaigns = reader.campaigns()?;
+        let current = campaigns.current.as_ref();
         let is_current = current.is_none_or(|current| current.id == campaign);
+        let finders = Finders::of_campaign(&reader, &campaigns, campaign)?;
         let checkpoint = match is_current {
             true => reader.load_state::<Checkpoint>()?,
             false => None,
         };
-        for kind in Kind::ALL {
-            for group in reader.groups(kind)? {
-                let major = group.record.major.short();
-                for entry in reader.entries(kind, &major)? {
-                    if is_slip(entry.crash.found.as_ref()) {
-                        continue;
-                    }
-                    let mut add = |kind| {
-                        let name = (kind, major.clone(), utility(&entry.crash));
-                        let minor = entry.crash.keys.minor.short();
-                        let inputs = founded.entry(name).or_default();
-                        inputs.add(minor, minimization_order::size(&entry));
-                    };
-                    add(kind);
-                    if kind == Kind::Flaky && entry.minimized.is_some() {
-                        // It was a crash until it did not reproduce.
-                        add(Kind::Crash);
-                    }
-                }
-                if kind == Kind::Crash {
-                    crashes.insert(major);
-                }
-            }
-        }
+        let StoredGroups {
+            mut founded,
+            crashes,
+            foreign,
+        } = StoredGroups::read(&reader, &finders)?;
         let first_call = checkpoint.is_none();
         let mut checkpoint = checkpoint.unwrap_or_default();
         if first_call || checkpoint.reported {
             checkpoint.known_before = crashes;
         }
         // A known group may hold nothing but slips; it has its founder all the same.
-        for major in &checkpoint.known_before {
+        let known = checkpoint.known_before.iter();
+        for major in known.filter(|major| !foreign.contains(*major)) {
             let name = (Kind::Crash, major.clone(), None);
             founded.entry(name).or_default();
         }
@@ -147,6 +177,18 @@ impl<'a> CampaignState<'a> {
             written: BTreeMap::new(),
             unsaved: false,
         })
+    }
+
+    /// Forgets the stored inputs of groups, each given by kind and major key (12 hex digits): since
+    /// the program was rebuilt, they do not fail as before, so the next input that fails in one of
+    /// these groups is stored.
+    pub(crate) fn forget(&mut self, gone: &HashSet<(Kind, String)>) {
+        let is_gone = |kind, major: &String| gone.contains(&(kind, major.clone()));
+        self.founded.retain(|(kind, major, _), _| {
+            // A crash may be known only by one that did not reproduce.
+            let was_flaky = *kind == Kind::Crash && is_gone(Kind::Flaky, major);
+            !is_gone(*kind, major) && !was_flaky
+        });
     }
 
     /// Commits a finding (a run that did not pass): counts it in its group, and stores its input if

@@ -75,6 +75,10 @@ pub enum CampaignError {
         "the output directory belongs to a campaign of `ddfuzz run`, which `ddfuzz watch` cannot continue"
     )]
     NoWatch,
+    /// `ddfuzz run` is asked to continue a campaign that makes no inputs, such as one of `ddfuzz
+    /// watch`.
+    #[error("the output directory belongs to a campaign that `ddfuzz run` cannot continue")]
+    NoRun,
     /// The campaign is resumed with other dictionaries than it was started with.
     #[error("the campaign was started with other dictionaries and cannot be resumed with these")]
     OtherDictionary,

@@ -1,17 +1,43 @@
-//! Which failures of an output directory were found on a target, where the directory has results
-//! of several: only those are minimized by its runs, or checked with a new build of it.
+//! Which entries of an output directory a call of ddfuzz counts, minimizes and checks, and which
+//! builds of the program it compares: [`Finders`].
+//!
+//! A directory may hold failures of several targets, found with several builds of their programs by
+//! several campaigns. One rule tells which of them a call on one target concerns:
+//!
+//! - **Target.** A target is a program with its arguments, environment, directory and input channel,
+//!   however runs are made. A failure was found on the target of the campaign that its record names,
+//!   and, for calls without a campaign, also on each target for whose campaigns the journal of
+//!   triage has the same crash of the same content. Only these failures are counted as known,
+//!   minimized and checked by runs of the target. If no campaign is on the target, the program may
+//!   have been moved, and the failures of the campaigns nearest to it count: on a program of the
+//!   same file name and otherwise the same, else on a program of the same file name, else all. What
+//!   such runs do not show is not recorded.
+//! - **Build.** The builds of a program are those that all campaigns on its target record. When the
+//!   present build is not the last one recorded, all groups of the target are checked first. A group
+//!   that did not show the same crash then is *gone*: its entries are not minimized, and none of its
+//!   inputs counts as known, so that the next run that fails there is stored. That run ends this.
+//!   A crash is called flaky only if it was found with the last build.
+//! - **Campaign.** Counts of runs, the checkpoint and the groups that are not new belong to a
+//!   campaign; where its findings are stored does not depend on it.
 
 use std::collections::HashSet;
 
 use ddfuzz_exec::{Target, TargetRecord, Way};
-use ddfuzz_store::{Build, Campaign, CampaignFile, Entry, Reader, StoreError};
-use ddfuzz_triage::Found;
+use ddfuzz_store::{Build, Campaign, CampaignFile, Entry, Kind, Reader, StoreError};
 
-/// The campaigns on a target, and the failures that they have found.
+/// The failures of an output directory that were found on one target, and which of its groups are
+/// gone with the last build. The documentation of the module has the rule.
 #[derive(Debug)]
-pub(crate) struct Finders {
-    /// What tells the failures apart; `None` if the directory has results of one target only.
+pub struct Finders {
+    /// What tells the failures apart; `None` if all failures of the directory count.
     several: Option<Several>,
+    /// Whether a campaign is on this very target, or none records a target; else the program may
+    /// have been moved, or is another one.
+    is_recorded: bool,
+    /// Whether a campaign is on a target whose program has the same file name.
+    is_near: bool,
+    /// Groups that are gone, each by kind and major key (12 hex digits).
+    gone: HashSet<(Kind, String)>,
 }
 
 /// What a directory with results of several targets has of one of them.
@@ -22,21 +48,66 @@ struct Several {
     /// Files that these campaigns have run: the hash of their content (16 hex digits), and the major
     /// key of their crash (12 hex digits).
     files: HashSet<(String, String)>,
+    /// Whether the crash of such a file counts although a campaign on another target has stored it.
+    shares: bool,
+}
+
+/// How near the target of a campaign is to the one that is run, the nearest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Nearness {
+    Same,
+    /// The same but for the directory of the program's file.
+    Moved,
+    /// Another one whose program has the same file name.
+    SameName,
+    Other,
+}
+
+impl Nearness {
+    fn of(campaign: &Campaign, now: Option<&TargetRecord>) -> Nearness {
+        let Some((record, now)) = campaign.target.as_ref().zip(now) else {
+            return Nearness::Other;
+        };
+        let name = |record: &TargetRecord| match (&record.program, &record.bundled) {
+            (Some(path), _) => std::path::Path::new(&path.0).file_name().map(Into::into),
+            (None, name) => name.clone().map(std::ffi::OsString::from),
+        };
+        let moved = TargetRecord {
+            program: now.program.clone(),
+            ..record.clone()
+        };
+        let is_named_so = name(record).is_some() && name(record) == name(now);
+        match is_named_so && record.bundled == now.bundled {
+            _ if now.same_target(record) => Nearness::Same,
+            true if now.same_target(&moved) => Nearness::Moved,
+            true => Nearness::SameName,
+            false => Nearness::Other,
+        }
+    }
 }
 
 impl Finders {
     /// Reads what was found on the target that `now` records, in the directory of `reader` with the
     /// campaigns `all`; `None` stands for a study, which records the target of each of its failures.
-    /// Everything counts as found on it if no campaign was, since the program may have been moved.
     fn of(
         reader: &Reader,
         all: &CampaignFile,
         now: Option<&TargetRecord>,
+        shares: bool,
     ) -> Result<Finders, StoreError> {
-        let ours = |one: &&Campaign| now.is_some_and(|now| one.is_of(now));
-        let campaigns: HashSet<String> = all.all().filter(ours).map(|one| one.id.clone()).collect();
-        if campaigns.is_empty() || campaigns.len() == all.all().count() {
-            return Ok(Finders { several: None });
+        let nearest = all.all().map(|one| Nearness::of(one, now)).min();
+        let nearest = nearest.unwrap_or(Nearness::Other);
+        let ours = all.all().filter(|one| Nearness::of(one, now) == nearest);
+        let campaigns: HashSet<String> = ours.map(|one| one.id.clone()).collect();
+        let builds = now.and_then(|now| all.builds(now)).unwrap_or_default();
+        let mut finders = Finders {
+            several: None,
+            is_recorded: nearest == Nearness::Same || all.all().all(|one| one.target.is_none()),
+            is_near: nearest != Nearness::Other,
+            gone: builds.last().map(gone_with).unwrap_or_default(),
+        };
+        if nearest == Nearness::Other || campaigns.len() == all.all().count() {
+            return Ok(finders);
         }
         let mut files = HashSet::new();
         for line in reader.triaged()? {
@@ -44,8 +115,12 @@ impl Finders {
                 files.insert((line.input.short().to_string(), crash.major.short()));
             }
         }
-        let several = Some(Several { campaigns, files });
-        Ok(Finders { several })
+        finders.several = Some(Several {
+            campaigns,
+            files,
+            shares,
+        });
+        Ok(finders)
     }
 
     /// Reads what was found on the target of the campaign with this id, one of `all`.
@@ -55,47 +130,120 @@ impl Finders {
         id: &str,
     ) -> Result<Finders, StoreError> {
         let own = all.all().find(|one| one.id == id);
-        Finders::of(reader, all, own.and_then(|own| own.target.as_ref()))
+        Finders::of(reader, all, own.and_then(|own| own.target.as_ref()), false)
     }
 
-    /// Reads what was found on `target`, by whatever way.
-    pub(crate) fn of_target(reader: &Reader, target: &Target) -> Result<Finders, StoreError> {
-        let now = TargetRecord::new(target, Way::Command);
-        Finders::of(reader, &reader.campaigns()?, Some(&now))
+    /// Reads what was found on `target`.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn of_target(reader: &Reader, target: &Target) -> Result<Finders, StoreError> {
+        Finders::of(reader, &reader.campaigns()?, Some(&record_of(target)), true)
     }
 
     /// Checks whether a failure was found on the target: by a run, in a file, or while another one
     /// of the target was minimized. A failure whose record is a study's is left to its reader.
     ///
-    /// A record of an older version names no campaign: that of a file counts if the journal of
-    /// triage has the file, and that of a slip does not, since a run of the wrong target would show
-    /// it as flaky.
-    pub(crate) fn include(&self, entry: &Entry) -> bool {
+    /// A record of an older version names no campaign: it counts if the journal of triage has the
+    /// input.
+    pub fn include(&self, entry: &Entry) -> bool {
         let Some(several) = self.several.as_ref().filter(|_| entry.crash.of.is_none()) else {
             return true;
         };
-        match (entry.crash.campaign(), &entry.crash.found) {
-            (Some(campaign), _) => several.campaigns.contains(campaign),
-            (None, Some(Found::File { .. })) => {
-                let file = (entry.id.hash().to_owned(), entry.id.major().to_owned());
-                several.files.contains(&file)
+        let campaign = entry.crash.campaign();
+        let in_journal = || {
+            let file = (entry.id.hash().to_owned(), entry.id.major().to_owned());
+            several.files.contains(&file)
+        };
+        campaign.is_some_and(|campaign| several.campaigns.contains(campaign))
+            || (several.shares || campaign.is_none()) && in_journal()
+    }
+
+    /// Checks whether a campaign of the directory is on a program of this file name; else all
+    /// failures count as found on the target.
+    pub fn is_near(&self) -> bool {
+        self.is_near
+    }
+
+    /// Returns the number of groups without a minimized result of which nothing was found on the
+    /// target, so that a minimization by its runs leaves them out; groups of flaky crashes do not
+    /// count.
+    ///
+    /// # Errors
+    /// When the directory cannot be read.
+    pub fn left_out(&self, reader: &Reader) -> Result<u64, StoreError> {
+        let mut left_out = 0;
+        for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {
+            for group in reader.groups(kind)? {
+                let entries = reader.entries(kind, &group.record.major.short())?;
+                let counts = |entry: &Entry| entry.minimized.is_some() || self.include(entry);
+                left_out += u64::from(!entries.is_empty() && !entries.iter().any(counts));
             }
-            (None, _) => false,
         }
+        Ok(left_out)
+    }
+
+    /// Checks whether a run of the target that does not fail as recorded tells anything of this
+    /// failure: a campaign on this very target has stored it.
+    pub(crate) fn tell_of(&self, entry: &Entry) -> bool {
+        let is_own = |several: &Several| {
+            let campaign = entry.crash.campaign();
+            campaign.is_none_or(|campaign| several.campaigns.contains(campaign))
+        };
+        entry.crash.of.is_some()
+            || self.is_recorded && self.include(entry) && self.several.as_ref().is_none_or(is_own)
+    }
+
+    /// Checks whether a group is gone: it did not show the same crash when it was checked with the
+    /// last build, and no run has failed there since.
+    pub(crate) fn is_gone(&self, kind: Kind, major: &str) -> bool {
+        !self.gone.is_empty() && self.gone.contains(&(kind, major.to_owned()))
+    }
+
+    /// Records that a run has failed in a group; returns true if the group was gone.
+    pub(crate) fn forget_gone(&mut self, kind: Kind, major: &str) -> bool {
+        !self.gone.is_empty() && self.gone.remove(&(kind, major.to_owned()))
     }
 }
 
-/// Checks whether the directory's own campaign, or another one there, is on `target`; true if none
-/// records a target, as in a study.
-pub(crate) fn may_be_of(campaigns: &CampaignFile, target: &Target) -> bool {
-    let now = TargetRecord::new(target, Way::Command);
-    campaigns.all().any(|one| one.is_of(&now)) || campaigns.all().all(|one| one.target.is_none())
+/// Returns the groups, by kind and major key (12 hex digits), that did not show the same crash when
+/// they were checked with `build`.
+pub(crate) fn gone_with(build: &Build) -> HashSet<(Kind, String)> {
+    let mut gone = HashSet::new();
+    for (kind, groups) in &build.groups {
+        for (major, status) in groups {
+            if !status.is_as_before(*kind) {
+                gone.insert((*kind, major.clone()));
+            }
+        }
+    }
+    gone
 }
 
-/// Returns the builds of the program that an output directory records, oldest first; `None` if the
-/// directory's own campaign is not on `target`, so that its builds are those of another program.
-pub(crate) fn builds<'a>(campaigns: &'a CampaignFile, target: &Target) -> Option<&'a [Build]> {
-    let now = TargetRecord::new(target, Way::Command);
-    let own = campaigns.current.as_ref().filter(|own| own.is_of(&now));
-    own.map(|own| own.builds.as_slice())
+/// Checks whether a failure was found with the last build of the program of `target`, or with the
+/// only one: no record of that build has a status of its group, and its campaign has recorded no
+/// other build last. True if no build is recorded, as in a study.
+pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry: &Entry) -> bool {
+    let builds = campaigns.builds(&record_of(target)).unwrap_or_default();
+    let Some(last) = builds.last() else {
+        return true;
+    };
+    let is_last = |build: &Build| build.blake3 == last.blake3;
+    let (kind, major) = (entry.id.kind(), entry.id.major());
+    let has_status = |build: &Build| is_last(build) && build.status(kind, major).is_some();
+    if builds.iter().any(has_status) {
+        return false;
+    }
+    let own = campaigns
+        .all()
+        .find(|one| Some(&*one.id) == entry.crash.campaign());
+    match own.and_then(|own| own.builds.last()) {
+        Some(build) => is_last(build),
+        None => builds.iter().all(is_last),
+    }
+}
+
+/// Returns the record of a target by which campaigns are compared, whatever the way of execution.
+pub(crate) fn record_of(target: &Target) -> TargetRecord {
+    TargetRecord::new(target, Way::Command)
 }

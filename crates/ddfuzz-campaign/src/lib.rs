@@ -52,6 +52,7 @@ pub use crash_sink::{CrashSink, KnownKey, Report, StoreWriter};
 pub use dictionary::{Source, Word, Words};
 pub use disk_full::{DiskFullError, DiskWait, PauseGate};
 pub use error::CampaignError;
+pub use finders::Finders;
 pub use guided::ComparisonValues;
 pub use keystrokes::KeystrokesName;
 pub(crate) use minimization_order::SlippedInputs;

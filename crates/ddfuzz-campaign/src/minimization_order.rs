@@ -117,16 +117,24 @@ impl<'a> Bug<'a> {
         of_utilities.into_values().map(of).collect()
     }
 
-    /// Checks whether any entry of the bug (group of crashes) was minimized before.
+    /// Checks whether any entry of the bug (group of crashes) was minimized before; one that was
+    /// given up was not.
     pub(crate) fn has_result(&self) -> bool {
-        self.entries.iter().any(|entry| entry.minimized.is_some())
+        self.entries.iter().any(|entry| is_result(entry))
+    }
+
+    /// Returns the entries that are not minimized; none if the bug has a result.
+    fn waiting(&self) -> impl Iterator<Item = &'a Entry> {
+        let open = self.entries.iter().copied();
+        let has_result = self.has_result();
+        open.filter(move |entry| !has_result && entry.minimized.is_none())
     }
 
     /// Returns the entry of the bug to minimize first: the one found first by a run; of several
     /// files, whose names do not tell which came first, one whose minimization has begun, else the
     /// smallest. `None` if an entry has a result already.
     pub(crate) fn founder(&self) -> Option<&'a Entry> {
-        let place = |entry: &&&'a Entry| {
+        let place = |entry: &&'a Entry| {
             let (place, run, name) = rank(entry.crash.found.as_ref());
             let is_file = matches!(entry.crash.found, Some(Found::File { .. }));
             let (not_begun, size) = match is_file {
@@ -135,19 +143,17 @@ impl<'a> Bug<'a> {
             };
             (place, not_begun, run, size, name)
         };
-        let founder = self.entries.iter().min_by_key(place).copied();
-        founder.filter(|_| !self.has_result())
+        self.waiting().min_by_key(place)
     }
 
     /// Returns the entry of the bug to minimize first, or to go on with: one whose minimization has
     /// begun, else the one found first. `None` if an entry has a result already.
     pub(crate) fn founder_or_begun(&self) -> Option<&'a Entry> {
-        let place = |entry: &&&'a Entry| {
+        let place = |entry: &&'a Entry| {
             let found = entry.crash.found.as_ref();
             (!self.is_begun(entry), rank(found))
         };
-        let founder = self.entries.iter().min_by_key(place).copied();
-        founder.filter(|_| !self.has_result())
+        self.waiting().min_by_key(place)
     }
 
     /// Returns the next entry of the bug that was found by a run or given as a file and may give a
@@ -241,6 +247,12 @@ impl<'a> Bug<'a> {
     }
 }
 
+/// Checks whether an entry was minimized, and not given up.
+fn is_result(entry: &Entry) -> bool {
+    let outcome = entry.minimized.as_ref();
+    outcome.is_some_and(|outcome| outcome.given_up.is_none())
+}
+
 /// Two sizes that tell which further inputs of a bug (group of crashes) are worth minimizing: that
 /// of the smallest minimized result, and that of the smallest minimized input before its
 /// minimization. The two may come from different inputs.
@@ -256,7 +268,8 @@ pub(crate) struct SmallestSizes {
 impl SmallestSizes {
     fn by(entries: &[&Entry]) -> SmallestSizes {
         let mut reached = SmallestSizes::default();
-        let results = entries.iter().filter_map(|entry| entry.minimized.as_ref());
+        let results = entries.iter().filter(|entry| is_result(entry));
+        let results = results.filter_map(|entry| entry.minimized.as_ref());
         results.for_each(|result| reached.take(result.size_before, result.size_after));
         reached
     }
@@ -299,8 +312,8 @@ impl SmallestSizes {
 /// Returns the entries to minimize next, at most one for each bug (group, and utility in a study),
 /// the most urgent first. With `last`, also those that are minimized after all others: groups and
 /// smaller inputs that were only met during minimizations, hangs, memory blow-ups, and variants
-/// (inputs with further minor keys). Failures that `finders` does not include are left out: runs of
-/// the target say nothing of them.
+/// (inputs with further minor keys). Failures that `finders` does not include are left out, since
+/// runs of the target say nothing of them, and so are groups that are gone with the present build.
 pub(crate) fn pending(
     reader: &Reader,
     finders: &Finders,
@@ -314,7 +327,11 @@ pub(crate) fn pending(
     let mut pending = Vec::new();
     for kind in kinds.iter().copied() {
         for group in reader.groups(kind)? {
-            let mut entries = reader.entries(kind, &group.record.major.short())?;
+            let major = group.record.major.short();
+            if finders.is_gone(kind, &major) {
+                continue;
+            }
+            let mut entries = reader.entries(kind, &major)?;
             entries.retain(|entry| finders.include(entry));
             for bug in Bug::all(reader, &entries) {
                 let most = variants.most(&group.record.class);
@@ -383,9 +400,11 @@ fn next_of<'a>(
 
 /// Checks whether an entry would be minimized as a variant, that is for its minor key alone: its
 /// group has a result, the entry is not expected to give a smaller one, and no result shows its
-/// minor key. Its minimization then preserves that minor key.
+/// minor key. Its minimization then preserves that minor key. Entries that `finders` does not
+/// include do not count.
 pub(crate) fn is_variant(
     reader: &Reader,
+    finders: &Finders,
     entry: &Entry,
     variants: Variants,
 ) -> Result<bool, StoreError> {
@@ -393,7 +412,8 @@ pub(crate) fn is_variant(
     if most == 0 || entry.id.kind() != Kind::Crash {
         return Ok(false);
     }
-    let entries = reader.entries(entry.id.kind(), entry.id.major())?;
+    let mut entries = reader.entries(entry.id.kind(), entry.id.major())?;
+    entries.retain(|one| finders.include(one) || one.id == entry.id);
     let is_of = |bug: &Bug<'_>| bug.entries.iter().any(|one| one.id == entry.id);
     let bug = Bug::all(reader, &entries).into_iter().find(is_of);
     Ok(bug.is_some_and(|bug| {

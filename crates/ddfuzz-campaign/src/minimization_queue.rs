@@ -31,6 +31,9 @@ const MIN_TOTAL: Duration = Duration::from_secs(5);
 /// another of these minimizations begins.
 const MIN_ENTRY: Duration = Duration::from_secs(1);
 
+/// Why an entry that was found on another target is not minimized.
+const FOREIGN: &str = "the crash does not reproduce with this program, on which it was not found";
+
 /// The reply of the minimizing thread after each entry: the entry, how long its minimization took,
 /// and `Ok` or the error that ended it.
 pub(crate) type MinimizerReply = (EntryId, Duration, Result<(), CampaignError>);
@@ -79,24 +82,18 @@ pub fn minimize_pending(
     };
     let mut watch = ProgramWatch::of(&minimizing.target)?;
     rebuild.begin(&watch, screen)?;
-    let mut gone = rebuild.not_the_same();
     let reader = lock(store).reader().clone();
     let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), SlippedInputs::default());
     let wanted = |major: &str| !reader.is_muted(Kind::Crash, major, known);
-    let unfinished = match resume {
-        true => unfinished(&reader, &minimizing.target, known)?,
-        false => Vec::new(),
-    };
     while !stop.load(Ordering::Relaxed) {
         if watch.is_another() && watch.settle(stop)? {
             rebuild.begin(&watch, screen)?;
-            gone = rebuild.not_the_same();
             taken.clear();
         }
         let mut left = pending_entries(&reader, &minimizing.target, minimizing.variants, known)?;
-        left.extend_from_slice(&unfinished);
-        // What does not crash as before with this build cannot be minimized now.
-        left.retain(|id| !gone.contains(&(id.kind(), id.major().to_owned())));
+        if resume {
+            left.extend(unfinished(&reader, &minimizing.target, known)?);
+        }
         let left: Vec<EntryId> = left.into_iter().filter(|id| !taken.contains(id)).collect();
         let progress = |watched: &mut dyn Screen| {
             watched.progress(&Progress {
@@ -113,8 +110,14 @@ pub fn minimize_pending(
             return Ok(());
         };
         taken.insert(id.clone());
-        let result = minimize_entry(store, minimizing, stop, id, &mut || progress(screen));
-        if is_done(result, stop.load(Ordering::Relaxed))?
+        let options = Options {
+            on_status: Some(Box::new(|_| progress(screen))),
+            ..minimizing.options(stop)
+        };
+        let result = minimize_with(store, minimizing, id, options);
+        if matches!(result, Ok(None)) && is_foreign(&reader, minimizing, id)? {
+            screen.note(&format!("not minimized {}: {FOREIGN}", id.major()));
+        } else if is_done(result.map(drop), stop.load(Ordering::Relaxed))?
             && let Some(view) = GroupView::of(&reader, id)?
         {
             screen.minimized(&view);
@@ -123,8 +126,16 @@ pub fn minimize_pending(
     Ok(())
 }
 
+/// Checks whether an entry that was not minimized was found on another target than that of
+/// `minimizing`.
+fn is_foreign(reader: &Reader, minimizing: &Minimizing, id: &EntryId) -> Result<bool, StoreError> {
+    let finders = Finders::of_target(reader, &minimizing.target)?;
+    let entry = reader.entry(id)?;
+    Ok(entry.is_some_and(|entry| !finders.tell_of(&entry)))
+}
+
 /// Returns the entries whose minimization was ended by its budget before it was complete, without
-/// muted groups and crashes that a study has found.
+/// muted groups, groups that are gone with the present build, and crashes that a study has found.
 fn unfinished(
     reader: &Reader,
     target: &Target,
@@ -135,7 +146,7 @@ fn unfinished(
     for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {
         for group in reader.groups(kind)? {
             let major = group.record.major.short();
-            if reader.is_muted(kind, &major, known) {
+            if finders.is_gone(kind, &major) || reader.is_muted(kind, &major, known) {
                 continue;
             }
             let entries = reader.entries(kind, &major)?.into_iter();
@@ -199,7 +210,7 @@ pub(crate) fn minimize_entry<S: StoreWriter>(
 }
 
 /// Minimizes one entry with these options and returns the result; `None` if its crash did not
-/// happen again, which is recorded for the entry. Records nothing, and counts as interrupted, if
+/// happen again, which is recorded for the entry if it was found on this target. Records nothing, and counts as interrupted, if
 /// the program was rebuilt meanwhile: the groups are to be checked with the new build first.
 pub(crate) fn minimize_with<S: StoreWriter>(
     store: &Mutex<S>,

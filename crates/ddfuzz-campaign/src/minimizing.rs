@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::{
     CampaignError, ProgramWatch, StoreWriter, fails_on_anything,
-    finders::{builds, may_be_of},
+    finders::{Finders, is_of_last_build, record_of},
     lock,
     minimization_order::is_variant,
     verdict::program_hash,
@@ -31,6 +31,10 @@ use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 /// Greatest number of candidates of the search that are run to find another input with the same
 /// minor key as the original crash.
 const MAX_CANDIDATES: u64 = 256;
+
+/// Number of runs after which an input that never failed counts as not failing, before a
+/// minimization replaces an earlier one.
+const CONFIRMING_TRIES: u64 = 12;
 
 /// The target and the settings by which entries of an output directory are minimized.
 #[derive(Clone, Debug)]
@@ -372,12 +376,23 @@ impl Minimizing {
         let minimizing = &self.of(&entry.crash);
         let input = entry.original_bytes()?;
         let mut start = minimizing.start_line(&input, &entry.crash);
-        start.hold_minor = match Log::read_start(&entry.log()) {
+        let begun = Log::read_start(&entry.log());
+        let reader = lock(store).reader().clone();
+        let finders = Finders::of_target(&reader, &minimizing.target)?;
+        start.hold_minor = match &begun {
             Some(begun) => begun.hold_minor,
-            None => is_variant(lock(store).reader(), &entry, self.variants)?,
+            None => is_variant(&reader, &finders, &entry, self.variants)?,
         };
-        let mut journal =
-            Journal::resume_or_begin(&entry.log(), start).map_err(MinimizeError::from)?;
+        let continues = Journal::continues(&entry.log(), &start);
+        if !continues || !finders.tell_of(&entry) {
+            minimizing.confirm(&input, &entry.crash)?;
+        }
+        if !continues {
+            let build = begun.and_then(|begun| begun.build);
+            let build = build.map_or("earlier".to_owned(), |build| build.to_string());
+            entry.archive_minimization(&build)?;
+        }
+        let mut journal = Journal::resume(&entry.log(), start).map_err(MinimizeError::from)?;
         let start = journal.start().clone();
         let mut options = Options {
             on_reduce: Box::new(|best| lock(store).write_minimized(id, best).map_err(Into::into)),
@@ -386,6 +401,25 @@ impl Minimizing {
         };
         let minimized = minimizing.minimize(&input, &entry.crash, &mut journal, &mut options)?;
         Ok(Finished { start, minimized })
+    }
+
+    /// Checks that `input` shows `crash`, before files of an earlier minimization are replaced, or an
+    /// entry of another target gets any.
+    ///
+    /// # Errors
+    /// [`MinimizeError::NotFailing`] if none of several runs shows the crash; when the target cannot
+    /// be run.
+    fn confirm(&self, input: &[u8], crash: &Crash) -> Result<(), MinimizeError> {
+        let mut oracle = self.oracle(crash).map_err(OracleError::from)?;
+        let mut last = Outcome::Unresolved;
+        for _ in 0..CONFIRMING_TRIES {
+            last = oracle.ask(input, minimize::Kind::Deleting)?.outcome;
+            if last == Outcome::Fail {
+                return Ok(());
+            }
+        }
+        let tries = CONFIRMING_TRIES;
+        Err(MinimizeError::NotFailing { last, tries })
     }
 
     /// Records the result of an entry's minimization: stores a result that has moved to another
@@ -412,7 +446,8 @@ impl Minimizing {
     ) -> Result<bool, CampaignError> {
         let reader = lock(store).reader().clone();
         let campaigns = reader.campaigns()?;
-        let recorded = builds(&campaigns, &self.target).and_then(<[_]>::last);
+        let builds = campaigns.builds(&record_of(&self.target));
+        let recorded = builds.and_then(|mut all| all.pop());
         Ok(recorded.is_some_and(|recorded| {
             let now = ProgramWatch::of(&self.target);
             !now.is_ok_and(|now| now.build() == recorded.blake3)
@@ -506,9 +541,10 @@ impl Minimizing {
     }
 
     /// Stores the outcome of an entry whose crash did not happen again in `tries` runs, so that it
-    /// cannot be minimized: its original input is the result, and the crash counts as flaky unless
-    /// the program was rebuilt, or is another one than the directory's. Writes also the script that
-    /// reproduces the crash.
+    /// cannot be minimized further: its reproducer stays, and the crash counts as flaky if it was
+    /// found with the last build of the program. Writes also the script that reproduces the crash.
+    /// Returns false, and writes nothing, if the entry was found on another target: these runs tell
+    /// nothing of it.
     ///
     /// # Errors
     /// When there is no such entry, or a file cannot be read or written.
@@ -517,34 +553,39 @@ impl Minimizing {
         store: &Mutex<S>,
         id: &EntryId,
         tries: u64,
-    ) -> Result<(), CampaignError> {
+    ) -> Result<bool, CampaignError> {
         let mut store = lock(store);
         let entry = entry_of(&*store, id)?;
-        let size = entry.original_bytes()?.len() as u64;
+        let reader = store.reader().clone();
+        if !Finders::of_target(&reader, &self.target)?.tell_of(&entry) {
+            return Ok(false);
+        }
+        let flaky = is_of_last_build(&reader.campaigns()?, &self.target, &entry);
         store.write_reproduce(id, &self.of(&entry.crash).target.by_main())?;
-        let campaigns = store.reader().campaigns()?;
-        let rebuilt = builds(&campaigns, &self.target).is_some_and(|all| all.len() > 1);
-        let other = !may_be_of(&campaigns, &self.target);
-        let why = match (other, rebuilt) {
-            (true, _) => "the crash does not reproduce with another program",
-            (false, true) => "the crash does not reproduce since the program was rebuilt",
-            (false, false) => "the crash does not reproduce",
+        let why = match flaky {
+            true => "the crash does not reproduce",
+            false => "the crash does not reproduce with this build of the program",
         };
-        let unchanged = store::Minimized {
+        let before = store::Minimized {
             claim: Claim::BestSoFar.to_string(),
-            size_before: size,
-            size_after: size,
+            size_before: entry.original_bytes()?.len() as u64,
+            size_after: entry.reproducer_bytes()?.len() as u64,
             tests: serde_json::to_value(Counts::default()).unwrap_or_default(),
             proved: store::Proved { done: 0, of: 0 },
             minor_after: None,
             debug: None,
             any_input: false,
             untried: 0,
-            flaky: (!rebuilt && !other).then_some(Rate { hits: 0, tries }),
-            given_up: Some(why.to_owned()),
+            flaky: None,
+            given_up: None,
         };
-        store.write_outcome(id, &unchanged)?;
-        Ok(())
+        let given_up = store::Minimized {
+            flaky: flaky.then_some(Rate { hits: 0, tries }),
+            given_up: Some(why.to_owned()),
+            ..entry.minimized.unwrap_or(before)
+        };
+        store.write_outcome(id, &given_up)?;
+        Ok(true)
     }
 
     /// Writes the results of a minimization into the entry: the minimized input, the script that

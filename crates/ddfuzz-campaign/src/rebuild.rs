@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::{
     CampaignError, Minimizing, Recheck, Screen,
-    finders::{Finders, builds},
+    finders::{Finders, gone_with, record_of},
     lock,
     verdict::program_hash,
 };
@@ -181,14 +181,19 @@ fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<Group>, StoreErro
     Ok(groups)
 }
 
-/// Records the present build of the program in a new output directory, so that a later call notices
-/// that the program was rebuilt.
+/// Records the present build of the program of `target`, so that a later call notices that the
+/// program was rebuilt: if no build of it is recorded yet, and nothing that was found on the target
+/// may be due to another build.
 ///
 /// # Errors
 /// When the program cannot be read, or the record cannot be written.
 pub fn record_first_build(store: &mut Store, target: &Target) -> Result<(), CampaignError> {
-    if builds(store.campaigns(), target).is_some_and(<[_]>::is_empty) {
-        store.record_build(ProgramWatch::of(target)?.unchecked())?;
+    let record = record_of(target);
+    if (store.campaigns().builds(&record)).is_some_and(|all| all.is_empty()) {
+        let finders = Finders::of_target(store.reader(), target)?;
+        if groups_of(store.reader(), &finders)?.is_empty() {
+            store.record_build(&record, ProgramWatch::of(target)?.unchecked())?;
+        }
     }
     Ok(())
 }
@@ -208,57 +213,59 @@ pub struct BuildCheck<'a> {
 }
 
 impl BuildCheck<'_> {
-    /// Checks whether the output directory records more than one build of the program.
+    /// Checks whether the directory's own campaign is on the target, and has run more than one build
+    /// of the program.
     pub fn is_rebuilt(&self) -> bool {
-        builds(lock(self.store).campaigns(), &self.minimizing.target)
-            .is_some_and(|all| all.len() > 1)
+        let store = lock(self.store);
+        let own = store.campaigns().current.as_ref();
+        let record = record_of(&self.minimizing.target);
+        own.is_some_and(|own| own.is_of(&record) && own.builds.len() > 1)
+    }
+
+    /// Returns all builds of the program that the output directory records, oldest first; `None` if
+    /// no campaign there is on the target.
+    fn builds(&self) -> Option<Vec<Build>> {
+        let record = record_of(&self.minimizing.target);
+        lock(self.store).campaigns().builds(&record)
     }
 
     /// Returns the build of the program that the output directory records last; `None` if it
     /// records none.
     fn recorded(&self) -> Option<Build> {
-        let store = lock(self.store);
-        builds(store.campaigns(), &self.minimizing.target)?
-            .last()
-            .cloned()
+        self.builds()?.pop()
     }
 
-    /// Returns the groups, by kind and major key (12 hex digits), that did not show the same crash
-    /// when they were checked with the last recorded build.
-    pub(crate) fn not_the_same(&self) -> HashSet<(Kind, String)> {
-        let build = self.recorded();
-        let groups = build.into_iter().flat_map(|build| build.groups);
-        let gone = groups.flat_map(|(kind, all)| {
-            let gone = all
-                .into_iter()
-                .filter(|(_, status)| *status != Status::Same);
-            gone.map(move |(major, _)| (kind, major))
-        });
-        gone.collect()
+    fn record(&self, build: Build) -> Result<(), StoreError> {
+        let record = record_of(&self.minimizing.target);
+        lock(self.store).record_build(&record, build)
+    }
+
+    /// Returns the groups, by kind and major key (12 hex digits), that are gone with the last
+    /// recorded build ([`gone_with`]).
+    pub(crate) fn gone(&self) -> HashSet<(Kind, String)> {
+        self.recorded().as_ref().map(gone_with).unwrap_or_default()
     }
 
     /// Compares the program, at the start of a call of ddfuzz, with the build that the output
     /// directory records last: records the present build if there is none, and checks all groups
-    /// with it if it is another one. Does nothing if the directory's own campaign is on another
-    /// target: that one's program was not rebuilt.
+    /// with it if it is another one. Does nothing if no campaign of the directory is on the target.
     pub fn begin(
         &self,
         watch: &ProgramWatch,
         screen: &mut dyn Screen,
     ) -> Result<(), CampaignError> {
         let target = &self.minimizing.target;
-        let recorded = match builds(lock(self.store).campaigns(), target) {
-            None => return Ok(()),
-            Some(all) => all.last().cloned(),
+        let Some(mut builds) = self.builds() else {
+            return Ok(());
         };
-        match recorded {
+        match builds.pop() {
             Some(build) if build.blake3 == watch.build() => Ok(()),
             Some(_) => self.recheck(watch, screen),
             None => {
                 let reader = lock(self.store).reader().clone();
                 let finders = Finders::of_target(&reader, target)?;
                 match groups_of(&reader, &finders)?.is_empty() {
-                    true => Ok(lock(self.store).record_build(watch.unchecked())?),
+                    true => Ok(self.record(watch.unchecked())?),
                     // By an older ddfuzz: the program may be another build than that which crashed.
                     false => self.check_all("no build of the program is recorded", watch, screen),
                 }
@@ -267,16 +274,20 @@ impl BuildCheck<'_> {
     }
 
     /// Checks every group that was found on the target with the present build, by running the
-    /// reproducer and the original of its representatives until one crashes as before. Records the status of each group: fixed, cannot
-    /// tell, flaky, another crash or the same crash. Unfinished minimizations start again, since
-    /// their logs hold results of the earlier build. If the user stops meanwhile, nothing is
-    /// recorded, and the next call of ddfuzz repeats the check.
+    /// reproducer and the original of its entries until one crashes as before. Records the status of
+    /// each group: fixed, cannot tell, flaky, another crash or the same crash. Unfinished
+    /// minimizations start again, since their logs hold results of the earlier build. If the user
+    /// stops meanwhile, nothing is recorded, and the next call of ddfuzz repeats the check. Does
+    /// nothing if no campaign of the directory is on the target.
     pub fn recheck(
         &self,
         watch: &ProgramWatch,
         screen: &mut dyn Screen,
     ) -> Result<(), CampaignError> {
-        self.check_all("the program was rebuilt", watch, screen)
+        match self.builds() {
+            Some(_) => self.check_all("the program was rebuilt", watch, screen),
+            None => Ok(()),
+        }
     }
 
     /// Does what [`BuildCheck::recheck`] does, and tells the user the reason `why`.
@@ -322,11 +333,9 @@ impl BuildCheck<'_> {
             of_kind.insert(group.major, group.status);
         }
         let earlier = self.recorded().map(|build| build.blake3);
-        let mut store = lock(self.store);
         let earlier = earlier.unwrap_or("unknown".to_owned());
-        store.archive_unfinished(&earlier, |entry| is_checked(&finders, entry))?;
-        store.record_build(build)?;
-        drop(store);
+        lock(self.store).archive_unfinished(&earlier, |entry| is_checked(&finders, entry))?;
+        self.record(build)?;
         let fixed = size::grouped(fixed);
         let doubtful = match doubtful {
             0 => String::new(),
@@ -339,28 +348,5 @@ impl BuildCheck<'_> {
             "{count} checked with the new build: {fixed} fixed{doubtful}"
         ));
         Ok(())
-    }
-
-    /// Records that a group fails with the present build after all, because a run has crashed so
-    /// again: as before, or, in a group of flaky crashes, in some runs only. Does nothing unless the
-    /// check of the groups with this build gave the group another status. `major`: the group's
-    /// major key, 12 hex digits.
-    pub fn seen_again(&self, kind: Kind, major: &str) -> Result<(), StoreError> {
-        let Some(mut build) = self.recorded() else {
-            return Ok(());
-        };
-        let now = match kind {
-            Kind::Flaky => Status::Flaky,
-            Kind::Crash | Kind::Hang | Kind::Oom => Status::Same,
-        };
-        match build
-            .groups
-            .get_mut(&kind)
-            .and_then(|all| all.get_mut(major))
-        {
-            Some(status) if *status != now => *status = now,
-            _ => return Ok(()),
-        }
-        lock(self.store).record_build(build)
     }
 }

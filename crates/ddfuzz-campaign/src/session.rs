@@ -2,7 +2,6 @@
 //! ddfuzz) runs: the output directory, progress and groups shown to the user, stopping, waiting for
 //! disk space, muted groups, new groups, and the build of the program.
 
-use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +13,7 @@ use crate::{
 };
 use ddfuzz_exec::RefusalReason;
 use ddfuzz_store::report::{EndedBy, GroupView};
-use ddfuzz_store::{EntryId, Kind, KnownGroups, Reader, Store, StoreError};
+use ddfuzz_store::{EntryId, Kind, KnownGroups, Reader, Store};
 
 /// Least time between two lines of `stats.jsonl`, and between two saves of the checkpoint while no
 /// finding is stored.
@@ -59,10 +58,6 @@ pub(crate) struct CampaignSession<'a> {
     pub(crate) new_groups: NewGroups,
     /// When a line was last written to `stats.jsonl` or, in a study, the checkpoint was last saved.
     pub(crate) saved: Instant,
-    /// Groups that did not show the same crash when they were checked with the present build of the
-    /// program, each by kind and major key (12 hex digits). A group that a run finds again is
-    /// removed.
-    gone: HashSet<(Kind, String)>,
 }
 
 impl<'a> CampaignSession<'a> {
@@ -87,7 +82,6 @@ impl<'a> CampaignSession<'a> {
             end,
             new_groups: NewGroups::default(),
             saved: began,
-            gone: HashSet::new(),
         }
     }
 
@@ -303,29 +297,29 @@ impl<'a> CampaignSession<'a> {
 
     /// At the start of a call of ddfuzz, compares the program with the build that the output
     /// directory records last. Records the first build; checks all groups if the program was
-    /// rebuilt.
-    pub(crate) fn begin_build(&mut self, watch: &ProgramWatch) -> Result<(), CampaignError> {
+    /// rebuilt. `campaign` forgets the inputs of groups that are gone with this build.
+    pub(crate) fn begin_build(
+        &mut self,
+        watch: &ProgramWatch,
+        campaign: &mut CampaignState<'_>,
+    ) -> Result<(), CampaignError> {
         self.build_check().begin(watch, self.screen)?;
-        self.gone = self.build_check().not_the_same();
+        campaign.forget(&self.build_check().gone());
         Ok(())
     }
 
     /// Waits until the file of a rebuilt program is completely written, and checks all groups with
-    /// the new build if it differs from the one before.
-    pub(crate) fn take_build(&mut self, watch: &mut ProgramWatch) -> Result<(), CampaignError> {
+    /// the new build if it differs from the one before. `campaign` forgets the inputs of groups that
+    /// are gone with it.
+    pub(crate) fn take_build(
+        &mut self,
+        watch: &mut ProgramWatch,
+        campaign: &mut CampaignState<'_>,
+    ) -> Result<(), CampaignError> {
         if watch.settle(self.stop)? {
             self.build_check().recheck(watch, self.screen)?;
         }
-        self.gone = self.build_check().not_the_same();
-        Ok(())
-    }
-
-    /// Records that a run has failed in a group whose crash did not occur in the check of all
-    /// groups with the present build of the program; does nothing for other groups.
-    pub(crate) fn note_return(&mut self, kind: Kind, major: &str) -> Result<(), StoreError> {
-        if !self.gone.is_empty() && self.gone.remove(&(kind, major.to_owned())) {
-            self.build_check().seen_again(kind, major)?;
-        }
+        campaign.forget(&self.build_check().gone());
         Ok(())
     }
 }

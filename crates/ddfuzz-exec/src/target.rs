@@ -303,12 +303,15 @@ impl TargetRecord {
         })
     }
 
-    /// Whether both records describe the same program and settings. The methods of execution may
-    /// differ: crash keys do not depend on them.
+    /// Whether both records describe the same target: program, arguments, environment, directory
+    /// and input channel. How runs are made may differ (method of execution, sandbox, shared
+    /// starts): crash keys do not depend on it.
     pub fn same_target(&self, other: &TargetRecord) -> bool {
         *self
             == TargetRecord {
                 way: self.way,
+                sandbox: self.sandbox,
+                freeze_start: self.freeze_start,
                 ..other.clone()
             }
     }

@@ -43,19 +43,24 @@ impl Journal {
         Journal::go_on(Log::read(path)?, start, writer)
     }
 
-    /// Resumes the log file at `path` as [`Journal::resume`] does; a log whose tests were made by
-    /// another build of the program, or within other limits, is replaced by a new one.
+    /// Resumes the log file at `path` as [`Journal::resume`] does; the log of another minimization,
+    /// such as one with another build of the program, is replaced by a new one.
     ///
     /// # Errors
     /// As [`Journal::resume`]; if the file cannot be removed.
     pub fn resume_or_begin(path: &Path, start: StartLine) -> Result<Journal, LogError> {
-        let logged = Log::read_start(path);
-        if logged
-            .is_some_and(|logged| other_build(&logged, &start) || logged.limits != start.limits)
-        {
+        if !Journal::continues(path, &start) {
             std::fs::remove_file(path).map_err(LogError::io("removing", path))?;
         }
         Journal::resume(path, start)
+    }
+
+    /// Checks whether the log file at `path` can be resumed for the minimization that `start`
+    /// describes: false if its first line is that of another one. True if the file is missing, or
+    /// has no first line that can be read.
+    pub fn continues(path: &Path, start: &StartLine) -> bool {
+        let logged = Log::read_start(path);
+        logged.is_none_or(|logged| difference(&logged, start).is_none())
     }
 
     /// Starts a new log: writes its first line `start` with `writer`.
@@ -108,9 +113,16 @@ impl Journal {
 /// Checks that a log belongs to the minimization that `start` describes. `Err` names the first
 /// setting that differs.
 fn check_same(log: &Log, start: &StartLine) -> Result<(), LogError> {
-    let Some(logged) = &log.start else {
-        return Ok(());
-    };
+    let logged = log.start.as_ref();
+    match logged.and_then(|logged| difference(logged, start)) {
+        Some(what) => Err(LogError::Mismatch { what }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the first setting in which two start lines differ, so that they belong to different
+/// minimizations; `None` if they belong to the same one.
+fn difference(logged: &StartLine, start: &StartLine) -> Option<&'static str> {
     let same_input = logged.input_blake3 == start.input_blake3 && logged.size == start.size;
     let differences = [
         (!same_input, "input"),
@@ -126,10 +138,8 @@ fn check_same(log: &Log, start: &StartLine) -> Result<(), LogError> {
         (other_build(logged, start), "build of the program"),
         (logged.limits != start.limits, "limit (of time or memory)"),
     ];
-    match differences.into_iter().find(|(differs, _)| *differs) {
-        Some((_, what)) => Err(LogError::Mismatch { what }),
-        None => Ok(()),
-    }
+    let first = differences.into_iter().find(|(differs, _)| *differs);
+    first.map(|(_, what)| what)
 }
 
 /// Checks whether two start lines name different builds of the program; older logs name none.

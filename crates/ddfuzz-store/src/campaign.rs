@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Kind, StoreError, json, layout, reader};
+use crate::{Group, Kind, StoreError, json, layout, reader};
 use ddfuzz_exec::{Limits, TargetRecord, Way};
 use ddfuzz_model::files::{OsText, atomic};
 
@@ -153,6 +153,85 @@ impl CampaignFile {
     pub fn all(&self) -> impl Iterator<Item = &Campaign> {
         self.current.iter().chain(&self.others)
     }
+
+    /// Returns the builds of the program of the target that `now` records, as all campaigns on it
+    /// record them, oldest first; `None` if no campaign is on this target. Of copies of one record
+    /// in several campaigns, each group's highest [`Status`] counts, so that a group that one of
+    /// them has seen fail is not called fixed.
+    pub fn builds(&self, now: &TargetRecord) -> Option<Vec<Build>> {
+        let all = self.others.iter().chain(&self.current);
+        let mut on_target = all.filter(|one| one.is_of(now)).peekable();
+        on_target.peek()?;
+        let mut builds: Vec<Build> = Vec::new();
+        for build in on_target.flat_map(|one| &one.builds) {
+            let is_copy = |known: &Build| known.blake3 == build.blake3 && known.seen == build.seen;
+            let mut build = build.clone();
+            if let Some(at) = builds.iter().position(is_copy) {
+                build.join(builds.remove(at));
+            }
+            builds.push(build);
+        }
+        builds.sort_by(|one, other| one.seen.cmp(&other.seen));
+        Some(builds)
+    }
+
+    /// Returns the last build of the program of each campaign's target, by which groups get their
+    /// statuses.
+    pub fn last_builds(&self) -> LastBuilds {
+        let last = |one: &Campaign| self.builds(one.target.as_ref()?)?.pop();
+        LastBuilds {
+            of_campaigns: self.all().map(|one| (one.id.clone(), last(one))).collect(),
+            own: self.current.as_ref().map(|own| own.id.clone()),
+        }
+    }
+
+    /// Returns the campaign that records the next build of the target that `now` records: the
+    /// directory's own, if it is on this target, else the one that has recorded the last build.
+    /// `None` if no campaign is on this target.
+    pub(super) fn recorder_of_builds(&mut self, now: &TargetRecord) -> Option<&mut Campaign> {
+        match &mut self.current {
+            Some(own) if own.is_of(now) => Some(own),
+            _ => {
+                let others = self.others.iter_mut().filter(|one| one.is_of(now));
+                others.max_by_key(|one| one.builds.last().map(|build| build.seen.clone()))
+            }
+        }
+    }
+}
+
+/// The last builds of the programs of an output directory, one for each campaign's target.
+pub struct LastBuilds {
+    /// The last build of the target of each campaign, by the campaign's id; `None` if none is
+    /// recorded.
+    of_campaigns: BTreeMap<String, Option<Build>>,
+    /// Id of the directory's own campaign.
+    own: Option<String>,
+}
+
+impl LastBuilds {
+    /// Returns the status of a group with the last builds of all targets on which its inputs were
+    /// found: the highest one, so that only a group that is fixed on each of them is called fixed.
+    /// `None` if the group was not checked with one of these builds. Inputs whose record names no
+    /// known campaign count as found by the directory's own.
+    ///
+    /// # Errors
+    /// When the group's entries cannot be read.
+    pub fn status(&self, group: &Group) -> Result<Option<Status>, StoreError> {
+        let major = group.record.major.short();
+        let of = |build: &Option<Build>| build.as_ref()?.status(group.kind, &major);
+        if self.of_campaigns.values().all(|build| of(build).is_none()) {
+            return Ok(None);
+        }
+        let mut all = Vec::new();
+        for entry in group.entries()? {
+            let named = entry.crash.campaign().map(str::to_owned);
+            let known = named.filter(|id| self.of_campaigns.contains_key(id));
+            let id = known.or_else(|| self.own.clone()).unwrap_or_default();
+            all.push(self.of_campaigns.get(&id).and_then(of));
+        }
+        let all: Option<Vec<Status>> = all.into_iter().collect();
+        Ok(all.and_then(|all| all.into_iter().max()))
+    }
 }
 
 /// What became of a group of crashes after the program was rebuilt, that is, whether its inputs
@@ -179,6 +258,14 @@ pub enum Status {
 }
 
 impl Status {
+    /// Checks whether a group of this kind with this status fails as it did before the rebuild.
+    pub fn is_as_before(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Flaky => matches!(self, Status::Same | Status::Flaky),
+            Kind::Crash | Kind::Hang | Kind::Oom => self == Status::Same,
+        }
+    }
+
     /// Returns the name of the group's status, as in JSON: `fixed`, `cannot tell`, `flaky`, `other`
     /// or `same`.
     pub fn name(self) -> &'static str {
@@ -211,6 +298,18 @@ impl Build {
     /// program; `None` if the group was not checked. `major` is the group's major key.
     pub fn status(&self, kind: Kind, major: &str) -> Option<Status> {
         self.groups.get(&kind)?.get(major).copied()
+    }
+
+    /// Adds the statuses of another record of the same build; of two statuses of a group the higher
+    /// one stays.
+    fn join(&mut self, other: Build) {
+        for (kind, groups) in other.groups {
+            let own = self.groups.entry(kind).or_default();
+            for (major, status) in groups {
+                let held = own.entry(major).or_insert(status);
+                *held = status.max(*held);
+            }
+        }
     }
 }
 

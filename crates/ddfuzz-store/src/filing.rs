@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use crate::group::{self, EntryRank, GroupIndex};
 use crate::writer::{create_once, write_group};
-use crate::{Entry, EntryId, Kind, Minimized, Store, StoreError, json, layout, reproduce};
+use crate::{Entry, EntryId, Kind, Minimized, Status, Store, StoreError, json, layout, reproduce};
 use ddfuzz_exec::{Program, Target};
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::{Crash, Found, Key};
@@ -33,9 +33,42 @@ impl Store {
     /// group's record. [`Crash::found`] should be set. Storing the same input with the same keys
     /// again changes at most `crash.json`, and only if the new origin of the input is better: a run
     /// of the campaign before a crash met during a minimization, a lower run number before a higher
-    /// one. Fails if a file cannot be written. Calling the function again resumes the work and
-    /// returns the same result.
+    /// one. If the group did not fail as before when it was checked with the last build of the
+    /// crash's target, it is recorded that it does. Fails if a file cannot be written. Calling the
+    /// function again resumes the work and returns the same result.
     pub fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
+        let filed = self.file_entry(kind, crash, input)?;
+        self.note_return(&filed.id, crash)?;
+        Ok(filed)
+    }
+
+    /// Records that the group of a stored crash fails with the last build of its target after all,
+    /// if the check of the groups with this build gave the group another status.
+    fn note_return(&mut self, id: &EntryId, crash: &Crash) -> Result<(), StoreError> {
+        let file = self.campaigns();
+        let campaign = file.all().find(|one| Some(&*one.id) == crash.campaign());
+        let Some(target) = campaign.and_then(|one| one.target.clone()) else {
+            return Ok(());
+        };
+        let builds = file.builds(&target);
+        let Some(mut build) = builds.and_then(|mut all| all.pop()) else {
+            return Ok(());
+        };
+        let kind = id.kind();
+        let groups = build.groups.get_mut(&kind);
+        match groups.and_then(|groups| groups.get_mut(id.major())) {
+            Some(status) if !status.is_as_before(kind) => {
+                *status = match kind {
+                    Kind::Flaky => Status::Flaky,
+                    Kind::Crash | Kind::Hang | Kind::Oom => Status::Same,
+                };
+                self.record_build(&target, build)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn file_entry(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
         let crash = writable(crash);
         let id = EntryId::of(kind, &crash.keys, input);
         let path = id.folder(self.reader.root());
@@ -132,29 +165,21 @@ impl Store {
         self.update_group(&entry)
     }
 
-    /// Renames the logs and reproducers of the minimizations without a result among the entries that
-    /// `accept` accepts, so that these minimizations start again: `.` and the first 16 characters of `build`, the hash of the
-    /// program before a rebuild, are appended to their names.
+    /// Renames the files of the minimizations without a result among the entries that `accept`
+    /// accepts ([`Entry::archive_minimization`]), so that these minimizations start again. `build`:
+    /// hash of the program before a rebuild.
     pub fn archive_unfinished(
         &mut self,
         build: &str,
         accept: impl Fn(&Entry) -> bool,
     ) -> Result<(), StoreError> {
-        let ending: String = build.chars().take(16).collect();
         for kind in Kind::ALL {
             for group in self.reader.groups(kind)? {
                 for entry in self.reader.entries(kind, &group.record.major.short())? {
                     if entry.minimized.is_some() || !entry.log().exists() || !accept(&entry) {
                         continue;
                     }
-                    for name in [layout::MINIMIZED, layout::LOG] {
-                        let (from, to) = (entry.folder.join(name), format!("{name}.{ending}"));
-                        if from.exists() {
-                            std::fs::rename(&from, entry.folder.join(to))
-                                .map_err(FileError::at("rename", &from))?;
-                        }
-                    }
-                    folder::sync(&entry.folder)?;
+                    entry.archive_minimization(build)?;
                     self.update_group(&self.complete_entry(&entry.id)?)?;
                 }
             }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{EntryId, Kind, StoreError, json, layout, reader, rfc3339};
 use ddfuzz_minimize::Rate;
-use ddfuzz_model::files::regular;
+use ddfuzz_model::files::{FileError, folder, regular};
 use ddfuzz_triage::{Class, Crash, Key, Severity};
 
 /// One complete entry of the output directory: a stored input and its crash record.
@@ -116,6 +116,22 @@ impl Entry {
     /// Reads the bytes of the entry's input as it was found, before minimization (`original`).
     pub fn original_bytes(&self) -> Result<Vec<u8>, StoreError> {
         read_whole(&self.original())
+    }
+
+    /// Renames the files of the entry's minimization (reproducer, log and result), so that it starts
+    /// again: `.` and the first 16 characters of `build`, the hash of the program with which it was
+    /// made, are appended to their names.
+    pub fn archive_minimization(&self, build: &str) -> Result<(), StoreError> {
+        let ending: String = build.chars().take(16).collect();
+        // The result first: it never stands beside files of another minimization.
+        for name in [layout::OUTCOME, layout::MINIMIZED, layout::LOG] {
+            let (from, to) = (self.folder.join(name), format!("{name}.{ending}"));
+            if from.exists() {
+                std::fs::rename(&from, self.folder.join(to))
+                    .map_err(FileError::at("rename", &from))?;
+            }
+        }
+        Ok(folder::sync(&self.folder)?)
     }
 
     /// Reads the bytes of the entry's smallest known failing input: `minimized` if it exists, else

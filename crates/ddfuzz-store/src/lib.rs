@@ -49,7 +49,7 @@ mod study;
 mod triage_journal;
 mod writer;
 
-pub use campaign::{Build, Campaign, CampaignFile, SettingsFile, Status, VERSION};
+pub use campaign::{Build, Campaign, CampaignFile, LastBuilds, SettingsFile, Status, VERSION};
 pub use code::{CodeCoverage, FileCoverage, UnreachedFunction};
 pub use error::StoreError;
 pub use filing::Filed;

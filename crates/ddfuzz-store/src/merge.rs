@@ -228,6 +228,7 @@ fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
 struct Progress {
     /// Whether the reproducer is missing, or has another size than the result says.
     damaged: bool,
+    /// Whether there is no result, or only that the crash did not reproduce.
     unfinished: bool,
     unproved: bool,
     size: u64,
@@ -243,7 +244,9 @@ impl Progress {
             |outcome: &Minimized| outcome.size_after != size.unwrap_or(outcome.size_before);
         Ok(Progress {
             damaged: outcome.as_ref().is_some_and(is_damaged),
-            unfinished: outcome.is_none(),
+            unfinished: outcome
+                .as_ref()
+                .is_none_or(|outcome| outcome.given_up.is_some()),
             unproved: !outcome.is_some_and(|outcome| outcome.is_proved()),
             size: size.unwrap_or(u64::MAX),
         })

@@ -14,6 +14,7 @@ use crate::reader::State;
 use crate::{
     Build, Campaign, CampaignFile, Kind, Reader, StoreError, VERSION, hash_of, json, layout,
 };
+use ddfuzz_exec::TargetRecord;
 use ddfuzz_model::files::{Appender, FileError, Lock, atomic, folder};
 
 /// An output directory that this process alone may write to, protected by a lock file.
@@ -48,7 +49,9 @@ impl Store {
         Reader::open(root)
     }
 
-    pub(super) fn open(root: &Path, campaign: Option<Campaign>) -> Result<Store, StoreError> {
+    /// Opens an output directory for writing as [`Store::create_or_resume`] does; without
+    /// `campaign`, one that has no campaign of its own, such as that of a merge, gets none.
+    pub fn open(root: &Path, campaign: Option<Campaign>) -> Result<Store, StoreError> {
         campaign::examine(root)?;
         folder::create_all(root)?;
         let lock = Lock::acquire(&root.join(layout::LOCK))
@@ -139,15 +142,13 @@ impl Store {
     }
 
     /// Replaces the output directory's campaign by a new one. The findings of the earlier campaign
-    /// stay; its checkpoint is ignored from now on. If both have one target, the new one takes over
-    /// the last build of the earlier one, with which its groups have crashed.
+    /// stay; its checkpoint is ignored from now on. The new one takes over the last build of its
+    /// target that any campaign in the directory records, with which the target's groups have
+    /// crashed.
     pub fn begin(&mut self, mut campaign: Campaign) -> Result<(), StoreError> {
         let mut file = self.file.clone();
-        let earlier = file.current.as_ref();
-        let same = campaign.target.as_ref().zip(earlier);
-        if let Some((_, earlier)) = same.filter(|(now, earlier)| earlier.is_of(now)) {
-            campaign.builds = earlier.builds.last().cloned().into_iter().collect();
-        }
+        let builds = (campaign.target.as_ref()).and_then(|now| file.builds(now));
+        campaign.builds = builds.and_then(|mut all| all.pop()).into_iter().collect();
         if let Some(earlier) = file.current.replace(campaign) {
             file.take(earlier);
         }
@@ -178,12 +179,13 @@ impl Store {
         Ok(id)
     }
 
-    /// Records in `ddfuzz.json` the build of the program that the campaign runs from now on. A
-    /// record of the same build replaces the last one there, for example to add the status of
-    /// groups with this build. Does nothing if the directory has no campaign of its own.
-    pub fn record_build(&mut self, build: Build) -> Result<(), StoreError> {
+    /// Records in `ddfuzz.json` the build of the program of the target `of` that is run from now on:
+    /// in the directory's own campaign if that is on this target, else in the one on it that has
+    /// recorded the last build. A record of the same build replaces the last one there, for example
+    /// to add the status of groups with this build. Does nothing if no campaign is on this target.
+    pub fn record_build(&mut self, of: &TargetRecord, build: Build) -> Result<(), StoreError> {
         let mut file = self.file.clone();
-        if let Some(campaign) = &mut file.current {
+        if let Some(campaign) = file.recorder_of_builds(of) {
             match campaign.builds.last_mut() {
                 Some(last) if last.blake3 == build.blake3 => *last = build,
                 _ => campaign.builds.push(build),

@@ -7,8 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::MinArgs;
-use crate::campaign::{Minimizing, Progress, Screen, Variants, minimize_pending};
-use crate::cli::run::campaign_of;
+use crate::campaign::{Finders, Minimizing, Progress, Screen, Variants, minimize_pending};
 use crate::cli::target::{install_bundled, named_target, recorded_target};
 use crate::cli::{Exit, Failure, Output, show, signals, ui};
 use crate::report::{GroupView, RunGroup, groups_table, size};
@@ -107,9 +106,17 @@ pub(in crate::cli) fn minimize(
     stop: &std::sync::atomic::AtomicBool,
     output: &Output,
 ) -> Result<MinimizedGroups, Failure> {
-    let Minimizing { target, way, .. } = minimizing;
-    let mut store = Store::create_or_resume(out, campaign_of(target, *way, None))?;
+    let target = &minimizing.target;
+    // A campaign of its own would hide that nothing was found on the target yet.
+    let mut store = Store::open(out, None)?;
     install_bundled(&mut store, target)?;
+    let left_out = Finders::of_target(store.reader(), target)?.left_out(store.reader())?;
+    if left_out > 0 {
+        output.say(&format!(
+            "{} found on another target: not minimized with this one",
+            size::counted(left_out, "group")
+        ));
+    }
     let store = Mutex::new(store);
     let mut screen = GroupsScreen {
         line: ui::CountBar::new(output, "group", 0),

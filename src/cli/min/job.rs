@@ -66,9 +66,7 @@ impl CrashJob<'_> {
         let fresh = campaign_of(target, *way, None);
         let mut store = Store::create_or_resume(out, fresh.clone())?;
         let campaign = store.join_campaign(fresh)?;
-        if !store.resumed() {
-            record_first_build(&mut store, target)?;
-        }
+        record_first_build(&mut store, target)?;
         install_bundled(&mut store, target)?;
         let kind = Kind::of_class(&self.crash.class);
         let crash = self.crash.of_campaign(campaign);

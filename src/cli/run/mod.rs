@@ -398,19 +398,8 @@ fn warn_of_another_target(store: &Store, campaign: &Campaign, output: &Output) {
         .campaigns()
         .all()
         .filter_map(|one| one.target.as_ref());
-    let name = |record: &TargetRecord| {
-        let program = match (&record.bundled, &record.program) {
-            (Some(name), _) => name.clone(),
-            (None, Some(program)) => text::shell_word(Path::new(&program.0)),
-            (None, None) => return "one that is not recorded".to_owned(),
-        };
-        let args = record.args.iter();
-        let args = args.map(|arg| text::shell_word(Path::new(&arg.0)));
-        let words: Vec<String> = std::iter::once(program).chain(args).collect();
-        format!("`{}`", words.join(" "))
-    };
     if let (Some(other), Some(now)) = (records.filter(|record| !is_same(record)).last(), now) {
-        let (other, now) = (name(other), name(now));
+        let (other, now) = (name_of(other), name_of(now));
         let other = match other == now {
             true => "the same with other options (--env, --cwd, --crash-exit, …)".to_owned(),
             false => other,
@@ -420,6 +409,19 @@ fn warn_of_another_target(store: &Store, campaign: &Campaign, output: &Output) {
              with {now} is added to them (another directory: -o)"
         ));
     }
+}
+
+/// Returns the words by which messages name a recorded target: its program and arguments.
+pub(in crate::cli) fn name_of(record: &TargetRecord) -> String {
+    let program = match (&record.bundled, &record.program) {
+        (Some(name), _) => name.clone(),
+        (None, Some(program)) => text::shell_word(Path::new(&program.0)),
+        (None, None) => return "one that is not recorded".to_owned(),
+    };
+    let args = record.args.iter();
+    let args = args.map(|arg| text::shell_word(Path::new(&arg.0)));
+    let words: Vec<String> = std::iter::once(program).chain(args).collect();
+    format!("`{}`", words.join(" "))
 }
 
 /// The options of a command by which the output directory of a campaign is opened.

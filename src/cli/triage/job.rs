@@ -417,11 +417,10 @@ impl TriageDirectory {
             Some(line) => line.campaign.clone(),
             None => fresh.id.clone(),
         };
-        if !store.resumed() {
-            record_first_build(&mut store, target)?;
-        } else if lines.is_empty() {
+        if store.resumed() && lines.is_empty() {
             store.add_campaign(fresh)?;
         }
+        record_first_build(&mut store, target)?;
         lines.into_iter().for_each(|line| outcomes.recall(line));
         install_bundled(&mut store, target)?;
         // What the script runs without ddfuzz is its `main`.

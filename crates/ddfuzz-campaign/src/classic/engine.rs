@@ -15,7 +15,7 @@ use crate::minimization_queue::HangBudget;
 use crate::{
     CampaignError, CampaignSession, CampaignState, Finding, MinimizerReply, PauseGate, Phase,
     ProgramWatch, Progress, Screen, Settings, SlippedInputs, StopCondition, Stored, Summary, Until,
-    When, group_of, is_of_target, run_minimizer,
+    When, is_of_target, run_minimizer,
 };
 use ddfuzz_exec::{ExecError, RefusalReason};
 use ddfuzz_model::pool::{TaskPool, Worker};
@@ -163,7 +163,7 @@ impl ClassicEngine<'_> {
     /// Fuzzes until the fuzzing of this call of ddfuzz ends; starts again whenever the program is
     /// rebuilt. Returns the time spent fuzzing.
     fn fuzz_all(&mut self) -> Result<Duration, CampaignError> {
-        self.session.begin_build(&self.watch)?;
+        self.session.begin_build(&self.watch, &mut self.campaign)?;
         loop {
             if self.settings.when != When::Off {
                 self.enqueue_founders()?;
@@ -364,8 +364,6 @@ impl ClassicEngine<'_> {
         if groups(&self.campaign) > before {
             self.check_runs(Some(finding.run + 1));
         }
-        let (kind, major) = group_of(&finding.what);
-        self.session.note_return(kind, &major)?;
         Ok(stored)
     }
 
@@ -639,7 +637,8 @@ impl ClassicEngine<'_> {
     /// Switches to the new build of the program: checks all groups with it, and empties the queue
     /// of entries to minimize; minimizations that are not complete start again.
     fn take_build(&mut self) -> Result<(), CampaignError> {
-        self.session.take_build(&mut self.watch)?;
+        self.session
+            .take_build(&mut self.watch, &mut self.campaign)?;
         self.queue.clear();
         self.taken.clear();
         self.more.clear();

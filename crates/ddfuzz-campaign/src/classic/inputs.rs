@@ -121,9 +121,14 @@ fn stored_seeds(store: &Mutex<Store>) -> Result<Seeds, CampaignError> {
 /// `asked` is the length that the user asks for.
 ///
 /// # Errors
-/// When the campaign began with another length, or its checkpoint cannot be read.
+/// When the campaign began with another length, or makes no inputs, or its checkpoint cannot be
+/// read.
 pub fn greatest_length(store: &Store, asked: Option<u64>) -> Result<u64, CampaignError> {
     let checkpoint = store.reader().load_state::<Checkpoint>()?;
+    // Only campaigns that make inputs record a greatest length.
+    if (checkpoint.as_ref()).is_some_and(|checkpoint| checkpoint.max_len.is_none()) {
+        return Err(CampaignError::NoRun);
+    }
     max_len(asked, checkpoint.and_then(|checkpoint| checkpoint.max_len))
 }
 

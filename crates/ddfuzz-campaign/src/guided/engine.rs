@@ -326,7 +326,11 @@ impl<'a> GuidedEngine<'a> {
     /// checks all groups if it was rebuilt.
     pub(super) fn begin_build(&mut self) -> Result<(), CampaignError> {
         let began = Instant::now();
-        self.session.begin_build(&self.watch)?;
+        self.session.begin_build(&self.watch, &mut self.state)?;
+        // What is gone with this build is not known to the registry any more.
+        self.groups.flush()?;
+        let campaign = self.groups.campaign().to_owned();
+        self.groups = open_groups(self.session.store, &campaign, self.settings)?;
         self.paused += began.elapsed();
         Ok(())
     }
@@ -347,7 +351,7 @@ impl<'a> GuidedEngine<'a> {
         }
         self.judged.clear();
         let since = self.ended.unwrap_or_else(Instant::now);
-        self.session.take_build(&mut self.watch)?;
+        self.session.take_build(&mut self.watch, &mut self.state)?;
         self.groups.flush()?;
         let campaign = self.groups.campaign().to_owned();
         self.groups = open_groups(self.session.store, &campaign, self.settings)?;
@@ -604,7 +608,7 @@ impl GuidedEngine<'_> {
         let mut hangs = HangBudget::after(self.fuzzed(), &self.settings.minimizing);
         while !self.session.stopped() {
             if self.watch.is_another() {
-                self.session.take_build(&mut self.watch)?;
+                self.session.take_build(&mut self.watch, &mut self.state)?;
                 taken.clear();
             }
             let minimizing = &self.settings.minimizing;

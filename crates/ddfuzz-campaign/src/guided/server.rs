@@ -312,12 +312,11 @@ impl GuidedEngine<'_> {
     }
 
     /// Adds `runs` to the number of runs that ended in a group, in the group registry and in the
-    /// checkpoint. If the crash of the group did not occur in the check with the present build,
-    /// records that the group fails again.
+    /// checkpoint.
     pub(super) fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError> {
         self.groups.count(kind, major, runs)?;
         self.state.checkpoint.count_runs(kind, major.short(), runs);
-        self.session.note_return(kind, &major.short())
+        Ok(())
     }
 
     /// Counts a crash that a worker has submitted, and stores its input if its keys are new or it
@@ -327,7 +326,6 @@ impl GuidedEngine<'_> {
         let entry = self.groups.submit(report)?;
         let major = report.crash.keys.major;
         self.state.checkpoint.count(report.kind, major.short());
-        self.session.note_return(report.kind, &major.short())?;
         if let Some(id) = &entry {
             self.show(id, false)?;
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::campaign_state::MAX_MINORS;
 use crate::crash_sink::RunCounter;
-use crate::finders::Finders;
+use crate::finders::{Finders, record_of};
 use crate::minimization_order::{Bug, Priority, SmallestSizes, is_slip, rank, size};
 use crate::rebuild::is_checked;
 use crate::{CampaignError, CrashSink, KnownKey, ProgramWatch, Report, StoreWriter, Variants};
@@ -76,8 +76,11 @@ pub struct GroupRegistry<S: RunCounter = Store> {
     /// When the groups' numbers of runs were last written to the output directory.
     written: Instant,
     queue: PendingGroups,
-    /// The failures that were found on the campaign's target; only they are minimized.
+    /// The failures that were found on the campaign's target; only they are known and minimized.
     finders: Finders,
+    /// The first stored input of each group that was gone with the present build and fails again;
+    /// it is minimized whatever results the group has.
+    returned: BTreeMap<GroupName, EntryId>,
 }
 
 impl<S: RunCounter> GroupRegistry<S> {
@@ -104,6 +107,7 @@ impl<S: RunCounter> GroupRegistry<S> {
             written: Instant::now(),
             queue: PendingGroups::default(),
             finders,
+            returned: BTreeMap::new(),
         };
         for kind in Kind::ALL {
             let mut pending = Vec::new();
@@ -112,11 +116,14 @@ impl<S: RunCounter> GroupRegistry<S> {
                 if let Some(runs) = group.record.seen.get(campaign) {
                     registry.runs.insert((kind, major), *runs);
                 }
-                let entries = reader.entries(kind, &major.short())?;
+                let name = (kind, major.short());
+                if registry.finders.is_gone(kind, &name.1) {
+                    continue;
+                }
+                let entries = registry.entries(&reader, &name)?;
                 for entry in &entries {
                     registry.add_input(kind, &entry.crash.keys, smallest_size(entry));
                 }
-                let name = (kind, major.short());
                 registry.update_reached(&name, &entries);
                 if let Some((priority, entry)) = registry.next_of(&name, &reader, &entries) {
                     let found = entry.crash.found.as_ref();
@@ -186,6 +193,13 @@ impl<S: RunCounter> GroupRegistry<S> {
         &mut self.writer
     }
 
+    /// Reads the entries of a group that were found on the campaign's target.
+    fn entries(&self, reader: &Reader, name: &GroupName) -> Result<Vec<Entry>, StoreError> {
+        let mut entries = reader.entries(name.0, &name.1)?;
+        entries.retain(|entry| self.finders.include(entry));
+        Ok(entries)
+    }
+
     /// Records that an input of `size` bytes with these keys is stored, in a new [`Group`] if there
     /// is none.
     fn add_input(&mut self, kind: Kind, keys: &Keys, size: u64) {
@@ -228,10 +242,18 @@ impl<S: RunCounter> GroupRegistry<S> {
     /// minimized.
     fn next_of<'a>(
         &self,
-        (kind, _): &GroupName,
+        name @ (kind, major): &GroupName,
         reader: &'a Reader,
         entries: &'a [Entry],
     ) -> Option<(Priority, &'a Entry)> {
+        let returned = self.returned.get(name);
+        let is_returned = |entry: &&Entry| Some(&entry.id) == returned && entry.minimized.is_none();
+        if let Some(entry) = entries.iter().find(is_returned) {
+            return Some((Priority::of(*kind, false)?, entry));
+        }
+        if self.finders.is_gone(*kind, major) {
+            return None;
+        }
         let bug = Bug::of(reader, &self.finders, entries);
         if let Some(founder) = bug.founder_or_begun() {
             let priority = Priority::of(*kind, is_slip(founder.crash.found.as_ref()))?;
@@ -249,7 +271,7 @@ impl<S: RunCounter> GroupRegistry<S> {
     /// Queues a group again after one of its entries was minimized, if another of its entries is to
     /// be minimized.
     fn enqueue_more(&mut self, name: &GroupName, reader: &Reader) -> Result<(), StoreError> {
-        let entries = reader.entries(name.0, &name.1)?;
+        let entries = self.entries(reader, name)?;
         self.update_reached(name, &entries);
         if let Some((priority, entry)) = self.next_of(name, reader, &entries) {
             self.queue
@@ -267,6 +289,9 @@ impl<S: RunCounter> GroupRegistry<S> {
         let filed = self.writer.file(kind, crash, input)?;
         let name = (kind, crash.keys.major.short());
         self.add_input(kind, &crash.keys, input.len() as u64);
+        if self.finders.forget_gone(kind, &name.1) {
+            self.returned.insert(name.clone(), filed.id.clone());
+        }
         let slipped = is_slip(crash.found.as_ref());
         if self.is_ended(&name)? {
             let reader = self.writer.reader().clone();
@@ -283,7 +308,7 @@ impl<S: RunCounter> GroupRegistry<S> {
     /// Returns true if the minimization of an entry of the group has ended, so that the group has a
     /// result.
     fn is_ended(&self, group: &GroupName) -> Result<bool, StoreError> {
-        let entries = self.writer.reader().entries(group.0, &group.1)?;
+        let entries = self.entries(self.writer.reader(), group)?;
         Ok(entries.iter().any(|entry| entry.minimized.is_some()))
     }
 
@@ -371,7 +396,7 @@ impl<S: RunCounter> CrashSink for GroupRegistry<S> {
         self.write_if_due();
         while let Some(group) = self.queue.next() {
             let reader = self.writer.reader();
-            let entries = reader.entries(group.0, &group.1)?;
+            let entries = self.entries(reader, &group)?;
             let next = self.next_of(&group, reader, &entries);
             let next = next.map(|(_, entry)| entry.id.clone());
             match next.filter(|_| !self.is_muted(&group)) {
@@ -515,29 +540,33 @@ impl GroupRegistry<Store> {
         {
             store.install_program(name, program)?;
         }
-        take_unchecked_build(&mut store, &campaign, target)?;
-        Ok(GroupRegistry::new(store, &campaign.id)?)
+        let is_rebuilt = take_unchecked_build(&mut store, target)?;
+        let mut registry = GroupRegistry::new(store, &campaign.id)?;
+        if is_rebuilt {
+            // Whether they fail with this build is not known.
+            registry.groups.clear();
+        }
+        Ok(registry)
     }
 }
 
-/// Records the present build of the program if a campaign of `ddfuzz run` in this directory has
-/// recorded another one. The groups are not checked with it; unfinished minimizations start again,
-/// since their logs hold results of the earlier build.
-fn take_unchecked_build(
-    store: &mut Store,
-    campaign: &Campaign,
-    target: &Target,
-) -> Result<(), CampaignError> {
-    let Some(last) = campaign.builds.last() else {
-        return Ok(());
+/// Records the present build of the program, and returns true, if a campaign of `ddfuzz run` in
+/// this directory has recorded another one. The groups are not checked with it; unfinished
+/// minimizations start again, since their logs hold results of the earlier build.
+fn take_unchecked_build(store: &mut Store, target: &Target) -> Result<bool, CampaignError> {
+    let record = record_of(target);
+    let builds = store.campaigns().builds(&record);
+    let Some(last) = builds.and_then(|mut all| all.pop()) else {
+        return Ok(false);
     };
     let watch = ProgramWatch::of(target)?;
-    if last.blake3 != watch.build() {
+    let is_rebuilt = last.blake3 != watch.build();
+    if is_rebuilt {
         let finders = Finders::of_target(store.reader(), target)?;
         store.archive_unfinished(&last.blake3, |entry| is_checked(&finders, entry))?;
-        store.record_build(watch.unchecked())?;
+        store.record_build(&record, watch.unchecked())?;
     }
-    Ok(())
+    Ok(is_rebuilt)
 }
 
 /// Returns the record of a new campaign on one target, with a unique id, and with the command line

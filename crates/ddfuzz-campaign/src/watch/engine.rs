@@ -127,7 +127,10 @@ impl<'a> WatchEngine<'a> {
             registry,
         };
         engine.save(false)?;
-        engine.session.begin_build(&engine.build)?;
+        engine
+            .session
+            .begin_build(&engine.build, &mut engine.registry.campaign)?;
+        engine.registry.forget_gone()?;
         engine.enqueue_founders()?;
         Ok(engine)
     }
@@ -309,10 +312,6 @@ impl<'a> WatchEngine<'a> {
         }
         self.with_space(|registry| registry.note(&line))?;
         self.unsaved = true;
-        if let Some(crash) = &line.crash {
-            let major = crash.major.short();
-            self.session.note_return(crash.kind, &major)?;
-        }
         if what.is_some_and(|what| !matches!(what, Classified::Flaky(_))) {
             let elapsed = self.session.elapsed();
             self.session.count_new(&self.registry.campaign, elapsed);
@@ -450,7 +449,8 @@ impl WatchEngine<'_> {
     /// build, and empties the queues of files and minimizations.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
-        self.session.take_build(&mut self.build)?;
+        self.session
+            .take_build(&mut self.build, &mut self.registry.campaign)?;
         if self.session.stopped() {
             return Ok(());
         }

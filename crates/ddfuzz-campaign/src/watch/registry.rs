@@ -94,6 +94,17 @@ impl<'a> ContentRegistry<'a> {
                 self.recall(line);
             }
         }
+        Ok(self.forget_gone()?)
+    }
+
+    /// Forgets the crashes of groups that are gone with the present build, so that the next one
+    /// there is examined in full and stored.
+    pub(super) fn forget_gone(&mut self) -> Result<(), StoreError> {
+        let finders = self.campaign.finders()?;
+        self.crashes
+            .retain(|_, known| !finders.is_gone(known.line.kind, &known.line.major.short()));
+        let is_gone = |major: &Key| finders.is_gone(Kind::Crash, &major.short());
+        self.least.retain(|major, _| !is_gone(major));
         Ok(())
     }
 

@@ -14,7 +14,7 @@ use super::lineage::{Piece, kept, lineage, new_ranges};
 use crate::report::groups::severity;
 use crate::report::text::cut;
 use crate::report::{Extent, GroupView, Trace};
-use crate::{Build, Entry, EntryId, Group, Kind, Minimized, Reader, StoreError};
+use crate::{Entry, EntryId, Group, Kind, LastBuilds, Minimized, Reader, StoreError};
 use ddfuzz_minimize::log::Log;
 use ddfuzz_model::files::{printable, regular};
 use ddfuzz_triage::{Crash, Found, Frame};
@@ -55,19 +55,19 @@ pub(super) struct Candidate {
 
 impl Candidate {
     /// Reads the entry (stored input with its crash record) that represents a group, and the
-    /// group's summary; `None` if the group has no complete entry. `build` is the last build of the
-    /// program that the campaign has run.
+    /// group's summary; `None` if the group has no complete entry. `builds`: the last builds of the
+    /// directory's programs.
     pub(super) fn read(
         reader: &Reader,
         group: Group,
-        build: Option<&Build>,
+        builds: &LastBuilds,
     ) -> Result<Option<Candidate>, StoreError> {
         let Some(entry) = reader.best_entry(&group)? else {
             return Ok(None);
         };
         let major = group.record.major.short();
         let view = GroupView {
-            status: build.and_then(|build| build.status(group.kind, &major)),
+            status: builds.status(&group)?,
             ..GroupView::load(&group, &entry)?
         };
         let summary = GroupSummary {

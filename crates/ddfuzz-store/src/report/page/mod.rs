@@ -34,7 +34,7 @@ pub use stats::StatsPoint;
 
 use crate::report::html::page;
 use crate::report::study::{Row, rates_section, rows, study_groups, utilities_section};
-use crate::{Build, CampaignFile, Entry, EntryId, Kind, Reader, StoreError, rfc3339};
+use crate::{Entry, EntryId, Kind, Reader, StoreError, rfc3339};
 use ddfuzz_triage::Severity;
 use load::Candidate;
 
@@ -145,18 +145,12 @@ pub fn group_report(
     let Some(group) = reader.group(id.kind(), id.major())? else {
         return Ok(None);
     };
-    let campaigns = reader.campaigns()?;
-    let Some(candidate) = Candidate::read(reader, group, last_build(&campaigns))? else {
+    let builds = reader.campaigns()?.last_builds();
+    let Some(candidate) = Candidate::read(reader, group, &builds)? else {
         return Ok(None);
     };
     let loaded = load::load(reader, &candidate, knowledge)?;
     Ok(loaded.map(|loaded| loaded.report))
-}
-
-/// Returns the last build of the program that the directory's own campaign has run; `None` without
-/// a campaign or a build.
-fn last_build(campaigns: &CampaignFile) -> Option<&Build> {
-    campaigns.current.as_ref()?.builds.last()
 }
 
 /// Collects what a report says of an output directory and its campaigns; the report's list of
@@ -183,10 +177,10 @@ fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> 
 /// without a stored input are left out.
 fn candidates(reader: &Reader) -> Result<Vec<Candidate>, StoreError> {
     let mut all = Vec::new();
-    let campaigns = reader.campaigns()?;
+    let builds = reader.campaigns()?.last_builds();
     for kind in Kind::ALL {
         for group in reader.groups(kind)? {
-            all.extend(Candidate::read(reader, group, last_build(&campaigns))?);
+            all.extend(Candidate::read(reader, group, &builds)?);
         }
     }
     let severity = |candidate: &Candidate| -> Severity { candidate.group.record.severity };
