@@ -534,9 +534,10 @@ impl Relabeled {
                 None => Node::Fixed(number.raw.clone()),
             },
             Node::Copy(of) => Node::Copy(self.label(*of).unwrap_or(*of)),
-            Node::Pad { of, align } => Node::Pad {
+            Node::Pad { of, align, fill } => Node::Pad {
                 of: self.label(*of).unwrap_or(*of),
                 align: *align,
+                fill: *fill,
             },
             Node::Directory { of, width } => Node::Directory {
                 of: self.label(*of).unwrap_or(*of),

@@ -32,13 +32,15 @@ pub enum Node {
     /// A place of the file that repeats the bytes of an earlier group, the one with this label. It
     /// is written anew from that group.
     Copy(Label),
-    /// Zero bytes that fill up the size of a preceding group to a multiple of some number of bytes
-    /// (`align`).
+    /// Bytes, all the same, that fill up the size of a preceding group to a multiple of some number
+    /// of bytes (`align`).
     Pad {
         /// Label of the preceding group whose size is filled up.
         of: Label,
         /// The size of the preceding group is filled up to a multiple of this number of bytes.
         align: usize,
+        /// Value of the bytes that fill up the size: mostly 0.
+        fill: u8,
     },
     /// The head of an INDEX of CFF: how many groups are in the following group with the label `of`,
     /// the width of an offset in bytes, and the offsets of all these groups and of the end of the

@@ -25,6 +25,8 @@ pub enum Encoding {
     MessagePack(MessagePackKind),
     /// Octal digits as in tar: this many bytes, with a NUL or a blank at the end.
     Octal(usize),
+    /// Decimal digits and then blanks, this many bytes together, as in `ar`.
+    Decimal(usize),
     /// A byte of flags with the size of a GIF color table: the exponent of the size in its low
     /// three bits, and a high bit that says whether there is a table. The `u8` holds the other bits
     /// of the byte.
@@ -129,6 +131,12 @@ impl Encoding {
             }
             Encoding::Dict(least) => dict(least, number),
             Encoding::Half => Encoding::Big(2).write(number / 2),
+            Encoding::Decimal(width) => {
+                let mut written = number.to_string().into_bytes();
+                written.drain(..written.len().saturating_sub(width));
+                written.resize(width, b' ');
+                written
+            }
             Encoding::Octal(width) => {
                 let digits = width.saturating_sub(1);
                 let mut written = format!("{number:0digits$o}").into_bytes();
@@ -193,11 +201,21 @@ impl Encoding {
             Encoding::Octal(width) => {
                 let bytes = text.get(..width)?;
                 let end = bytes.iter().position(|byte| matches!(byte, 0 | b' '))?;
-                let digits = std::str::from_utf8(&bytes[..end]).ok()?;
-                Some((u64::from_str_radix(digits, 8).ok()?, width))
+                Some((digits(&bytes[..end], 8)?, width))
+            }
+            Encoding::Decimal(width) => {
+                let written = text.get(..width)?.trim_ascii_end();
+                Some((digits(written, 10)?, width))
             }
         }
     }
+}
+
+/// Returns the number that `text` is written as, in digits of the base `radix`; `None` if it has
+/// other characters, or too many of them.
+fn digits(text: &[u8], radix: u32) -> Option<u64> {
+    let digits = std::str::from_utf8(text).ok()?;
+    u64::from_str_radix(digits, radix).ok()
 }
 
 impl MessagePackKind {

@@ -126,6 +126,7 @@ impl Reader {
         let pad = Node::Pad {
             of,
             align: field.len(),
+            fill: 0,
         };
         vec![Group::new(of, nodes).into(), pad]
     }
@@ -440,7 +441,11 @@ fn pad(id: u8, align: usize, rest: &[u8], record: &Record, nodes: &mut Vec<Node>
     let size = length.next_multiple_of(align) - length;
     match rest.get(..size) {
         Some(bytes) if bytes.iter().all(|byte| *byte == 0) => {
-            nodes.push(Node::Pad { of: *of, align });
+            nodes.push(Node::Pad {
+                of: *of,
+                align,
+                fill: 0,
+            });
             size
         }
         Some(bytes) => {

@@ -110,7 +110,7 @@ impl<'a> Renderer<'a> {
             size += match node {
                 Node::Number(number) => self.number(number).len(),
                 Node::Copy(of) => self.size(*of),
-                Node::Pad { of, align } => padding(self.size(*of), *align),
+                Node::Pad { of, align, .. } => padding(self.size(*of), *align),
                 Node::Directory { of, width } => self.directory(group, *of, *width).len(),
                 _ => 0,
             };
@@ -206,9 +206,9 @@ impl<'a> Renderer<'a> {
                     let head = self.directory(group, *of, *width);
                     self.text.extend(head);
                 }
-                Node::Pad { of, align } => {
+                Node::Pad { of, align, fill } => {
                     let size = padding(self.size(*of), *align);
-                    self.text.resize(self.text.len() + size, 0);
+                    self.text.resize(self.text.len() + size, *fill);
                 }
             }
         }

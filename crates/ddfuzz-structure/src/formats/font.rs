@@ -135,6 +135,7 @@ fn table_node(
         nodes.push(Node::Pad {
             of: label,
             align: 4,
+            fill: 0,
         });
     }
     let node = Group::part(whole, nodes).into();

@@ -118,6 +118,7 @@ impl Glyphs {
                 nodes.push(Node::Pad {
                     of: inner,
                     align: 2,
+                    fill: 0,
                 });
             }
             glyphs.push(Group::part(*label, nodes).into());

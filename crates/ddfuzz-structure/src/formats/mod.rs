@@ -1,5 +1,6 @@
 //! The list of known file formats, and the choice of the one that a text has.
 
+mod ar;
 mod archive;
 mod cff;
 mod elf;
@@ -98,6 +99,11 @@ static KNOWN: &[Known] = &[
         name: "tar",
         magic: &[(257, b"ustar")],
         read: How::Function(archive::tar),
+    },
+    Known {
+        name: "ar",
+        magic: &[(0, b"!<arch>\n")],
+        read: How::Function(ar::ar),
     },
     Known {
         name: "gif",

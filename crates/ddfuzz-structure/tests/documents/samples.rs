@@ -456,6 +456,7 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("zip", zip(&members)),
         ("tar", tar()),
+        ("ar", crate::archives::library()),
         ("gif", gif()),
         ("jpeg", jpeg()),
         ("jpeg", crate::photos::photo()),
