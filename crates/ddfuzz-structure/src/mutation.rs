@@ -360,7 +360,7 @@ fn list_shape(group: &Group, shape: &mut Vec<u8>) {
             Node::Number(number) => shape.push(match number.meaning {
                 Meaning::Length(_) => 1,
                 Meaning::Count(_) => 2,
-                Meaning::Offset(..) => 3,
+                Meaning::Offset(..) | Meaning::Place(..) | Meaning::Next { .. } => 3,
                 Meaning::Index(_) => 4,
                 Meaning::Check(..) => 5,
             }),
@@ -559,6 +559,9 @@ impl Relabeled {
             Meaning::Length(of) => Meaning::Length(self.label(of)?),
             Meaning::Count(of) => Meaning::Count(self.label(of)?),
             Meaning::Offset(of, from) => Meaning::Offset(self.label(of)?, self.label(from)?),
+            Meaning::Place(of, from) => Meaning::Place(self.label(of)?, self.label(from)?),
+            // Copies of a chain have other labels, which no chain has.
+            Meaning::Next { .. } => return self.keeps.then_some(meaning),
             Meaning::Index(of) => Meaning::Index(self.label(of)?),
             Meaning::Check(sum, of) => Meaning::Check(sum, self.label(of)?),
         })

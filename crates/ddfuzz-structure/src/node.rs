@@ -108,6 +108,20 @@ pub enum Meaning {
     Count(Label),
     /// The distance in bytes from the beginning of the second group to that of the first.
     Offset(Label, Label),
+    /// The same distance, in place of which the bytes of the first group stand, filled up with
+    /// zeros, where they take no more space than the number (values of TIFF).
+    Place(Label, Label),
+    /// The distance from the beginning of the group `from` to the first group in the file that has
+    /// one of the labels from `first` to `last`, which are those of a chain of groups in which each
+    /// states where the next one is; 0 if none is left.
+    Next {
+        /// Label of the next group of the chain.
+        first: Label,
+        /// Label of the last group of the chain.
+        last: Label,
+        /// Label of the group from which distances count.
+        from: Label,
+    },
     /// The index of the group within the group that contains it: the number of parts (groups that
     /// can be deleted) before it there.
     Index(Label),
@@ -125,7 +139,8 @@ impl Meaning {
             | Meaning::Count(of)
             | Meaning::Index(of)
             | Meaning::Check(_, of) => [of, of],
-            Meaning::Offset(of, from) => [of, from],
+            Meaning::Offset(of, from) | Meaning::Place(of, from) => [of, from],
+            Meaning::Next { first, from, .. } => [first, from],
         }
     }
 }

@@ -31,8 +31,15 @@ pub enum Encoding {
     /// three bits, and a high bit that says whether there is a table. The `u8` holds the other bits
     /// of the byte.
     Colors(u8),
-    /// Half of the number, in two bytes, big-endian; numbers are even (short offsets of glyphs).
-    Half,
+    /// How many times a unit of bytes is in the number, as half of it in short offsets of glyphs.
+    Units {
+        /// Whether the written number is big-endian, else little-endian.
+        is_big: bool,
+        /// Size of the written number in bytes.
+        width: usize,
+        /// Size of a unit in bytes.
+        unit: usize,
+    },
     /// An integer in a dictionary of CFF: 1, 2, 3 or 5 bytes, as many as the integer needs, but not
     /// fewer than this number if it is 3 or 5.
     Dict(usize),
@@ -130,7 +137,11 @@ impl Encoding {
                 vec![rest | if number > 0 { 0x80 | size } else { 0 }]
             }
             Encoding::Dict(least) => dict(least, number),
-            Encoding::Half => Encoding::Big(2).write(number / 2),
+            Encoding::Units {
+                is_big,
+                width,
+                unit,
+            } => Encoding::fixed(is_big, width).write(number / unit as u64),
             Encoding::Decimal(width) => {
                 let mut written = number.to_string().into_bytes();
                 written.drain(..written.len().saturating_sub(width));
@@ -193,9 +204,13 @@ impl Encoding {
                 };
                 Some((size, 1))
             }
-            Encoding::Half => {
-                let (half, size) = Encoding::Big(2).read(text)?;
-                Some((2 * half, size))
+            Encoding::Units {
+                is_big,
+                width,
+                unit,
+            } => {
+                let (units, size) = Encoding::fixed(is_big, width).read(text)?;
+                Some((units.checked_mul(unit as u64)?, size))
             }
             Encoding::Dict(_) => read_dict(text),
             Encoding::Octal(width) => {

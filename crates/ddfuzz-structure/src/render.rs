@@ -79,6 +79,13 @@ pub fn render(group: &Group) -> Rendered {
     }
 }
 
+/// Returns the size in bytes of each group in `group`, by its label.
+pub fn sizes(group: &Group) -> HashMap<Label, usize> {
+    let mut renderer = Renderer::default();
+    renderer.measure(group);
+    renderer.sizes
+}
+
 impl<'a> Renderer<'a> {
     /// Computes the sizes and counts of a group and of all groups in it, and stores them by label;
     /// returns the size of the group in bytes.
@@ -137,7 +144,11 @@ impl<'a> Renderer<'a> {
         let stated = match number.meaning {
             Meaning::Length(of) => self.sizes.get(&of).map(|size| *size as u64),
             Meaning::Count(of) => self.counts.get(&of).copied(),
-            Meaning::Index(..) | Meaning::Offset(..) | Meaning::Check(..) => None,
+            Meaning::Index(..)
+            | Meaning::Offset(..)
+            | Meaning::Place(..)
+            | Meaning::Next { .. }
+            | Meaning::Check(..) => None,
         };
         match stated {
             Some(stated) => number
@@ -225,12 +236,11 @@ impl<'a> Renderer<'a> {
         let mut fits = true;
         for (number, place) in std::mem::take(&mut self.numbers) {
             let stated = match number.meaning {
-                Meaning::Offset(of, from) => match (self.spans.get(&of), self.spans.get(&from)) {
-                    (Some(Span::Place(of)), Some(Span::Place(from))) => {
-                        Some((of.start as u64).wrapping_sub(from.start as u64))
-                    }
-                    _ => None,
-                },
+                Meaning::Offset(of, from) | Meaning::Place(of, from) => self.distance(of, from),
+                Meaning::Next { first, last, from } => {
+                    let next = (first..=last).find_map(|of| self.distance(of, from));
+                    Some(next.unwrap_or_default())
+                }
                 Meaning::Length(of) => self.sizes.get(&of).map(|size| *size as u64),
                 Meaning::Index(of) => self.indices.get(&of).copied(),
                 Meaning::Check(..) => {
@@ -263,6 +273,17 @@ impl<'a> Renderer<'a> {
             self.check(number, place);
         }
         fits
+    }
+
+    /// Returns the distance in bytes from the beginning of the group `from` to that of the group
+    /// `of`; `None` unless both are in the text.
+    fn distance(&self, of: Label, from: Label) -> Option<u64> {
+        match (self.spans.get(&of), self.spans.get(&from)) {
+            (Some(Span::Place(of)), Some(Span::Place(from))) => {
+                Some((of.start as u64).wrapping_sub(from.start as u64))
+            }
+            _ => None,
+        }
     }
 
     fn check(&mut self, number: &Number, place: Range<usize>) {

@@ -118,7 +118,7 @@ impl Archive<'_> {
         let inner = inner.unwrap_or_else(|| reader.payload(bytes));
         nodes.push(Group::new(data, inner).into());
         let mut end = member.content.end;
-        if bytes.len() % 2 == 1 && self.text.get(end) == Some(&b'\n') || bytes.len() % 2 == 0 {
+        if bytes.len().is_multiple_of(2) || self.text.get(end) == Some(&b'\n') {
             nodes.push(Node::Pad {
                 of: data,
                 align: 2,
