@@ -361,7 +361,7 @@ fn list_shape(group: &Group, shape: &mut Vec<u8>) {
                 Meaning::Length(_) => 1,
                 Meaning::Count(_) => 2,
                 Meaning::Offset(..) | Meaning::Place(..) | Meaning::Next { .. } => 3,
-                Meaning::Index(_) => 4,
+                Meaning::Index(_) | Meaning::Present(..) | Meaning::End { .. } => 4,
                 Meaning::Check(..) => 5,
             }),
             Node::Group(inner) if inner.part == Part::No => list_shape(inner, shape),
@@ -560,8 +560,10 @@ impl Relabeled {
             Meaning::Count(of) => Meaning::Count(self.label(of)?),
             Meaning::Offset(of, from) => Meaning::Offset(self.label(of)?, self.label(from)?),
             Meaning::Place(of, from) => Meaning::Place(self.label(of)?, self.label(from)?),
-            // Copies of a chain have other labels, which no chain has.
-            Meaning::Next { .. } => return self.keeps.then_some(meaning),
+            // Labels of copies do not follow each other.
+            Meaning::Next { .. } | Meaning::Present(..) | Meaning::End { .. } => {
+                return self.keeps.then_some(meaning);
+            }
             Meaning::Index(of) => Meaning::Index(self.label(of)?),
             Meaning::Check(sum, of) => Meaning::Check(sum, self.label(of)?),
         })

@@ -122,6 +122,23 @@ pub enum Meaning {
         /// Label of the group from which distances count.
         from: Label,
     },
+    /// How many groups with the labels from the first one to the second one are in the file, without
+    /// that of the second one.
+    Present(Label, Label),
+    /// The end of a range of glyphs, of which each has a group with the label `first` and those after
+    /// it, up to `last`: the index ([`Meaning::Index`]) of the glyph of the first one in the file, or of
+    /// the last one.
+    End {
+        /// Label of the group of the first glyph of the range.
+        first: Label,
+        /// Label of the group of the last glyph of the range.
+        last: Label,
+        /// Label of the first glyph of the range itself; the others follow. 0 if the glyphs are not
+        /// known.
+        of: Label,
+        /// Whether it is the last glyph of the range, else the first one.
+        is_last: bool,
+    },
     /// The index of the group within the group that contains it: the number of parts (groups that
     /// can be deleted) before it there.
     Index(Label),
@@ -141,6 +158,7 @@ impl Meaning {
             | Meaning::Check(_, of) => [of, of],
             Meaning::Offset(of, from) | Meaning::Place(of, from) => [of, from],
             Meaning::Next { first, from, .. } => [first, from],
+            Meaning::Present(first, last) | Meaning::End { first, last, .. } => [first, last],
         }
     }
 }

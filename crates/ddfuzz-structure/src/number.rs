@@ -40,6 +40,9 @@ pub enum Encoding {
         /// Size of a unit in bytes.
         unit: usize,
     },
+    /// A byte whose high bit is set if the number is 0: no other block follows (FLAC). The `u8` holds
+    /// the other bits.
+    Last(u8),
     /// An integer in a dictionary of CFF: 1, 2, 3 or 5 bytes, as many as the integer needs, but not
     /// fewer than this number if it is 3 or 5.
     Dict(usize),
@@ -137,6 +140,8 @@ impl Encoding {
                 vec![rest | if number > 0 { 0x80 | size } else { 0 }]
             }
             Encoding::Dict(least) => dict(least, number),
+            Encoding::Last(kind) if number == 0 => vec![kind | 0x80],
+            Encoding::Last(kind) => vec![kind],
             Encoding::Units {
                 is_big,
                 width,
@@ -213,6 +218,10 @@ impl Encoding {
                 Some((units.checked_mul(unit as u64)?, size))
             }
             Encoding::Dict(_) => read_dict(text),
+            Encoding::Last(kind) => {
+                let byte = *text.first()?;
+                (byte & 0x7f == kind).then_some((u64::from(byte == kind), 1))
+            }
             Encoding::Octal(width) => {
                 let bytes = text.get(..width)?;
                 let end = bytes.iter().position(|byte| matches!(byte, 0 | b' '))?;

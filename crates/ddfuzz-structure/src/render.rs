@@ -148,6 +148,8 @@ impl<'a> Renderer<'a> {
             | Meaning::Offset(..)
             | Meaning::Place(..)
             | Meaning::Next { .. }
+            | Meaning::Present(..)
+            | Meaning::End { .. }
             | Meaning::Check(..) => None,
         };
         match stated {
@@ -241,6 +243,11 @@ impl<'a> Renderer<'a> {
                     let next = (first..=last).find_map(|of| self.distance(of, from));
                     Some(next.unwrap_or_default())
                 }
+                Meaning::Present(first, last) => {
+                    let present = (first..last).filter(|of| self.sizes.contains_key(of));
+                    Some(present.count() as u64)
+                }
+                Meaning::End { .. } => self.end(number),
                 Meaning::Length(of) => self.sizes.get(&of).map(|size| *size as u64),
                 Meaning::Index(of) => self.indices.get(&of).copied(),
                 Meaning::Check(..) => {
@@ -273,6 +280,34 @@ impl<'a> Renderer<'a> {
             self.check(number, place);
         }
         fits
+    }
+
+    /// Returns the end of a range of glyphs ([`Meaning::End`]): where the glyph itself is not in the
+    /// file, it is counted from the one that the original file states. `None` if no glyph of the range
+    /// is left.
+    fn end(&self, number: &Number) -> Option<u64> {
+        let Meaning::End {
+            first,
+            last,
+            of,
+            is_last,
+        } = number.meaning
+        else {
+            return None;
+        };
+        let is_present = |label: &Label| self.sizes.contains_key(label);
+        let (left, stated) = match is_last {
+            true => ((first..=last).rev().find(is_present)?, last),
+            false => ((first..=last).find(is_present)?, first),
+        };
+        let known = self.indices.get(&of.wrapping_add(left - first));
+        match known.filter(|_| of > 0) {
+            Some(index) => Some(*index),
+            None => {
+                let raw = number.encoding.read_at(&number.raw, 0)?;
+                raw.checked_add_signed(i64::from(left) - i64::from(stated))
+            }
+        }
     }
 
     /// Returns the distance in bytes from the beginning of the group `from` to that of the group

@@ -16,6 +16,7 @@ mod macho;
 mod object;
 mod pe;
 mod regions;
+mod subtables;
 mod table;
 mod tiff;
 

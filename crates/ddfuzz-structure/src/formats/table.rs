@@ -160,3 +160,43 @@ static WASM_CODE: &[Field] = &[
         &[Number(Varint, Count(1), 0), Span(1, &[Records(WASM_BODY)])],
     ),
 ];
+
+/// Returns the fields of a metadata block of FLAC by its kind; `None` for kinds whose data are taken
+/// for a payload.
+pub fn flac_block(kind: u8) -> Option<&'static [Field]> {
+    Some(match kind {
+        3 => &[Records(&[Keep(18)])],
+        4 => FLAC_COMMENTS,
+        5 => FLAC_CUES,
+        6 => FLAC_PICTURE,
+        _ => return None,
+    })
+}
+
+static FLAC_COMMENTS: &[Field] = &[
+    Number(Little(4), Length(1), 0),
+    Span(1, &[Body]),
+    Number(Little(4), Count(2), 0),
+    Span(2, &[Records(FLAC_COMMENT)]),
+];
+static FLAC_COMMENT: &[Field] = &[Number(Little(4), Length(0), 0), Span(0, &[Body])];
+static FLAC_CUES: &[Field] = &[
+    Keep(395),
+    Number(Big(1), Count(0), 0),
+    Span(0, &[Records(FLAC_TRACK)]),
+];
+static FLAC_TRACK: &[Field] = &[
+    Keep(35),
+    Number(Big(1), Count(0), 0),
+    Span(0, &[Records(&[Keep(12)])]),
+];
+static FLAC_PICTURE: &[Field] = &[
+    Keep(4),
+    Number(Big(4), Length(0), 0),
+    Span(0, &[Body]),
+    Number(Big(4), Length(1), 0),
+    Span(1, &[Body]),
+    Keep(16),
+    Number(Big(4), Length(2), 0),
+    Span(2, &[Body]),
+];
