@@ -30,7 +30,7 @@ struct Table {
     own: Label,
     /// Offset of the next item.
     at: usize,
-    /// What regions go with to which the items refer: the element that they are in.
+    /// What regions go with to which the items refer: the table, or the element that they are in.
     with: Part,
     /// The lists of the table that are counted so far: number of the list, of its elements, and label
     /// of its group.
@@ -351,7 +351,7 @@ impl<'a> Layout<'a> {
             start: at,
             own,
             at,
-            with: Part::No,
+            with: Part::With(own),
             lists: Vec::new(),
         };
         let mut nodes = Vec::new();

@@ -6,6 +6,7 @@ mod fonts;
 mod grammars;
 mod hostile;
 mod large;
+mod marks;
 mod mutations;
 mod objects;
 mod pages;
