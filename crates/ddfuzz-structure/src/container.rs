@@ -87,6 +87,20 @@ impl Document for Container {
         Arc::new(Container { root: inline(root) })
     }
 
+    fn reducible(&self) -> usize {
+        let mut reducible = Vec::new();
+        list_reducible(&self.root, &sizes(&self.root), &mut reducible);
+        reducible.len()
+    }
+
+    fn reduced(&self, groups: &[usize]) -> Arc<dyn Document> {
+        let mut reducible = Vec::new();
+        list_reducible(&self.root, &sizes(&self.root), &mut reducible);
+        let groups = groups.iter().filter_map(|index| reducible.get(*index));
+        let root = with_least(&self.root, &groups.copied().collect());
+        Arc::new(Container { root })
+    }
+
     fn repacked(&self) -> Option<Arc<dyn Document>> {
         let mut changed = false;
         let root = repack(&self.root, &mut changed, &mut 0);
@@ -110,6 +124,36 @@ impl Document for Container {
 
     fn text(&self) -> Vec<u8> {
         render(&self.root).text
+    }
+}
+
+/// Appends to `reducible` the labels of the groups outside of compressed nodes that are larger than
+/// their least bytes.
+fn list_reducible(group: &Group, sizes: &HashMap<Label, usize>, reducible: &mut Vec<Label>) {
+    let size = sizes.get(&group.label).copied().unwrap_or_default();
+    if !group.least.is_empty() && size > group.least.len() {
+        reducible.push(group.label);
+    }
+    for node in &group.nodes {
+        if let Node::Group(inner) = node {
+            list_reducible(inner, sizes, reducible);
+        }
+    }
+}
+
+/// Returns a copy of the tree in which the groups with these labels have their least bytes.
+fn with_least(group: &Group, groups: &HashSet<Label>) -> Group {
+    if groups.contains(&group.label) {
+        let nodes = vec![Node::fixed(group.least)];
+        return Group { nodes, ..*group };
+    }
+    let nodes = group.nodes.iter().map(|node| match node {
+        Node::Group(inner) => Node::Group(with_least(inner, groups)),
+        other => other.clone(),
+    });
+    Group {
+        nodes: nodes.collect(),
+        ..*group
     }
 }
 

@@ -514,6 +514,7 @@ impl Relabeled {
             label: self.label(group.label).unwrap_or(group.label),
             part,
             piece: group.piece,
+            least: group.least,
             nodes: group.nodes.iter().map(|node| self.node(node)).collect(),
         }
     }

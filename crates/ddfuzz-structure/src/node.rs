@@ -68,6 +68,9 @@ pub struct Group {
     /// Number of the payload that this group is a piece of, as an IDAT chunk of PNG is: neighboring
     /// groups with the same number can be joined. 0 if the group is no piece.
     pub piece: u32,
+    /// The least bytes that may stand in place of the group in a file of its format, such as the body
+    /// of a function that does nothing; empty if they are not known.
+    pub least: &'static [u8],
     /// The nodes of the group, in the order of their bytes in the file.
     pub nodes: Vec<Node>,
 }
@@ -170,6 +173,7 @@ impl Group {
             label,
             part: Part::No,
             piece: 0,
+            least: &[],
             nodes,
         }
     }

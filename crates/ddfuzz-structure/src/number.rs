@@ -96,12 +96,6 @@ impl Encoding {
         (8 - number.leading_zeros() as usize / 8).max(1)
     }
 
-    /// Checks whether the size of a number in bytes depends on its value even if it states an offset:
-    /// then it moves what stands after it.
-    pub fn is_elastic(self) -> bool {
-        matches!(self, Encoding::Dict(_))
-    }
-
     /// Reads the number at the offset `at` of `text`; `None` if there is none, as for
     /// [`read`](Encoding::read).
     pub fn read_at(self, text: &[u8], at: usize) -> Option<u64> {

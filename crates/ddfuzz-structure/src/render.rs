@@ -79,6 +79,16 @@ pub fn render(group: &Group) -> Rendered {
     }
 }
 
+/// Checks whether the size of a number in bytes depends on its value, and its value on what stands
+/// after it: then it moves that.
+fn is_elastic(number: &Number) -> bool {
+    match number.encoding {
+        Encoding::Dict(_) => true,
+        Encoding::Varint => matches!(number.meaning, Meaning::Present(..)),
+        _ => false,
+    }
+}
+
 /// Returns the size in bytes of each group in `group`, by its label.
 pub fn sizes(group: &Group) -> HashMap<Label, usize> {
     let mut renderer = Renderer::default();
@@ -134,7 +144,7 @@ impl<'a> Renderer<'a> {
     /// measured so far with their values, of others as in the original file. Only their size must
     /// be right.
     fn number(&self, number: &Number) -> Vec<u8> {
-        if number.encoding.is_elastic() {
+        if is_elastic(number) {
             let key = (number.encoding, number.meaning, number.bias);
             return match self.widths.get(&key) {
                 Some(width) => vec![0; *width],
@@ -263,7 +273,7 @@ impl<'a> Renderer<'a> {
                 // A number around itself has a fixed width.
                 if bytes.len() == place.len() {
                     self.text[place.clone()].copy_from_slice(&bytes);
-                } else if number.encoding.is_elastic() {
+                } else if is_elastic(number) {
                     let key = (number.encoding, number.meaning, number.bias);
                     self.widths.insert(key, bytes.len());
                     fits = false;

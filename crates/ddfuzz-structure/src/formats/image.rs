@@ -224,7 +224,14 @@ fn flac_frame(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let frame = vec![
         Group::new(start, fields).into(),
         reader.number(Encoding::Big(1), head_sum, 0, &text[head..=head]),
-        Node::payload(&text[head + 1..end - 2]),
+        Group {
+            least: flac_least(text).unwrap_or_default(),
+            ..Group::new(
+                reader.label(),
+                vec![Node::payload(&text[head + 1..end - 2])],
+            )
+        }
+        .into(),
     ];
     let nodes = vec![
         Group::new(summed, frame).into(),
@@ -232,6 +239,29 @@ fn flac_frame(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     ];
     Some((Group::part(whole, nodes).into(), end))
 }
+
+/// Returns the least samples of the FLAC frame at the beginning of `text`: those of channels that are
+/// all zeros. `None` if the frame does not say how many bits a sample has.
+fn flac_least(text: &[u8]) -> Option<&'static [u8]> {
+    let byte = usize::from(*text.get(3)?);
+    let bits = match byte >> 1 & 7 {
+        1 => 8,
+        2 => 12,
+        4 => 16,
+        5 => 20,
+        6 => 24,
+        _ => return None,
+    };
+    // Each channel has a head of eight bits; the difference of two channels takes a bit more.
+    let size = match byte >> 4 {
+        channels @ 0..8 => (channels + 1) * (8 + bits),
+        _ => 2 * (8 + bits) + 1,
+    };
+    ZEROS.get(..size.div_ceil(8))
+}
+
+/// The least samples of a FLAC frame with the most channels.
+static ZEROS: [u8; 32] = [0; 32];
 
 /// Maximum number of offsets that are tried as the end of a FLAC frame.
 const MOST_ENDS: usize = 16;

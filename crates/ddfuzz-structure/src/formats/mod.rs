@@ -19,6 +19,7 @@ mod regions;
 mod subtables;
 mod table;
 mod tiff;
+mod wasm;
 
 use std::ops::Range;
 
@@ -84,7 +85,7 @@ static KNOWN: &[Known] = &[
     Known {
         name: "wasm",
         magic: &[(0, b"\0asm")],
-        read: How::Table(table::WASM),
+        read: How::Function(wasm::wasm),
     },
     Known {
         name: "gzip",

@@ -1,6 +1,6 @@
 //! Descriptions of formats that consist of records one after another, as tables of fields.
 
-use crate::number::Encoding::{Big, Little, Varint};
+use crate::number::Encoding::{Big, Little};
 use crate::reader::Field::{self, Body, Expect, Keep, Kind, Number, Pad, Piece, Records, Span};
 use crate::reader::Stated::{self, Count, Length};
 
@@ -121,45 +121,6 @@ pub static MIDI: &[Field] = &[
 ];
 
 static MIDI_TRACK: &[Field] = &[Keep(4), Number(Big(4), Length(0), 0), Span(0, &[Body])];
-
-/// Fields of WebAssembly modules: sections of type, length and data; types and code are counted.
-pub static WASM: &[Field] = &[Keep(8), Records(WASM_SECTION)];
-
-static WASM_SECTION: &[Field] = &[Kind(
-    1,
-    &[
-        (b"\0", WASM_CUSTOM),
-        (b"\x01", WASM_TYPES),
-        (b"\x0a", WASM_CODE),
-    ],
-    WASM_BODY,
-)];
-static WASM_BODY: &[Field] = &[Number(Varint, Length(0), 0), Span(0, &[Body])];
-static WASM_CUSTOM: &[Field] = &[
-    Number(Varint, Length(0), 0),
-    Span(0, &[Number(Varint, Length(1), 0), Span(1, &[Body]), Body]),
-];
-static WASM_TYPES: &[Field] = &[
-    Number(Varint, Length(0), 0),
-    Span(
-        0,
-        &[Number(Varint, Count(1), 0), Span(1, &[Records(WASM_TYPE)])],
-    ),
-];
-static WASM_TYPE: &[Field] = &[
-    Expect(b"\x60"),
-    Number(Varint, Length(0), 0),
-    Span(0, &[Body]),
-    Number(Varint, Length(1), 0),
-    Span(1, &[Body]),
-];
-static WASM_CODE: &[Field] = &[
-    Number(Varint, Length(0), 0),
-    Span(
-        0,
-        &[Number(Varint, Count(1), 0), Span(1, &[Records(WASM_BODY)])],
-    ),
-];
 
 /// Returns the fields of a metadata block of FLAC by its kind; `None` for kinds whose data are taken
 /// for a payload.

@@ -168,8 +168,10 @@ fn what_places_a_mark_is_left() {
         // Two tables with their entries; of each list one element is left.
         let lists = 10 + 8 + 4 + 8 + 8 + 6 + 4 + 8;
         let subtable = 12 + 6 + 10 + 6 + 6 + 4 + 6;
-        let least = 12 + 2 * 16 + 12 + 8 + lists + subtable + 30;
+        let most = 12 + 2 * 16 + 12 + 8 + lists + subtable + 18;
+        // A few letters before the one that is needed may stay in a range.
+        let most = most + 4 * (2 + 6);
         let size = reduced.text.len();
-        assert!(size <= least, "{base} {mark}: {size} bytes, not {least}");
+        assert!(size <= most, "{base} {mark}: {size} bytes, not {most}");
     }
 }

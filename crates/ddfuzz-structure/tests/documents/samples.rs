@@ -450,6 +450,7 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("wasm", wasm()),
         ("wasm", module(1)),
         ("wasm", module(5)),
+        ("wasm", crate::modules::module()),
         (
             "gzip",
             [gzip(b"some text some text"), gzip(b"more")].concat(),
