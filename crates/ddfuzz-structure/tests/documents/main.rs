@@ -16,6 +16,7 @@ mod programs;
 mod repairs;
 mod samples;
 mod searches;
+mod sounds;
 
 use std::sync::Arc;
 
