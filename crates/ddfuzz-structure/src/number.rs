@@ -185,15 +185,7 @@ impl Encoding {
                 }
             },
             Encoding::Cbor(major) => read_cbor(major, text),
-            Encoding::MessagePack(kind) => {
-                let head = *text.first()?;
-                let (mask, base, heads) = kind.heads();
-                if mask > 0 && head & !mask == base {
-                    return Some((u64::from(head & mask), 1));
-                }
-                let (_, width) = heads.iter().find(|(known, _)| *known == head)?;
-                Some((text.get(1..1 + width)?.iter().fold(0, fold), 1 + width))
-            }
+            Encoding::MessagePack(kind) => read_message_pack(kind, text),
             Encoding::Colors(rest) => {
                 let flags = *text.first().filter(|flags| **flags & !0x87 == rest)?;
                 let size = if flags & 0x80 > 0 {
@@ -259,6 +251,18 @@ fn varint(mut number: u64) -> Vec<u8> {
     }
     written.push(number as u8);
     written
+}
+
+/// Reads the header of a MessagePack item of this kind: its number and size.
+fn read_message_pack(kind: MessagePackKind, text: &[u8]) -> Option<(u64, usize)> {
+    let head = *text.first()?;
+    let (mask, base, heads) = kind.heads();
+    if mask > 0 && head & !mask == base {
+        return Some((u64::from(head & mask), 1));
+    }
+    let (_, width) = heads.iter().find(|(known, _)| *known == head)?;
+    let (number, _) = Encoding::Big(*width).read(text.get(1..)?)?;
+    Some((number, 1 + width))
 }
 
 /// Reads the head of a CBOR item of the type `major`: its number and size.

@@ -379,73 +379,7 @@ impl<'a> Layout<'a> {
         scope: &mut Scope,
         nodes: &mut Vec<Node>,
     ) -> Option<()> {
-        let at = table.at;
-        let value = |format: usize| 2 * format.count_ones() as usize;
-        let kept = match item {
-            Item::Keep(size) => *size,
-            Item::Set(variable) => {
-                scope.variables[*variable] = self.word(at)?;
-                2
-            }
-            Item::Value(variable) => {
-                let format = scope.variables[*variable];
-                // Higher bits are offsets.
-                (format < VALUE_OFFSETS).then_some(value(format))?
-            }
-            Item::Block => {
-                let [first, second, rows, columns] = *scope.variables.first_chunk()?;
-                let size = rows.checked_mul(columns)?;
-                let size = size.checked_mul(value(first) + value(second))?;
-                let block = self.text.get(at..at.checked_add(size)?)?;
-                nodes.extend((size > 0).then(|| Node::payload(block)));
-                table.at += size;
-                0
-            }
-            _ => 0,
-        };
-        if kept > 0 {
-            nodes.push(Node::fixed(self.text.get(at..at + kept)?));
-            table.at += kept;
-        }
         match item {
-            Item::Glyph => {
-                nodes.push(self.glyph(reader, at)?);
-                table.at += 2;
-            }
-            Item::Start(tie) => {
-                let count = self.word(at + 2)?;
-                reader.count_parts(count).then_some(())?;
-                let labels: Vec<Label> = (0..count).map(|_| reader.label()).collect();
-                let meaning = Meaning::End {
-                    first: labels.first().copied().unwrap_or_default(),
-                    last: labels.last().copied().unwrap_or_default(),
-                    of: self.glyph_label(self.word(at)?),
-                    is_last: false,
-                };
-                nodes.push(reader.number(Encoding::Big(2), meaning, 0, &self.text[at..at + 2]));
-                let ties = labels.into_iter().map(|label| (Part::Own, label));
-                scope.ties.retain(|(known, _)| known != tie);
-                scope.ties.push((*tie, ties.collect()));
-                table.at += 2;
-            }
-            Item::Lookup => {
-                let raw = self.text.get(at..at + 2)?;
-                let lookup = self.lookups.get(self.word(at)?);
-                nodes.push(lookup.map_or_else(
-                    || Node::fixed(raw),
-                    |of| reader.number(Encoding::Big(2), Meaning::Index(*of), 0, raw),
-                ));
-                table.at += 2;
-            }
-            Item::Count(list, others) => {
-                let raw = self.text.get(at..at + 2)?;
-                let count = self.word(at)?.checked_sub(*others)?;
-                let label = reader.label();
-                table.lists.push((*list, count, label));
-                let meaning = Meaning::Count(label);
-                nodes.push(reader.number(Encoding::Big(2), meaning, *others as i64, raw));
-                table.at += 2;
-            }
             Item::List(list, tie, items) => {
                 let list = self.elements(reader, (*list, *tie), items, table, scope)?;
                 nodes.push(list.into());
@@ -465,14 +399,92 @@ impl<'a> Layout<'a> {
                 nodes.push(self.refer(reader, 2, Target::Coverage(*tie), table, scope)?);
             }
             Item::Extension => {
-                let shape = subtable(self.word(at)?, self.substitutes)?;
-                nodes.push(Node::fixed(&self.text[at..at + 2]));
+                let shape = subtable(self.word(table.at)?, self.substitutes)?;
+                nodes.push(Node::fixed(&self.text[table.at..table.at + 2]));
                 table.at += 2;
                 nodes.push(self.refer(reader, 4, Target::Table(shape), table, scope)?);
             }
-            Item::Keep(_) | Item::Set(_) | Item::Value(_) | Item::Block => {}
+            Item::Keep(_) | Item::Set(_) | Item::Value(_) | Item::Block => {
+                let size = self.kept(item, table.at, scope)?;
+                let bytes = self.text.get(table.at..table.at.checked_add(size)?)?;
+                let is_block = matches!(item, Item::Block);
+                nodes.extend((size > 0).then(|| match is_block {
+                    true => Node::payload(bytes),
+                    false => Node::fixed(bytes),
+                }));
+                table.at += size;
+            }
+            Item::Glyph | Item::Lookup | Item::Count(..) | Item::Start(_) => {
+                nodes.push(self.number(reader, item, table, scope)?);
+                table.at += 2;
+            }
         }
         Some(())
+    }
+
+    /// Returns the size of an item at offset `at` whose bytes are kept, and remembers it if it is the
+    /// value of a variable.
+    fn kept(&self, item: &Item, at: usize, scope: &mut Scope) -> Option<usize> {
+        let value = |format: usize| 2 * format.count_ones() as usize;
+        match item {
+            Item::Keep(size) => Some(*size),
+            Item::Set(variable) => {
+                scope.variables[*variable] = self.word(at)?;
+                Some(2)
+            }
+            Item::Value(variable) => {
+                let format = scope.variables[*variable];
+                // Higher bits are offsets.
+                (format < VALUE_OFFSETS).then_some(value(format))
+            }
+            _ => {
+                let [first, second, rows, columns] = *scope.variables.first_chunk()?;
+                let pairs = rows.checked_mul(columns)?;
+                pairs.checked_mul(value(first) + value(second))
+            }
+        }
+    }
+
+    /// Makes the node of an item that is a number: of a glyph, of a lookup, or of elements.
+    fn number(
+        &self,
+        reader: &mut Reader,
+        item: &Item,
+        table: &mut Table,
+        scope: &mut Scope,
+    ) -> Option<Node> {
+        let at = table.at;
+        let raw = self.text.get(at..at + 2)?;
+        let (meaning, others) = match item {
+            Item::Glyph => return self.glyph(reader, at),
+            Item::Lookup => match self.lookups.get(self.word(at)?) {
+                Some(of) => (Meaning::Index(*of), 0),
+                None => return Some(Node::fixed(raw)),
+            },
+            Item::Count(list, others) => {
+                let count = self.word(at)?.checked_sub(*others)?;
+                let label = reader.label();
+                table.lists.push((*list, count, label));
+                (Meaning::Count(label), *others as i64)
+            }
+            Item::Start(tie) => {
+                let count = self.word(at + 2)?;
+                reader.count_parts(count).then_some(())?;
+                let labels: Vec<Label> = (0..count).map(|_| reader.label()).collect();
+                let meaning = Meaning::End {
+                    first: labels.first().copied().unwrap_or_default(),
+                    last: labels.last().copied().unwrap_or_default(),
+                    of: self.glyph_label(self.word(at)?),
+                    is_last: false,
+                };
+                let ties = labels.into_iter().map(|label| (Part::Own, label));
+                scope.ties.retain(|(known, _)| known != tie);
+                scope.ties.push((*tie, ties.collect()));
+                (meaning, 0)
+            }
+            _ => return None,
+        };
+        Some(reader.number(Encoding::Big(2), meaning, others, raw))
     }
 
     /// Reads the elements of a list, each as a part, or as a group that goes with what it is tied to.

@@ -128,68 +128,76 @@ fn instructions(mut body: Bytes<'_>) -> Option<(Vec<u8>, Vec<usize>)> {
     }
 }
 
+/// Types of functions, and their bodies.
+type Parts = (Vec<usize>, Vec<(Vec<u8>, Vec<usize>)>);
+
+/// Reads an item of a section, and adds it to the module or to the parts of its functions.
+fn item(kind: usize, bytes: &mut Bytes<'_>, module: &mut Read, parts: &mut Parts) -> Option<()> {
+    match kind {
+        1 => {
+            (bytes.byte()? == 0x60).then_some(())?;
+            bytes.counted()?;
+            bytes.counted()?;
+            module.types += 1;
+        }
+        2 => {
+            bytes.counted()?;
+            bytes.counted()?;
+            bytes.byte()?;
+            (bytes.byte()? < module.types).then_some(())?;
+            module.imports += 1;
+        }
+        3 => parts.0.push(bytes.byte()?),
+        7 => {
+            let name = bytes.counted()?.0;
+            let (kind, index) = (bytes.byte()?, bytes.byte()?);
+            if (name, kind) == (b"run", 0) {
+                module.run = index;
+            }
+        }
+        9 => {
+            bytes.byte()?;
+            bytes.expression()?;
+            let mut indices = bytes.counted()?;
+            while !indices.0.is_empty() {
+                module.table.push(indices.byte()?);
+            }
+        }
+        10 => parts.1.push(instructions(bytes.counted()?)?),
+        11 => {
+            bytes.byte()?;
+            bytes.expression()?;
+            bytes.counted()?;
+        }
+        // Tables and memories.
+        _ => bytes.0 = &[],
+    }
+    Some(())
+}
+
 fn read(text: &[u8]) -> Option<Read> {
     let mut file = Bytes(text.strip_prefix(HEAD)?);
-    let (mut module, mut kinds, mut bodies) = (
-        Read {
-            types: 0,
-            imports: 0,
-            functions: Vec::new(),
-            run: usize::MAX,
-            table: Vec::new(),
-        },
-        Vec::new(),
-        Vec::new(),
-    );
+    let mut module = Read {
+        types: 0,
+        imports: 0,
+        functions: Vec::new(),
+        run: usize::MAX,
+        table: Vec::new(),
+    };
+    let mut parts = (Vec::new(), Vec::new());
     while !file.0.is_empty() {
         let kind = file.byte()?;
         let mut content = file.counted()?;
         let count = content.byte()?;
-        for _ in 0..count {
-            match kind {
-                1 => {
-                    (content.byte()? == 0x60).then_some(())?;
-                    content.counted()?;
-                    content.counted()?;
-                    module.types += 1;
-                }
-                2 => {
-                    content.counted()?;
-                    content.counted()?;
-                    content.byte()?;
-                    (content.byte()? < module.types).then_some(())?;
-                    module.imports += 1;
-                }
-                3 => kinds.push(content.byte()?),
-                7 => {
-                    let name = content.counted()?.0;
-                    let (kind, index) = (content.byte()?, content.byte()?);
-                    if (name, kind) == (b"run", 0) {
-                        module.run = index;
-                    }
-                }
-                9 => {
-                    content.byte()?;
-                    content.expression()?;
-                    let mut indices = content.counted()?;
-                    while !indices.0.is_empty() {
-                        module.table.push(indices.byte()?);
-                    }
-                }
-                10 => bodies.push(instructions(content.counted()?)?),
-                11 => {
-                    content.byte()?;
-                    content.expression()?;
-                    content.counted()?;
-                }
-                _ => {
-                    content.0 = &[];
-                    break;
-                }
+        for _ in 0..if kind == 12 { 0 } else { count } {
+            item(kind, &mut content, &mut module, &mut parts)?;
+            if matches!(kind, 4 | 5) {
+                break;
             }
         }
-        (kind == 12 || content.0.is_empty()).then_some(())?;
+        content.0.is_empty().then_some(())?;
     }
+    let (kinds, bodies) = parts;
     (kinds.len() == bodies.len()).then_some(())?;
     let functions = kinds.into_iter().zip(bodies);
     module.functions = functions
