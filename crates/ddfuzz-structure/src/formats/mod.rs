@@ -78,6 +78,16 @@ static KNOWN: &[Known] = &[
         read: How::Table(table::PCAP_BIG),
     },
     Known {
+        name: "pcapng",
+        magic: &[(0, b"\n\r\r\n"), (8, b"\x4d\x3c\x2b\x1a")],
+        read: How::Table(table::PCAPNG_LITTLE),
+    },
+    Known {
+        name: "pcapng-be",
+        magic: &[(0, b"\n\r\r\n"), (8, b"\x1a\x2b\x3c\x4d")],
+        read: How::Table(table::PCAPNG_BIG),
+    },
+    Known {
         name: "midi",
         magic: &[(0, b"MThd")],
         read: How::Table(table::MIDI),

@@ -111,6 +111,64 @@ static PACKET_BIG: &[Field] = &[
     Span(0, &[Body]),
 ];
 
+/// Fields of PCAPNG files with little-endian numbers: blocks of a type, their size, data, and their
+/// size again; packets are filled up to a multiple of four bytes.
+pub static PCAPNG_LITTLE: &[Field] = &[Records(BLOCK_LITTLE)];
+
+static BLOCK_LITTLE: &[Field] = &[Kind(
+    4,
+    &[(b"\x06\0\0\0", PACKET_BLOCK_LITTLE)],
+    &[
+        Number(Little(4), Length(0), 12),
+        Span(0, &[Body]),
+        Number(Little(4), Length(0), 12),
+    ],
+)];
+static PACKET_BLOCK_LITTLE: &[Field] = &[
+    Number(Little(4), Length(0), 12),
+    Span(
+        0,
+        &[
+            Keep(12),
+            Number(Little(4), Length(1), 0),
+            Number(Little(4), Length(1), 0),
+            Span(1, &[Body]),
+            Pad(1, 4),
+            Body,
+        ],
+    ),
+    Number(Little(4), Length(0), 12),
+];
+
+/// Fields of PCAPNG files with big-endian numbers: blocks of a type, their size, data, and their
+/// size again; packets are filled up to a multiple of four bytes.
+pub static PCAPNG_BIG: &[Field] = &[Records(BLOCK_BIG)];
+
+static BLOCK_BIG: &[Field] = &[Kind(
+    4,
+    &[(b"\0\0\0\x06", PACKET_BLOCK_BIG)],
+    &[
+        Number(Big(4), Length(0), 12),
+        Span(0, &[Body]),
+        Number(Big(4), Length(0), 12),
+    ],
+)];
+static PACKET_BLOCK_BIG: &[Field] = &[
+    Number(Big(4), Length(0), 12),
+    Span(
+        0,
+        &[
+            Keep(12),
+            Number(Big(4), Length(1), 0),
+            Number(Big(4), Length(1), 0),
+            Span(1, &[Body]),
+            Pad(1, 4),
+            Body,
+        ],
+    ),
+    Number(Big(4), Length(0), 12),
+];
+
 /// Fields of MIDI files: a head with the number of tracks, and tracks of type, length and events.
 pub static MIDI: &[Field] = &[
     Expect(b"MThd\0\0\0\x06"),

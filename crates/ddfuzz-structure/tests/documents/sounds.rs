@@ -54,8 +54,11 @@ fn flac() -> Vec<u8> {
     [&b"fLaC"[..], &blocks.concat(), &frames.concat()].concat()
 }
 
-/// Returns kind and data of each metadata block, and what follows the last one.
-fn blocks(text: &[u8]) -> Option<(Vec<(u8, &[u8])>, &[u8])> {
+/// A metadata block: its kind and its data.
+type Block<'a> = (u8, &'a [u8]);
+
+/// Returns the metadata blocks, and what follows the last one.
+fn blocks(text: &[u8]) -> Option<(Vec<Block<'_>>, &[u8])> {
     let mut rest = text.strip_prefix(b"fLaC")?;
     let mut blocks = Vec::new();
     loop {
@@ -70,8 +73,11 @@ fn blocks(text: &[u8]) -> Option<(Vec<(u8, &[u8])>, &[u8])> {
     }
 }
 
-/// Returns name and index points of each track; `None` if the counts are wrong.
-fn tracks(mut text: &[u8]) -> Option<Vec<(&[u8], Vec<u8>)>> {
+/// A track: its name and its index points.
+type Track<'a> = (&'a [u8], Vec<u8>);
+
+/// Returns the tracks of a cue sheet; `None` if the counts are wrong.
+fn tracks(mut text: &[u8]) -> Option<Vec<Track<'_>>> {
     let mut tracks = Vec::new();
     let (count, after) = text.get(395..)?.split_first()?;
     text = after;
