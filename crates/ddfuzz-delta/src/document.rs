@@ -92,6 +92,18 @@ pub trait Document: Send + Sync {
     /// decompressed, and only their compressed bytes can be changed.
     fn opaque(&self) -> Arc<dyn Document>;
 
+    /// Returns how many groups of the file have a least form that is shorter than what they are, such
+    /// as a function without instructions. None by default.
+    fn reducible(&self) -> usize {
+        0
+    }
+
+    /// Returns a copy of the document with the least form of the groups with the indices `_groups`
+    /// among those that [`reducible`](Document::reducible) counts.
+    fn reduced(&self, _groups: &[usize]) -> Arc<dyn Document> {
+        self.without(&[])
+    }
+
     /// Returns the size, in bytes, of each region of the file that can be shared: a region to which
     /// references with offsets lead and which contains no deletable parts. Empty by default.
     fn regions(&self) -> Vec<usize> {

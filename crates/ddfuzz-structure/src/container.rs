@@ -1,14 +1,14 @@
 //! The central type of the crate: a file of a known format that was taken apart into a tree of
 //! nodes, and how the searches of `ddfuzz-delta` delete and change pieces of it (trait `Document`).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ddfuzz_delta::Document;
 
-use crate::node::{Group, Label, Node, Number, Part};
+use crate::node::{Group, Label, Meaning, Node, Number, Part};
 use crate::packed::{Codec, Packed};
-use crate::render::render;
+use crate::render::{render, sizes};
 use crate::sharing::Regions;
 
 /// A file of a known format, taken apart into a tree of nodes. Searches delete parts of it and
@@ -78,12 +78,26 @@ impl Document for Container {
 
     fn without(&self, parts: &[usize]) -> Arc<dyn Document> {
         let root = Removal::of(parts, &self.root);
-        Arc::new(Container { root })
+        Arc::new(Container { root: inline(root) })
     }
 
     fn with(&self, payloads: &[Arc<[u8]>]) -> Arc<dyn Document> {
         let mut next = payloads.iter();
         let root = with_payloads(&self.root, &mut next).0;
+        Arc::new(Container { root: inline(root) })
+    }
+
+    fn reducible(&self) -> usize {
+        let mut reducible = Vec::new();
+        list_reducible(&self.root, &sizes(&self.root), &mut reducible);
+        reducible.len()
+    }
+
+    fn reduced(&self, groups: &[usize]) -> Arc<dyn Document> {
+        let mut reducible = Vec::new();
+        list_reducible(&self.root, &sizes(&self.root), &mut reducible);
+        let groups = groups.iter().filter_map(|index| reducible.get(*index));
+        let root = with_least(&self.root, &groups.copied().collect());
         Arc::new(Container { root })
     }
 
@@ -111,6 +125,118 @@ impl Document for Container {
     fn text(&self) -> Vec<u8> {
         render(&self.root).text
     }
+}
+
+/// Appends to `reducible` the labels of the groups outside of compressed nodes that are larger than
+/// their least bytes.
+fn list_reducible(group: &Group, sizes: &HashMap<Label, usize>, reducible: &mut Vec<Label>) {
+    let size = sizes.get(&group.label).copied().unwrap_or_default();
+    if !group.least.is_empty() && size > group.least.len() {
+        reducible.push(group.label);
+    }
+    for node in &group.nodes {
+        if let Node::Group(inner) = node {
+            list_reducible(inner, sizes, reducible);
+        }
+    }
+}
+
+/// Returns a copy of the tree in which the groups with these labels have their least bytes.
+fn with_least(group: &Group, groups: &HashSet<Label>) -> Group {
+    if groups.contains(&group.label) {
+        let nodes = vec![Node::fixed(group.least)];
+        return Group { nodes, ..*group };
+    }
+    let nodes = group.nodes.iter().map(|node| match node {
+        Node::Group(inner) => Node::Group(with_least(inner, groups)),
+        other => other.clone(),
+    });
+    Group {
+        nodes: nodes.collect(),
+        ..*group
+    }
+}
+
+/// Returns the tree with each group that takes no more space than the number which states its place
+/// ([`Meaning::Place`]) in place of that number.
+fn inline(root: Group) -> Group {
+    let mut places = Vec::new();
+    list_places(&root, &mut places);
+    if places.is_empty() {
+        return root;
+    }
+    let sizes = sizes(&root);
+    places.retain(|(of, width)| {
+        sizes
+            .get(of)
+            .is_some_and(|size| (1..=*width).contains(size))
+    });
+    let mut moved = HashMap::new();
+    let rest = take_groups(root, &places, &mut moved);
+    put_groups(rest, &mut moved)
+}
+
+/// Appends to `places` the label of each group whose bytes may take the place of a number, and the
+/// size of that number in bytes.
+fn list_places(group: &Group, places: &mut Vec<(Label, usize)>) {
+    for node in &group.nodes {
+        match node {
+            Node::Number(number) => {
+                if let Meaning::Place(of, _) = number.meaning {
+                    places.push((of, number.raw.len()));
+                }
+            }
+            Node::Group(inner) => list_places(inner, places),
+            _ => {}
+        }
+    }
+}
+
+/// Moves the groups with the labels in `places` from the tree to `moved`.
+fn take_groups(
+    mut group: Group,
+    places: &[(Label, usize)],
+    moved: &mut HashMap<Label, Group>,
+) -> Group {
+    let mut nodes = Vec::with_capacity(group.nodes.len());
+    for node in group.nodes {
+        match node {
+            Node::Group(inner) if places.iter().any(|(of, _)| *of == inner.label) => {
+                moved.insert(inner.label, inner);
+            }
+            Node::Group(inner) => nodes.push(take_groups(inner, places, moved).into()),
+            other => nodes.push(other),
+        }
+    }
+    group.nodes = nodes;
+    group
+}
+
+/// Writes each group of `moved` over the number that states its place.
+fn put_groups(mut group: Group, moved: &mut HashMap<Label, Group>) -> Group {
+    let mut nodes = Vec::with_capacity(group.nodes.len());
+    for node in group.nodes {
+        match node {
+            Node::Group(inner) => nodes.push(put_groups(inner, moved).into()),
+            Node::Number(number) => {
+                let taken = match number.meaning {
+                    Meaning::Place(of, _) => moved.remove(&of),
+                    _ => None,
+                };
+                let Some(inner) = taken else {
+                    nodes.push(Node::Number(number));
+                    continue;
+                };
+                let (of, align) = (inner.label, number.raw.len());
+                let part = Part::No;
+                nodes.push(Group { part, ..inner }.into());
+                nodes.push(Node::Pad { of, align, fill: 0 });
+            }
+            other => nodes.push(other),
+        }
+    }
+    group.nodes = nodes;
+    group
 }
 
 /// Appends to `parts`, for each part (group that can be deleted) in a group, in pre-order, the

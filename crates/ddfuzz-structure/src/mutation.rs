@@ -360,8 +360,8 @@ fn list_shape(group: &Group, shape: &mut Vec<u8>) {
             Node::Number(number) => shape.push(match number.meaning {
                 Meaning::Length(_) => 1,
                 Meaning::Count(_) => 2,
-                Meaning::Offset(..) => 3,
-                Meaning::Index(_) => 4,
+                Meaning::Offset(..) | Meaning::Place(..) | Meaning::Next { .. } => 3,
+                Meaning::Index(_) | Meaning::Present(..) | Meaning::End { .. } => 4,
                 Meaning::Check(..) => 5,
             }),
             Node::Group(inner) if inner.part == Part::No => list_shape(inner, shape),
@@ -514,6 +514,7 @@ impl Relabeled {
             label: self.label(group.label).unwrap_or(group.label),
             part,
             piece: group.piece,
+            least: group.least,
             nodes: group.nodes.iter().map(|node| self.node(node)).collect(),
         }
     }
@@ -534,9 +535,10 @@ impl Relabeled {
                 None => Node::Fixed(number.raw.clone()),
             },
             Node::Copy(of) => Node::Copy(self.label(*of).unwrap_or(*of)),
-            Node::Pad { of, align } => Node::Pad {
+            Node::Pad { of, align, fill } => Node::Pad {
                 of: self.label(*of).unwrap_or(*of),
                 align: *align,
+                fill: *fill,
             },
             Node::Directory { of, width } => Node::Directory {
                 of: self.label(*of).unwrap_or(*of),
@@ -558,6 +560,11 @@ impl Relabeled {
             Meaning::Length(of) => Meaning::Length(self.label(of)?),
             Meaning::Count(of) => Meaning::Count(self.label(of)?),
             Meaning::Offset(of, from) => Meaning::Offset(self.label(of)?, self.label(from)?),
+            Meaning::Place(of, from) => Meaning::Place(self.label(of)?, self.label(from)?),
+            // Labels of copies do not follow each other.
+            Meaning::Next { .. } | Meaning::Present(..) | Meaning::End { .. } => {
+                return self.keeps.then_some(meaning);
+            }
             Meaning::Index(of) => Meaning::Index(self.label(of)?),
             Meaning::Check(sum, of) => Meaning::Check(sum, self.label(of)?),
         })

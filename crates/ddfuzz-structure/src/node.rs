@@ -32,13 +32,15 @@ pub enum Node {
     /// A place of the file that repeats the bytes of an earlier group, the one with this label. It
     /// is written anew from that group.
     Copy(Label),
-    /// Zero bytes that fill up the size of a preceding group to a multiple of some number of bytes
-    /// (`align`).
+    /// Bytes, all the same, that fill up the size of a preceding group to a multiple of some number
+    /// of bytes (`align`).
     Pad {
         /// Label of the preceding group whose size is filled up.
         of: Label,
         /// The size of the preceding group is filled up to a multiple of this number of bytes.
         align: usize,
+        /// Value of the bytes that fill up the size: mostly 0.
+        fill: u8,
     },
     /// The head of an INDEX of CFF: how many groups are in the following group with the label `of`,
     /// the width of an offset in bytes, and the offsets of all these groups and of the end of the
@@ -66,6 +68,9 @@ pub struct Group {
     /// Number of the payload that this group is a piece of, as an IDAT chunk of PNG is: neighboring
     /// groups with the same number can be joined. 0 if the group is no piece.
     pub piece: u32,
+    /// The least bytes that may stand in place of the group in a file of its format, such as the body
+    /// of a function that does nothing; empty if they are not known.
+    pub least: &'static [u8],
     /// The nodes of the group, in the order of their bytes in the file.
     pub nodes: Vec<Node>,
 }
@@ -106,6 +111,37 @@ pub enum Meaning {
     Count(Label),
     /// The distance in bytes from the beginning of the second group to that of the first.
     Offset(Label, Label),
+    /// The same distance, in place of which the bytes of the first group stand, filled up with
+    /// zeros, where they take no more space than the number (values of TIFF).
+    Place(Label, Label),
+    /// The distance from the beginning of the group `from` to the first group in the file that has
+    /// one of the labels from `first` to `last`, which are those of a chain of groups in which each
+    /// states where the next one is; 0 if none is left.
+    Next {
+        /// Label of the next group of the chain.
+        first: Label,
+        /// Label of the last group of the chain.
+        last: Label,
+        /// Label of the group from which distances count.
+        from: Label,
+    },
+    /// How many groups with the labels from the first one to the second one are in the file, without
+    /// that of the second one.
+    Present(Label, Label),
+    /// The end of a range of glyphs, of which each has a group with the label `first` and those after
+    /// it, up to `last`: the index ([`Meaning::Index`]) of the glyph of the first one in the file, or of
+    /// the last one.
+    End {
+        /// Label of the group of the first glyph of the range.
+        first: Label,
+        /// Label of the group of the last glyph of the range.
+        last: Label,
+        /// Label of the first glyph of the range itself; the others follow. 0 if the glyphs are not
+        /// known.
+        of: Label,
+        /// Whether it is the last glyph of the range, else the first one.
+        is_last: bool,
+    },
     /// The index of the group within the group that contains it: the number of parts (groups that
     /// can be deleted) before it there.
     Index(Label),
@@ -123,7 +159,9 @@ impl Meaning {
             | Meaning::Count(of)
             | Meaning::Index(of)
             | Meaning::Check(_, of) => [of, of],
-            Meaning::Offset(of, from) => [of, from],
+            Meaning::Offset(of, from) | Meaning::Place(of, from) => [of, from],
+            Meaning::Next { first, from, .. } => [first, from],
+            Meaning::Present(first, last) | Meaning::End { first, last, .. } => [first, last],
         }
     }
 }
@@ -135,6 +173,7 @@ impl Group {
             label,
             part: Part::No,
             piece: 0,
+            least: &[],
             nodes,
         }
     }

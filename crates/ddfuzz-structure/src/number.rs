@@ -25,12 +25,24 @@ pub enum Encoding {
     MessagePack(MessagePackKind),
     /// Octal digits as in tar: this many bytes, with a NUL or a blank at the end.
     Octal(usize),
+    /// Decimal digits and then blanks, this many bytes together, as in `ar`.
+    Decimal(usize),
     /// A byte of flags with the size of a GIF color table: the exponent of the size in its low
     /// three bits, and a high bit that says whether there is a table. The `u8` holds the other bits
     /// of the byte.
     Colors(u8),
-    /// Half of the number, in two bytes, big-endian; numbers are even (short offsets of glyphs).
-    Half,
+    /// How many times a unit of bytes is in the number, as half of it in short offsets of glyphs.
+    Units {
+        /// Whether the written number is big-endian, else little-endian.
+        is_big: bool,
+        /// Size of the written number in bytes.
+        width: usize,
+        /// Size of a unit in bytes.
+        unit: usize,
+    },
+    /// A byte whose high bit is set if the number is 0: no other block follows (FLAC). The `u8` holds
+    /// the other bits.
+    Last(u8),
     /// An integer in a dictionary of CFF: 1, 2, 3 or 5 bytes, as many as the integer needs, but not
     /// fewer than this number if it is 3 or 5.
     Dict(usize),
@@ -84,12 +96,6 @@ impl Encoding {
         (8 - number.leading_zeros() as usize / 8).max(1)
     }
 
-    /// Checks whether the size of a number in bytes depends on its value even if it states an offset:
-    /// then it moves what stands after it.
-    pub fn is_elastic(self) -> bool {
-        matches!(self, Encoding::Dict(_))
-    }
-
     /// Reads the number at the offset `at` of `text`; `None` if there is none, as for
     /// [`read`](Encoding::read).
     pub fn read_at(self, text: &[u8], at: usize) -> Option<u64> {
@@ -128,7 +134,19 @@ impl Encoding {
                 vec![rest | if number > 0 { 0x80 | size } else { 0 }]
             }
             Encoding::Dict(least) => dict(least, number),
-            Encoding::Half => Encoding::Big(2).write(number / 2),
+            Encoding::Last(kind) if number == 0 => vec![kind | 0x80],
+            Encoding::Last(kind) => vec![kind],
+            Encoding::Units {
+                is_big,
+                width,
+                unit,
+            } => Encoding::fixed(is_big, width).write(number / unit as u64),
+            Encoding::Decimal(width) => {
+                let mut written = number.to_string().into_bytes();
+                written.drain(..written.len().saturating_sub(width));
+                written.resize(width, b' ');
+                written
+            }
             Encoding::Octal(width) => {
                 let digits = width.saturating_sub(1);
                 let mut written = format!("{number:0digits$o}").into_bytes();
@@ -167,15 +185,7 @@ impl Encoding {
                 }
             },
             Encoding::Cbor(major) => read_cbor(major, text),
-            Encoding::MessagePack(kind) => {
-                let head = *text.first()?;
-                let (mask, base, heads) = kind.heads();
-                if mask > 0 && head & !mask == base {
-                    return Some((u64::from(head & mask), 1));
-                }
-                let (_, width) = heads.iter().find(|(known, _)| *known == head)?;
-                Some((text.get(1..1 + width)?.iter().fold(0, fold), 1 + width))
-            }
+            Encoding::MessagePack(kind) => read_message_pack(kind, text),
             Encoding::Colors(rest) => {
                 let flags = *text.first().filter(|flags| **flags & !0x87 == rest)?;
                 let size = if flags & 0x80 > 0 {
@@ -185,19 +195,37 @@ impl Encoding {
                 };
                 Some((size, 1))
             }
-            Encoding::Half => {
-                let (half, size) = Encoding::Big(2).read(text)?;
-                Some((2 * half, size))
+            Encoding::Units {
+                is_big,
+                width,
+                unit,
+            } => {
+                let (units, size) = Encoding::fixed(is_big, width).read(text)?;
+                Some((units.checked_mul(unit as u64)?, size))
             }
             Encoding::Dict(_) => read_dict(text),
+            Encoding::Last(kind) => {
+                let byte = *text.first()?;
+                (byte & 0x7f == kind).then_some((u64::from(byte == kind), 1))
+            }
             Encoding::Octal(width) => {
                 let bytes = text.get(..width)?;
                 let end = bytes.iter().position(|byte| matches!(byte, 0 | b' '))?;
-                let digits = std::str::from_utf8(&bytes[..end]).ok()?;
-                Some((u64::from_str_radix(digits, 8).ok()?, width))
+                Some((digits(&bytes[..end], 8)?, width))
+            }
+            Encoding::Decimal(width) => {
+                let written = text.get(..width)?.trim_ascii_end();
+                Some((digits(written, 10)?, width))
             }
         }
     }
+}
+
+/// Returns the number that `text` is written as, in digits of the base `radix`; `None` if it has
+/// other characters, or too many of them.
+fn digits(text: &[u8], radix: u32) -> Option<u64> {
+    let digits = std::str::from_utf8(text).ok()?;
+    u64::from_str_radix(digits, radix).ok()
 }
 
 impl MessagePackKind {
@@ -223,6 +251,18 @@ fn varint(mut number: u64) -> Vec<u8> {
     }
     written.push(number as u8);
     written
+}
+
+/// Reads the header of a MessagePack item of this kind: its number and size.
+fn read_message_pack(kind: MessagePackKind, text: &[u8]) -> Option<(u64, usize)> {
+    let head = *text.first()?;
+    let (mask, base, heads) = kind.heads();
+    if mask > 0 && head & !mask == base {
+        return Some((u64::from(head & mask), 1));
+    }
+    let (_, width) = heads.iter().find(|(known, _)| *known == head)?;
+    let (number, _) = Encoding::Big(*width).read(text.get(1..)?)?;
+    Some((number, 1 + width))
 }
 
 /// Reads the head of a CBOR item of the type `major`: its number and size.

@@ -1,4 +1,4 @@
-//! Compressed nodes of a file: deflate, with and without zlib, and LZW as in GIF.
+//! Compressed nodes of a file: deflate, with and without zlib, LZW as in GIF and TIFF, and PackBits.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ const BLOCK: usize = 0xffff;
 /// the best level, because it is compressed again for each candidate.
 const QUICKLY: usize = 1 << 16;
 
-/// A compression method of parts of files: deflate, zlib, or LZW of GIF.
+/// A compression method of parts of files: deflate, zlib, LZW of GIF or TIFF, or PackBits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// Deflate without a header (RFC 1951).
@@ -37,6 +37,10 @@ pub enum Codec {
     /// LZW as in GIF: a byte with the width of values in bits, then blocks of up to 255 bytes, each
     /// after its length, and an empty block.
     Gif,
+    /// LZW as in TIFF: codes of 9 to 12 bits, the highest bits first.
+    Tiff,
+    /// PackBits: bytes after their number, and single bytes after how often they are repeated.
+    PackBits,
 }
 
 /// A node whose bytes are compressed in the file: the tree of its content, and the compressed
@@ -96,6 +100,11 @@ impl Codec {
                 decoder.total_in()
             }
             Codec::Gif => return unpack_gif(content, packed, limit),
+            Codec::Tiff => {
+                let mut decoder = weezl::decode::Decoder::with_tiff_size_switch(BitOrder::Msb, 8);
+                return unpack_codes(&mut decoder, content, packed, limit);
+            }
+            Codec::PackBits => return unpack_bits(content, packed, limit),
         };
         usize::try_from(used).ok()
     }
@@ -117,6 +126,11 @@ impl Codec {
                 encoder.write_all(content).and_then(|()| encoder.finish())
             }
             Codec::Gif => return pack_gif(content),
+            Codec::Tiff => {
+                let mut encoder = weezl::encode::Encoder::with_tiff_size_switch(BitOrder::Msb, 8);
+                return encoder.encode(content).unwrap_or_default();
+            }
+            Codec::PackBits => return pack_bits(content),
         };
         let stored = self.store(content);
         match compressed {
@@ -129,7 +143,7 @@ impl Codec {
     /// checksum of zlib if this is the method.
     fn store(self, content: &[u8]) -> Vec<u8> {
         let mut stored = match self {
-            Codec::Deflate | Codec::Gif => Vec::new(),
+            Codec::Deflate | Codec::Gif | Codec::Tiff | Codec::PackBits => Vec::new(),
             Codec::Zlib => vec![0x78, 0x01],
         };
         let mut blocks = content.chunks(BLOCK).peekable();
@@ -177,18 +191,88 @@ fn unpack_gif(content: &mut Vec<u8>, packed: &[u8], limit: u64) -> Option<usize>
         }
     }
     let mut decoder = weezl::decode::Decoder::new(BitOrder::Lsb, width);
+    unpack_codes(&mut decoder, content, &codes, limit)?;
+    Some(at)
+}
+
+/// Decompresses the LZW codes at the beginning of `codes` into `content`, up to the one that ends
+/// them; returns the size of the codes in bytes. `None` if they are malformed, or their content is
+/// larger than `limit` bytes.
+fn unpack_codes(
+    decoder: &mut weezl::decode::Decoder,
+    content: &mut Vec<u8>,
+    codes: &[u8],
+    limit: u64,
+) -> Option<usize> {
     let (mut piece, mut used) = ([0; PIECE], 0);
     while content.len() as u64 <= limit {
         let decoded = decoder.decode_bytes(&codes[used..], &mut piece);
         used += decoded.consumed_in;
         content.extend_from_slice(&piece[..decoded.consumed_out]);
         match decoded.status.ok()? {
-            LzwStatus::Done => return (content.len() as u64 <= limit).then_some(at),
+            LzwStatus::Done => return (content.len() as u64 <= limit).then_some(used),
             LzwStatus::Ok => {}
             LzwStatus::NoProgress => return None,
         }
     }
     None
+}
+
+/// Value of a head of PackBits that neither bytes nor a repetition follow.
+const NO_BYTES: u8 = 0x80;
+/// Maximum number of bytes after one head of PackBits.
+const MOST_BITS: usize = 128;
+
+/// Decompresses PackBits, up to the end of `packed`, into `content`; returns its size. `None` if it
+/// ends after a head, or the content is larger than `limit` bytes.
+fn unpack_bits(content: &mut Vec<u8>, packed: &[u8], limit: u64) -> Option<usize> {
+    let mut at = 0;
+    while let Some(head) = packed.get(at) {
+        at += 1;
+        match *head {
+            NO_BYTES => {}
+            head @ 0..NO_BYTES => {
+                let end = at + usize::from(head) + 1;
+                content.extend_from_slice(packed.get(at..end)?);
+                at = end;
+            }
+            head => {
+                let times = 257 - usize::from(head);
+                content.resize(content.len() + times, *packed.get(at)?);
+                at += 1;
+            }
+        }
+        (content.len() as u64 <= limit).then_some(())?;
+    }
+    Some(at)
+}
+
+/// Compresses bytes by PackBits: three or more of the same value as a repetition.
+fn pack_bits(content: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    let repeated = |at: usize| {
+        let same = content[at..]
+            .iter()
+            .take_while(|byte| **byte == content[at]);
+        same.take(MOST_BITS).count()
+    };
+    let mut at = 0;
+    while at < content.len() {
+        let times = repeated(at);
+        if times >= 3 {
+            packed.extend([(257 - times) as u8, content[at]]);
+            at += times;
+            continue;
+        }
+        let most = content.len().min(at + MOST_BITS);
+        let end = (at + 1..most)
+            .find(|end| repeated(*end) >= 3)
+            .unwrap_or(most);
+        packed.push((end - at - 1) as u8);
+        packed.extend_from_slice(&content[at..end]);
+        at = end;
+    }
+    packed
 }
 
 /// Compresses bytes as LZW data of GIF, with the smallest width of values that fits all bytes.
@@ -204,4 +288,60 @@ fn pack_gif(content: &[u8]) -> Vec<u8> {
     }
     packed.push(0);
     packed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Codec;
+
+    const ALL: [Codec; 5] = [
+        Codec::Deflate,
+        Codec::Zlib,
+        Codec::Gif,
+        Codec::Tiff,
+        Codec::PackBits,
+    ];
+
+    /// Bytes with runs of all lengths up to `size`.
+    fn runs(size: usize) -> Vec<u8> {
+        let runs = (0..size).map(|run| vec![(run * run % 251) as u8; (run * 7) % size]);
+        runs.collect::<Vec<_>>().concat()
+    }
+
+    #[test]
+    fn what_is_compressed_is_decompressed_to_the_same() {
+        let contents = [
+            vec![7],
+            vec![9; 1000],
+            (0..=255).collect(),
+            runs(300),
+            runs(3),
+        ];
+        for (codec, content) in ALL
+            .iter()
+            .flat_map(|codec| contents.iter().map(move |content| (codec, content)))
+        {
+            let packed = codec.pack(content);
+            let unpacked = codec.unpack(&packed, &mut 0);
+            assert_eq!(unpacked.as_ref(), Some(content), "{codec:?}");
+        }
+        assert_eq!(Codec::PackBits.pack(&[5; 128]), [129, 5]);
+        assert_eq!(Codec::PackBits.pack(b"abbb"), [0, b'a', 254, b'b']);
+    }
+
+    #[test]
+    fn content_that_is_too_large_or_cut_off_stays_compressed() {
+        let large = vec![0; 1 << 20];
+        for codec in ALL {
+            let packed = codec.pack(&large);
+            let used = &mut (15 << 20 | 1);
+            assert_eq!(codec.unpack(&packed, used), None, "{codec:?}");
+            assert!(*used <= 17 << 20);
+        }
+        assert_eq!(Codec::PackBits.unpack(&[3, 1, 2], &mut 0), None);
+        assert_eq!(Codec::PackBits.unpack(&[129], &mut 0), None);
+        let packed = Codec::Tiff.pack(&runs(40));
+        let half = &packed[..packed.len() / 2];
+        assert_eq!(Codec::Tiff.unpack(half, &mut 0), None);
+    }
 }

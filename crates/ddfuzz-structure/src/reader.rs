@@ -32,7 +32,8 @@ pub enum Field {
     /// delete and change.
     Body,
     /// The remaining bytes of the span that contains this field, as records with these fields; each
-    /// record is a part, which searches can delete.
+    /// record is a part, which searches can delete. There are at most as many records as a number
+    /// before the span states.
     Records(&'static [Field]),
     /// A type of as many bytes as the number says, which decides how the record continues: with the
     /// fields listed for this type, or with the last fields if the type is not listed.
@@ -86,6 +87,8 @@ pub struct Reader {
 struct Record {
     labels: Vec<(u8, Label)>,
     lengths: Vec<(u8, usize)>,
+    /// Number of records in spans of the record, as far as it was stated.
+    counts: Vec<(u8, u64)>,
     /// The spans of the record in which the reader is, outermost first: number of the span, and its
     /// start and end offset.
     open: Vec<(u8, usize, usize)>,
@@ -126,6 +129,7 @@ impl Reader {
         let pad = Node::Pad {
             of,
             align: field.len(),
+            fill: 0,
         };
         vec![Group::new(of, nodes).into(), pad]
     }
@@ -283,8 +287,9 @@ impl Reader {
                     rest.len()
                 }
                 Field::Records(inner) => {
-                    self.records(inner, rest, nodes);
-                    rest.len()
+                    let open = record.open.last().map(|open| open.0);
+                    let count = record.counts.iter().find(|(id, _)| Some(*id) == open);
+                    self.records(inner, rest, count.map(|(_, count)| *count), nodes)
                 }
                 Field::Kind(size, kinds, other) => {
                     let kind = rest.get(..*size)?;
@@ -340,7 +345,12 @@ impl Reader {
                 }
                 Meaning::Length(self.label_of(id, record))
             }
-            Stated::Count(id) => Meaning::Count(self.label_of(id, record)),
+            Stated::Count(id) => {
+                record
+                    .counts
+                    .push((id, number.saturating_add_signed(-bias)));
+                Meaning::Count(self.label_of(id, record))
+            }
             Stated::Check(sum, id) => Meaning::Check(sum, self.label_of(id, record)),
         })
     }
@@ -395,11 +405,18 @@ impl Reader {
         Some(end)
     }
 
-    /// Reads records up to the end of `text`, and appends each to `nodes` as a group that can be
-    /// deleted. Bytes at the end that are no record, or follow too many parts, become a payload.
-    fn records(&mut self, fields: &'static [Field], text: &[u8], nodes: &mut Vec<Node>) {
-        let mut at = 0;
-        while at < text.len() && self.count_part() {
+    /// Reads records up to the end of `text`, or as many as `count` says, and appends each to `nodes`
+    /// as a group that can be deleted; returns how many bytes were read. Bytes at the end that are no
+    /// record, or follow too many parts, become a payload.
+    fn records(
+        &mut self,
+        fields: &'static [Field],
+        text: &[u8],
+        count: Option<u64>,
+        nodes: &mut Vec<Node>,
+    ) -> usize {
+        let (mut at, mut left) = (0, count.unwrap_or(u64::MAX));
+        while at < text.len() && left > 0 && self.count_part() {
             let mut record = Record::default();
             let mut inner = Vec::new();
             let read = self
@@ -414,10 +431,13 @@ impl Reader {
             };
             nodes.push(group.into());
             at += size;
+            left -= 1;
         }
-        if at < text.len() {
+        if at < text.len() && count.is_none_or(|_| left > 0) {
             nodes.extend(self.payload(&text[at..]));
+            return text.len();
         }
+        at
     }
 }
 
@@ -440,7 +460,11 @@ fn pad(id: u8, align: usize, rest: &[u8], record: &Record, nodes: &mut Vec<Node>
     let size = length.next_multiple_of(align) - length;
     match rest.get(..size) {
         Some(bytes) if bytes.iter().all(|byte| *byte == 0) => {
-            nodes.push(Node::Pad { of: *of, align });
+            nodes.push(Node::Pad {
+                of: *of,
+                align,
+                fill: 0,
+            });
             size
         }
         Some(bytes) => {

@@ -79,6 +79,23 @@ pub fn render(group: &Group) -> Rendered {
     }
 }
 
+/// Checks whether the size of a number in bytes depends on its value, and its value on what stands
+/// after it: then it moves that.
+fn is_elastic(number: &Number) -> bool {
+    match number.encoding {
+        Encoding::Dict(_) => true,
+        Encoding::Varint => matches!(number.meaning, Meaning::Present(..)),
+        _ => false,
+    }
+}
+
+/// Returns the size in bytes of each group in `group`, by its label.
+pub fn sizes(group: &Group) -> HashMap<Label, usize> {
+    let mut renderer = Renderer::default();
+    renderer.measure(group);
+    renderer.sizes
+}
+
 impl<'a> Renderer<'a> {
     /// Computes the sizes and counts of a group and of all groups in it, and stores them by label;
     /// returns the size of the group in bytes.
@@ -110,7 +127,7 @@ impl<'a> Renderer<'a> {
             size += match node {
                 Node::Number(number) => self.number(number).len(),
                 Node::Copy(of) => self.size(*of),
-                Node::Pad { of, align } => padding(self.size(*of), *align),
+                Node::Pad { of, align, .. } => padding(self.size(*of), *align),
                 Node::Directory { of, width } => self.directory(group, *of, *width).len(),
                 _ => 0,
             };
@@ -127,7 +144,7 @@ impl<'a> Renderer<'a> {
     /// measured so far with their values, of others as in the original file. Only their size must
     /// be right.
     fn number(&self, number: &Number) -> Vec<u8> {
-        if number.encoding.is_elastic() {
+        if is_elastic(number) {
             let key = (number.encoding, number.meaning, number.bias);
             return match self.widths.get(&key) {
                 Some(width) => vec![0; *width],
@@ -137,7 +154,13 @@ impl<'a> Renderer<'a> {
         let stated = match number.meaning {
             Meaning::Length(of) => self.sizes.get(&of).map(|size| *size as u64),
             Meaning::Count(of) => self.counts.get(&of).copied(),
-            Meaning::Index(..) | Meaning::Offset(..) | Meaning::Check(..) => None,
+            Meaning::Index(..)
+            | Meaning::Offset(..)
+            | Meaning::Place(..)
+            | Meaning::Next { .. }
+            | Meaning::Present(..)
+            | Meaning::End { .. }
+            | Meaning::Check(..) => None,
         };
         match stated {
             Some(stated) => number
@@ -206,9 +229,9 @@ impl<'a> Renderer<'a> {
                     let head = self.directory(group, *of, *width);
                     self.text.extend(head);
                 }
-                Node::Pad { of, align } => {
+                Node::Pad { of, align, fill } => {
                     let size = padding(self.size(*of), *align);
-                    self.text.resize(self.text.len() + size, 0);
+                    self.text.resize(self.text.len() + size, *fill);
                 }
             }
         }
@@ -225,12 +248,16 @@ impl<'a> Renderer<'a> {
         let mut fits = true;
         for (number, place) in std::mem::take(&mut self.numbers) {
             let stated = match number.meaning {
-                Meaning::Offset(of, from) => match (self.spans.get(&of), self.spans.get(&from)) {
-                    (Some(Span::Place(of)), Some(Span::Place(from))) => {
-                        Some((of.start as u64).wrapping_sub(from.start as u64))
-                    }
-                    _ => None,
-                },
+                Meaning::Offset(of, from) | Meaning::Place(of, from) => self.distance(of, from),
+                Meaning::Next { first, last, from } => {
+                    let next = (first..=last).find_map(|of| self.distance(of, from));
+                    Some(next.unwrap_or_default())
+                }
+                Meaning::Present(first, last) => {
+                    let present = (first..last).filter(|of| self.sizes.contains_key(of));
+                    Some(present.count() as u64)
+                }
+                Meaning::End { .. } => self.end(number),
                 Meaning::Length(of) => self.sizes.get(&of).map(|size| *size as u64),
                 Meaning::Index(of) => self.indices.get(&of).copied(),
                 Meaning::Check(..) => {
@@ -246,7 +273,7 @@ impl<'a> Renderer<'a> {
                 // A number around itself has a fixed width.
                 if bytes.len() == place.len() {
                     self.text[place.clone()].copy_from_slice(&bytes);
-                } else if number.encoding.is_elastic() {
+                } else if is_elastic(number) {
                     let key = (number.encoding, number.meaning, number.bias);
                     self.widths.insert(key, bytes.len());
                     fits = false;
@@ -263,6 +290,45 @@ impl<'a> Renderer<'a> {
             self.check(number, place);
         }
         fits
+    }
+
+    /// Returns the end of a range of glyphs ([`Meaning::End`]): where the glyph itself is not in the
+    /// file, it is counted from the one that the original file states. `None` if no glyph of the range
+    /// is left.
+    fn end(&self, number: &Number) -> Option<u64> {
+        let Meaning::End {
+            first,
+            last,
+            of,
+            is_last,
+        } = number.meaning
+        else {
+            return None;
+        };
+        let is_present = |label: &Label| self.sizes.contains_key(label);
+        let (left, stated) = match is_last {
+            true => ((first..=last).rev().find(is_present)?, last),
+            false => ((first..=last).find(is_present)?, first),
+        };
+        let known = self.indices.get(&of.wrapping_add(left - first));
+        match known.filter(|_| of > 0) {
+            Some(index) => Some(*index),
+            None => {
+                let raw = number.encoding.read_at(&number.raw, 0)?;
+                raw.checked_add_signed(i64::from(left) - i64::from(stated))
+            }
+        }
+    }
+
+    /// Returns the distance in bytes from the beginning of the group `from` to that of the group
+    /// `of`; `None` unless both are in the text.
+    fn distance(&self, of: Label, from: Label) -> Option<u64> {
+        match (self.spans.get(&of), self.spans.get(&from)) {
+            (Some(Span::Place(of)), Some(Span::Place(from))) => {
+                Some((of.start as u64).wrapping_sub(from.start as u64))
+            }
+            _ => None,
+        }
     }
 
     fn check(&mut self, number: &Number, place: Range<usize>) {

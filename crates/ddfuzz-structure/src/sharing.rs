@@ -61,7 +61,7 @@ fn list_targets(group: &Group, targets: &mut Vec<Label>) {
         match node {
             Node::Group(inner) => list_targets(inner, targets),
             Node::Number(number) => {
-                if let Meaning::Offset(of, _) = number.meaning {
+                if let Meaning::Offset(of, _) | Meaning::Place(of, _) = number.meaning {
                     targets.push(of);
                 }
             }
@@ -155,7 +155,7 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
             Node::Number(number) => {
                 let bytes: Arc<[u8]> = self.numbers.next()?.into();
                 match number.meaning {
-                    Meaning::Offset(of, from) if of == self.region => {
+                    Meaning::Offset(of, from) | Meaning::Place(of, from) if of == self.region => {
                         let mut number = number.clone();
                         number.meaning = Meaning::Offset(self.target.unwrap_or(from), from);
                         Node::Number(number)

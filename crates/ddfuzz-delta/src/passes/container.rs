@@ -40,6 +40,8 @@ pub(super) const EACH: usize = 32;
 const TEXT: usize = 32;
 /// Minimum size, in bytes, of payloads in which it is tested whether the values of bytes matter.
 const NORMALIZED: usize = 4;
+/// Name, in logs, of the pass that writes the least form of a group of a file in place of it.
+const LEAST: &str = "least";
 /// Name, in logs, of the pass by which references of a file to different regions come to share the
 /// same bytes.
 const SHARE: &str = "share";
@@ -103,6 +105,7 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
     };
     let mut document = delete_parts(work, document).await;
     document = repack(work, document).await;
+    document = least(work, document).await;
     document = reduce_roughly(work, document, &trial).await;
     for _ in 0..ROUNDS {
         let (payloads, size) = (work.reductions(), work.len());
@@ -335,6 +338,53 @@ impl Units for EqualPayloads {
     fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
         self.document = self.without(cuts);
         self.len -= cuts.iter().map(Range::len).sum::<usize>();
+        vec![0; cuts.len()]
+    }
+}
+
+/// Writes the least forms of groups in place of them, such as functions that do nothing; then deletes
+/// parts that only those groups needed. Returns the smaller document.
+async fn least(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
+    let before = work.reductions();
+    let mut groups = Least { document };
+    if groups.len() > 0 {
+        let mut list = ListSearch::new(work, &mut groups).stop_after(FRUITLESS_PARTS);
+        list.reduce().await;
+    }
+    match work.reductions() > before {
+        true => delete_parts(work, groups.document).await,
+        false => groups.document,
+    }
+}
+
+/// The groups of a document that have a least form, as units of a list search.
+struct Least {
+    document: Arc<dyn Document>,
+}
+
+impl Least {
+    /// Returns the document with the least forms of the groups in the ranges `cuts`.
+    fn with(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
+        let groups: Vec<usize> = cuts.iter().cloned().flatten().collect();
+        self.document.reduced(&groups)
+    }
+}
+
+impl Units for Least {
+    fn rule(&self) -> &'static str {
+        LEAST
+    }
+
+    fn len(&self) -> usize {
+        self.document.reducible()
+    }
+
+    fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
+        difference(&work.text(), &self.with(cuts).text())
+    }
+
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+        self.document = self.with(cuts);
         vec![0; cuts.len()]
     }
 }

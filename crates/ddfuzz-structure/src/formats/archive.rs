@@ -437,6 +437,7 @@ fn tar_file(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
         true => Node::Pad {
             of: data,
             align: TAR_BLOCK,
+            fill: 0,
         },
         false => Node::fixed(filled),
     };

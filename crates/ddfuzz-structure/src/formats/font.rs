@@ -4,7 +4,7 @@
 use super::cff::cff;
 use super::font_tables::{kerning, maps, names};
 use super::glyphs::Glyphs;
-use super::layout::layout;
+use super::layout::{definitions, layout};
 use crate::node::{Group, Meaning, Node, Part};
 use crate::number::{Encoding, Sum};
 use crate::reader::Reader;
@@ -123,6 +123,7 @@ fn table_node(
         b"cmap" => maps(reader, bytes, glyphs),
         b"name" => names(reader, bytes),
         b"GSUB" | b"GPOS" => layout(reader, bytes, glyphs, name == b"GSUB"),
+        b"GDEF" => definitions(reader, bytes, glyphs),
         b"kern" => kerning(reader, bytes, glyphs),
         _ => glyphs?.table(reader, name, bytes),
     });
@@ -135,6 +136,7 @@ fn table_node(
         nodes.push(Node::Pad {
             of: label,
             align: 4,
+            fill: 0,
         });
     }
     let node = Group::part(whole, nodes).into();

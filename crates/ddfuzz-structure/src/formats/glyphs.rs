@@ -19,6 +19,13 @@ const OFFSET_FORMAT: usize = 50;
 /// it.
 const GLYPH_HEAD: usize = 10;
 
+/// Encoding of short offsets of glyphs, which are even: half of the number.
+const HALF: Encoding = Encoding::Units {
+    is_big: true,
+    width: 2,
+    unit: 2,
+};
+
 /// The glyphs of a font: their labels, by which other tables refer to them.
 pub struct Glyphs {
     /// Label of the group of all glyphs.
@@ -47,13 +54,13 @@ impl Glyphs {
         };
         let count = number(b"maxp", GLYPH_COUNT)?;
         let offset = match number(b"head", OFFSET_FORMAT) {
-            Some(0) => Encoding::Half,
+            Some(0) => HALF,
             _ => Encoding::Big(4),
         };
         let places = match (table(b"loca"), table(b"glyf")) {
             (Some(offsets), Some(glyphs)) => {
                 let offsets = (0..=count).map(|index| {
-                    let size = if offset == Encoding::Half { 2 } else { 4 };
+                    let size = if offset == HALF { 2 } else { 4 };
                     usize::try_from(offset.read_at(offsets, index * size)?).ok()
                 });
                 let offsets: Vec<usize> = offsets.collect::<Option<_>>()?;
@@ -114,10 +121,11 @@ impl Glyphs {
             let bytes = text.get(place.clone())?;
             let inner = reader.label();
             let mut nodes = vec![Group::new(inner, self.outline(reader, bytes)).into()];
-            if self.offset == Encoding::Half {
+            if self.offset == HALF {
                 nodes.push(Node::Pad {
                     of: inner,
                     align: 2,
+                    fill: 0,
                 });
             }
             glyphs.push(Group::part(*label, nodes).into());
@@ -177,7 +185,7 @@ impl Glyphs {
 
     /// Makes the nodes of the table `loca`: the offset of each glyph, and the end of the last one.
     fn offsets(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
-        let size = if self.offset == Encoding::Half { 2 } else { 4 };
+        let size = if self.offset == HALF { 2 } else { 4 };
         let mut nodes = Vec::with_capacity(self.labels.len() + 2);
         for (index, label) in self.labels.iter().enumerate() {
             let raw = text.get(index * size..(index + 1) * size)?;

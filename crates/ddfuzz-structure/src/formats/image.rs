@@ -1,7 +1,7 @@
 //! Readers for images and sound whose blocks are not described by one length each: GIF, FLAC and
 //! Ogg.
 
-use crate::node::{Group, Meaning, Node};
+use crate::node::{Group, Label, Meaning, Node};
 use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
 use crate::reader::Reader;
@@ -142,33 +142,61 @@ fn gif_data(
 /// cannot be read, all bytes are one payload; `None` only if the text has fewer than four bytes.
 pub fn flac(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = vec![Node::fixed(text.get(..4)?)];
+    let mut starts = Vec::new();
     let mut at = 4;
     while let Some(head) = text.get(at..at + 4).filter(|_| reader.count_part()) {
         let (length, _) = Encoding::Big(3).read(&head[1..])?;
         let end = at + 4 + usize::try_from(length).ok()?;
-        let Some(data) = text.get(at + 4..end) else {
+        if end > text.len() {
             break;
-        };
-        let label = reader.label();
-        let number = reader.number(Encoding::Big(3), Meaning::Length(label), 0, &head[1..]);
-        let payload = reader.payload(data);
-        let block = vec![
-            Node::fixed(&head[..1]),
-            number,
-            Group::new(label, payload).into(),
-        ];
-        let part = reader.label();
-        nodes.push(Group::part(part, block).into());
+        }
+        starts.push(at..end);
         at = end;
-        if head[0] & 0x80 != 0 {
+        if head[0] & LAST_BLOCK != 0 {
             break;
         }
     }
+    let root = reader.label();
+    let labels: Vec<Label> = starts.iter().map(|_| reader.label()).collect();
+    let mut blocks = Vec::new();
+    for (index, place) in starts.into_iter().enumerate() {
+        let block = flac_block(reader, &text[place], (root, &labels[index..]));
+        blocks.push(Group::part(labels[index], block).into());
+    }
+    nodes.push(Group::new(root, blocks).into());
     while let Some((frame, size)) = text.get(at..).and_then(|text| flac_frame(reader, text)) {
         nodes.push(frame);
         at += size;
     }
     Some(rest(nodes, text, at))
+}
+
+/// Bit of the first byte of a metadata block of FLAC which says that no other block follows.
+const LAST_BLOCK: u8 = 0x80;
+
+/// Makes the nodes of a metadata block of FLAC: its kind, its length, and its data. The group of all
+/// blocks is `root`; the labels of this block and of those after it are `labels`.
+fn flac_block(reader: &mut Reader, text: &[u8], (root, labels): (Label, &[Label])) -> Vec<Node> {
+    let (head, data) = text.split_at(4);
+    let kind = head[0] & !LAST_BLOCK;
+    let first = match labels.get(1) {
+        Some(first) => {
+            let last = labels[labels.len() - 1];
+            let next = Meaning::Next {
+                first: *first,
+                last,
+                from: root,
+            };
+            reader.number(Encoding::Last(kind), next, 0, &head[..1])
+        }
+        None => Node::fixed(&head[..1]),
+    };
+    let label = reader.label();
+    let number = reader.number(Encoding::Big(3), Meaning::Length(label), 0, &head[1..]);
+    let fields = super::table::flac_block(kind);
+    let nodes = fields.and_then(|fields| reader.deeper(|reader| reader.table(fields, data)));
+    let nodes = nodes.unwrap_or_else(|| reader.payload(data));
+    vec![first, number, Group::new(label, nodes).into()]
 }
 
 /// Reads the FLAC frame at the beginning of `text`: a header with a checksum, samples, and a
@@ -196,7 +224,14 @@ fn flac_frame(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let frame = vec![
         Group::new(start, fields).into(),
         reader.number(Encoding::Big(1), head_sum, 0, &text[head..=head]),
-        Node::payload(&text[head + 1..end - 2]),
+        Group {
+            least: flac_least(text).unwrap_or_default(),
+            ..Group::new(
+                reader.label(),
+                vec![Node::payload(&text[head + 1..end - 2])],
+            )
+        }
+        .into(),
     ];
     let nodes = vec![
         Group::new(summed, frame).into(),
@@ -204,6 +239,29 @@ fn flac_frame(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     ];
     Some((Group::part(whole, nodes).into(), end))
 }
+
+/// Returns the least samples of the FLAC frame at the beginning of `text`: those of channels that are
+/// all zeros. `None` if the frame does not say how many bits a sample has.
+fn flac_least(text: &[u8]) -> Option<&'static [u8]> {
+    let byte = usize::from(*text.get(3)?);
+    let bits = match byte >> 1 & 7 {
+        1 => 8,
+        2 => 12,
+        4 => 16,
+        5 => 20,
+        6 => 24,
+        _ => return None,
+    };
+    // Each channel has a head of eight bits; the difference of two channels takes a bit more.
+    let size = match byte >> 4 {
+        channels @ 0..8 => (channels + 1) * (8 + bits),
+        _ => 2 * (8 + bits) + 1,
+    };
+    ZEROS.get(..size.div_ceil(8))
+}
+
+/// The least samples of a FLAC frame with the most channels.
+static ZEROS: [u8; 32] = [0; 32];
 
 /// Maximum number of offsets that are tried as the end of a FLAC frame.
 const MOST_ENDS: usize = 16;

@@ -1,22 +1,48 @@
-//! Reader for the layout tables of OpenType fonts, GSUB and GPOS: scripts, features and lookups, which
-//! refer to each other by offsets and indices.
-
-use std::ops::Range;
+//! Reader for the layout tables of OpenType fonts, GSUB, GPOS and GDEF: scripts, features and lookups,
+//! which refer to each other by offsets and indices, and the tables that `subtables.rs` describes.
 
 use super::glyphs::Glyphs;
 use super::regions::Regions;
+use super::subtables::{self, Item, Shape, subtable};
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
 /// Bit of the flags of a lookup which says that a word follows the offsets of its subtables.
 const HAS_FILTER: usize = 0x10;
-/// Kinds of lookups of GSUB whose subtables are read: a glyph becomes another one, several, one of
-/// several, or several glyphs become one.
-const SINGLE: usize = 1;
-const MULTIPLE: usize = 2;
-const ALTERNATE: usize = 3;
-const LIGATURE: usize = 4;
+/// The least format of positions with offsets in them.
+const VALUE_OFFSETS: usize = 0x10;
+/// Maximum number of elements that are tied to ranges of glyphs.
+const MOST_TIED: usize = 1 << 13;
+
+/// What a subtable and the tables that it leads to share: variables, and the elements that are tied to
+/// coverages, by the number of the tie.
+#[derive(Default)]
+struct Scope {
+    variables: [usize; 5],
+    ties: Vec<(u8, Vec<(Part, Label)>)>,
+}
+
+/// A table that is being read.
+struct Table {
+    /// Offset of the table, and the label of its group: offsets in it count from there.
+    start: usize,
+    own: Label,
+    /// Offset of the next item.
+    at: usize,
+    /// What regions go with to which the items refer: the table, or the element that they are in.
+    with: Part,
+    /// The lists of the table that are counted so far: number of the list, of its elements, and label
+    /// of its group.
+    lists: Vec<(u8, usize, Label)>,
+}
+
+/// What an offset in a table leads to: a table, or a list of glyphs with its tie.
+#[derive(Clone, Copy)]
+enum Target {
+    Table(&'static Shape),
+    Coverage(u8),
+}
 
 /// State of reading a layout table.
 struct Layout<'a> {
@@ -28,6 +54,8 @@ struct Layout<'a> {
     lookups: Vec<Label>,
     /// Whether the table substitutes glyphs (GSUB).
     substitutes: bool,
+    /// Kind of the lookup whose subtables are read.
+    kind: usize,
 }
 
 /// Reads a layout table: `substitutes` says whether it is GSUB. `None` if a list of scripts, features or
@@ -46,6 +74,7 @@ pub fn layout(
         features: Vec::new(),
         lookups: Vec::new(),
         substitutes,
+        kind: 0,
     };
     let [scripts, features, lookups] = [4, 6, 8].map(|at| layout.word(at));
     let front = if layout.word(2)? == 0 { 10 } else { 14 };
@@ -64,6 +93,28 @@ pub fn layout(
     if front > 10 {
         nodes.push(Node::fixed(text.get(10..front)?));
     }
+    nodes.extend(layout.regions.nodes(text, front, text.len())?);
+    Some(vec![Group::new(root, nodes).into()])
+}
+
+/// Reads the table GDEF, by which glyphs are bases, marks or ligatures. `None` if it is cut off, regions
+/// overlap, or the file has too many parts.
+pub fn definitions(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
+    let root = reader.label();
+    let mut layout = Layout {
+        text,
+        glyphs,
+        regions: Regions::default(),
+        features: Vec::new(),
+        lookups: Vec::new(),
+        substitutes: false,
+        kind: 0,
+    };
+    let (shape, scope) = (
+        subtables::definitions(layout.word(2)?),
+        &mut Scope::default(),
+    );
+    let (mut nodes, front) = layout.table(reader, (0, root), shape, scope)?;
     nodes.extend(layout.regions.nodes(text, front, text.len())?);
     Some(vec![Group::new(root, nodes).into()])
 }
@@ -89,8 +140,7 @@ impl<'a> Layout<'a> {
         reader.number(Encoding::Big(2), Meaning::Offset(of, from), 0, raw)
     }
 
-    /// Makes the region at offset `start` by `read`; returns its label. A region to which several
-    /// records refer is a part by itself. `None` if it cannot be read or overlaps another region.
+    /// Makes the region at offset `start` by `read`, as [`Layout::region_by`] does.
     fn region(
         &mut self,
         reader: &mut Reader,
@@ -98,12 +148,29 @@ impl<'a> Layout<'a> {
         part: Part,
         read: Read<'a>,
     ) -> Option<Label> {
+        let read =
+            |layout: &mut Layout<'a>, reader: &mut Reader, own| read(layout, reader, start, own);
+        self.region_by(reader, start, part, read)
+    }
+
+    /// Makes the region at offset `start` by `read`, which gets its label; returns the label. A region
+    /// to which several records refer is a part by itself; one that cannot be read ends where the next
+    /// one begins. `None` if it is not in the table, or overlaps another region.
+    fn region_by(
+        &mut self,
+        reader: &mut Reader,
+        start: usize,
+        part: Part,
+        read: impl FnOnce(&mut Layout<'a>, &mut Reader, Label) -> Option<(Vec<Node>, usize)>,
+    ) -> Option<Label> {
         if let Some(group) = self.regions.group_at(start) {
             group.part = Part::Own;
             return Some(group.label);
         }
+        (start < self.text.len()).then_some(())?;
         let label = reader.label();
-        let (nodes, size) = reader.deeper(|reader| read(self, reader, start, label))?;
+        let read = reader.deeper(|reader| read(self, reader, label));
+        let (nodes, size) = read.unwrap_or_default();
         let group = Group {
             part,
             ..Group::new(label, nodes)
@@ -250,14 +317,9 @@ impl<'a> Layout<'a> {
     }
 
     fn lookup(&mut self, reader: &mut Reader, at: usize, own: Label) -> Option<(Vec<Node>, usize)> {
-        let read = match self.word(at)? {
-            SINGLE if self.substitutes => Layout::single as Read<'a>,
-            MULTIPLE | ALTERNATE if self.substitutes => Layout::sequences,
-            LIGATURE if self.substitutes => Layout::ligature_sets,
-            _ => Layout::unknown,
-        };
+        self.kind = self.word(at)?;
         let mut nodes = vec![Node::fixed(self.text.get(at..at + 4)?)];
-        nodes.extend(self.list(reader, at + 4, (2, own, at), &[], read)?);
+        nodes.extend(self.list(reader, at + 4, (2, own, at), &[], Layout::subtable)?);
         let mut size = 6 + 2 * self.word(at + 4)?;
         if self.word(at + 2)? & HAS_FILTER > 0 {
             nodes.push(Node::fixed(self.text.get(at + size..at + size + 2)?));
@@ -266,80 +328,222 @@ impl<'a> Layout<'a> {
         Some((nodes, size))
     }
 
-    /// Reads a subtable of another kind: all bytes up to the next region.
-    fn unknown(&mut self, _: &mut Reader, at: usize, _: Label) -> Option<(Vec<Node>, usize)> {
-        (at < self.text.len()).then(|| (Vec::new(), 0))
+    /// Reads a subtable of the lookup that is read.
+    fn subtable(
+        &mut self,
+        reader: &mut Reader,
+        at: usize,
+        own: Label,
+    ) -> Option<(Vec<Node>, usize)> {
+        let shape = subtable(self.kind, self.substitutes)?;
+        self.table(reader, (at, own), shape, &mut Scope::default())
     }
 
-    fn single(&mut self, reader: &mut Reader, at: usize, own: Label) -> Option<(Vec<Node>, usize)> {
-        let format = self.word(at)?;
-        let results = match format {
-            2 => self.labels(reader, at + 4)?,
-            _ => Vec::new(),
+    /// Reads the table at offset `at` by its shape. What its elements are tied to is in `scope`.
+    fn table(
+        &mut self,
+        reader: &mut Reader,
+        (at, own): (usize, Label),
+        shape: &'static Shape,
+        scope: &mut Scope,
+    ) -> Option<(Vec<Node>, usize)> {
+        let mut table = Table {
+            start: at,
+            own,
+            at,
+            with: Part::With(own),
+            lists: Vec::new(),
         };
-        let mut nodes = self.coverage_offset(reader, at, own, &results)?;
-        if format != 2 {
-            nodes.push(Node::fixed(self.text.get(at + 4..at + 6)?));
-            return Some((nodes, 6));
+        let mut nodes = Vec::new();
+        let items = match shape {
+            Shape::Plain(items) => items,
+            Shape::Formats(formats) => {
+                let format = self.word(at)?.checked_sub(1)?;
+                nodes.push(Node::fixed(&self.text[at..at + 2]));
+                table.at += 2;
+                formats.get(format)?
+            }
+        };
+        for item in *items {
+            self.item(reader, item, &mut table, scope, &mut nodes)?;
         }
-        nodes.extend(self.glyph_list(reader, at + 4, 0, Some(&results))?);
-        Some((nodes, 6 + 2 * results.len()))
+        Some((nodes, table.at - at))
     }
 
-    /// Reads a subtable whose glyphs each have a sequence of glyphs.
-    fn sequences(
+    /// Reads an item of a table, and appends its nodes to `nodes`.
+    fn item(
         &mut self,
         reader: &mut Reader,
-        at: usize,
-        own: Label,
-    ) -> Option<(Vec<Node>, usize)> {
-        self.sets(reader, at, own, Layout::sequence)
+        item: &'static Item,
+        table: &mut Table,
+        scope: &mut Scope,
+        nodes: &mut Vec<Node>,
+    ) -> Option<()> {
+        match item {
+            Item::List(list, tie, items) => {
+                let list = self.elements(reader, (*list, *tie), items, table, scope)?;
+                nodes.push(list.into());
+            }
+            Item::Repeat(variable, items) => {
+                for _ in 0..scope.variables[*variable] {
+                    reader.count_part().then_some(())?;
+                    for item in *items {
+                        self.item(reader, item, table, scope, nodes)?;
+                    }
+                }
+            }
+            Item::Offset(width, shape) => {
+                nodes.push(self.refer(reader, *width, Target::Table(shape), table, scope)?);
+            }
+            Item::Coverage(tie) => {
+                nodes.push(self.refer(reader, 2, Target::Coverage(*tie), table, scope)?);
+            }
+            Item::Extension => {
+                let shape = subtable(self.word(table.at)?, self.substitutes)?;
+                nodes.push(Node::fixed(&self.text[table.at..table.at + 2]));
+                table.at += 2;
+                nodes.push(self.refer(reader, 4, Target::Table(shape), table, scope)?);
+            }
+            Item::Keep(_) | Item::Set(_) | Item::Value(_) | Item::Block => {
+                let size = self.kept(item, table.at, scope)?;
+                let bytes = self.text.get(table.at..table.at.checked_add(size)?)?;
+                let is_block = matches!(item, Item::Block);
+                nodes.extend((size > 0).then(|| match is_block {
+                    true => Node::payload(bytes),
+                    false => Node::fixed(bytes),
+                }));
+                table.at += size;
+            }
+            Item::Glyph | Item::Lookup | Item::Count(..) | Item::Start(_) => {
+                nodes.push(self.number(reader, item, table, scope)?);
+                table.at += 2;
+            }
+        }
+        Some(())
     }
 
-    fn sequence(&mut self, reader: &mut Reader, at: usize, _: Label) -> Option<(Vec<Node>, usize)> {
-        let nodes = self.glyph_list(reader, at, 0, None)?;
-        Some((nodes, 2 + 2 * self.word(at)?))
+    /// Returns the size of an item at offset `at` whose bytes are kept, and remembers it if it is the
+    /// value of a variable.
+    fn kept(&self, item: &Item, at: usize, scope: &mut Scope) -> Option<usize> {
+        let value = |format: usize| 2 * format.count_ones() as usize;
+        match item {
+            Item::Keep(size) => Some(*size),
+            Item::Set(variable) => {
+                scope.variables[*variable] = self.word(at)?;
+                Some(2)
+            }
+            Item::Value(variable) => {
+                let format = scope.variables[*variable];
+                // Higher bits are offsets.
+                (format < VALUE_OFFSETS).then_some(value(format))
+            }
+            _ => {
+                let [first, second, rows, columns] = *scope.variables.first_chunk()?;
+                let pairs = rows.checked_mul(columns)?;
+                pairs.checked_mul(value(first) + value(second))
+            }
+        }
     }
 
-    /// Reads a subtable whose glyphs each have a set of ligatures that begin with them.
-    fn ligature_sets(
+    /// Makes the node of an item that is a number: of a glyph, of a lookup, or of elements.
+    fn number(
+        &self,
+        reader: &mut Reader,
+        item: &Item,
+        table: &mut Table,
+        scope: &mut Scope,
+    ) -> Option<Node> {
+        let at = table.at;
+        let raw = self.text.get(at..at + 2)?;
+        let (meaning, others) = match item {
+            Item::Glyph => return self.glyph(reader, at),
+            Item::Lookup => match self.lookups.get(self.word(at)?) {
+                Some(of) => (Meaning::Index(*of), 0),
+                None => return Some(Node::fixed(raw)),
+            },
+            Item::Count(list, others) => {
+                let count = self.word(at)?.checked_sub(*others)?;
+                let label = reader.label();
+                table.lists.push((*list, count, label));
+                (Meaning::Count(label), *others as i64)
+            }
+            Item::Start(tie) => {
+                let count = self.word(at + 2)?;
+                reader.count_parts(count).then_some(())?;
+                let labels: Vec<Label> = (0..count).map(|_| reader.label()).collect();
+                let meaning = Meaning::End {
+                    first: labels.first().copied().unwrap_or_default(),
+                    last: labels.last().copied().unwrap_or_default(),
+                    of: self.glyph_label(self.word(at)?),
+                    is_last: false,
+                };
+                let ties = labels.into_iter().map(|label| (Part::Own, label));
+                scope.ties.retain(|(known, _)| known != tie);
+                scope.ties.push((*tie, ties.collect()));
+                (meaning, 0)
+            }
+            _ => return None,
+        };
+        Some(reader.number(Encoding::Big(2), meaning, others, raw))
+    }
+
+    /// Reads the elements of a list, each as a part, or as a group that goes with what it is tied to.
+    fn elements(
         &mut self,
         reader: &mut Reader,
-        at: usize,
-        own: Label,
-    ) -> Option<(Vec<Node>, usize)> {
-        self.sets(reader, at, own, Layout::ligatures)
+        (list, tie): (u8, u8),
+        items: &'static [Item],
+        table: &mut Table,
+        scope: &mut Scope,
+    ) -> Option<Group> {
+        let known = table.lists.iter().find(|(known, ..)| *known == list);
+        let (_, count, label) = *known?;
+        let around = table.with;
+        let mut elements = Vec::new();
+        for index in 0..count {
+            reader.count_part().then_some(())?;
+            let ties = scope.ties.iter().find(|(known, _)| *known == tie);
+            let tied = ties.and_then(|(_, ties)| ties.get(index).copied());
+            let (part, own) = tied.unwrap_or_else(|| (Part::Own, reader.label()));
+            table.with = Part::With(own);
+            let mut nodes = Vec::new();
+            for item in items {
+                self.item(reader, item, table, scope, &mut nodes)?;
+            }
+            elements.push(Node::Group(Group {
+                part,
+                ..Group::new(own, nodes)
+            }));
+        }
+        table.with = around;
+        Some(Group::new(label, elements))
     }
 
-    fn sets(
+    /// Makes the node of the offset of `width` bytes that stands next in a table, and the region that
+    /// it leads to.
+    fn refer(
         &mut self,
         reader: &mut Reader,
-        at: usize,
-        own: Label,
-        read: Read<'a>,
-    ) -> Option<(Vec<Node>, usize)> {
-        let sets = self.labels(reader, at + 4)?;
-        let mut nodes = self.coverage_offset(reader, at, own, &sets)?;
-        nodes.extend(self.list(reader, at + 4, (2, own, at), &sets, read)?);
-        Some((nodes, 6 + 2 * sets.len()))
-    }
-
-    fn ligatures(
-        &mut self,
-        reader: &mut Reader,
-        at: usize,
-        own: Label,
-    ) -> Option<(Vec<Node>, usize)> {
-        let nodes = self.list(reader, at, (2, own, at), &[], Layout::ligature)?;
-        Some((nodes, 2 + 2 * self.word(at)?))
-    }
-
-    /// Reads a ligature: its glyph, and the glyphs after the first that it stands for; their number
-    /// includes the first one.
-    fn ligature(&mut self, reader: &mut Reader, at: usize, _: Label) -> Option<(Vec<Node>, usize)> {
-        let mut nodes = vec![self.glyph(reader, at)?];
-        nodes.extend(self.glyph_list(reader, at + 2, 1, None)?);
-        Some((nodes, 2 + 2 * self.word(at + 2)?))
+        width: usize,
+        target: Target,
+        table: &mut Table,
+        scope: &mut Scope,
+    ) -> Option<Node> {
+        let at = table.at;
+        let raw = self.text.get(at..at + width)?;
+        let offset = usize::try_from(Encoding::Big(width).read_at(raw, 0)?).ok()?;
+        table.at += width;
+        if offset == 0 {
+            return Some(Node::fixed(raw));
+        }
+        let start = table.start.checked_add(offset)?;
+        let part = table.with;
+        let of = self.region_by(reader, start, part, |layout, reader, own| match target {
+            Target::Table(shape) => layout.table(reader, (start, own), shape, scope),
+            Target::Coverage(tie) => layout.coverage(reader, start, tie, scope),
+        })?;
+        let meaning = Meaning::Offset(of, table.own);
+        Some(reader.number(Encoding::Big(width), meaning, 0, raw))
     }
 
     /// Makes the node of the glyph whose index is at offset `at`.
@@ -352,92 +556,107 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Makes the nodes of the number of glyphs at offset `at`, which counts `others` more, and of the
-    /// glyphs after it; these have `labels`, if there are any.
-    fn glyph_list(
-        &self,
-        reader: &mut Reader,
-        at: usize,
-        others: usize,
-        labels: Option<&[Label]>,
-    ) -> Option<Vec<Node>> {
-        let count = self.word(at)?.checked_sub(others)?;
-        let list = reader.label();
-        let mut items = Vec::with_capacity(count);
-        for index in 0..count {
-            reader.count_part().then_some(())?;
-            let label = labels.map_or_else(|| reader.label(), |labels| labels[index]);
-            let glyph = self.glyph(reader, at + 2 + 2 * index)?;
-            items.push(Group::part(label, vec![glyph]).into());
-        }
-        let raw = &self.text[at..at + 2];
-        Some(vec![
-            reader.number(Encoding::Big(2), Meaning::Count(list), others as i64, raw),
-            Group::new(list, items).into(),
-        ])
-    }
-
-    /// Makes the nodes of the format of the subtable at offset `at` and of the offset of its coverage,
-    /// the list of glyphs that it applies to. A glyph in it goes with the item of the subtable at the
-    /// same index, which has the label in `items`.
-    fn coverage_offset(
+    /// Reads the list of glyphs at offset `at`, to which a table applies: single ones or ranges, each
+    /// a part. Elements with the tie `tie` go with their glyph.
+    fn coverage(
         &mut self,
         reader: &mut Reader,
         at: usize,
-        own: Label,
-        items: &[Label],
-    ) -> Option<Vec<Node>> {
-        let start = at + self.word(at + 2)?;
-        let known = self.regions.group_at(start);
-        let label = match known {
-            Some(group) => group.label,
-            None => {
-                let label = reader.label();
-                let nodes = self.coverage(reader, start, items)?;
-                let size = match self.word(start)? {
-                    1 => 4 + 2 * self.word(start + 2)?,
-                    _ => 4 + 6 * self.word(start + 2)?,
-                };
-                let place: Range<usize> = start..start + size;
-                self.regions
-                    .insert(place, Group::new(label, nodes))
-                    .then_some(())?;
-                label
-            }
+        tie: u8,
+        scope: &mut Scope,
+    ) -> Option<(Vec<Node>, usize)> {
+        let (format, count) = (self.word(at)?, self.word(at + 2)?);
+        let size = match format {
+            1 => 2,
+            2 => 6,
+            _ => return None,
         };
-        Some(vec![
-            Node::fixed(&self.text[at..at + 2]),
-            self.offset(reader, at + 2, label, own),
-        ])
-    }
-
-    fn coverage(&self, reader: &mut Reader, at: usize, items: &[Label]) -> Option<Vec<Node>> {
-        let format = self.word(at)?;
-        let count = self.word(at + 2)?;
-        let size = if format == 1 { 2 } else { 6 };
-        let body = self.text.get(at + 4..at + 4 + size * count)?;
-        if format != 1 {
-            return Some(vec![
-                Node::fixed(&self.text[at..at + 4]),
-                Node::payload(body),
-            ]);
+        self.text.get(at + 4..at + 4 + size * count)?;
+        let places = (0..count).map(|index| at + 4 + index * size);
+        let (mut glyphs, mut items) = (Vec::new(), Vec::new());
+        if format == 1 || tie == 0 {
+            for place in places {
+                reader.count_part().then_some(())?;
+                let label = reader.label();
+                let mut nodes = vec![self.glyph(reader, place)?];
+                if format == 2 {
+                    nodes.push(self.glyph(reader, place + 2)?);
+                    nodes.push(Node::fixed(&self.text[place + 4..place + 6]));
+                }
+                items.push(Group::part(label, nodes).into());
+                glyphs.push(label);
+            }
+        } else {
+            let sizes = places.clone().map(|place| {
+                let (first, last) = (self.word(place)?, self.word(place + 2)?);
+                (last + 1).checked_sub(first)
+            });
+            let sizes: Vec<usize> = sizes.collect::<Option<_>>()?;
+            let all = sizes.iter().sum();
+            (all <= MOST_TIED && reader.count_parts(all + count)).then_some(())?;
+            glyphs.extend((0..all).map(|_| reader.label()));
+            let mut from = 0;
+            for (place, size) in places.zip(sizes) {
+                let range = glyphs.get(from..from + size)?;
+                let nodes = self.range(reader, place, range, glyphs[0])?;
+                items.push(Group::part(reader.label(), nodes).into());
+                from += size;
+            }
         }
-        let list = reader.label();
-        let mut glyphs = Vec::with_capacity(count);
-        for index in 0..count {
-            glyphs.push(Node::Group(Group {
-                part: items.get(index).map_or(Part::No, |item| Part::With(*item)),
-                ..Group::new(
-                    reader.label(),
-                    vec![self.glyph(reader, at + 4 + 2 * index)?],
-                )
-            }));
+        if tie > 0 {
+            let ties = glyphs.iter();
+            let ties = ties.map(|glyph| (Part::With(*glyph), reader.label()));
+            let ties = ties.collect();
+            scope.ties.retain(|(known, _)| *known != tie);
+            scope.ties.push((tie, ties));
         }
-        let raw = &self.text[at + 2..at + 4];
-        Some(vec![
+        let (list, raw) = (reader.label(), &self.text[at + 2..at + 4]);
+        let nodes = vec![
             Node::fixed(&self.text[at..at + 2]),
             reader.number(Encoding::Big(2), Meaning::Count(list), 0, raw),
-            Group::new(list, glyphs).into(),
-        ])
+            Group::new(list, items).into(),
+        ];
+        Some((nodes, 4 + size * count))
+    }
+
+    /// Makes the nodes of the range of glyphs at offset `at`: its ends, the index of its first glyph in
+    /// the coverage, and a part without bytes for each glyph, with the labels `glyphs`. The first label
+    /// of the coverage is `front`.
+    fn range(
+        &self,
+        reader: &Reader,
+        at: usize,
+        glyphs: &[Label],
+        front: Label,
+    ) -> Option<Vec<Node>> {
+        let (first, last) = (*glyphs.first()?, *glyphs.last()?);
+        let number = |at: usize, meaning| {
+            reader.number(Encoding::Big(2), meaning, 0, &self.text[at..at + 2])
+        };
+        let of = self.glyph_label(self.word(at)?);
+        let end = |is_last| Meaning::End {
+            first,
+            last,
+            of,
+            is_last,
+        };
+        let mut nodes = vec![
+            number(at, end(false)),
+            number(at + 2, end(true)),
+            number(at + 4, Meaning::Present(front, first)),
+        ];
+        nodes.extend(
+            glyphs
+                .iter()
+                .map(|glyph| Group::part(*glyph, Vec::new()).into()),
+        );
+        Some(nodes)
+    }
+
+    /// Returns the label of a glyph, after which those of the next ones follow; 0 if there is none.
+    fn glyph_label(&self, glyph: usize) -> Label {
+        let labels = self.glyphs.map(|glyphs| &glyphs.labels);
+        let label = labels.and_then(|labels| labels.get(glyph));
+        label.copied().unwrap_or_default()
     }
 }

@@ -1,5 +1,6 @@
 //! The list of known file formats, and the choice of the one that a text has.
 
+mod ar;
 mod archive;
 mod cff;
 mod elf;
@@ -15,8 +16,10 @@ mod macho;
 mod object;
 mod pe;
 mod regions;
+mod subtables;
 mod table;
 mod tiff;
+mod wasm;
 
 use std::ops::Range;
 
@@ -75,6 +78,16 @@ static KNOWN: &[Known] = &[
         read: How::Table(table::PCAP_BIG),
     },
     Known {
+        name: "pcapng",
+        magic: &[(0, b"\n\r\r\n"), (8, b"\x4d\x3c\x2b\x1a")],
+        read: How::Table(table::PCAPNG_LITTLE),
+    },
+    Known {
+        name: "pcapng-be",
+        magic: &[(0, b"\n\r\r\n"), (8, b"\x1a\x2b\x3c\x4d")],
+        read: How::Table(table::PCAPNG_BIG),
+    },
+    Known {
         name: "midi",
         magic: &[(0, b"MThd")],
         read: How::Table(table::MIDI),
@@ -82,7 +95,7 @@ static KNOWN: &[Known] = &[
     Known {
         name: "wasm",
         magic: &[(0, b"\0asm")],
-        read: How::Table(table::WASM),
+        read: How::Function(wasm::wasm),
     },
     Known {
         name: "gzip",
@@ -98,6 +111,11 @@ static KNOWN: &[Known] = &[
         name: "tar",
         magic: &[(257, b"ustar")],
         read: How::Function(archive::tar),
+    },
+    Known {
+        name: "ar",
+        magic: &[(0, b"!<arch>\n")],
+        read: How::Function(ar::ar),
     },
     Known {
         name: "gif",

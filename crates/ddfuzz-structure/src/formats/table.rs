@@ -1,6 +1,6 @@
 //! Descriptions of formats that consist of records one after another, as tables of fields.
 
-use crate::number::Encoding::{Big, Little, Varint};
+use crate::number::Encoding::{Big, Little};
 use crate::reader::Field::{self, Body, Expect, Keep, Kind, Number, Pad, Piece, Records, Span};
 use crate::reader::Stated::{self, Count, Length};
 
@@ -111,6 +111,64 @@ static PACKET_BIG: &[Field] = &[
     Span(0, &[Body]),
 ];
 
+/// Fields of PCAPNG files with little-endian numbers: blocks of a type, their size, data, and their
+/// size again; packets are filled up to a multiple of four bytes.
+pub static PCAPNG_LITTLE: &[Field] = &[Records(BLOCK_LITTLE)];
+
+static BLOCK_LITTLE: &[Field] = &[Kind(
+    4,
+    &[(b"\x06\0\0\0", PACKET_BLOCK_LITTLE)],
+    &[
+        Number(Little(4), Length(0), 12),
+        Span(0, &[Body]),
+        Number(Little(4), Length(0), 12),
+    ],
+)];
+static PACKET_BLOCK_LITTLE: &[Field] = &[
+    Number(Little(4), Length(0), 12),
+    Span(
+        0,
+        &[
+            Keep(12),
+            Number(Little(4), Length(1), 0),
+            Number(Little(4), Length(1), 0),
+            Span(1, &[Body]),
+            Pad(1, 4),
+            Body,
+        ],
+    ),
+    Number(Little(4), Length(0), 12),
+];
+
+/// Fields of PCAPNG files with big-endian numbers: blocks of a type, their size, data, and their
+/// size again; packets are filled up to a multiple of four bytes.
+pub static PCAPNG_BIG: &[Field] = &[Records(BLOCK_BIG)];
+
+static BLOCK_BIG: &[Field] = &[Kind(
+    4,
+    &[(b"\0\0\0\x06", PACKET_BLOCK_BIG)],
+    &[
+        Number(Big(4), Length(0), 12),
+        Span(0, &[Body]),
+        Number(Big(4), Length(0), 12),
+    ],
+)];
+static PACKET_BLOCK_BIG: &[Field] = &[
+    Number(Big(4), Length(0), 12),
+    Span(
+        0,
+        &[
+            Keep(12),
+            Number(Big(4), Length(1), 0),
+            Number(Big(4), Length(1), 0),
+            Span(1, &[Body]),
+            Pad(1, 4),
+            Body,
+        ],
+    ),
+    Number(Big(4), Length(0), 12),
+];
+
 /// Fields of MIDI files: a head with the number of tracks, and tracks of type, length and events.
 pub static MIDI: &[Field] = &[
     Expect(b"MThd\0\0\0\x06"),
@@ -122,41 +180,42 @@ pub static MIDI: &[Field] = &[
 
 static MIDI_TRACK: &[Field] = &[Keep(4), Number(Big(4), Length(0), 0), Span(0, &[Body])];
 
-/// Fields of WebAssembly modules: sections of type, length and data; types and code are counted.
-pub static WASM: &[Field] = &[Keep(8), Records(WASM_SECTION)];
+/// Returns the fields of a metadata block of FLAC by its kind; `None` for kinds whose data are taken
+/// for a payload.
+pub fn flac_block(kind: u8) -> Option<&'static [Field]> {
+    Some(match kind {
+        3 => &[Records(&[Keep(18)])],
+        4 => FLAC_COMMENTS,
+        5 => FLAC_CUES,
+        6 => FLAC_PICTURE,
+        _ => return None,
+    })
+}
 
-static WASM_SECTION: &[Field] = &[Kind(
-    1,
-    &[
-        (b"\0", WASM_CUSTOM),
-        (b"\x01", WASM_TYPES),
-        (b"\x0a", WASM_CODE),
-    ],
-    WASM_BODY,
-)];
-static WASM_BODY: &[Field] = &[Number(Varint, Length(0), 0), Span(0, &[Body])];
-static WASM_CUSTOM: &[Field] = &[
-    Number(Varint, Length(0), 0),
-    Span(0, &[Number(Varint, Length(1), 0), Span(1, &[Body]), Body]),
-];
-static WASM_TYPES: &[Field] = &[
-    Number(Varint, Length(0), 0),
-    Span(
-        0,
-        &[Number(Varint, Count(1), 0), Span(1, &[Records(WASM_TYPE)])],
-    ),
-];
-static WASM_TYPE: &[Field] = &[
-    Expect(b"\x60"),
-    Number(Varint, Length(0), 0),
-    Span(0, &[Body]),
-    Number(Varint, Length(1), 0),
+static FLAC_COMMENTS: &[Field] = &[
+    Number(Little(4), Length(1), 0),
     Span(1, &[Body]),
+    Number(Little(4), Count(2), 0),
+    Span(2, &[Records(FLAC_COMMENT)]),
 ];
-static WASM_CODE: &[Field] = &[
-    Number(Varint, Length(0), 0),
-    Span(
-        0,
-        &[Number(Varint, Count(1), 0), Span(1, &[Records(WASM_BODY)])],
-    ),
+static FLAC_COMMENT: &[Field] = &[Number(Little(4), Length(0), 0), Span(0, &[Body])];
+static FLAC_CUES: &[Field] = &[
+    Keep(395),
+    Number(Big(1), Count(0), 0),
+    Span(0, &[Records(FLAC_TRACK)]),
+];
+static FLAC_TRACK: &[Field] = &[
+    Keep(35),
+    Number(Big(1), Count(0), 0),
+    Span(0, &[Records(&[Keep(12)])]),
+];
+static FLAC_PICTURE: &[Field] = &[
+    Keep(4),
+    Number(Big(4), Length(0), 0),
+    Span(0, &[Body]),
+    Number(Big(4), Length(1), 0),
+    Span(1, &[Body]),
+    Keep(16),
+    Number(Big(4), Length(2), 0),
+    Span(2, &[Body]),
 ];

@@ -6,16 +6,28 @@ use std::ops::Range;
 use super::with_gaps;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
+use crate::packed::Codec;
 use crate::reader::Reader;
 
 /// Maximum number of directories of a TIFF file that are read, which ends loops of references
 /// between directories.
 const MOST_DIRECTORIES: usize = 64;
+/// Size of the head of a TIFF file, in bytes: the byte order and the offset of the first directory.
+const HEAD: usize = 8;
 /// Size of an entry of a TIFF directory, in bytes.
 const ENTRY: usize = 12;
 /// Tags of the TIFF directory entries that list the offsets of strips and of tiles, each paired
 /// with the tag of the entry that lists their sizes.
 const PIECES: [(u64, u64); 2] = [(273, 279), (324, 325)];
+/// Tag of the TIFF directory entry that states how strips and tiles are compressed, and the methods
+/// that are known.
+const COMPRESSION: u64 = 259;
+const METHODS: [(u64, Codec); 4] = [
+    (5, Codec::Tiff),
+    (8, Codec::Zlib),
+    (32773, Codec::PackBits),
+    (32946, Codec::Zlib),
+];
 /// Tags of the TIFF directory entries whose values are offsets of other directories: smaller pictures,
 /// and the data of cameras (Exif), their places, and their interoperability.
 const DIRECTORIES: [u64; 4] = [330, 34665, 34853, 40965];
@@ -39,9 +51,9 @@ struct Tiff<'a> {
     big: bool,
     root: Label,
     regions: BTreeMap<usize, Region>,
-    /// Label of the region of each strip and tile, by the offset in the file of the number that
-    /// states its size.
-    sized: BTreeMap<usize, Label>,
+    /// Label of the region of each strip and tile, and of the group of its offset, by the offset in the
+    /// file of the number that states its size.
+    sized: BTreeMap<usize, (Label, Label)>,
     /// Number of directories that may still be read.
     left: usize,
 }
@@ -69,7 +81,7 @@ pub fn tiff(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         left: MOST_DIRECTORIES,
     };
     let first = tiff.directories(reader)?;
-    let mut nodes = vec![Node::fixed(&text[..4]), tiff.offset(reader, first, 4)];
+    let mut nodes = vec![Node::fixed(&text[..4]), first];
     let root = tiff.root;
     let regions = tiff.regions.into_iter().map(|(start, region)| {
         let inner = region.nodes.unwrap_or_else(|| match start == region.end {
@@ -82,7 +94,7 @@ pub fn tiff(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         };
         (start..region.end, Node::Group(group))
     });
-    nodes.extend(with_gaps(text, 8, regions)?);
+    nodes.extend(with_gaps(text, HEAD, regions)?);
     Some(vec![Group::new(root, nodes).into()])
 }
 
@@ -95,86 +107,108 @@ impl Tiff<'_> {
         self.encoding(width).read_at(self.text, at)
     }
 
-    /// Makes the node of the number at offset `at`, which states the offset of the group `of` in
-    /// the file.
-    fn offset(&self, reader: &Reader, of: Label, at: usize) -> Node {
-        let meaning = Meaning::Offset(of, self.root);
+    /// Makes the node of the number at offset `at`, which states `meaning`.
+    fn reference(&self, reader: &Reader, meaning: Meaning, at: usize) -> Node {
         reader.number(self.encoding(4), meaning, 0, &self.text[at..at + 4])
     }
 
-    /// Makes regions of the directories in the chain, and of what their entries refer to; returns
-    /// the label of the first directory. `None` if the first directory cannot be read.
-    fn directories(&mut self, reader: &mut Reader) -> Option<Label> {
-        let first = reader.label();
-        let (mut pointer, mut label) = (4, first);
-        for index in 0..MOST_DIRECTORIES {
-            let at = usize::try_from(self.number(pointer, 4)?).ok();
-            let next = reader.label();
-            match at.and_then(|at| self.directory(reader, at, [label, next], Part::No)) {
-                Some(end) => (pointer, label) = (end, next),
-                None if index == 0 => return None,
-                None => break,
-            }
-            if self.number(pointer, 4).is_none() {
+    /// Returns the meaning of the number that states where the directory with the index `index` of
+    /// `chain` is, or the first one after it that is left; `None` after the last one.
+    fn link(&self, chain: &[Label], index: usize) -> Option<Meaning> {
+        Some(Meaning::Next {
+            first: *chain.get(index)?,
+            last: *chain.last()?,
+            from: self.root,
+        })
+    }
+
+    /// Returns the range of the directory at offset `at`, without the offset of the next one.
+    fn extent(&self, at: usize) -> Option<Range<usize>> {
+        let count = usize::try_from(self.number(at, 2)?).ok()?;
+        let fits = (self.text.len().saturating_sub(at + 2)) / ENTRY;
+        let read = (0..count.min(fits)).map_while(|index| self.entry(at + 2 + index * ENTRY));
+        Some(at..at + 2 + read.count() * ENTRY)
+    }
+
+    /// Makes regions of the directories in the chain, each a part if there are several, and of what
+    /// their entries refer to; returns the node of the number that states where the first one is.
+    /// `None` if the first directory cannot be read.
+    fn directories(&mut self, reader: &mut Reader) -> Option<Node> {
+        let (mut pointer, mut starts) = (4, Vec::new());
+        while starts.len() < MOST_DIRECTORIES
+            && let Some(at) = self.number(pointer, 4)
+            && let Ok(at) = usize::try_from(at)
+            && let Some(place) = self.extent(at)
+            && !starts.contains(&at)
+            && at >= HEAD
+        {
+            starts.push(at);
+            pointer = place.end;
+        }
+        let chain: Vec<Label> = starts.iter().map(|_| reader.label()).collect();
+        let part = if chain.len() > 1 { Part::Own } else { Part::No };
+        for (index, at) in starts.iter().enumerate() {
+            let next = self.link(&chain, index + 1);
+            let read = self.directory(reader, *at, (chain[index], part), next);
+            if read.is_none() {
                 break;
             }
         }
-        Some(first)
+        self.regions.get(starts.first()?)?;
+        Some(self.reference(reader, self.link(&chain, 0)?, 4))
     }
 
-    /// Makes a region, with the first of `labels`, of the directory at offset `at`, which is deleted
-    /// as `part` says. Returns the offset of the number that states where the next directory begins,
-    /// to which the second label belongs. `None` if the directory cannot be read, or overlaps another
-    /// region.
+    /// Makes a region, with the label and the part `own`, of the directory at offset `at`, which ends
+    /// with a number that states `next`, if that is known. `None` if the directory cannot be read, or
+    /// overlaps another region.
     fn directory(
         &mut self,
         reader: &mut Reader,
         at: usize,
-        labels: [Label; 2],
-        part: Part,
-    ) -> Option<usize> {
-        let count = usize::try_from(self.number(at, 2)?).ok()?;
-        let fits = (self.text.len().saturating_sub(at + 2)) / ENTRY;
-        let count_read = count.min(fits);
-        let entries: Vec<Entry> = (0..count_read)
-            .map_while(|index| self.entry(at + 2 + index * ENTRY))
-            .collect();
-        let end = at + 2 + entries.len() * ENTRY;
+        own: (Label, Part),
+        next: Option<Meaning>,
+    ) -> Option<()> {
+        let end = self.extent(at)?.end;
+        let entries = (at + 2..end).step_by(ENTRY).filter_map(|at| self.entry(at));
+        let entries: Vec<(Entry, Label)> = entries.map(|entry| (entry, reader.label())).collect();
         let has_next = self.text.len() >= end + 4;
         let place = at..if has_next { end + 4 } else { end };
-        if at < 8 || self.left == 0 || !self.is_free(&place) {
+        if at < HEAD || self.left == 0 || !self.is_free(&place) {
             return None;
         }
         self.left -= 1;
         let region = |nodes| Region {
             end: place.end,
-            label: labels[0],
-            part,
+            label: own.0,
+            part: own.1,
             nodes,
         };
         self.regions.insert(at, region(None));
         let list = reader.label();
         let mut nodes = Vec::new();
-        for entry in &entries {
-            let part = reader.label();
-            let inner = self.entry_nodes(reader, entry, part, &entries);
+        for (entry, label) in &entries {
+            let inner = self.entry_nodes(reader, entry, *label, &entries);
             if !reader.count_part() {
                 return None;
             }
-            nodes.push(Node::Group(Group::part(part, inner)));
+            // Without the sizes of the strips, a reader guesses them from the size of the file.
+            let offsets = paired(entry.tag, &entries).map(|(_, offsets)| Part::With(*offsets));
+            nodes.push(Node::Group(Group {
+                part: offsets.unwrap_or(Part::Own),
+                ..Group::new(*label, inner)
+            }));
         }
-        let count_node = reader.number(
-            self.encoding(2),
-            Meaning::Count(list),
-            0,
-            &self.text[at..at + 2],
-        );
-        let mut whole = vec![count_node, Group::new(list, nodes).into()];
+        let count = Meaning::Count(list);
+        let count = reader.number(self.encoding(2), count, 0, &self.text[at..at + 2]);
+        let mut whole = vec![count, Group::new(list, nodes).into()];
         if has_next {
-            whole.push(self.offset(reader, labels[1], end));
+            whole.push(match next {
+                Some(next) => self.reference(reader, next, end),
+                None => Node::fixed(&self.text[end..end + 4]),
+            });
         }
         self.regions.insert(at, region(Some(whole)));
-        Some(end)
+        Some(())
     }
 
     fn entry(&self, at: usize) -> Option<Entry> {
@@ -200,127 +234,193 @@ impl Tiff<'_> {
         })
     }
 
-    /// Makes the nodes of a directory entry with the label `part`, and makes a region of the values
-    /// that the entry refers to, if they are elsewhere in the file.
+    /// Makes the nodes of a directory entry with the label `part`, whose number of values follows
+    /// their size; makes a region of the values, if they are elsewhere in the file.
     fn entry_nodes(
         &mut self,
         reader: &mut Reader,
         entry: &Entry,
         part: Label,
-        entries: &[Entry],
+        entries: &[(Entry, Label)],
     ) -> Vec<Node> {
         let whole = &self.text[entry.at..entry.at + ENTRY];
+        let list = reader.label();
+        let units = Encoding::Units {
+            is_big: self.big,
+            width: 4,
+            unit: entry.width,
+        };
+        let count = reader.number(units, Meaning::Length(list), 0, &whole[4..8]);
+        let mut nodes = vec![Node::fixed(&whole[..4]), count];
         let is_inline = entry.values.start == entry.at + 8 && entry.values.len() <= 4;
         if is_inline {
-            let values = match DIMENSIONS.contains(&entry.tag) {
-                true => Some(vec![Node::payload(&self.text[entry.values.clone()])]),
-                false => self
-                    .inner_directory(reader, entry, part)
-                    .or_else(|| self.values(reader, entry, part, entries)),
-            };
-            let size = values.as_ref().map_or(0, |_| entry.values.len());
-            let mut nodes = vec![Node::fixed(&whole[..8])];
-            nodes.extend(values.unwrap_or_default());
-            nodes.push(Node::fixed(&whole[8 + size..]));
+            let bytes = &self.text[entry.values.clone()];
+            let values = self.values(reader, entry, entries);
+            let values = values.unwrap_or_else(|| {
+                vec![match DIMENSIONS.contains(&entry.tag) {
+                    true => Node::payload(bytes),
+                    false => Node::fixed(bytes),
+                }]
+            });
+            nodes.push(Group::new(list, values).into());
+            let rest = &whole[8 + bytes.len()..];
+            nodes.push(
+                match rest.iter().all(|byte| *byte == 0) && !bytes.is_empty() {
+                    true => Node::Pad {
+                        of: list,
+                        align: 4,
+                        fill: 0,
+                    },
+                    false => Node::fixed(rest),
+                },
+            );
             return nodes;
         }
         let stands = self.text.get(entry.values.clone()).is_some();
-        let is_free = stands && entry.values.start >= 8 && self.is_free(&entry.values);
+        let is_free = stands && entry.values.start >= HEAD && self.is_free(&entry.values);
         if !is_free {
             return vec![Node::fixed(whole)];
         }
-        let label = reader.label();
-        let region = Region {
+        let region = |nodes| Region {
             end: entry.values.end,
-            label,
+            label: list,
             part: Part::With(part),
-            nodes: None,
+            nodes,
         };
-        self.regions.insert(entry.values.start, region);
-        let inner = self.values(reader, entry, part, entries);
-        if let Some(region) = self.regions.get_mut(&entry.values.start) {
-            region.nodes = inner;
-        }
-        vec![
-            Node::fixed(&whole[..8]),
-            self.offset(reader, label, entry.at + 8),
-        ]
+        self.regions.insert(entry.values.start, region(None));
+        let inner = self.values(reader, entry, entries);
+        self.regions.insert(entry.values.start, region(inner));
+        nodes.push(self.reference(reader, Meaning::Place(list, self.root), entry.at + 8));
+        nodes
     }
 
-    /// Makes the node of an entry's value if it is the offset of a directory, which becomes a region
-    /// that is deleted together with the entry `part`. `None` for all other entries.
-    fn inner_directory(
-        &mut self,
-        reader: &mut Reader,
-        entry: &Entry,
-        part: Label,
-    ) -> Option<Vec<Node>> {
-        if !DIRECTORIES.contains(&entry.tag) || entry.values.len() != 4 {
-            return None;
-        }
-        let at = usize::try_from(self.number(entry.values.start, 4)?).ok()?;
-        let labels = [reader.label(), reader.label()];
-        let goes_along = Part::With(part);
-        reader.deeper(|reader| self.directory(reader, at, labels, goes_along))?;
-        Some(vec![self.offset(reader, labels[0], entry.values.start)])
-    }
-
-    /// Makes the nodes of an entry's values if these are offsets or sizes of strips or tiles:
-    /// numbers that refer to the strips or tiles, which become regions. `None` for all other
-    /// entries.
+    /// Makes the nodes of an entry's values if these are offsets or sizes of strips or tiles, or
+    /// offsets of directories: parts, if there are several, each deleted together with what it refers
+    /// to. `None` for all other entries.
     fn values(
         &mut self,
         reader: &mut Reader,
         entry: &Entry,
-        part: Label,
-        entries: &[Entry],
+        entries: &[(Entry, Label)],
     ) -> Option<Vec<Node>> {
-        if !matches!(entry.width, 2 | 4) {
-            return None;
-        }
-        if PIECES.iter().any(|(_, sizes)| *sizes == entry.tag) {
+        let is_offset = matches!(entry.width, 2 | 4);
+        if is_offset && paired(entry.tag, entries).is_some() {
             return Some(self.sizes(reader, entry));
         }
-        let (_, sizes) = PIECES.iter().find(|(offsets, _)| *offsets == entry.tag)?;
-        let sizes = entries.iter().find(|one| one.tag == *sizes)?;
+        let sizes = PIECES.iter().find(|(offsets, _)| *offsets == entry.tag);
+        let sizes = sizes.and_then(|(_, sizes)| entries.iter().find(|(one, _)| one.tag == *sizes));
+        let is_directory = DIRECTORIES.contains(&entry.tag) && entry.width == 4;
+        if !is_directory && (sizes.is_none() || !is_offset) {
+            return None;
+        }
+        let several = entry.values.len() > entry.width;
+        let method = self.method(entries);
         let mut nodes = Vec::new();
         for (index, at) in entry.values.clone().step_by(entry.width).enumerate() {
-            let raw = self.text.get(at..at + entry.width)?;
-            let start = usize::try_from(self.number(at, entry.width)?).ok()?;
-            let size_at = sizes.values.start + index * sizes.width;
-            let size = match size_at < sizes.values.end {
-                true => usize::try_from(self.number(size_at, sizes.width)?).ok()?,
-                false => 0,
-            };
-            let place = start..start.saturating_add(size).min(self.text.len());
-            if place.start < 8 || place.is_empty() || !self.is_free(&place) {
-                nodes.push(Node::fixed(raw));
-                continue;
-            }
             let label = reader.label();
-            let region = Region {
-                end: place.end,
-                label,
-                part: Part::With(part),
-                nodes: None,
+            let raw = self.text.get(at..at + entry.width)?;
+            let referred = match sizes {
+                Some((sizes, _)) => {
+                    let piece = self.piece(at, entry.width, (sizes, index));
+                    piece.and_then(|place| self.pixels(reader, place, label, method))
+                }
+                None => self.inner_directory(reader, at, label),
             };
-            self.regions.insert(start, region);
-            self.sized.insert(size_at, label);
-            let meaning = Meaning::Offset(label, self.root);
-            nodes.push(reader.number(self.encoding(entry.width), meaning, 0, raw));
+            let node = match referred {
+                Some(of) => {
+                    let meaning = Meaning::Offset(of, self.root);
+                    reader.number(self.encoding(entry.width), meaning, 0, raw)
+                }
+                None => Node::fixed(raw),
+            };
+            let is_part = several && reader.count_part();
+            let part = if is_part { Part::Own } else { Part::No };
+            nodes.push(Node::Group(Group {
+                part,
+                ..Group::new(label, vec![node])
+            }));
         }
         Some(nodes)
     }
 
-    /// Makes a number of each value of an entry that lists the sizes of strips or tiles; values
-    /// that are not the size of a region become fixed bytes.
-    fn sizes(&self, reader: &Reader, entry: &Entry) -> Vec<Node> {
+    /// Makes a region of the directory whose offset stands at offset `at`, deleted together with the
+    /// group `with`; returns its label.
+    fn inner_directory(&mut self, reader: &mut Reader, at: usize, with: Label) -> Option<Label> {
+        let start = usize::try_from(self.number(at, 4)?).ok()?;
+        let label = reader.label();
+        let own = (label, Part::With(with));
+        reader.deeper(|reader| self.directory(reader, start, own, None))?;
+        Some(label)
+    }
+
+    /// Returns how strips and tiles are compressed, if it is known.
+    fn method(&self, entries: &[(Entry, Label)]) -> Option<Codec> {
+        let mut entries = entries.iter();
+        let (entry, _) = entries.find(|(entry, _)| entry.tag == COMPRESSION)?;
+        let stated = self.number(entry.values.start, 2)?;
+        let known = METHODS.iter().find(|(method, _)| *method == stated);
+        known.map(|(_, codec)| *codec)
+    }
+
+    /// Returns the range of the strip or tile whose offset stands at offset `at` in `width` bytes, and
+    /// the offset of its size; the entry of sizes and the index in it are `sizes`. `None` if it is
+    /// empty, or overlaps another region.
+    fn piece(
+        &self,
+        at: usize,
+        width: usize,
+        (sizes, index): (&Entry, usize),
+    ) -> Option<(Range<usize>, usize)> {
+        let start = usize::try_from(self.number(at, width)?).ok()?;
+        let size_at = sizes.values.start + index * sizes.width;
+        let size = match size_at < sizes.values.end {
+            true => usize::try_from(self.number(size_at, sizes.width)?).ok()?,
+            false => 0,
+        };
+        let place = start..start.saturating_add(size).min(self.text.len());
+        let is_free = place.start >= HEAD && !place.is_empty() && self.is_free(&place);
+        is_free.then_some((place, size_at))
+    }
+
+    /// Makes a region of the strip or tile at `place`, deleted together with the group `with`; returns
+    /// its label.
+    fn pixels(
+        &mut self,
+        reader: &mut Reader,
+        (place, size_at): (Range<usize>, usize),
+        with: Label,
+        method: Option<Codec>,
+    ) -> Option<Label> {
+        let bytes = self.text.get(place.clone())?;
+        let label = reader.label();
+        let nodes = method.and_then(|method| {
+            let content = method.unpack(bytes, &mut reader.unpacked)?;
+            Some(vec![reader.packed(method, &content, bytes)])
+        });
+        let region = Region {
+            end: place.end,
+            label,
+            part: Part::With(with),
+            nodes,
+        };
+        self.regions.insert(place.start, region);
+        self.sized.insert(size_at, (label, with));
+        Some(label)
+    }
+
+    /// Makes a number of each value of an entry that lists the sizes of strips or tiles, deleted
+    /// together with their offset; values that are not the size of a region become fixed bytes.
+    fn sizes(&self, reader: &mut Reader, entry: &Entry) -> Vec<Node> {
         let places = entry.values.clone().step_by(entry.width);
         let places = places.filter_map(|at| Some((at, self.text.get(at..at + entry.width)?)));
         let numbers = places.map(|(at, raw)| match self.sized.get(&at) {
-            Some(of) => {
+            Some((of, with)) => {
                 let encoding = self.encoding(entry.width);
-                reader.number(encoding, Meaning::Length(*of), 0, raw)
+                let number = reader.number(encoding, Meaning::Length(*of), 0, raw);
+                Node::Group(Group {
+                    part: Part::With(*with),
+                    ..Group::new(reader.label(), vec![number])
+                })
             }
             None => Node::fixed(raw),
         });
@@ -332,4 +432,11 @@ impl Tiff<'_> {
         let before = self.regions.range(..place.end).next_back();
         before.is_none_or(|(_, region)| region.end <= place.start)
     }
+}
+
+/// Returns the entry that lists the offsets of strips or tiles, among `entries`, if `tag` is that of
+/// the entry which lists their sizes.
+fn paired(tag: u64, entries: &[(Entry, Label)]) -> Option<&(Entry, Label)> {
+    let (offsets, _) = PIECES.iter().find(|(_, sizes)| *sizes == tag)?;
+    entries.iter().find(|(entry, _)| entry.tag == *offsets)
 }

@@ -64,6 +64,35 @@ pub fn png() -> Vec<u8> {
     .concat()
 }
 
+/// A section, an interface, and packets of `packets`, the first of which has an option.
+pub fn pcapng(big: bool) -> Vec<u8> {
+    let number = |number: usize| match big {
+        true => (number as u32).to_be_bytes(),
+        false => (number as u32).to_le_bytes(),
+    };
+    let block = |kind: usize, data: &[u8]| {
+        let size = number(12 + data.len());
+        [&number(kind)[..], &size, data, &size].concat()
+    };
+    let packet = |data: &[u8], options: &[u8]| {
+        let size = number(data.len());
+        let pad = vec![0; data.len().next_multiple_of(4) - data.len()];
+        let head = [&[0; 12], &size[..], &size].concat();
+        block(6, &[&head[..], data, &pad, options].concat())
+    };
+    [
+        block(
+            0x0a0d_0d0a,
+            &[&number(0x1a2b_3c4d)[..], &[0, 1, 0, 0], &[0xff; 8]].concat(),
+        ),
+        block(1, &[1, 0, 0, 0, 0xff, 0xff, 0, 0]),
+        packet(b"first packet!", b"\0\0\0\0"),
+        packet(b"second", b""),
+        block(5, b"statistics!!"),
+    ]
+    .concat()
+}
+
 /// Type, length and data of a chunk of RIFF or IFF.
 fn chunk(kind: &[u8; 4], data: &[u8], big: bool) -> Vec<u8> {
     let size = data.len() as u32;
@@ -446,16 +475,20 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("isobmff", isobmff()),
         ("pcap", pcap(false)),
         ("pcap-be", pcap(true)),
+        ("pcapng", pcapng(false)),
+        ("pcapng-be", pcapng(true)),
         ("midi", midi()),
         ("wasm", wasm()),
         ("wasm", module(1)),
         ("wasm", module(5)),
+        ("wasm", crate::modules::module()),
         (
             "gzip",
             [gzip(b"some text some text"), gzip(b"more")].concat(),
         ),
         ("zip", zip(&members)),
         ("tar", tar()),
+        ("ar", crate::archives::library()),
         ("gif", gif()),
         ("jpeg", jpeg()),
         ("jpeg", crate::photos::photo()),

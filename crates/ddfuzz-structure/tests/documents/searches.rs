@@ -188,6 +188,40 @@ fn an_archive_is_reduced_to_one_member() {
     assert!(reduced.tests <= 250, "{} tests", reduced.tests);
 }
 
+/// Returns the data of the packets of a PCAPNG file; `None` if a size is wrong.
+fn packets(mut text: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut packets = Vec::new();
+    let number = |text: &[u8], at: usize| {
+        let bytes = text.get(at..)?.first_chunk()?;
+        Some(u32::from_le_bytes(*bytes) as usize)
+    };
+    while !text.is_empty() {
+        let (block, after) = text.split_at_checked(number(text, 4)?)?;
+        let is_whole = block.len() >= 12 && block.len().is_multiple_of(4);
+        let last = is_whole.then(|| number(block, block.len() - 4))??;
+        (last == block.len()).then_some(())?;
+        if number(block, 0)? == 6 {
+            let size = number(block, 20)?;
+            packets.push(block.get(28..28 + size)?.to_vec());
+        }
+        text = after;
+    }
+    Some(packets)
+}
+
+#[test]
+fn packets_are_reduced_inside_of_their_blocks() {
+    let file = samples::pcapng(false);
+    assert_eq!(packets(&file).map(|packets| packets.len()), Some(2));
+    let fails = |text: &[u8]| {
+        let packets = packets(text).unwrap_or_default();
+        packets.iter().any(|packet| packet.starts_with(b"first"))
+    };
+    let reduced = reduce(&file, &fails, false);
+    assert_eq!(reduced.text.len(), 28 + 8 + 4, "{:?}", reduced.text);
+    assert!(reduced.tests < 100, "{} tests", reduced.tests);
+}
+
 #[test]
 fn a_compressed_text_is_reduced_as_a_text() {
     let items = (0..200).map(|item| format!("{{\"key{item}\": [{item}, {{\"a\": null}}]}}"));

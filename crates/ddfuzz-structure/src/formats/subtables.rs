@@ -1,0 +1,294 @@
+//! Descriptions of the tables of OpenType layout that offsets of others lead to: subtables of GSUB and
+//! GPOS, and the tables of GDEF.
+
+use super::subtables::Item::{
+    Block, Count, Coverage, Extension, Glyph, Keep, List, Lookup, Offset, Repeat, Set, Start, Value,
+};
+
+/// A table: its items, or those of each of its formats, which a word at its beginning states, from 1.
+pub enum Shape {
+    /// The table has no format.
+    Plain(&'static [Item]),
+    /// The items of each format after the word that states it.
+    Formats(&'static [&'static [Item]]),
+}
+
+/// An item of a table. Counts and the lists that they count have the same number within a table; sizes
+/// of what follows are kept in numbered variables. Lists with the same tie have one element for each
+/// glyph of the coverage with this tie, and lose it together with the glyph.
+pub enum Item {
+    /// This many bytes.
+    Keep(usize),
+    /// A word that is the value of this variable from here on.
+    Set(usize),
+    /// A word that is the index of a glyph.
+    Glyph,
+    /// A word that is the index of the glyph to which the first element with this tie belongs; the
+    /// others belong to the next glyphs. The count follows.
+    Start(u8),
+    /// A word that is the index of a lookup.
+    Lookup,
+    /// The number of elements of the list with this number, and what is added to it.
+    Count(u8, usize),
+    /// The elements of the list with this number, with its tie (0 for none), each of these items.
+    List(u8, u8, &'static [Item]),
+    /// These items, as often as the variable says.
+    Repeat(usize, &'static [Item]),
+    /// A word for each bit of the variable: positions and widths.
+    Value(usize),
+    /// As many pairs of values as the product of the variables 2 and 3; the bits of the values are
+    /// those of the variables 0 and 1.
+    Block,
+    /// The offset, of this many bytes, of a table with this shape.
+    Offset(usize, &'static Shape),
+    /// The offset of the list of glyphs to which the table applies, with its tie.
+    Coverage(u8),
+    /// The kind of a lookup, and the offset of a subtable of this kind.
+    Extension,
+}
+
+/// Number of the variable that holds the number of classes of marks.
+const CLASSES: usize = 4;
+
+/// Returns the shape of the subtables of a lookup by its kind, in GSUB if `substitutes`, else in GPOS;
+/// `None` for unknown kinds.
+pub fn subtable(kind: usize, substitutes: bool) -> Option<&'static Shape> {
+    Some(match (substitutes, kind) {
+        (true, 1) => &SINGLE,
+        (true, 2 | 3) => &SEQUENCES,
+        (true, 4) => &LIGATURES,
+        (true, 5) | (false, 7) => &CONTEXT,
+        (true, 6) | (false, 8) => &CHAIN,
+        (true, 7) | (false, 9) => &EXTENSION,
+        (true, 8) => &REVERSE,
+        (false, 1) => &SINGLE_POSITION,
+        (false, 2) => &PAIRS,
+        (false, 3) => &CURSIVE,
+        (false, 4 | 6) => &MARKS,
+        (false, 5) => &LIGATURE_MARKS,
+        _ => return None,
+    })
+}
+
+static SINGLE: Shape = Shape::Formats(&[
+    &[Coverage(1), Keep(2)],
+    &[Coverage(1), Count(1, 0), List(1, 1, &[Glyph])],
+]);
+
+static SEQUENCES: Shape = Shape::Formats(&[&[
+    Coverage(1),
+    Count(1, 0),
+    List(1, 1, &[Offset(2, &SEQUENCE)]),
+]]);
+static SEQUENCE: Shape = Shape::Plain(&[Count(1, 0), List(1, 0, &[Glyph])]);
+
+static LIGATURES: Shape = Shape::Formats(&[&[
+    Coverage(1),
+    Count(1, 0),
+    List(1, 1, &[Offset(2, &LIGATURE_SET)]),
+]]);
+static LIGATURE_SET: Shape = Shape::Plain(&[Count(1, 0), List(1, 0, &[Offset(2, &LIGATURE)])]);
+static LIGATURE: Shape = Shape::Plain(&[Glyph, Count(1, 1), List(1, 0, &[Glyph])]);
+
+static REVERSE: Shape = Shape::Formats(&[&[
+    Coverage(1),
+    Count(2, 0),
+    List(2, 0, &[Coverage(0)]),
+    Count(3, 0),
+    List(3, 0, &[Coverage(0)]),
+    Count(1, 0),
+    List(1, 1, &[Glyph]),
+]]);
+
+static LOOKUPS: &[Item] = &[Keep(2), Lookup];
+static RULE_SETS: &[Item] = &[Offset(2, &RULE_SET)];
+static CONTEXT: Shape = Shape::Formats(&[
+    &[Coverage(1), Count(1, 0), List(1, 1, RULE_SETS)],
+    &[
+        Coverage(0),
+        Offset(2, &CLASS_DEFINITION),
+        Count(1, 0),
+        List(1, 0, &[Offset(2, &CLASS_RULE_SET)]),
+    ],
+    &[
+        Count(1, 0),
+        Count(2, 0),
+        List(1, 0, &[Coverage(0)]),
+        List(2, 0, LOOKUPS),
+    ],
+]);
+static RULE_SET: Shape = Shape::Plain(&[Count(1, 0), List(1, 0, &[Offset(2, &RULE)])]);
+static RULE: Shape = Shape::Plain(&[
+    Count(1, 1),
+    Count(2, 0),
+    List(1, 0, &[Glyph]),
+    List(2, 0, LOOKUPS),
+]);
+static CLASS_RULE_SET: Shape = Shape::Plain(&[Count(1, 0), List(1, 0, &[Offset(2, &CLASS_RULE)])]);
+static CLASS_RULE: Shape = Shape::Plain(&[
+    Count(1, 1),
+    Count(2, 0),
+    List(1, 0, &[Keep(2)]),
+    List(2, 0, LOOKUPS),
+]);
+
+static CHAIN: Shape = Shape::Formats(&[
+    &[
+        Coverage(1),
+        Count(1, 0),
+        List(1, 1, &[Offset(2, &CHAIN_RULE_SET)]),
+    ],
+    &[
+        Coverage(0),
+        Offset(2, &CLASS_DEFINITION),
+        Offset(2, &CLASS_DEFINITION),
+        Offset(2, &CLASS_DEFINITION),
+        Count(1, 0),
+        List(1, 0, &[Offset(2, &CHAIN_CLASS_RULE_SET)]),
+    ],
+    &[
+        Count(1, 0),
+        List(1, 0, &[Coverage(0)]),
+        Count(2, 0),
+        List(2, 0, &[Coverage(0)]),
+        Count(3, 0),
+        List(3, 0, &[Coverage(0)]),
+        Count(4, 0),
+        List(4, 0, LOOKUPS),
+    ],
+]);
+static CHAIN_RULE_SET: Shape = Shape::Plain(&[Count(1, 0), List(1, 0, &[Offset(2, &CHAIN_RULE)])]);
+static CHAIN_RULE: Shape = Shape::Plain(&[
+    Count(1, 0),
+    List(1, 0, &[Glyph]),
+    Count(2, 1),
+    List(2, 0, &[Glyph]),
+    Count(3, 0),
+    List(3, 0, &[Glyph]),
+    Count(4, 0),
+    List(4, 0, LOOKUPS),
+]);
+static CHAIN_CLASS_RULE_SET: Shape =
+    Shape::Plain(&[Count(1, 0), List(1, 0, &[Offset(2, &CHAIN_CLASS_RULE)])]);
+static CHAIN_CLASS_RULE: Shape = Shape::Plain(&[
+    Count(1, 0),
+    List(1, 0, &[Keep(2)]),
+    Count(2, 1),
+    List(2, 0, &[Keep(2)]),
+    Count(3, 0),
+    List(3, 0, &[Keep(2)]),
+    Count(4, 0),
+    List(4, 0, LOOKUPS),
+]);
+
+static EXTENSION: Shape = Shape::Formats(&[&[Extension]]);
+
+static SINGLE_POSITION: Shape = Shape::Formats(&[
+    &[Coverage(1), Set(0), Value(0)],
+    &[Coverage(1), Set(0), Count(1, 0), List(1, 1, &[Value(0)])],
+]);
+
+static PAIRS: Shape = Shape::Formats(&[
+    &[
+        Coverage(1),
+        Set(0),
+        Set(1),
+        Count(1, 0),
+        List(1, 1, &[Offset(2, &PAIR_SET)]),
+    ],
+    &[
+        Coverage(0),
+        Set(0),
+        Set(1),
+        Offset(2, &CLASS_DEFINITION),
+        Offset(2, &CLASS_DEFINITION),
+        Set(2),
+        Set(3),
+        Block,
+    ],
+]);
+static PAIR_SET: Shape = Shape::Plain(&[Count(1, 0), List(1, 0, &[Glyph, Value(0), Value(1)])]);
+
+static ANCHORS: &[Item] = &[Offset(2, &ANCHOR)];
+static CURSIVE: Shape = Shape::Formats(&[&[
+    Coverage(1),
+    Count(1, 0),
+    List(1, 1, &[Offset(2, &ANCHOR), Offset(2, &ANCHOR)]),
+]]);
+static MARKS: Shape = Shape::Formats(&[&[
+    Coverage(1),
+    Coverage(2),
+    Set(CLASSES),
+    Offset(2, &MARK_ARRAY),
+    Offset(2, &BASE_ARRAY),
+]]);
+static LIGATURE_MARKS: Shape = Shape::Formats(&[&[
+    Coverage(1),
+    Coverage(2),
+    Set(CLASSES),
+    Offset(2, &MARK_ARRAY),
+    Offset(2, &LIGATURE_ARRAY),
+]]);
+static MARK_ARRAY: Shape = Shape::Plain(&[Count(1, 0), List(1, 1, &[Keep(2), Offset(2, &ANCHOR)])]);
+static BASE_ARRAY: Shape = Shape::Plain(&[Count(1, 0), List(1, 2, &[Repeat(CLASSES, ANCHORS)])]);
+static LIGATURE_ARRAY: Shape =
+    Shape::Plain(&[Count(1, 0), List(1, 2, &[Offset(2, &LIGATURE_ANCHORS)])]);
+static LIGATURE_ANCHORS: Shape =
+    Shape::Plain(&[Count(1, 0), List(1, 0, &[Repeat(CLASSES, ANCHORS)])]);
+static ANCHOR: Shape = Shape::Formats(&[
+    &[Keep(4)],
+    &[Keep(6)],
+    &[Keep(4), Offset(2, &UNKNOWN), Offset(2, &UNKNOWN)],
+]);
+
+/// Returns the shape of the table GDEF, whose size depends on its version `1.minor`.
+pub fn definitions(minor: usize) -> &'static Shape {
+    match minor {
+        0 | 1 => &DEFINITIONS,
+        2 => &DEFINITIONS_AND_SETS,
+        _ => &DEFINITIONS_AND_VARIATIONS,
+    }
+}
+
+static DEFINITIONS: Shape = Shape::Plain(&[
+    Keep(4),
+    Offset(2, &CLASS_DEFINITION),
+    Offset(2, &ATTACHMENTS),
+    Offset(2, &CARETS),
+    Offset(2, &CLASS_DEFINITION),
+]);
+static DEFINITIONS_AND_SETS: Shape = Shape::Plain(&[
+    Keep(4),
+    Offset(2, &CLASS_DEFINITION),
+    Offset(2, &ATTACHMENTS),
+    Offset(2, &CARETS),
+    Offset(2, &CLASS_DEFINITION),
+    Offset(2, &GLYPH_SETS),
+]);
+static DEFINITIONS_AND_VARIATIONS: Shape = Shape::Plain(&[
+    Keep(4),
+    Offset(2, &CLASS_DEFINITION),
+    Offset(2, &ATTACHMENTS),
+    Offset(2, &CARETS),
+    Offset(2, &CLASS_DEFINITION),
+    Offset(2, &GLYPH_SETS),
+    Offset(4, &UNKNOWN),
+]);
+static GLYPH_SETS: Shape = Shape::Formats(&[&[Count(1, 0), List(1, 0, &[Offset(4, &UNKNOWN)])]]);
+/// A table that ends where the next one begins.
+static UNKNOWN: Shape = Shape::Plain(&[]);
+
+static CLASS_DEFINITION: Shape = Shape::Formats(&[
+    &[Start(9), Count(1, 0), List(1, 9, &[Keep(2)])],
+    &[Count(1, 0), List(1, 0, &[Glyph, Glyph, Keep(2)])],
+]);
+static ATTACHMENTS: Shape =
+    Shape::Plain(&[Coverage(1), Count(1, 0), List(1, 1, &[Offset(2, &POINTS)])]);
+static POINTS: Shape = Shape::Plain(&[Count(1, 0), List(1, 0, &[Keep(2)])]);
+static CARETS: Shape = Shape::Plain(&[
+    Coverage(2),
+    Count(1, 0),
+    List(1, 2, &[Offset(2, &LIGATURE_CARETS)]),
+]);
+static LIGATURE_CARETS: Shape = Shape::Plain(&[Count(1, 0), List(1, 0, &[Offset(2, &CARET)])]);
+static CARET: Shape = Shape::Formats(&[&[Keep(2)], &[Keep(2)], &[Keep(2), Offset(2, &UNKNOWN)]]);

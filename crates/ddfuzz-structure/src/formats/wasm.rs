@@ -1,0 +1,430 @@
+//! Reader for WebAssembly modules: sections of counted items, in which functions and types are referred
+//! to by their indices.
+
+use super::image::rest;
+use crate::node::{Group, Label, Meaning, Node, Part};
+use crate::number::Encoding;
+use crate::reader::Reader;
+
+/// Size of the signature and the version of a module, in bytes.
+const HEAD: usize = 8;
+/// Sections of a module, by their first byte.
+const TYPES: u8 = 1;
+const IMPORTS: u8 = 2;
+const FUNCTIONS: u8 = 3;
+const EXPORTS: u8 = 7;
+const START: u8 = 8;
+const ELEMENTS: u8 = 9;
+const CODE: u8 = 10;
+const DATA: u8 = 11;
+const DATA_COUNT: u8 = 12;
+/// Beginning of the type of a function.
+const FUNCTION_TYPE: u8 = 0x60;
+/// Kind of imports and exports that are functions.
+const FUNCTION: u8 = 0;
+/// Instruction at the end of each expression.
+const END: u8 = 0x0b;
+/// The least body that a function of any type may have: no locals, `unreachable`, and `end`.
+const LEAST_BODY: &[u8] = &[0, 0, END];
+
+/// State of reading a module.
+struct Module<'a> {
+    text: &'a [u8],
+    /// Labels of the types, and of the functions, imported ones first: an index counts those that are
+    /// left.
+    types: Vec<Label>,
+    functions: Vec<Label>,
+    /// How many functions are imported.
+    imported: usize,
+    /// Label of the group of data segments.
+    data: Label,
+}
+
+/// What an index in a module counts.
+#[derive(Clone, Copy)]
+enum Index {
+    Type,
+    Function,
+}
+
+/// Reads a WebAssembly module into the nodes of its tree. From the first section that cannot be read,
+/// all bytes are one payload.
+pub fn wasm(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let head = text.get(..HEAD)?;
+    let mut module = Module {
+        text,
+        types: Vec::new(),
+        functions: Vec::new(),
+        imported: 0,
+        data: reader.label(),
+    };
+    let sections = module.sections(reader);
+    let mut nodes = vec![Node::fixed(head)];
+    let mut at = HEAD;
+    for (content, end) in sections {
+        if !reader.count_part() {
+            break;
+        }
+        let inner = reader.label();
+        let bytes = &text[content..end];
+        let section = module.section(reader, text[at], bytes);
+        let size = Meaning::Length(inner);
+        let section = vec![
+            Node::fixed(&text[at..=at]),
+            reader.number(Encoding::Varint, size, 0, &text[at + 1..content]),
+            Group::new(inner, section).into(),
+        ];
+        nodes.push(Group::part(reader.label(), section).into());
+        at = end;
+    }
+    Some(rest(nodes, text, at))
+}
+
+/// Reads a number at offset `at` of `text`, and returns it with the offset after it.
+fn number(text: &[u8], at: usize) -> Option<(usize, usize)> {
+    let (number, size) = Encoding::Varint.read(text.get(at..)?)?;
+    Some((usize::try_from(number).ok()?, at + size))
+}
+
+/// Returns the offset after `size` bytes at offset `at`, if `text` has them.
+fn skip(text: &[u8], at: usize, size: usize) -> Option<usize> {
+    at.checked_add(size).filter(|end| *end <= text.len())
+}
+
+/// Returns the offset after the `count` numbers at offset `at`.
+fn skip_numbers(text: &[u8], mut at: usize, count: usize) -> Option<usize> {
+    for _ in 0..count {
+        at = number(text, at)?.1;
+    }
+    Some(at)
+}
+
+/// Returns the offset after the counted bytes at offset `at`, such as a name.
+fn skip_bytes(text: &[u8], at: usize) -> Option<usize> {
+    let (size, at) = number(text, at)?;
+    skip(text, at, size)
+}
+
+/// Returns the offset after the instruction at offset `at`; `None` for unknown instructions.
+fn skip_instruction(text: &[u8], at: usize) -> Option<usize> {
+    let (code, at) = (*text.get(at)?, at + 1);
+    let numbers = match code {
+        0x02..=0x04 | 0x0c | 0x0d | 0x10 | 0x20..=0x26 | 0x3f..=0x42 | 0xd0 | 0xd2 => 1,
+        0x11 | 0x28..=0x3e => 2,
+        0x0e => {
+            let (count, at) = number(text, at)?;
+            return skip_numbers(text, at, count.checked_add(1)?);
+        }
+        0x1c => {
+            let (count, at) = number(text, at)?;
+            return skip_numbers(text, at, count);
+        }
+        0x43 => return skip(text, at, 4),
+        0x44 => return skip(text, at, 8),
+        0xfc => {
+            let (code, at) = number(text, at)?;
+            let numbers = match code {
+                0..=7 => 0,
+                8 | 10 | 12 | 14 => 2,
+                9 | 11 | 13 | 15..=17 => 1,
+                _ => return None,
+            };
+            return skip_numbers(text, at, numbers);
+        }
+        0xfb | 0xfd | 0xfe => return None,
+        _ => 0,
+    };
+    skip_numbers(text, at, numbers)
+}
+
+/// Returns the offset after the expression without blocks at offset `at`, such as the offset of a
+/// segment.
+fn skip_expression(text: &[u8], mut at: usize) -> Option<usize> {
+    while *text.get(at)? != END {
+        at = skip_instruction(text, at)?;
+    }
+    Some(at + 1)
+}
+
+/// Makes a payload of these bytes, if there are any.
+fn payload(bytes: &[u8]) -> Option<Node> {
+    (!bytes.is_empty()).then(|| Node::payload(bytes))
+}
+
+impl Module<'_> {
+    /// Returns offset of the content and end of each section; makes the labels of the types and the
+    /// functions.
+    fn sections(&mut self, reader: &mut Reader) -> Vec<(usize, usize)> {
+        let (mut at, mut sections) = (HEAD, Vec::new());
+        let (mut types, mut functions) = (0, 0);
+        while let Some((size, content)) = number(self.text, at + 1)
+            && let Some(end) = skip(self.text, content, size)
+        {
+            let bytes = &self.text[content..end];
+            let count = number(bytes, 0).map_or(0, |(count, _)| count.min(bytes.len()));
+            match self.text[at] {
+                TYPES => types = count,
+                FUNCTIONS => functions = count,
+                IMPORTS => self.imported = imported(bytes).unwrap_or_default(),
+                _ => {}
+            }
+            sections.push((content, end));
+            at = end;
+        }
+        self.types = (0..types).map(|_| reader.label()).collect();
+        let functions = 0..self.imported + functions;
+        self.functions = functions.map(|_| reader.label()).collect();
+        sections
+    }
+
+    /// Makes the nodes of the content of a section; a payload for one that is not known.
+    fn section(&self, reader: &mut Reader, kind: u8, text: &[u8]) -> Vec<Node> {
+        let nodes = reader.deeper(|reader| match kind {
+            0 => counted(reader, text, 0).map(|(nodes, at)| rest(nodes, text, at)),
+            START => {
+                let (_, end) = number(text, 0)?;
+                Some(vec![self.index(reader, Index::Function, &text[..end])])
+            }
+            DATA_COUNT => {
+                let count = Meaning::Count(self.data);
+                Some(vec![reader.number(Encoding::Varint, count, 0, text)])
+            }
+            TYPES | IMPORTS | FUNCTIONS | EXPORTS | ELEMENTS | CODE | DATA => {
+                self.items(reader, kind, text)
+            }
+            _ => None,
+        });
+        nodes.unwrap_or_else(|| payload(text).into_iter().collect())
+    }
+
+    /// Makes the nodes of a section of counted items, each of which is a part, or goes with one.
+    fn items(&self, reader: &mut Reader, kind: u8, text: &[u8]) -> Option<Vec<Node>> {
+        let (count, mut at) = number(text, 0)?;
+        let list = match kind {
+            DATA => self.data,
+            _ => reader.label(),
+        };
+        let meaning = Meaning::Count(list);
+        let head = reader.number(Encoding::Varint, meaning, 0, &text[..at]);
+        let (mut items, mut imported) = (Vec::new(), 0);
+        for index in 0..count {
+            reader.count_part().then_some(())?;
+            let function = self.functions.get(self.imported + index).copied();
+            let own = reader.label();
+            let ((nodes, end), label, part) = match kind {
+                TYPES => (
+                    function_type(reader, text, at)?,
+                    self.types.get(index),
+                    Part::Own,
+                ),
+                FUNCTIONS => {
+                    let (_, end) = number(text, at)?;
+                    let index = self.index(reader, Index::Type, &text[at..end]);
+                    ((vec![index], end), None, Part::With(function?))
+                }
+                IMPORTS => {
+                    let (item, is_function) = self.import(reader, text, at)?;
+                    let label = is_function.then(|| self.functions.get(imported)).flatten();
+                    imported += usize::from(is_function);
+                    (item, label, Part::Own)
+                }
+                EXPORTS => (self.export(reader, text, at)?, None, Part::Own),
+                ELEMENTS => (self.elements(reader, text, at)?, None, Part::Own),
+                CODE => (
+                    self.body(reader, text, at)?,
+                    self.functions.get(self.imported + index),
+                    Part::Own,
+                ),
+                _ => (data(reader, text, at)?, None, Part::Own),
+            };
+            let label = label.copied().unwrap_or(own);
+            let part = Group {
+                part,
+                ..Group::new(label, nodes)
+            };
+            items.push(part.into());
+            at = end;
+        }
+        Some(rest(vec![head, Group::new(list, items).into()], text, at))
+    }
+
+    /// Makes the node of an index, whose bytes are `raw`.
+    fn index(&self, reader: &Reader, of: Index, raw: &[u8]) -> Node {
+        let labels = match of {
+            Index::Type => &self.types,
+            Index::Function => &self.functions,
+        };
+        let index = number(raw, 0).and_then(|(index, _)| labels.get(index));
+        match index {
+            Some(label) => {
+                let meaning = Meaning::Present(labels[0], *label);
+                reader.number(Encoding::Varint, meaning, 0, raw)
+            }
+            None => Node::fixed(raw),
+        }
+    }
+
+    /// Reads an import: two names, its kind, and its type. Returns it with its end, and whether it is
+    /// a function.
+    fn import(&self, reader: &mut Reader, text: &[u8], at: usize) -> Option<(Item, bool)> {
+        let (mut nodes, middle) = counted(reader, text, at)?;
+        let (name, end) = counted(reader, text, middle)?;
+        nodes.extend(name);
+        let (after, is_function) = skip_import(text, end)?;
+        nodes.push(Node::fixed(&text[end..=end]));
+        let described = &text[end + 1..after];
+        nodes.push(match is_function {
+            true => self.index(reader, Index::Type, described),
+            false => Node::fixed(described),
+        });
+        Some(((nodes, after), is_function))
+    }
+
+    fn export(&self, reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
+        let (mut nodes, at) = counted(reader, text, at)?;
+        let kind = *text.get(at)?;
+        let (_, end) = number(text, at + 1)?;
+        nodes.push(Node::fixed(&[kind]));
+        nodes.push(match kind {
+            FUNCTION => self.index(reader, Index::Function, &text[at + 1..end]),
+            _ => Node::fixed(&text[at + 1..end]),
+        });
+        Some((nodes, end))
+    }
+
+    /// Reads a segment of functions in a table: its offset, and their indices. `None` for segments
+    /// of other kinds.
+    fn elements(&self, reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
+        let (0, start) = number(text, at)? else {
+            return None;
+        };
+        let expression = skip_expression(text, start)?;
+        let (count, mut end) = number(text, expression)?;
+        let list = reader.label();
+        let meaning = Meaning::Count(list);
+        let mut nodes = vec![
+            Node::fixed(&text[at..expression]),
+            reader.number(Encoding::Varint, meaning, 0, &text[expression..end]),
+        ];
+        let mut items = Vec::new();
+        for _ in 0..count {
+            reader.count_part().then_some(())?;
+            let (_, next) = number(text, end)?;
+            let index = self.index(reader, Index::Function, &text[end..next]);
+            items.push(Group::part(reader.label(), vec![index]).into());
+            end = next;
+        }
+        nodes.push(Group::new(list, items).into());
+        Some((nodes, end))
+    }
+
+    /// Reads the body of a function: its size, its locals, and instructions. Calls refer to functions;
+    /// from an unknown instruction on, the body is a payload.
+    fn body(&self, reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
+        let (size, start) = number(text, at)?;
+        let end = skip(text, start, size)?;
+        let body = &text[start..end];
+        let label = reader.label();
+        let meaning = Meaning::Length(label);
+        let size = reader.number(Encoding::Varint, meaning, 0, &text[at..start]);
+        let (mut nodes, mut from) = (Vec::new(), 0);
+        let mut next = number(body, 0).and_then(|(count, mut at)| {
+            for _ in 0..count {
+                at = skip(body, number(body, at)?.1, 1)?;
+            }
+            Some(at)
+        });
+        while let Some(at) = next.filter(|at| *at < body.len()) {
+            next = skip_instruction(body, at);
+            let of = match body[at] {
+                0x10 | 0xd2 => Index::Function,
+                0x11 => Index::Type,
+                _ => continue,
+            };
+            let Some((_, after)) = number(body, at + 1) else {
+                break;
+            };
+            nodes.push(Node::payload(&body[from..=at]));
+            nodes.push(self.index(reader, of, &body[at + 1..after]));
+            from = after;
+        }
+        nodes.extend(payload(&body[from..]));
+        let body = Group {
+            least: LEAST_BODY,
+            ..Group::new(label, nodes)
+        };
+        Some((vec![size, body.into()], end))
+    }
+}
+
+/// The nodes of an item, and the offset after it.
+type Item = (Vec<Node>, usize);
+
+/// Reads the type of a function: counted parameters and results.
+fn function_type(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
+    (*text.get(at)? == FUNCTION_TYPE).then_some(())?;
+    let mut nodes = vec![Node::fixed(&[FUNCTION_TYPE])];
+    let (parameters, at) = counted(reader, text, at + 1)?;
+    let (results, at) = counted(reader, text, at)?;
+    nodes.extend(parameters.into_iter().chain(results));
+    Some((nodes, at))
+}
+
+/// Reads a data segment: its offset, and its bytes. `None` for segments of other kinds.
+fn data(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
+    let (kind, start) = number(text, at)?;
+    let expression = match kind {
+        0 => skip_expression(text, start)?,
+        1 => start,
+        _ => return None,
+    };
+    let (bytes, end) = counted(reader, text, expression)?;
+    let mut nodes = vec![Node::fixed(&text[at..expression])];
+    nodes.extend(bytes);
+    Some((nodes, end))
+}
+
+/// Reads counted bytes, such as a name: their number, and a payload.
+fn counted(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
+    let (size, start) = number(text, at)?;
+    let end = skip(text, start, size)?;
+    let label = reader.label();
+    let meaning = Meaning::Length(label);
+    let nodes = vec![
+        reader.number(Encoding::Varint, meaning, 0, &text[at..start]),
+        Group::new(label, payload(&text[start..end]).into_iter().collect()).into(),
+    ];
+    Some((nodes, end))
+}
+
+/// Returns the offset after the kind at offset `at` of an import and what follows it, and whether it
+/// is a function.
+fn skip_import(text: &[u8], at: usize) -> Option<(usize, bool)> {
+    let kind = *text.get(at)?;
+    let limits = |at: usize| {
+        let flags = *text.get(at)?;
+        skip_numbers(text, at + 1, 1 + usize::from(flags & 1))
+    };
+    let end = match kind {
+        FUNCTION => number(text, at + 1)?.1,
+        1 => limits(at + 2)?,
+        2 => limits(at + 1)?,
+        3 => skip(text, at, 3)?,
+        _ => return None,
+    };
+    Some((end, kind == FUNCTION))
+}
+
+/// Returns how many functions are among the imports of a section; `None` if one of them cannot be
+/// read.
+fn imported(text: &[u8]) -> Option<usize> {
+    let (count, mut at) = number(text, 0)?;
+    let mut functions = 0;
+    for _ in 0..count {
+        let kind = skip_bytes(text, skip_bytes(text, at)?)?;
+        let (end, is_function) = skip_import(text, kind)?;
+        functions += usize::from(is_function);
+        at = end;
+    }
+    Some(functions)
+}
