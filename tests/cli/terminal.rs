@@ -48,6 +48,33 @@ fn shows_itself(desk: &Desk, result: &Value) {
 }
 
 #[test]
+fn a_script_waits_for_a_hang_at_a_terminal() {
+    if needs::program("script").is_none() {
+        return;
+    }
+    let desk = Desk::new();
+    let source = "#include <unistd.h>\nint main(void) { char c;\n\
+                  while (read(0, &c, 1) == 1) if (c == 'h') for (;;); }\n";
+    desk.write("spin.c", source);
+    desk.compile(desk.file("spin.c").to_str().unwrap(), "spin");
+    desk.write("keys", "h\n");
+    let words = "triage keys -o out --json --timeout 500ms --terminal -- ./spin";
+    let result = desk.call(words).exits(1).json();
+    assert_eq!(result["groups"][0]["class"], "hang", "{result}");
+    let scripts = desk
+        .command("find")
+        .args(["out/hangs", "-name", "reproduce.sh"])
+        .output();
+    let scripts = String::from_utf8(scripts.unwrap().stdout).unwrap();
+    let output = desk.command(desk.file(scripts.trim())).output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(128 + libc::SIGXCPU),
+        "{output:?}"
+    );
+}
+
+#[test]
 fn less_falls_to_two_keys() {
     if !installed("less", "590") {
         return;

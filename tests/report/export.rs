@@ -64,6 +64,27 @@ fn every_byte_survives_a_literal_of_rust() {
 }
 
 #[test]
+fn a_test_of_a_call_has_the_limit_of_a_hang_and_the_sanitizer_of_a_report() {
+    let of_asan = rust_call_test(&group(b"x"), Input::Inline(b"x"), "f(INPUT)");
+    assert!(
+        of_asan.contains("lacking(Path::new(\"/proc/self/exe\"))"),
+        "{of_asan}"
+    );
+    // The test's own file has the texts that are looked for only if it is compiled so.
+    assert!(of_asan.contains("tini_nasa__\""), "{of_asan}");
+    assert!(!of_asan.contains("__asan_init"), "{of_asan}");
+    let hang = Reproducer {
+        kind: Kind::Hang,
+        class: Class("hang".to_owned()),
+        sanitizers: Vec::new(),
+        ..group(b"x")
+    };
+    let of_hang = rust_call_test(&hang, Input::Inline(b"x"), "f(INPUT)");
+    assert!(of_hang.contains("recv_timeout(limit)"), "{of_hang}");
+    assert!(!of_hang.contains("lacking"), "{of_hang}");
+}
+
+#[test]
 fn a_group_has_a_name_in_every_language() {
     let text = rust_call_test(&group(b"x"), Input::File("x.bin"), " f(INPUT) ");
     assert!(text.contains("fn group_0123456789ab_asan_heap_buffer_overflow() {\n"));

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 /// Prefixes of environment variables that targets do not get: they would show ddfuzz to the target,
 /// or name shared memory of another fuzzer.
 const OWN_PREFIXES: [&[u8]; 2] = [b"DDFUZZ_", b"__AFL_"];
-const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
+/// Environment variables that select the locale. If all are unset or empty, targets get
+/// `LANG=C.UTF-8`.
+pub const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 
 /// Sanitizer options by which a sanitizer's report becomes a crash (docs/src/keys.md). A sanitizer
 /// ignores options that it does not know.

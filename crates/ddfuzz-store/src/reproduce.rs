@@ -28,17 +28,12 @@ input=$here/minimized
 "#;
 
 /// Shell code of `reproduce.sh` that makes a temporary directory, which is removed at the end, with
-/// a copy of the input and an empty working directory in it. It also disables core dumps, and sets
-/// a UTF-8 locale if none is set.
+/// a copy of the input and an empty working directory in it. It also disables core dumps.
 const SCRATCH: &str = r#"scratch=$(mktemp -d) || exit 70
 trap 'cd / && rm -rf -- "$scratch"' EXIT
 trap 'exit 130' HUP INT TERM
 cp -- "$input" "$scratch/input" && mkdir -- "$scratch/cwd" || exit 70
 ulimit -c 0
-[ -n "${LC_ALL-}${LC_CTYPE-}${LANG-}" ] || {
-    LANG=C.UTF-8
-    export LANG
-}
 "#;
 
 /// Shell word in `reproduce.sh` for the path of the input's copy in the temporary directory.
@@ -93,6 +88,7 @@ pub fn script(
     text.extend(quoted(program.as_os_str().as_bytes()));
     text.push(b'\n');
     text.extend(SCRATCH.as_bytes());
+    text.extend(channel::LOCALE.as_bytes());
     if sanitized {
         text.extend(options(kind, class, target).as_bytes());
     }
@@ -115,7 +111,7 @@ pub fn script(
     line.extend(&variables);
     if !variables.is_empty() && program.as_os_str().as_bytes().contains(&b'=') {
         // `env` would take a path with `=` for a variable.
-        line.extend(b"sh -c 'exec \"$@\"' sh ");
+        line.extend(channel::RUN_PROGRAM);
     }
     line.extend(command(target));
     text.extend(channel::run(target, &line, COPY));
@@ -206,14 +202,7 @@ fn limit(kind: Kind, class: &Class, target: &Target, shadowed: bool) -> String {
 /// Generates the `timeout` command of `reproduce.sh`, which stops a hang that sleeps and so never
 /// reaches a CPU limit.
 fn timeout_command(target: &Target) -> String {
-    let limits = &target.limits;
-    // Longer than the CPU limit allows even on a busy machine.
-    let seconds = limits
-        .wall
-        .max(limits.cpu)
-        .as_secs()
-        .saturating_mul(10)
-        .saturating_add(5);
+    let seconds = channel::wall_seconds(&target.limits);
     let foreground = match target.channel {
         // Without this option the program could not read from the terminal.
         Channel::Terminal(_) => "--foreground ",

@@ -102,11 +102,12 @@ impl ExportRequest<'_> {
         let target = self.chosen.target(self.reader)?;
         check_channel(&target)?;
         if let Some(Harness { dir, name }) = self.harness(&target)? {
+            check_harness_call(&target)?;
             let project = FuzzProject {
                 dir: &from_package(&dir, self.package),
                 harness: &name,
             };
-            return Ok(rust_fuzz_test(group, self.input, project));
+            return Ok(rust_fuzz_test(group, self.input, project, &target));
         }
         let (program, facts) = self.program(&target)?;
         let called = ProgramCall {
@@ -223,6 +224,24 @@ fn check_channel(target: &Target) -> Result<(), Failure> {
         Channel::Terminal(_) => "at a terminal",
     };
     let message = format!("an exported test cannot pass the input {channel}");
+    Err(Failure::usage(message).hint("use --as script, or the reproduce.sh of the group"))
+}
+
+/// Fails unless cargo can call the cargo-fuzz harness as the target was called: with an environment
+/// that is inherited, and with no arguments but flags of libFuzzer and the input.
+fn check_harness_call(target: &Target) -> Result<(), Failure> {
+    let is_flag = |arg: &OsString| {
+        let arg = arg.to_str();
+        arg.is_some_and(|arg| arg == "@@" || arg.starts_with('-') && arg.contains('='))
+    };
+    let what = if target.env_only {
+        "an environment without inherited variables".to_owned()
+    } else if let Some(arg) = target.args.iter().find(|arg| !is_flag(arg)) {
+        format!("the argument {}", arg.display())
+    } else {
+        return Ok(());
+    };
+    let message = format!("an exported test cannot give the cargo-fuzz harness {what}");
     Err(Failure::usage(message).hint("use --as script, or the reproduce.sh of the group"))
 }
 

@@ -79,6 +79,7 @@ pub(super) fn call_script(target: &Target, input: Option<&Path>, crash: &Crash) 
         crash.keys.major.short()
     )
     .into_bytes();
+    text.extend(shell_channel::LOCALE.bytes());
     text.extend(b"cd -- ");
     match &target.cwd {
         Some(cwd) => text.extend(quoted(cwd.as_os_str().as_bytes())),
@@ -115,7 +116,7 @@ fn call_words(target: &Target, program: &Path) -> Vec<u8> {
     }
     if program.as_os_str().as_bytes().contains(&b'=') {
         // `env` would take such a path for one more variable.
-        text.extend(b"/bin/sh -c 'exec \"$@\"' sh ");
+        text.extend(shell_channel::RUN_PROGRAM);
     }
     text.extend(quoted(program.as_os_str().as_bytes()));
     let mut named = 0;

@@ -39,7 +39,8 @@ fn project(desk: &Desk) -> Option<PathBuf> {
     );
     desk.write(
         "fuzz/fuzz_targets/parse.rs",
-        "#![no_main]\nlibfuzzer_sys::fuzz_target!(|data: &[u8]| { frail::parse(data); });\n",
+        "#![no_main]\nlibfuzzer_sys::fuzz_target!(|data: &[u8]| {\n    \
+         if std::env::var_os(\"a.mode\").is_some() {\n        frail::parse(data);\n    }\n});\n",
     );
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/Cargo.lock");
     std::fs::copy(lock, desk.file("fuzz/Cargo.lock")).unwrap();
@@ -60,7 +61,11 @@ fn a_harness_is_run_by_cargo_until_its_bug_is_fixed() {
     let Some(harness) = project(&desk) else {
         return;
     };
-    let words = format!("triage crash -o out --json -- {}", harness.display());
+    let words = format!("--env a.mode=x -- {}", harness.display());
+    let other = format!("triage crash -o other {words} plain");
+    desk.call(&other).exits(1);
+    desk.call("export -o other --into tests/other").exits(2);
+    let words = format!("triage crash -o out --json {words}");
     let result = desk.call(&words).exits(1).json();
     assert_eq!(result["groups"][0]["class"], "rustpanic");
     desk.call("export -o out --into tests/fuzz_regressions")

@@ -1,6 +1,6 @@
 //! Packages of Rust in a user's directory.
 
-use std::process::Output;
+use std::process::{Command, Output};
 
 use crate::ddfuzz::Desk;
 
@@ -39,6 +39,12 @@ pub fn mend_it(desk: &Desk) {
     desk.write("src/lib.rs", PARSE.replace("assert!(", "let _ = ("));
 }
 
+/// The command in an environment that names no locale, as in containers.
+pub fn without_locale(command: &mut Command) -> &mut Command {
+    let names = ["LANG", "LC_ALL", "LC_CTYPE"].into_iter();
+    names.fold(command, |command, name| command.env_remove(name))
+}
+
 /// Calls cargo with these words in the desk.
 pub fn cargo(desk: &Desk, words: &str) -> Output {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -48,7 +54,7 @@ pub fn cargo(desk: &Desk, words: &str) -> Output {
         .arg("--offline")
         .env("CARGO_TARGET_DIR", desk.file("target"))
         .env("CARGO_TERM_COLOR", "never");
-    command.output().unwrap()
+    without_locale(&mut command).output().unwrap()
 }
 
 /// What `cargo test` said, and whether all tests passed.

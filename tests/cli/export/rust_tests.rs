@@ -72,7 +72,8 @@ fn program(desk: &Desk, source: &str, words: &str) {
 const WITH_FILE: &str = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
      int main(int argc, char **argv) {\n\
          char input[9] = {0};\n\
-         if (argc != 3 || strcmp(argv[1], \"an \\\"option\\\"\") || !getenv(\"ODD\")) return 3;\n\
+         if (argc != 3 || strcmp(argv[1], \"an \\\"option\\\"\") || !getenv(\"ODD\") || !getenv(\"odd.name\")) return 3;\n\
+         if (!getenv(\"LANG\") && !getenv(\"LC_ALL\") && !getenv(\"LC_CTYPE\")) return 5;\n\
          FILE *file = fopen(argv[2] + 1, \"r\");\n\
          if (!file || !fread(input, 1, 8, file)) return 4;\n\
          FRAIL\n\
@@ -88,6 +89,7 @@ fn a_program_gets_its_arguments_variables_and_file() {
     desk.write("crash", "a k");
     let odd = [
         "--env=ODD=it's \u{e9}",
+        "--env=odd.name=it's \u{e9}",
         "--",
         "./frail",
         "an \"option\"",
@@ -116,6 +118,8 @@ fn the_test_of_a_hang_has_a_limit() {
     let desk = Desk::new();
     let source = "#include <stdio.h>\nint main(void) { while (getchar() == 'a') rewind(stdin); }\n";
     program(&desk, source, "--timeout 100ms -- ./frail");
+    let text = String::from_utf8(desk.read("tests/one.rs")).unwrap();
+    assert!(text.contains("ulimit -t 1; "), "{text}");
     let (passes, said) = cargo_test(&desk);
     assert!(
         !passes && said.contains("it takes more than 120ms of processor time"),

@@ -1,25 +1,25 @@
-//! The runs of one utility: the workers, the commits of what they report, and whether a run over
-//! its time limit hangs or is only slow.
+//! The runs of one utility: the workers, and the commits of what they report.
+
+mod hangs;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-
-use crossbeam::channel::{RecvTimeoutError, bounded};
-use serde::{Deserialize, Serialize};
 
 use super::engine::StudyEngine;
 use super::plan::{Call, StudyInput, StudyPlan};
 use super::utility::{Invocation, RunEnvironment, SkipReason, Utility};
 use crate::{CampaignError, Classified, Finding, RunClassifier, StopCondition, group_of};
 use ddfuzz_exec::{
-    Ended, ExecError, Executor, Freshness, Limits, Target, TargetRecord, TimeLimit, Way, start,
+    Ended, ExecError, Executor, Freshness, Limits, Target, TargetRecord, Way, start,
 };
 use ddfuzz_model::pool::{self, TaskPool};
 use ddfuzz_store::{GroupTally, Kind, Tally};
-use ddfuzz_triage::{Crash, Key, Subject};
+use ddfuzz_triage::Subject;
+
+pub(super) use hangs::Hangs;
 
 /// Number of chunks (results of up to 64 runs each) that may wait to be committed (counted and
 /// stored) before the workers pause.
@@ -117,8 +117,13 @@ impl StudyEngine<'_> {
             }
             None => {}
         }
-        while !*cut_short && let Some(chunk) = waiting.remove(&self.state().next(at)) {
-            *cut_short = !self.commit(shared, chunk, at)?;
+        while !*cut_short && let Some(mut chunk) = waiting.remove(&self.state().next(at)) {
+            if self.decide_hangs(shared, &mut chunk, at) {
+                *cut_short = !self.commit(shared, chunk, at)?;
+            } else {
+                waiting.insert(chunk.first, chunk);
+                *cut_short = true;
+            }
         }
         self.tick()
     }
@@ -136,12 +141,29 @@ impl StudyEngine<'_> {
         if !self.loses_nothing(shared, at) {
             return Ok(());
         }
-        for (first, chunk) in waiting {
+        for (first, mut chunk) in waiting {
+            if !self.decide_hangs(shared, &mut chunk, at) {
+                break;
+            }
             let gap = first.saturating_sub(self.state().next(at));
             self.state().skip(at, gap);
             self.commit(shared, chunk, at)?;
         }
         Ok(())
+    }
+
+    /// Divides the runs of a chunk (results of successive runs) over their time limit into hangs
+    /// and slow runs. Runs for which the user's stop prevents that are taken out if a time limit
+    /// ends the utility's runs; else nothing of the chunk may be committed, so that the next call
+    /// of ddfuzz repeats it. Returns true if the chunk may be committed.
+    fn decide_hangs(&mut self, shared: &WorkerContext<'_>, chunk: &mut Chunk, at: usize) -> bool {
+        let all = self.loses_nothing(shared, at);
+        let stop = self.session.stop;
+        let undecided = take_out_slow(chunk, &mut self.state().hangs[at], stop);
+        if all {
+            chunk.take_out(&undecided);
+        }
+        all || undecided.is_empty()
     }
 
     /// Checks whether all runs of the utility that were made count, also those after runs that were
@@ -151,30 +173,21 @@ impl StudyEngine<'_> {
     }
 
     /// Commits a chunk (results of successive runs) as a whole: stores its findings and counts its
-    /// runs, after runs over their time limit were divided into hangs and slow runs. If that fails,
-    /// none of its runs is counted, and the next call of ddfuzz repeats them. Returns true if later
-    /// chunks may be committed, too.
+    /// runs. Returns true if later chunks may be committed, too.
     fn commit(
         &mut self,
         shared: &WorkerContext<'_>,
-        mut chunk: Chunk,
+        chunk: Chunk,
         at: usize,
     ) -> Result<bool, CampaignError> {
         let all = self.loses_nothing(shared, at);
-        let stop = self.session.stop;
-        let hangs = take_out_slow(&mut chunk, &self.state().hangs[at], stop);
-        // Ctrl-C or the deadline may have cut the longer run short.
-        if self.session.stopped() && hangs != self.state().hangs[at] {
-            return Ok(false);
-        }
-        self.state().hangs[at] = hangs;
         let left = chunk.planned - chunk.runs;
         let place = self.state().utilities[at].place;
         let way = chunk.subject.target.way;
         if !self.ways.contains(&way) {
             self.ways.push(way);
         }
-        for finding in std::mem::take(&mut chunk.findings) {
+        for finding in chunk.findings {
             let finding = Finding {
                 run: place * SPAN + finding.run,
                 ..finding
@@ -213,33 +226,30 @@ impl StudyEngine<'_> {
 }
 
 /// Removes those findings of a chunk that are slow runs, not hangs, and counts them as slow; to
-/// tell, repeats runs over their time limit with a longer limit. Returns what is known of the
-/// utility's hangs then.
-fn take_out_slow(chunk: &mut Chunk, known: &Hangs, stop: &AtomicBool) -> Hangs {
-    let mut hangs = known.clone();
+/// tell, repeats runs over their time limit with a longer limit and records in `hangs` what they
+/// show. Returns the numbers of the runs that `stop` left undecided, in ascending order; their
+/// findings stay in the chunk.
+fn take_out_slow(chunk: &mut Chunk, hangs: &mut Hangs, stop: &AtomicBool) -> Vec<u64> {
+    let mut undecided = Vec::new();
     for finding in std::mem::take(&mut chunk.findings) {
-        if is_slow(&finding, &chunk.subject, &mut hangs, stop) {
-            let tally = &mut chunk.tallies[(finding.run - chunk.first) as usize];
-            (tally.hangs, tally.slow) = (0, 1);
-        } else {
-            chunk.findings.push(finding);
+        let is_hang = match &finding.what {
+            Classified::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
+                hangs.is_real(&finding.input, crash, &chunk.subject, stop)
+            }
+            _ => Some(true),
+        };
+        match is_hang {
+            Some(true) => {}
+            Some(false) => {
+                let tally = &mut chunk.tallies[(finding.run - chunk.first) as usize];
+                (tally.hangs, tally.slow) = (0, 1);
+                continue;
+            }
+            None => undecided.push(finding.run),
         }
+        chunk.findings.push(finding);
     }
-    hangs
-}
-
-/// Returns true if a finding is a run that exceeded its time limit but ends by itself, or if that
-/// cannot be tested, because `stop` turned true or the program cannot be started.
-fn is_slow(finding: &Finding, subject: &Subject, hangs: &mut Hangs, stop: &AtomicBool) -> bool {
-    match &finding.what {
-        Classified::Crash(crash) if Kind::of_class(&crash.class) == Kind::Hang => {
-            // The workers report a program that can no longer be started.
-            !hangs
-                .is_real(&finding.input, crash, subject, stop)
-                .unwrap_or_default()
-        }
-        _ => false,
-    }
+    undecided
 }
 
 fn count(groups: &mut Vec<GroupTally>, kind: Kind, major: String) {
@@ -253,90 +263,6 @@ fn count(groups: &mut Vec<GroupTally>, kind: Kind, major: String) {
             replayed: None,
         }),
     }
-}
-
-/// Factor of the longer time limit: a run over its time limit that does not end within this many
-/// times the limit either is a hang.
-const HANG_FACTOR: u32 = 10;
-/// Time between two checks whether the user has stopped, during a run with a longer time limit.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Greatest number of runs over their time limit, for one utility, that are repeated with a longer
-/// limit to tell hangs from slow runs. Later runs count as slow.
-const MAX_LONG_RUNS: u32 = 6;
-/// Number of repetitions with a longer limit for runs over their time limit at one position in the
-/// program; if all of them have ended, later runs there count as slow.
-const MAX_LONG_RUNS_AT_ONE: u32 = 3;
-
-/// What is known of one utility's runs over their time limit: which are hangs and which are only
-/// slow, by their position in the program. It is updated in the order of the runs and kept from one
-/// call of ddfuzz to the next, so the result is reproducible.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Hangs {
-    places: BTreeMap<Key, HangSite>,
-    /// Number of runs over their time limit that were repeated with a longer limit so far.
-    asked: u32,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct HangSite {
-    /// Whether a run that was stopped at this position in the program did not end within a longer
-    /// limit either, so that such runs are hangs.
-    is_real: bool,
-    /// Number of runs stopped at this position in the program that ended by themselves within a
-    /// longer limit, and so were only slow.
-    slow: u32,
-}
-
-impl Hangs {
-    /// Checks whether `subject` hangs on `input`, on which it exceeded its time limit at the
-    /// position of `crash` in the program. Uses what is known of this position, else a run with a
-    /// longer limit, whose result is recorded. Returns false if that is not known and `stop` turns
-    /// true or enough runs were repeated.
-    pub(super) fn is_real(
-        &mut self,
-        input: &[u8],
-        crash: &Crash,
-        subject: &Subject,
-        stop: &AtomicBool,
-    ) -> Result<bool, ExecError> {
-        let place = self.places.entry(crash.keys.major).or_default();
-        if place.is_real || self.asked >= MAX_LONG_RUNS || place.slow >= MAX_LONG_RUNS_AT_ONE {
-            return Ok(place.is_real);
-        }
-        self.asked += 1;
-        place.is_real = outlasts(input, crash.limits, subject, stop)?;
-        place.slow += u32::from(!place.is_real);
-        Ok(place.is_real)
-    }
-}
-
-/// Runs `input` and returns true if the run does not end within [`HANG_FACTOR`] times its time
-/// limits; returns false when `stop` turns true, without waiting for the run.
-fn outlasts(
-    input: &[u8],
-    limits: Limits,
-    subject: &Subject,
-    stop: &AtomicBool,
-) -> Result<bool, ExecError> {
-    let patient = TimeLimit::from(limits).times(HANG_FACTOR).within(limits);
-    let Some(target) = subject.target.target(patient) else {
-        return Ok(false);
-    };
-    let (way, input) = (Some(subject.target.way), input.to_vec());
-    let (send, result) = bounded(1);
-    std::thread::spawn(move || {
-        let run = start(&target, way, Freshness::Fresh).and_then(|mut it| it.executor.run(&input));
-        // The receiver is gone if the call was stopped.
-        let _ = send.send(run);
-    });
-    while !stop.load(Ordering::Relaxed) {
-        match result.recv_timeout(POLL_INTERVAL) {
-            Ok(run) => return Ok(run?.ended == Ended::Timeout),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-    }
-    Ok(false)
 }
 
 /// Number of started targets that a worker keeps for later chunks of runs with the same invocation
@@ -359,6 +285,18 @@ struct Chunk {
     tallies: Vec<Tally>,
     /// The utility, and the target with its arguments, that were run in the chunk.
     subject: Subject,
+}
+
+impl Chunk {
+    /// Removes runs from the chunk, with their findings and counts. `runs`: their numbers, in
+    /// ascending order.
+    fn take_out(&mut self, runs: &[u64]) {
+        self.findings.retain(|finding| !runs.contains(&finding.run));
+        for run in runs.iter().rev() {
+            self.tallies.remove((run - self.first) as usize);
+            self.runs -= 1;
+        }
+    }
 }
 
 /// The inputs, limits and stop condition that all worker threads share while one utility is run.

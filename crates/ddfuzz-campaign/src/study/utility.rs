@@ -248,22 +248,24 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Returns the selected utilities, each once and with its position; also those that are not
+    /// Returns the selected utilities, each once and with its position among all requested ones,
+    /// which does not depend on what is installed if the request does not; also those that are not
     /// run, with the reason.
     pub fn utilities(&self) -> Vec<Utility> {
         let mut seen = HashSet::new();
         let mut utilities = Vec::new();
         for name in self.requested() {
-            if self.skip.contains(&name) || !seen.insert(name.clone()) {
+            let place = seen.len() as u64;
+            if !seen.insert(name.clone()) || self.skip.contains(&name) {
                 continue;
             }
-            let utility = self.utility(&name);
+            let utility = Utility {
+                place,
+                ..self.utility(&name)
+            };
             if utility.path.is_some() || !self.installed {
                 utilities.push(utility);
             }
-        }
-        for (place, utility) in utilities.iter_mut().enumerate() {
-            utility.place = place as u64;
         }
         utilities
     }
@@ -429,6 +431,24 @@ mod tests {
             SkipReason::NoInvocation,
         ];
         assert_eq!(all.map(|skip_reason| skip_reason.label()), REFUSALS);
+    }
+
+    #[test]
+    fn the_position_of_a_utility_does_not_depend_on_others_that_are_left_out() {
+        let names = ["no-such-utility", "ls", "no-such-utility", "sh"];
+        let selection = Selection {
+            names: names.map(str::to_owned).to_vec(),
+            installed: true,
+            skip: vec!["ls".to_owned()],
+            path: vec!["/bin".into()],
+            ..Selection::default()
+        };
+        let utilities = selection.utilities();
+        let places: Vec<_> = utilities
+            .iter()
+            .map(|one| (&*one.name, one.place))
+            .collect();
+        assert_eq!(places, [("sh", 2)]);
     }
 
     #[test]

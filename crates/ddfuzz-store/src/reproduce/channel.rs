@@ -6,13 +6,24 @@
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
-use ddfuzz_exec::{Channel, Target, Terminal, sample_text};
+use ddfuzz_exec::{Channel, Limits, Target, Terminal, sample_text};
 use ddfuzz_model::files::{Base64, shell::quoted};
 
 /// Placeholder for the path of the input file in a target's arguments.
 const INPUT_MARK: &[u8] = b"@@";
 /// Number of characters per line of the base64 text that encodes an input.
 const LINE: usize = 76;
+
+/// Shell lines that set a UTF-8 locale if none is set, as ddfuzz does for its targets.
+pub const LOCALE: &str = r#"[ -n "${LC_ALL-}${LC_CTYPE-}${LANG-}" ] || {
+    LANG=C.UTF-8
+    export LANG
+}
+"#;
+
+/// Shell words by which `env` runs a program whose path it would take for a variable; a shell would
+/// drop variables whose names are no identifiers.
+pub const RUN_PROGRAM: &[u8] = b"\"$(command -v nice)\" -n 0 ";
 
 /// Shell code that splits the input at its first separator byte (28) into two files; without a
 /// separator the second file is empty.
@@ -45,12 +56,20 @@ pub fn place_input(target: &Target) -> Vec<u8> {
 }
 
 fn place_keys(target: &Target, terminal: &Terminal) -> Vec<u8> {
-    let ends = terminal.ending.0.iter().chain(b"\x04\x04");
-    let ends: String = ends.map(|byte| format!("\\{byte:03o}")).collect();
-    let mut text = format!("{{\n    cat -- \"$input\"\n    printf '{ends}'\n}} | od -An -v -tu1 |");
-    text.push_str(" awk '\n");
-    text.push_str(KEYS);
-    text.push_str("' >\"$scratch/keys\" || exit 70\n");
+    let ending = terminal.ending.0.iter();
+    let ending: String = ending.map(|byte| format!("\\{byte:03o}")).collect();
+    let mut text = format!("keys() {{\n    od -An -v -tu1 | awk '\n{KEYS}'\n}}\n");
+    // No key begins in one of the three and ends in the next.
+    text.push_str(&format!(
+        "{{\n    keys <\"$input\" && printf '{ending}' | keys && printf '\\004\\004' | keys\n}} \
+         >\"$scratch/keys\" || exit 70\n"
+    ));
+    let limits = &target.limits;
+    text.push_str(&format!(
+        "seconds={} ticks=$(({} * $(getconf CLK_TCK || echo 100)))\n",
+        wall_seconds(limits),
+        limits.cpu.as_secs().saturating_add(6).min(1 << 32),
+    ));
     if target.names_file() {
         text.push_str("base64 -d >\"$scratch/sample\" <<'END' || exit 70\n");
         text.push_str(&base64_lines(sample_text()));
@@ -58,6 +77,13 @@ fn place_keys(target: &Target, terminal: &Terminal) -> Vec<u8> {
     }
     text.push_str(TYPE);
     text.into_bytes()
+}
+
+/// Returns the number of seconds after which scripts stop a run that hangs: more than its limit on
+/// CPU time allows even on a busy machine.
+pub(super) fn wall_seconds(limits: &Limits) -> u64 {
+    let seconds = limits.wall.max(limits.cpu).as_secs();
+    seconds.saturating_mul(10).saturating_add(5).min(1 << 32)
 }
 
 /// Encodes the bytes as base64 with padding, in lines of 76 characters as in coreutils.

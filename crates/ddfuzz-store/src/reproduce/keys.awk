@@ -1,10 +1,13 @@
 # The keystrokes of a stream of bytes (numbers, as `od -An -v -tu1` writes them), one a line: a new
-# size of the window, or two zeros and the key as octal escapes. As crates/ddfuzz-exec/src/terminal/keys.rs.
+# size of the window, or two zeros and the key as octal escapes. As crates/ddfuzz-exec/src/terminal/mod.rs.
 function width(at, w, k) {
     w = b[at] >= 194 && b[at] <= 223 ? 2 : b[at] >= 224 && b[at] <= 239 ? 3 : b[at] >= 240 && b[at] <= 244 ? 4 : 1
     for (k = 1; k < w; k++)
         if (b[at + k] < 128 || b[at + k] > 191)
             return 1
+    # Not in the shortest form, of a surrogate, or above the last character.
+    if (b[at] == 224 && b[at + 1] < 160 || b[at] == 237 && b[at + 1] > 159 || b[at] == 240 && b[at + 1] < 144 || b[at] == 244 && b[at + 1] > 143)
+        return 1
     return w
 }
 { for (i = 1; i <= NF; i++) b[n++] = $i + 0 }

@@ -1,8 +1,10 @@
 //! Tests of runs over their time limit, and of chunks that are made again.
 
+use super::hangs::outlasts;
 use super::*;
 use crate::PauseGate;
 use ddfuzz_exec::{Channel, Program, Run, Sandbox};
+use ddfuzz_triage::Class;
 
 #[test]
 fn nobody_waits_for_the_answer_who_has_been_stopped() {
@@ -44,8 +46,8 @@ impl Executor for Doubtful {
     }
 }
 
-#[test]
-fn a_chunk_that_is_made_again_has_the_crashes_of_the_dropped_one() {
+/// Returns a chunk of runs that all crash, and that was made twice.
+fn chunk_of_crashes(runs: u64) -> Chunk {
     let invocation = Invocation {
         channel: Channel::Plain,
         args: vec!["-c".into(), "kill -SEGV $$".into()],
@@ -81,12 +83,39 @@ fn a_chunk_that_is_made_again_has_the_crashes_of_the_dropped_one() {
         baselines: &[],
         plan: &plan,
         environment: &environment,
-        end: 1,
+        end: runs,
         stop_condition: StopCondition::new(&stop, None, &gate),
     };
     let mut worker = Worker::new(&shared);
     let corrected = vec![(Vec::new(), Run::ended(Ended::Exit(0)))];
     worker.started(shared.call_of(0)).unwrap().executor = Box::new(Doubtful { corrected });
-    let chunk = worker.run_chunk(0, 1).unwrap();
+    worker.run_chunk(0, runs).unwrap()
+}
+
+#[test]
+fn a_chunk_that_is_made_again_has_the_crashes_of_the_dropped_one() {
+    let chunk = chunk_of_crashes(1);
     assert!(matches!(&chunk.findings[..], [one] if one.what.is_new()));
+}
+
+#[test]
+fn crashes_of_a_chunk_are_kept_if_the_stop_leaves_a_hang_undecided() {
+    let mut chunk = chunk_of_crashes(3);
+    let Classified::Crash(crash) = &chunk.findings[0].what else {
+        panic!("the first crash has a record");
+    };
+    let mut hang = crash.clone();
+    hang.class = Class("hang".to_owned());
+    chunk.findings[1].what = Classified::Crash(hang);
+    let (mut hangs, stop) = (Hangs::default(), AtomicBool::new(true));
+    let undecided = take_out_slow(&mut chunk, &mut hangs, &stop);
+    assert_eq!(
+        (undecided.as_slice(), &hangs),
+        (&[1][..], &Hangs::default())
+    );
+    assert_eq!((chunk.findings.len(), chunk.runs), (3, 3));
+    chunk.take_out(&undecided);
+    let left: Vec<u64> = chunk.findings.iter().map(|finding| finding.run).collect();
+    assert_eq!((left, chunk.runs, chunk.tallies.len()), (vec![0, 2], 2, 2));
+    assert!(chunk.tallies.iter().all(|tally| tally.slow == 0));
 }

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::dumps::{elements, string};
 use super::{ProgramCall, Reproducer, needs, statuses, time_limit};
-use ddfuzz_exec::{Sanitizer, Target, sanitizer_options};
+use ddfuzz_exec::{LOCALE, Sanitizer, Target, sanitizer_options};
 
 /// C code of an exported test that runs a program; it follows the generated constants.
 const PROGRAM_MAIN: &str = include_str!("templates/program.c.in");
@@ -34,13 +34,12 @@ pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> 
          static const char PROGRAM[] = {};\n\
          // @@ is replaced by the path of a file with the input; without @@ the input is on stdin.\n\
          static const char *const arguments[] = {{\n{arguments}    NULL,\n}};\n\
-         static const int takes_file = {}, env_only = {};\n{}{}{PROGRAM_MAIN}",
+         static const int takes_file = {};\n{}{}{PROGRAM_MAIN}",
         of.title(),
         elements(&of.input),
         of.input.len(),
         string(called.program.as_os_str().as_bytes()),
         i32::from(target.takes_file()),
-        i32::from(target.env_only),
         judging(of, target, build),
         needs_table(of),
     )
@@ -247,6 +246,7 @@ pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String 
         .collect();
     let sanitizers = Sanitizer::ALL.map(|one| string(one.variable().as_bytes()));
     let sanitizers = sanitizers.join(", ");
+    let locale = LOCALE.map(|name| string(name.as_bytes())).join(", ");
     let memory = of.memory().unwrap_or(0);
     let options = sanitizer_options(of.leaks(), of.memory().map(|bytes| bytes >> 20));
     let data = of.data(build.shadowed).unwrap_or(0);
@@ -263,11 +263,14 @@ pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String 
          static const char OPTIONS[] = {};\n\
          static const char *const variables[][2] = {{\n{variables}    {{NULL, NULL}},\n}};\n\
          static const char directory[] = {}; // empty: the present one\n\
+         static const char *const locale[] = {{{locale}, NULL}};\n\
+         static const int env_only = {}; // it inherits no variables\n\
          static const int sandboxed = {};\n{TEXT}",
         of.run_limit().as_secs().max(1),
         time_limit(of, build.sanitized).unwrap_or(0),
         string(options.as_bytes()),
         string(directory.unwrap_or_default()),
+        i32::from(target.env_only),
         i32::from(!target.sandbox.is_off()),
     )
 }

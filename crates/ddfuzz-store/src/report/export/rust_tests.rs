@@ -5,7 +5,8 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
 use super::{Need, Reproducer, needs, statuses, time_limit};
 use crate::Kind;
-use ddfuzz_exec::{Sanitizer, Target, sanitizer_options};
+use ddfuzz_exec::{LOCALE, Sanitizer, Target, sanitizer_options};
+use ddfuzz_model::files::shell::quoted;
 
 /// A program and how an exported test calls it: path, arguments, environment, sanitizers.
 #[derive(Clone, Copy, Debug)]
@@ -123,43 +124,93 @@ fn start(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     if let Some(bytes) = of.data(called.is_shadowed(of)) {
         limits.push_str(&format!("ulimit -d {}; ", (bytes / 1024).max(1)));
     }
+    if let Some(ms) = time_limit(of, called.is_sanitized(of)) {
+        // Ends the program also where the test itself was killed.
+        limits.push_str(&format!("ulimit -t {}; ", ms.saturating_mul(2) / 1000 + 1));
+    }
     if of.class.0 == "stackoverflow" {
         limits.push_str("ulimit -S -s 8192 2>/dev/null; ");
     }
-    match limits.is_empty() {
-        true => "    let mut command = Command::new(program);\n".to_owned(),
-        false => format!(
-            "    let mut command = Command::new(\"sh\");\n    \
-             command.args([\"-c\", \"{limits}exec \\\"$0\\\" \\\"$@\\\"\"]).arg(program);\n"
-        ),
+    if limits.is_empty() {
+        return "    let mut command = Command::new(program);\n".to_owned();
+    }
+    let script = [
+        limits.as_bytes(),
+        b"exec ",
+        &odd_variables(called.target),
+        b"\"$0\" \"$@\"",
+    ];
+    format!(
+        "    let mut command = Command::new(\"sh\");\n    \
+         command.arg(\"-c\").arg(OsStr::from_bytes({})).arg(program);\n",
+        word(&script.concat()),
+    )
+}
+
+/// Generates the shell words that set those of the target's environment variables whose names are
+/// no identifiers, which shells do not pass on; empty if there are none.
+fn odd_variables(target: &Target) -> Vec<u8> {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let mut words = Vec::new();
+    for (name, value) in &target.env {
+        let name = name.as_bytes();
+        if !name.iter().all(is_word) || name.first().is_some_and(u8::is_ascii_digit) {
+            words.extend(quoted(&[name, b"=", value.as_bytes()].concat()));
+            words.push(b' ');
+        }
+    }
+    match words.is_empty() {
+        true => words,
+        // `nice` runs also programs whose paths `env` would take for variables.
+        false => [b"env -- ", &words[..], b"\"$(command -v nice)\" -n 0 "].concat(),
     }
 }
 
 /// Generates the Rust statements of an exported test that set the program's working directory and
 /// environment.
 fn surroundings(called: &ProgramCall<'_>) -> String {
-    let text = |bytes: &OsStr| format!("OsStr::from_bytes({})", word(bytes.as_bytes()));
     let mut lines = match &called.target.cwd {
-        Some(cwd) => format!("    command.current_dir({});\n", text(cwd.as_os_str())),
+        Some(cwd) => format!("    command.current_dir({});\n", os_str(cwd.as_os_str())),
         None => "    command.current_dir(&scratch.0);\n".to_owned(),
     };
     if called.target.env_only {
         lines.push_str("    command.env_clear().env(\"TMPDIR\", &scratch.0);\n");
+    } else {
+        lines.push_str(&locale());
     }
     if !called.target.sandbox.is_off() {
         // As in ddfuzz's sandbox.
         lines.push_str("    command.env(\"HOME\", &scratch.0);\n");
     }
-    for (name, value) in &called.target.env {
-        lines.push_str(&format!(
-            "    command.env({}, {});\n",
-            text(name),
-            text(value)
-        ));
-    }
+    lines.push_str(&own_variables(called.target));
     // Sanitizers must also abort in a program that was found without any.
     lines.push_str("    tell_sanitizers(&mut command, &scratch.0);\n");
     lines
+}
+
+fn os_str(text: &OsStr) -> String {
+    format!("OsStr::from_bytes({})", word(text.as_bytes()))
+}
+
+/// Generates the Rust statements of an exported test that set a UTF-8 locale if none is set, as
+/// ddfuzz does.
+fn locale() -> String {
+    format!(
+        "    let is_set = |name: &&str| std::env::var_os(name).map_or(false, |it| !it.is_empty());\n    \
+         if !{LOCALE:?}.iter().any(is_set) {{\n        \
+             command.env(\"LANG\", \"C.UTF-8\");\n    \
+         }}\n"
+    )
+}
+
+/// Generates the Rust statements of an exported test that set the target's own environment
+/// variables.
+fn own_variables(target: &Target) -> String {
+    let variables = target.env.iter().map(|(name, value)| {
+        let (name, value) = (os_str(name), os_str(value));
+        format!("    command.env({name}, {value});\n")
+    });
+    variables.collect()
 }
 
 /// Generates the Rust statements of an exported test that decide whether the program failed.
@@ -234,6 +285,12 @@ const LACKS: &str = r#"    let lacks = lacking(&program);
     assert!(lacks.is_none(), "cannot tell: compile {path} with {}", lacks.unwrap_or_default());
 "#;
 
+/// Rust statements of a generated test that fail if the test itself, with the function that it
+/// calls, cannot show the crash.
+const CALL_LACKS: &str = r#"    let lacks = lacking(Path::new("/proc/self/exe"));
+    assert!(lacks.is_none(), "cannot tell: compile this test with {}", lacks.unwrap_or_default());
+"#;
+
 /// Generates the Rust functions of an exported test that find out which needed compiler flag
 /// (sanitizer or debug assertions) the program was not compiled with.
 fn lacking_function(needs: &[Need]) -> String {
@@ -241,7 +298,10 @@ fn lacking_function(needs: &[Need]) -> String {
         return String::new();
     }
     let lines = needs.iter().map(|need| {
-        let texts = need.texts.iter().map(|text| string(text.as_bytes()));
+        let texts = need.texts.iter().map(|text| {
+            let backwards: Vec<u8> = text.bytes().rev().collect();
+            string(&backwards)
+        });
         let texts: Vec<String> = texts.collect();
         format!(
             "    (&[{}], {}, {}),\n",
@@ -252,7 +312,7 @@ fn lacking_function(needs: &[Need]) -> String {
     });
     let lines: String = lines.collect();
     format!(
-        "\n/// One of these texts stands in programs that were compiled so.\n\
+        "\n/// One of these texts, which are backwards here, stands in programs that were compiled so.\n\
          const NEEDS: &[(&[&str], bool, &str)] = &[\n{lines}];\n{LACKING}"
     )
 }
@@ -286,8 +346,14 @@ const JUDGE: &str = r#"    let (ended, said) = run(&mut command);
 
 /// Generates the source text of a Rust `#[test]` that runs the harness on the input and fails
 /// unless the run succeeds. It calls `cargo fuzz` if the crash needs a sanitizer, else `cargo run`
-/// with stable Rust.
-pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_>) -> String {
+/// with stable Rust. The run has the environment variables and the flags of `target`, the target of
+/// the recorded run.
+pub fn rust_fuzz_test(
+    of: &Reproducer,
+    input: Input<'_>,
+    project: FuzzProject<'_>,
+    target: &Target,
+) -> String {
     // The sanitizers of cargo-fuzz, which has one for each build; none of them checks like UBSan.
     let known = ["address", "leak", "memory", "thread"];
     let (job, sanitizer) = match of.sanitizers.first() {
@@ -299,10 +365,13 @@ pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_
         }
         None => (BY_CARGO, String::new()),
     };
-    let flags = match of.kind {
-        Kind::Oom => format!("\"-rss_limit_mb={}\"", (of.limits.memory >> 20).max(1)),
-        _ => String::new(),
-    };
+    let flags = target.args.iter().filter(|flag| *flag != "@@");
+    let mut flags: Vec<String> = flags.map(|flag| string(flag.as_bytes())).collect();
+    if of.kind == Kind::Oom {
+        let limit = (of.limits.memory >> 20).max(1);
+        flags.push(format!("\"-rss_limit_mb={limit}\""));
+    }
+    let flags = flags.join(", ");
     let name = of.identifier();
     let uses = uses(false).replace("{CommandExt, ExitStatusExt}", "CommandExt");
     format!(
@@ -315,28 +384,53 @@ pub fn rust_fuzz_test(of: &Reproducer, input: Input<'_>, project: FuzzProject<'_
          {}\n\
          #[test]\nfn {name}() {{\n    \
              let dir = Path::new(env!(\"CARGO_MANIFEST_DIR\")).join(OsStr::from_bytes(PROJECT));\n    \
-             let scratch = Scratch::new({});\n{job}{JUDGE}{RUN}",
+             let scratch = Scratch::new({});\n{job}{}{}{JUDGE}{RUN}",
         of.title(),
         input.constant(),
         word(project.dir.as_os_str().as_bytes()),
         string(project.harness.as_bytes()),
         limits(of, None, None),
         string(name.as_bytes()),
+        locale(),
+        own_variables(target),
     )
 }
 
 /// Generates the source text of a Rust `#[test]` that evaluates the expression `call`, in which
-/// `INPUT` is the input. The test fails if the expression panics; a crash ends the whole test
-/// process.
+/// `INPUT` is the input. The test fails if the expression panics, for a hang also if it does not
+/// end within a limit, and if the test is not compiled with what the crash needs to show; a crash
+/// ends the whole test process.
 pub fn rust_call_test(of: &Reproducer, input: Input<'_>, call: &str) -> String {
+    let needs = needs(of);
+    let call = format!("let _ = {};", call.trim());
+    let body = match of.kind.of_limits(&of.class) {
+        Kind::Hang => format!(
+            "    let limit = std::time::Duration::from_millis({});\n    \
+             let (ended, end) = std::sync::mpsc::channel();\n    \
+             let called = std::thread::spawn(move || {{\n        \
+                 let _ended = ended; // at the end of the call, also by a panic\n        \
+                 {call}\n    \
+             }});\n    \
+             let end: Result<(), _> = end.recv_timeout(limit);\n    \
+             let over = end == Err(std::sync::mpsc::RecvTimeoutError::Timeout);\n    \
+             assert!(!over, \"it does not end within {{:?}}\", limit);\n    \
+             called.join().expect(\"it panics\");\n",
+            of.run_limit().as_millis()
+        ),
+        _ => format!("    {call}\n"),
+    };
+    let (uses, lacks) = match needs.is_empty() {
+        true => ("", ""),
+        false => ("use std::path::Path;\n\n", CALL_LACKS),
+    };
     format!(
-        "// {}\n\n\
+        "// {}\n\n{uses}\
          /// The input that causes the failure.\n{}\n\
-         #[test]\nfn {}() {{\n    let _ = {};\n}}\n",
+         #[test]\nfn {}() {{\n{lacks}{body}}}\n{}",
         of.title(),
         input.constant(),
         of.identifier(),
-        call.trim(),
+        lacking_function(&needs),
     )
 }
 

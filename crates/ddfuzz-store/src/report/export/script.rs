@@ -140,8 +140,9 @@ pub fn interestingness_test(
 fn call(crash: &Crash, target: &Target, way: Way) -> Vec<u8> {
     let mut text = b"said=$(".to_vec();
     if target.env_only {
-        // The target inherits the environment of ddfuzz.
-        text.extend(b"env -i ");
+        // The target inherits the environment of ddfuzz. `env` would take a path with `=` for a
+        // variable, `nice` does not.
+        text.extend(b"env -i nice -n 0 ");
     }
     text.extend(b"\"$ddfuzz\" triage --no-config --json --quiet ");
     text.extend(options(target, way));

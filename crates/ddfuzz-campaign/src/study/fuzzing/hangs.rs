@@ -1,0 +1,107 @@
+//! Whether runs of one utility over their time limit hang or are only slow.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crossbeam::channel::{RecvTimeoutError, bounded};
+use serde::{Deserialize, Serialize};
+
+use ddfuzz_exec::{Ended, ExecError, Freshness, Limits, TimeLimit, start};
+use ddfuzz_triage::{Crash, Key, Subject};
+
+/// Factor of the longer time limit: a run over its time limit that does not end within this many
+/// times the limit either is a hang.
+const HANG_FACTOR: u32 = 10;
+/// Time between two checks whether the user has stopped, during a run with a longer time limit.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Greatest number of runs over their time limit, for one utility, that are repeated with a longer
+/// limit to tell hangs from slow runs. Later runs count as slow.
+const MAX_LONG_RUNS: u32 = 6;
+/// Number of repetitions with a longer limit for runs over their time limit at one position in the
+/// program; if all of them have ended, later runs there count as slow.
+const MAX_LONG_RUNS_AT_ONE: u32 = 3;
+
+/// What is known of one utility's runs over their time limit: which are hangs and which are only
+/// slow, by their position in the program. It is updated in the order of the runs and kept from one
+/// call of ddfuzz to the next, so the result is reproducible.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::study) struct Hangs {
+    places: BTreeMap<Key, HangSite>,
+    /// Number of runs over their time limit that were repeated with a longer limit so far.
+    asked: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct HangSite {
+    /// Whether a run that was stopped at this position in the program did not end within a longer
+    /// limit either, so that such runs are hangs.
+    is_real: bool,
+    /// Number of runs stopped at this position in the program that ended by themselves within a
+    /// longer limit, and so were only slow.
+    slow: u32,
+}
+
+impl Hangs {
+    /// Checks whether `subject` hangs on `input`, on which it exceeded its time limit at the
+    /// position of `crash` in the program. Uses what is known of this position, else a run with a
+    /// longer limit, whose result is recorded. Returns false if enough runs were repeated or the
+    /// program cannot be started, and `None`, with nothing recorded, if `stop` turns true before
+    /// the run exceeds the longer limit.
+    pub(super) fn is_real(
+        &mut self,
+        input: &[u8],
+        crash: &Crash,
+        subject: &Subject,
+        stop: &AtomicBool,
+    ) -> Option<bool> {
+        let known = self.places.get(&crash.keys.major);
+        let known = known.copied().unwrap_or_default();
+        if known.is_real || self.asked >= MAX_LONG_RUNS || known.slow >= MAX_LONG_RUNS_AT_ONE {
+            return Some(known.is_real);
+        }
+        let outlasts = outlasts(input, crash.limits, subject, stop);
+        // The user's Ctrl-C may have ended the longer run, too.
+        if !matches!(outlasts, Ok(true)) && stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.asked += 1;
+        // The workers report a program that can no longer be started.
+        let Ok(is_real) = outlasts else {
+            return Some(false);
+        };
+        let place = self.places.entry(crash.keys.major).or_default();
+        place.is_real = is_real;
+        place.slow += u32::from(!is_real);
+        Some(is_real)
+    }
+}
+
+/// Runs `input` and returns true if the run does not end within [`HANG_FACTOR`] times its time
+/// limits; returns false when `stop` turns true, without waiting for the run.
+pub(super) fn outlasts(
+    input: &[u8],
+    limits: Limits,
+    subject: &Subject,
+    stop: &AtomicBool,
+) -> Result<bool, ExecError> {
+    let patient = TimeLimit::from(limits).times(HANG_FACTOR).within(limits);
+    let Some(target) = subject.target.target(patient) else {
+        return Ok(false);
+    };
+    let (way, input) = (Some(subject.target.way), input.to_vec());
+    let (send, result) = bounded(1);
+    std::thread::spawn(move || {
+        let run = start(&target, way, Freshness::Fresh).and_then(|mut it| it.executor.run(&input));
+        // The receiver is gone if the call was stopped.
+        let _ = send.send(run);
+    });
+    while !stop.load(Ordering::Relaxed) {
+        match result.recv_timeout(POLL_INTERVAL) {
+            Ok(run) => return Ok(run?.ended == Ended::Timeout),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    Ok(false)
+}
