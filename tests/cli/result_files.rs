@@ -35,6 +35,33 @@ fn what_is_no_regular_file_stays() {
 }
 
 #[test]
+fn the_test_and_the_program_are_never_overwritten() {
+    let desk = desk();
+    desk.write("good", "aaa");
+    let test = desk.write("test.sh", "#!/bin/sh\ngrep -q X\n");
+    std::fs::set_permissions(&test, Permissions::from_mode(0o755)).unwrap();
+    let kept = ["letters", "test.sh"].map(|name| desk.read(name));
+    for words in [
+        "min crash -o letters --force",
+        "min crash --log letters --force",
+        "max crash -o letters --force",
+        "diff good crash --log letters --force",
+    ] {
+        let message = refusal(&desk, words);
+        assert!(message.contains("only read"), "{words}: {message}");
+    }
+    for words in [
+        "min crash --test ./test.sh -o test.sh --force",
+        "diff good crash --test ./test.sh --log test.sh --force",
+    ] {
+        let error = desk.call(&format!("{words} --json")).exits(2).json();
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(message.contains("only read"), "{words}: {message}");
+    }
+    assert_eq!(kept, ["letters", "test.sh"].map(|name| desk.read(name)));
+}
+
+#[test]
 fn what_no_log_tells_of_is_not_taken_for_an_earlier_result() {
     let desk = desk();
     desk.write("kept", "precious\n");
