@@ -134,6 +134,21 @@ fn tests_of_another_build_or_within_other_limits_prove_nothing() {
 }
 
 #[test]
+fn a_proven_result_in_a_directory_stays_whatever_the_limits() {
+    let desk = desk();
+    let call = |words: &str| {
+        let words = format!("min crash -o out/ --exec command --json {words} -- ./letters");
+        let record = desk.call(&words).exits(0).json();
+        let facts = ["size_after", "claim", "tests"].map(|name| record[name].clone());
+        assert_eq!(facts[0], 2, "{record}");
+        facts
+    };
+    let proven = call("");
+    assert_eq!(call("--timeout 3s --budget-tests 1"), proven);
+    assert_eq!(call("--memory 200M"), proven);
+}
+
+#[test]
 fn a_hang_that_is_told_apart_is_filed_as_one() {
     let desk = Desk::new();
     desk.write("good", "xx");
