@@ -63,12 +63,12 @@ pub enum ResultPlace {
 
 impl ResultPlace {
     /// Chooses by the options where the result is written, and checks that this overwrites none of
-    /// `inputs`, and no other file unless `--force` or `--resume` is given. Without `-o`, the
+    /// the files `only_read` (inputs, interestingness test, program), and no other file unless `--force` or `--resume` is given. Without `-o`, the
     /// result file is called `named` with the first of `endings` appended; further result files are
     /// called like the first, with the other endings appended.
     pub fn choose(
         args: &ResultArgs,
-        inputs: &[&Path],
+        only_read: &[&Path],
         named: &Path,
         endings: &[&str],
     ) -> Result<ResultPlace, Failure> {
@@ -88,8 +88,11 @@ impl ResultPlace {
         let more = more.map(|ending| with_ending(&result, ending));
         let results: Vec<PathBuf> = std::iter::once(first).chain(more).collect();
         for file in results.iter().chain([&log]) {
-            if inputs.iter().any(|input| is_same_file(file, input)) {
-                let message = format!("{} is the input, which is only read", file.display());
+            if only_read.iter().any(|other| is_same_file(file, other)) {
+                let message = format!(
+                    "{} is the input, the test or the program, which are only read",
+                    file.display()
+                );
                 return Err(Failure::usage(message)
                     .path(file)
                     .hint("give another file with -o or --log"));

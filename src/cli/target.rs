@@ -184,6 +184,12 @@ impl TargetArgs {
             .hint(format!("put `--` before the program: {command}")))
     }
 
+    /// Returns the path of the program that the command line names; `None` for a target that comes
+    /// with ddfuzz, and if there is no such program.
+    pub fn program_file(&self) -> Option<PathBuf> {
+        find_program(self.program.first()?.as_ref()).ok()
+    }
+
     /// Builds the target from the options: finds its program, and sets arguments, environment,
     /// limits and input channel. Fails if there is no such program, none is given, or `--target`
     /// and a program are both given.

@@ -35,6 +35,33 @@ fn what_is_no_regular_file_stays() {
 }
 
 #[test]
+fn the_test_and_the_program_are_never_overwritten() {
+    let desk = desk();
+    desk.write("good", "aaa");
+    let test = desk.write("test.sh", "#!/bin/sh\ngrep -q X\n");
+    std::fs::set_permissions(&test, Permissions::from_mode(0o755)).unwrap();
+    let kept = ["letters", "test.sh"].map(|name| desk.read(name));
+    for words in [
+        "min crash -o letters --force",
+        "min crash --log letters --force",
+        "max crash -o letters --force",
+        "diff good crash --log letters --force",
+    ] {
+        let message = refusal(&desk, words);
+        assert!(message.contains("only read"), "{words}: {message}");
+    }
+    for words in [
+        "min crash --test ./test.sh -o test.sh --force",
+        "diff good crash --test ./test.sh --log test.sh --force",
+    ] {
+        let error = desk.call(&format!("{words} --json")).exits(2).json();
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(message.contains("only read"), "{words}: {message}");
+    }
+    assert_eq!(kept, ["letters", "test.sh"].map(|name| desk.read(name)));
+}
+
+#[test]
 fn what_no_log_tells_of_is_not_taken_for_an_earlier_result() {
     let desk = desk();
     desk.write("kept", "precious\n");
@@ -104,6 +131,21 @@ fn tests_of_another_build_or_within_other_limits_prove_nothing() {
     let record = desk.call("min crash -o out/ --exec command --json -- ./letters");
     let record = record.exits(0).json();
     assert_eq!(record["size_after"], 1, "{record}");
+}
+
+#[test]
+fn a_proven_result_in_a_directory_stays_whatever_the_limits() {
+    let desk = desk();
+    let call = |words: &str| {
+        let words = format!("min crash -o out/ --exec command --json {words} -- ./letters");
+        let record = desk.call(&words).exits(0).json();
+        let facts = ["size_after", "claim", "tests"].map(|name| record[name].clone());
+        assert_eq!(facts[0], 2, "{record}");
+        facts
+    };
+    let proven = call("");
+    assert_eq!(call("--timeout 3s --budget-tests 1"), proven);
+    assert_eq!(call("--memory 200M"), proven);
 }
 
 #[test]

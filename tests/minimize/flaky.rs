@@ -351,6 +351,43 @@ fn what_does_not_fail_again_is_no_result_and_the_input_as_given_is() {
 }
 
 #[test]
+fn a_result_that_once_did_not_fail_again_is_never_claimed_by_a_larger_budget() {
+    let mut runs_of_the_input = 0;
+    // The second of three confirmations of the input does not fail.
+    let mut script = answers(|text, _| {
+        runs_of_the_input += u64::from(text == INPUT);
+        Ok(Answer::of(match text == INPUT && runs_of_the_input == 5 {
+            true => Outcome::Pass,
+            false => subsequence(b"<>")(text),
+        }))
+    });
+    let mut none = Options {
+        budget_tests: Some(0),
+        ..Options::default()
+    };
+    let (first, log) = run_with(INPUT, of_crash(INPUT), &mut script, &mut none);
+    let rate = Rate { hits: 2, tries: 3 };
+    assert_eq!(
+        first.expect("a result").warnings,
+        [Warning::FlakyResult { rate }]
+    );
+    let options = &mut Options::default();
+    let (last, log) = resume_with(INPUT, of_crash(INPUT), &log, &mut script, options);
+    let last = last.expect("a result");
+    assert_eq!((&last.text[..], last.claim), (&b"<>"[..], Claim::BestSoFar));
+    assert_eq!(last.warnings, [Warning::Contradicted]);
+    let mut log = Log::parse(&log).expect("a log");
+    let replayed = replay(INPUT, &log).expect("it holds").minimized;
+    assert_eq!(replayed.as_ref(), Some(&last));
+    // An older log claims more, and is read without it.
+    if let Some((_, Line::End(end))) = log.lines.last_mut() {
+        end.claim = Claim::OneMinimal;
+    }
+    let replayed = replay(INPUT, &log).expect("it holds").minimized;
+    assert_eq!(replayed, Some(last));
+}
+
+#[test]
 fn an_input_whose_failure_is_never_seen_again_is_the_result_with_that_rate() {
     let mut runs = 0;
     // By chance every second run of the input fails, and the first of the empty one, and then none.

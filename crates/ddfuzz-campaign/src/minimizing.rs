@@ -1,6 +1,7 @@
 //! [`Minimizing`]: minimizes one entry of an output directory, and writes its log, its reproducer
 //! and the other crashes that its search meets (slips).
 
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -21,7 +22,7 @@ use ddfuzz_minimize as minimize;
 use ddfuzz_minimize::{
     BoxedOracle, Claim, Counts, CrashOracle, HeldCrash, Journal, MinimizeError, Minimized, OnSlip,
     Options, Oracle, OracleError, PROOF_TIME_FACTOR, Rate, Warning, Workers, hang_search_limit,
-    log::{KeyRecord, Log, StartLine, TargetRecord},
+    log::{KeyRecord, Line, Log, StartLine, TargetRecord},
     minimize_by_workers, search_by_name,
 };
 use ddfuzz_store as store;
@@ -383,6 +384,7 @@ impl Minimizing {
             Some(begun) => begun.hold_minor,
             None => is_variant(&reader, &finders, &entry, self.variants)?,
         };
+        start.limits = proven_limits(&entry.log()).unwrap_or(start.limits);
         let continues = Journal::continues(&entry.log(), &start);
         if !continues || !finders.tell_of(&entry) {
             minimizing.confirm(&input, &entry.crash)?;
@@ -643,4 +645,13 @@ fn outcome(minimized: &Minimized, debug: Option<String>) -> store::Minimized {
         flaky: minimized.flaky(),
         given_up: None,
     }
+}
+
+/// Returns the limits within which the log at `path` has proven its result; `None` if it claims
+/// nothing, or cannot be read. Such a result holds whatever the limits of a later call are.
+fn proven_limits(path: &Path) -> Option<Limits> {
+    let log = Log::read(path).ok()?;
+    let (_, last) = log.lines.last()?;
+    let limits = log.start.as_ref()?.limits;
+    matches!(last, Line::End(end) if end.claim != Claim::BestSoFar).then_some(limits)
 }

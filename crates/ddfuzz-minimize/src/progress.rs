@@ -128,6 +128,9 @@ pub(super) struct Progress<'a> {
     /// Failure rate of the best in its confirmations if none of them failed, so that the original
     /// input is the result; else `None`.
     restored: Option<Rate>,
+    /// Whether the result did not fail in one of its confirmations when the log ended because a
+    /// budget was used up, so that nothing is proven after the search was continued.
+    refuted_before: bool,
     /// How often the empty input failed, if an interestingness script runs it several times.
     empty: Rate,
     /// Minor key of the crash of the best (the smallest failing text so far); `None` without a
@@ -173,6 +176,7 @@ impl<'a> Progress<'a> {
             ceased: None,
             confirmed: Rate::default(),
             restored: None,
+            refuted_before: false,
             empty: Rate::default(),
             minor: start.key.as_ref().map(|key| key.minor),
             held_minor: start.held_minor(),
@@ -264,11 +268,14 @@ impl<'a> Progress<'a> {
     }
 
     /// Continues the search if the log ended because a budget was used up; otherwise does nothing.
+    /// Confirmations that did not fail still count as contradictions.
     pub fn continue_search(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()
         {
             self.stage = stage;
+            self.refuted_before |=
+                self.confirmed.hits < self.confirmed.tries || self.restored.is_some();
             self.confirmed = Rate::default();
             self.restored = None;
             self.end = None;
@@ -298,6 +305,12 @@ impl<'a> Progress<'a> {
 
     fn is_flaky(&self) -> bool {
         self.baseline.hits < self.baseline.tries
+    }
+
+    /// Checks whether a run contradicted an earlier run of the same text, or the result that the
+    /// log had before the search was continued did not fail in each of its confirmations.
+    fn is_contradicted(&self) -> bool {
+        self.refuted_before || self.texts.is_contradicted()
     }
 
     /// Returns how many times the result is run again at the end, to confirm that it fails.
@@ -385,7 +398,7 @@ impl<'a> Progress<'a> {
         let certificate = self.texts.certificate();
         let best = self.result();
         let confirmed = self.confirmed.hits == self.confirmed.tries;
-        let reproducible = confirmed && !self.texts.is_contradicted();
+        let reproducible = confirmed && !self.is_contradicted();
         let (claim, proved, proof) = match self.is_flaky() {
             _ if self.restored.is_some() => {
                 let of = count_runs(best);
@@ -445,7 +458,7 @@ impl<'a> Progress<'a> {
                 },
             ),
             (
-                !self.is_flaky() && self.texts.is_contradicted(),
+                !self.is_flaky() && self.is_contradicted(),
                 Warning::Contradicted,
             ),
             (untried > 0, Warning::Values { untried }),

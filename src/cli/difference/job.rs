@@ -110,8 +110,11 @@ impl DifferenceJob<'_> {
             log: Some(log),
             ..results.clone()
         };
-        let inputs = self.task.paths();
-        let place = ResultPlace::choose(&there, &inputs, result, self.task.endings())?;
+        let program = self.args.target.program_file();
+        let mut only_read = self.task.paths();
+        let test = self.args.test.as_deref();
+        only_read.extend(test.into_iter().chain(program.as_deref()));
+        let place = ResultPlace::choose(&there, &only_read, result, self.task.endings())?;
         if results.force {
             place.clear()?;
         }

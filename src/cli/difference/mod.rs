@@ -109,8 +109,10 @@ fn search(task: SearchTask, args: SearchArgs, output: &Output) -> Result<Exit, F
 }
 
 fn search_for(task: &SearchTask, args: &SearchArgs, output: &Output) -> Result<Exit, Failure> {
-    let (inputs, named) = (task.paths(), &task.failing.path);
-    let place = ResultPlace::choose(&args.results, &inputs, named, task.endings())?;
+    let (program, named) = (args.target.program_file(), &task.failing.path);
+    let mut only_read = task.paths();
+    only_read.extend(args.test.as_deref().into_iter().chain(program.as_deref()));
+    let place = ResultPlace::choose(&args.results, &only_read, named, task.endings())?;
     let stop = signals::stop_flag()?;
     let criterion = criterion(task, args, &place, output);
     let criterion = signals::unless_stopped(&stop, criterion)?;

@@ -277,10 +277,13 @@ impl MinArgs {
     }
 
     /// Chooses by `-o` and `--log` where the result and the log are written. Fails if one of the
-    /// files exists without `--force` or `--resume`, or is the input.
+    /// files exists without `--force` or `--resume`, or is the input, the interestingness test or
+    /// the program.
     fn place(&self) -> Result<ResultPlace, Failure> {
-        let inputs: Vec<&Path> = self.input.as_deref().into_iter().collect();
-        ResultPlace::choose(&self.results, &inputs, &self.subject(), &[ENDING])
+        let program = self.target.program_file();
+        let only_read = [&self.input, &self.test, &program].map(|path| path.as_deref());
+        let only_read: Vec<&Path> = only_read.into_iter().flatten().collect();
+        ResultPlace::choose(&self.results, &only_read, &self.subject(), &[ENDING])
     }
 
     /// Returns the paths of the logs and the script with `--args` or `--env-vars`, which minimize
@@ -296,7 +299,8 @@ impl MinArgs {
             return Err(Failure::usage(message).hint("give a result file with -o FILE"));
         };
         let files = CallFiles::beside(log);
-        let own = [&self.input, &self.results.out, &self.export_test];
+        let program = self.target.program_file();
+        let own = [&self.input, &self.results.out, &self.export_test, &program];
         files.check_apart_from(own.into_iter().flatten().map(PathBuf::as_path))?;
         if !self.results.force {
             files.check_none(self.results.resume)?;
@@ -446,12 +450,17 @@ fn check_test_export(args: &MinArgs, place: &ResultPlace) -> Result<(), Failure>
     let Some(file) = &args.export_test else {
         return Ok(());
     };
-    let mut taken: Vec<&Path> = args.input.as_deref().into_iter().collect();
+    let program = args.target.program_file();
+    let only_read = args.input.iter().chain(&program);
+    let mut taken: Vec<&Path> = only_read.map(PathBuf::as_path).collect();
     if let ResultPlace::File { results, log } = place {
         taken.extend(results.iter().chain([log]).map(PathBuf::as_path));
     }
     if taken.iter().any(|one| is_same_path(one, file)) {
-        let message = format!("{} is the input, the result or the log", file.display());
+        let message = format!(
+            "{} is the input, the program, the result or the log",
+            file.display()
+        );
         return Err(Failure::usage(message)
             .path(file)
             .hint("give another file with --export-test"));

@@ -80,8 +80,13 @@ impl Units for Rewritten<'_> {
             let with = words.get(&text[place.clone()])?.to_vec();
             Some(Replacement { at: place, with })
         };
-        let edits = (self.find)(&text).into_iter().filter_map(written);
-        let edits: Vec<Replacement> = edits.collect();
+        let mut edits: Vec<Replacement> = Vec::new();
+        for edit in (self.find)(&text).into_iter().filter_map(written) {
+            // Words may stand inside another word, which is written first.
+            if edits.last().is_none_or(|last| last.at.end <= edit.at.start) {
+                edits.push(edit);
+            }
+        }
         (!edits.is_empty()).then_some(Edit::Set(edits))
     }
 
@@ -200,4 +205,75 @@ fn shorter_names<'a>(text: &[u8], names: &'a Find<'a>, kept: &KeptNames) -> Rewr
 
 fn letters() -> impl Iterator<Item = Vec<u8>> {
     (b'a'..=b'z').chain(b'A'..=b'Z').map(|letter| vec![letter])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::{Full, Grammar, Outcome, Search, Structure, SyntaxClass, SyntaxNode, SyntaxTree};
+
+    /// A grammar of lines `first::second` whose names contain names, as those of Rust do.
+    struct Scoped;
+
+    impl Grammar for Scoped {
+        fn name(&self) -> &str {
+            "scoped"
+        }
+
+        fn parse(&self, text: &[u8]) -> Option<SyntaxTree> {
+            let node = |place, kind, class, parent, last| SyntaxNode {
+                place,
+                kind,
+                class,
+                parent,
+                last,
+            };
+            let mut nodes = vec![node(0..text.len(), 0, SyntaxClass::Other, None, 0)];
+            let mut at = 0;
+            for line in text.split(|byte| *byte == b'\n') {
+                let colons = line.windows(2).position(|two| two == b"::");
+                if let Some(colons) = colons.filter(|colons| (1..line.len() - 2).contains(colons)) {
+                    let (whole, name) = (nodes.len(), SyntaxClass::Identifier);
+                    let (middle, end) = (at + colons, at + line.len());
+                    nodes.push(node(at..end, 1, name, Some(0), whole + 3));
+                    nodes.push(node(at..middle, 2, name, Some(whole), whole + 2));
+                    nodes.push(node(middle + 2..end, 2, name, Some(whole), whole + 3));
+                }
+                at += line.len() + 1;
+            }
+            nodes[0].last = nodes.len();
+            Some(SyntaxTree { nodes, errors: 0 })
+        }
+    }
+
+    #[test]
+    fn names_inside_of_names_are_not_written_twice() {
+        let lines: Vec<String> = (10..34).map(|i| format!("space_{i}::name_{i}")).collect();
+        let input = lines.join("\n").into_bytes();
+        // Each line is needed, with two names.
+        let fails = |text: &[u8]| {
+            let lines = text.split(|byte| *byte == b'\n');
+            let names = lines.filter(|line| {
+                let colons = line.windows(2).position(|two| two == b"::");
+                colons.is_some_and(|colons| colons > 0 && colons + 2 < line.len())
+            });
+            names.count() == 24
+        };
+        let mut search = Full::structured(&input, Structure::Syntax(Arc::new(Scoped)));
+        let (mut best, mut text) = (input.clone(), Vec::new());
+        while let Some(candidate) = search.next() {
+            text.clear();
+            candidate.write_into(&input, &best, &mut text);
+            let outcome = match fails(&text) {
+                true => Outcome::Fail,
+                false => Outcome::Pass,
+            };
+            if outcome == Outcome::Fail {
+                best.clone_from(&text);
+            }
+            search.tell(outcome);
+        }
+        assert_eq!(best.len(), 24 * 4 + 23);
+    }
 }

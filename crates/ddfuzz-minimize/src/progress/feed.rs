@@ -234,8 +234,14 @@ impl Progress<'_> {
         if self.stage != Stage::End || self.reduction.is_some() {
             return Err("the end is not due".to_owned());
         }
-        follows(line, &self.end_line())?;
-        self.end = Some(line.clone());
+        let expected = self.end_line();
+        let mut line = line.clone();
+        if self.refuted_before {
+            // Logs written before 2026-11-28 may claim more here, which does not hold.
+            line.claim = expected.claim;
+        }
+        follows(&line, &expected)?;
+        self.end = Some(line);
         self.stage = Stage::Over;
         Ok(())
     }
