@@ -78,7 +78,10 @@ pub fn report(
     );
     // Before the result: where one of them cannot be written, the one answer is an error.
     told.write(&views, &text, store)?;
-    say_refusals(way, summary, output);
+    // The workers of a guided campaign do not count them.
+    if !told.tells_coverage {
+        say_refusals(way, summary, output);
+    }
     output.result(&text, &result);
     for group in result.groups.iter().filter(|group| group.any_input) {
         output.warn_of_any_input(&group.major);
