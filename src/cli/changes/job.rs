@@ -654,6 +654,8 @@ fn is_same_search(logged: &StartLine, start: &StartLine, any_crash: bool) -> boo
     let class = |line: &StartLine| line.key.as_ref().map(|key| key.class.clone());
     changes(logged) == changes(start)
         && logged.target.same_target(&start.target)
+        // What a build may write decides whether it succeeds.
+        && logged.target.sandbox == start.target.sandbox
         && logged.input_blake3 == start.input_blake3
         && (any_crash || class(logged) == class(start))
 }
