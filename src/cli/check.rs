@@ -244,9 +244,13 @@ fn doubts(reader: &Reader, groups: &[Group], target: &Target) -> Result<Doubts, 
     let mut unclear = Vec::new();
     for group in groups {
         let entries = Recheck::entries(reader, group)?;
+        let name = (group.kind, group.record.major);
+        if let Some(why) = other_arguments(&file, &entries, target) {
+            doubts.single.insert(name, why);
+            continue;
+        }
         let is_other = |entry: &Entry| !finders.is_near() || !finders.include(entry);
         let others: Vec<Entry> = entries.into_iter().filter(is_other).collect();
-        let name = (group.kind, group.record.major);
         let near = others.iter().filter(|_| finders.is_near());
         match found_elsewhere(&file, near, target) {
             Some(why) => drop(doubts.single.insert(name, why)),
@@ -284,6 +288,33 @@ fn doubts(reader: &Reader, groups: &[Group], target: &Target) -> Result<Doubts, 
         }
     }
     Ok(doubts)
+}
+
+/// Returns the reason why runs of `target` do not show that a group is fixed, if all of its `entries`
+/// were found on a program of the same file name with other arguments; `None` otherwise.
+fn other_arguments(
+    file: &CampaignFile,
+    entries: &[Entry],
+    target: &Target,
+) -> Option<Unobservable> {
+    let now = TargetRecord::new(target, Way::Command);
+    let name = |record: &TargetRecord| {
+        let path = record.program.as_ref()?;
+        Some(Path::new(&path.0).file_name()?.to_owned())
+    };
+    let mut found = None;
+    for entry in entries {
+        let id = entry.crash.campaign()?;
+        let record = file.all().find(|one| one.id == id)?.target.as_ref()?;
+        if record.args == now.args || name(record) != name(&now) {
+            return None;
+        }
+        found = Some(record);
+    }
+    found.map(|found| Unobservable {
+        why: format!("it was found with other arguments, {}", run::name_of(found)),
+        hint: "give these arguments, or no program: then all is as it was recorded".to_owned(),
+    })
 }
 
 /// Returns the reason why runs of `target` do not show that a group is fixed of which `entries` were

@@ -419,8 +419,15 @@ fn a_program_that_gets_no_file_any_more_is_warned_of() {
     let said = desk.call("check out -- ./frail @@").exits(1);
     assert!(!said.err.contains(warning), "{said:?}");
     desk.script("frail", "true");
-    let said = desk.call("check out -- ./frail").exits(0);
+    let said = desk.call("check out -- ./frail").exits(1);
     assert!(said.err.contains(warning), "{said:?}");
+    assert!(said.out.contains("cannot tell"), "{said:?}");
+    assert!(
+        desk.call("check out -- ./frail @@")
+            .exits(0)
+            .out
+            .contains("1 fixed")
+    );
 }
 
 #[test]
@@ -491,9 +498,10 @@ fn what_fails_now_and_then_is_tried_until_it_would_have_failed() {
     let call = |words: &str, every, runs: &str| {
         let counter = desk.write("tmp/n", runs);
         std::fs::set_permissions(&counter, Permissions::from_mode(0o666)).unwrap();
-        let program = now_and_then(every);
-        let words = format!("{words} --exec command --jobs 1 --json");
-        desk.call_with(&words, &["--", "sh", "-c", &program].map(AsRef::as_ref))
+        desk.script("program", &now_and_then(every));
+        desk.call(&format!(
+            "{words} --exec command --jobs 1 --json -- ./program"
+        ))
     };
     let found = call("triage input -o out", 2, "1").exits(1).json();
     let rate = (&found["inputs"][0]["hits"], &found["inputs"][0]["tries"]);
