@@ -18,9 +18,10 @@ use crate::store::{Kind, KnownGroups, Status, Store};
 pub const OUT_OF_ROOM: &str = "the disk was full to the end: what could not be stored is lost, and \
                                only what is stored is told here; make room, and go on with --resume";
 
-/// Prints with `-v` how many runs the way `snapshot` left to new processes, and why.
-fn say_refusals(way: Way, summary: &Summary, output: &Output) {
-    if way == Way::Snapshot {
+/// Prints with `-v` how many runs the way `snapshot` left to new processes, and why; the workers of a
+/// guided campaign do not count them.
+fn say_refusals(told: &CampaignReport<'_>, summary: &Summary, output: &Output) {
+    if told.minimizing.way == Way::Snapshot && !told.tells_coverage {
         let refusals = Refusals::of(summary.runs_of_call, &summary.refusals);
         output.detail(&format!("snapshot {}", refusals.text()));
     }
@@ -78,10 +79,7 @@ pub fn report(
     );
     // Before the result: where one of them cannot be written, the one answer is an error.
     told.write(&views, &text, store)?;
-    // The workers of a guided campaign do not count them.
-    if !told.tells_coverage {
-        say_refusals(way, summary, output);
-    }
+    say_refusals(told, summary, output);
     output.result(&text, &result);
     for group in result.groups.iter().filter(|group| group.any_input) {
         output.warn_of_any_input(&group.major);
