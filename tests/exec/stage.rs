@@ -51,7 +51,15 @@ pub fn prepare(command: &mut Command, scene: &str, tests: &[&str], given: &Path)
 
 /// Plays it to its end, which must be a good one, with at least one test.
 pub fn play(command: &mut Command) {
-    let output = command.output().unwrap();
+    // A process that another test starts meanwhile may hold the file that was just written.
+    let output = loop {
+        match command.output() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+            output => break output.unwrap(),
+        }
+    };
     let (said, complained) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
