@@ -290,6 +290,13 @@ fn doubts(reader: &Reader, groups: &[Group], target: &Target) -> Result<Doubts, 
     Ok(doubts)
 }
 
+/// Returns the target of the campaign that has found the failure `entry`; `None` if the record of the
+/// failure names none, or that campaign records no target.
+fn target_of_finder<'a>(file: &'a CampaignFile, entry: &Entry) -> Option<&'a TargetRecord> {
+    let id = entry.crash.campaign()?;
+    file.all().find(|one| one.id == id)?.target.as_ref()
+}
+
 /// Returns the reason why runs of `target` do not show that a group is fixed, if all of its `entries`
 /// were found on a program of the same file name with other arguments; `None` otherwise.
 fn other_arguments(
@@ -304,8 +311,7 @@ fn other_arguments(
     };
     let mut found = None;
     for entry in entries {
-        let id = entry.crash.campaign()?;
-        let record = file.all().find(|one| one.id == id)?.target.as_ref()?;
+        let record = target_of_finder(file, entry)?;
         if record.args == now.args || name(record) != name(&now) {
             return None;
         }
@@ -325,11 +331,7 @@ fn found_elsewhere<'a>(
     entries: impl Iterator<Item = &'a Entry>,
     target: &Target,
 ) -> Option<Unobservable> {
-    let entry = entries.last()?;
-    let campaign = file
-        .all()
-        .find(|one| Some(&*one.id) == entry.crash.campaign())?;
-    let other = campaign.target.as_ref()?;
+    let other = target_of_finder(file, entries.last()?)?;
     let now = TargetRecord::new(target, Way::Command);
     let why = match other.program == now.program && other.bundled == now.bundled {
         true => format!(

@@ -224,7 +224,7 @@ impl TargetArgs {
     /// that no interestingness test heeds; `None` if there is none.
     pub fn not_for_tests(&self) -> Option<&'static str> {
         let channel = &self.channel;
-        let given = [
+        values::first_given(&[
             ("--exec", self.way != WayArg::Auto),
             ("--cwd", self.cwd.is_some()),
             ("--sandbox", self.sandbox),
@@ -232,9 +232,7 @@ impl TargetArgs {
             ("--terminal", channel.terminal.is_some()),
             ("--file-name", channel.file_name.is_some()),
             ("--two-files", channel.two_files),
-        ];
-        let first = given.into_iter().find(|(_, is_given)| *is_given);
-        first.map(|(name, _)| name)
+        ])
     }
 
     fn arguments(&self) -> Vec<OsString> {

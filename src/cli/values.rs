@@ -3,6 +3,13 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
+/// Returns the first name of `options`, names of options with whether each is given, that is given;
+/// `None` if none is.
+pub fn first_given(options: &[(&'static str, bool)]) -> Option<&'static str> {
+    let given = options.iter().find(|(_, is_given)| *is_given);
+    given.map(|(name, _)| *name)
+}
+
 /// Parses a network address; a host name is resolved to its first IPv4 address, or if it has none
 /// to its first address.
 pub fn address(text: &str) -> Result<SocketAddr, String> {

@@ -210,8 +210,9 @@ pub(crate) fn minimize_entry<S: StoreWriter>(
 }
 
 /// Minimizes one entry with these options and returns the result; `None` if its crash did not
-/// happen again, which is recorded for the entry if it was found on this target. Records nothing, and counts as interrupted, if
-/// the program was rebuilt meanwhile: the groups are to be checked with the new build first.
+/// happen again, which is recorded for the entry if it was found on this target. Records nothing, and
+/// counts as interrupted, if the program was rebuilt meanwhile: the groups are to be checked with the
+/// new build first.
 pub(crate) fn minimize_with<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::MinArgs;
 use crate::campaign::{Finders, Minimizing, Progress, Screen, Variants, minimize_pending};
 use crate::cli::target::{install_bundled, named_target, recorded_target};
-use crate::cli::{Exit, Failure, Output, show, signals, ui};
+use crate::cli::{Exit, Failure, Output, show, signals, ui, values};
 use crate::report::{GroupView, RunGroup, groups_table, size};
 use crate::store::{Kind, KnownGroups, Reader, Store};
 
@@ -78,7 +78,7 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
 /// Fails if an option is given that applies only to minimizing a single input, not to an output
 /// directory.
 fn check(args: &MinArgs) -> Result<(), Failure> {
-    let given = [
+    let given = values::first_given(&[
         ("--args", args.args),
         ("--env-vars", args.env_vars),
         ("--test", args.test.is_some()),
@@ -86,9 +86,9 @@ fn check(args: &MinArgs) -> Result<(), Failure> {
         ("--out", args.results.out.is_some()),
         ("--log", args.results.log.is_some()),
         ("--force", args.results.force),
-    ];
-    match given.into_iter().find(|(_, is_given)| *is_given) {
-        Some((name, _)) => Err(Failure::usage(format!(
+    ]);
+    match given {
+        Some(name) => Err(Failure::usage(format!(
             "{name} works with one input, but an output directory is given"
         ))
         .hint("the groups of an output directory are minimized in place; give a file to minimize one input")),

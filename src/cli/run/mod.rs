@@ -353,20 +353,18 @@ impl RunArgs {
     /// Returns the name of the first option on the command line that works only in coverage-guided
     /// campaigns; `None` if there is none.
     pub fn only_guided(&self) -> Option<&'static str> {
-        let given = [
+        values::first_given(&[
             ("--broker", self.broker.is_some()),
             ("--join", self.join.is_some()),
             ("--statsd", self.statsd.is_some()),
             ("--prometheus", self.prometheus.is_some()),
-        ];
-        let first = given.into_iter().find(|(_, is_given)| *is_given);
-        first.map(|(name, _)| name)
+        ])
     }
 
     /// Returns the name of the first option on the command line that only ddfuzz's own engine heeds;
     /// `None` if there is none.
     pub fn only_own_engine(&self) -> Option<&'static str> {
-        let given = [
+        let own = values::first_given(&[
             ("--generator", self.generator != GeneratorArg::Auto),
             (
                 "--mutate-structure",
@@ -376,9 +374,8 @@ impl RunArgs {
             ("--bundled-seeds", self.seeds.bundled_seeds),
             ("--no-auto-dict", self.seeds.no_auto_dict),
             ("--explain", self.explain),
-        ];
-        let first = given.into_iter().find(|(_, is_given)| *is_given);
-        first.map(|(name, _)| name).or_else(|| self.only_guided())
+        ]);
+        own.or_else(|| self.only_guided())
     }
 }
 

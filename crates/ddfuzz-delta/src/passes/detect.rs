@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::passes::field::{Checksum, Field, Form, Meaning};
 use crate::passes::protocol::Protocol;
+use crate::passes::ranges::overlap;
 
 /// Number of bytes at the beginning of a text in which a count of records is searched for.
 const HEADER: usize = 16;
@@ -195,7 +196,7 @@ fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
             let place = found.place();
             let known = protocol.fields.iter().chain(&checks);
             let mut taken = known.map(Field::place);
-            !taken.any(|taken| taken.start < place.end && place.start < taken.end)
+            !taken.any(|taken| overlap(&taken, &place))
         }));
     };
     let places =

@@ -170,23 +170,14 @@ fn is_name(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::passes::plain::tests::{assert_nested, texts_of};
 
     #[test]
     fn elements_attributes_and_names_make_a_tree() {
         let text = b"<a b='c(d, $e-f)' g><h/> x <i>y</i></a>";
         let tree = MarkupText.parse(text).expect("it has tags");
-        for (index, node) in tree.nodes.iter().enumerate() {
-            let parent = node.parent.map(|parent| &tree.nodes[parent]);
-            assert!(node.last > index && node.last <= tree.nodes.len());
-            assert!(parent.is_none_or(|parent| {
-                parent.place.start <= node.place.start && node.place.end <= parent.place.end
-            }));
-        }
-        let of = |kind: u16| -> Vec<&str> {
-            let nodes = tree.nodes.iter().filter(|node| node.kind == kind);
-            let texts = nodes.map(|node| std::str::from_utf8(&text[node.place.clone()]));
-            texts.map(|text| text.expect("ASCII")).collect()
-        };
+        assert_nested(&tree);
+        let of = |kind| texts_of(&tree, text, kind);
         assert_eq!(of(ELEMENT)[1..], ["<h/>", "<i>y</i>"]);
         assert_eq!(of(ATTRIBUTE), [" b='c(d, $e-f)'", " g"]);
         assert_eq!(of(u16::from(b'a')), ["c", "d", "e-f"]);

@@ -474,13 +474,12 @@ pub(super) fn comments(text: &[u8]) -> Vec<Range<usize>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    #[test]
-    fn brackets_lines_and_words_make_a_tree() {
-        let text = b"let a = [1, b]\nprint a\nend";
-        let tree = PlainText.parse(text).expect("any text has a tree");
+    /// Asserts that each node of `tree` lies inside of its parent, and ends after it begins in the
+    /// pre-order.
+    pub fn assert_nested(tree: &SyntaxTree) {
         for (index, node) in tree.nodes.iter().enumerate() {
             let parent = node.parent.map(|parent| &tree.nodes[parent]);
             assert!(node.last > index && node.last <= tree.nodes.len());
@@ -488,12 +487,21 @@ mod tests {
                 parent.place.start <= node.place.start && node.place.end <= parent.place.end
             }));
         }
-        let of = |kind: u16| -> Vec<&str> {
-            let nodes = tree.nodes.iter().filter(|node| node.kind == kind);
-            nodes
-                .map(|node| std::str::from_utf8(&text[node.place.clone()]).expect("ASCII"))
-                .collect()
-        };
+    }
+
+    /// Returns the parts of `text`, which is ASCII, that the nodes of this kind cover.
+    pub fn texts_of<'a>(tree: &SyntaxTree, text: &'a [u8], kind: u16) -> Vec<&'a str> {
+        let nodes = tree.nodes.iter().filter(|node| node.kind == kind);
+        let texts = nodes.map(|node| std::str::from_utf8(&text[node.place.clone()]));
+        texts.map(|text| text.expect("ASCII")).collect()
+    }
+
+    #[test]
+    fn brackets_lines_and_words_make_a_tree() {
+        let text = b"let a = [1, b]\nprint a\nend";
+        let tree = PlainText.parse(text).expect("any text has a tree");
+        assert_nested(&tree);
+        let of = |kind| texts_of(&tree, text, kind);
         assert_eq!(of(u16::from(b'[')), ["[1, b]", "[", "]"]);
         assert_eq!(
             of(STATEMENT),

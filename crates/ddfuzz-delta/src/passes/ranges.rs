@@ -59,6 +59,11 @@ pub(super) fn mover(gone: &[Range<usize>]) -> impl Fn(usize) -> usize {
     }
 }
 
+/// Returns true if two ranges have a position in common.
+pub(super) fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.start < other.end && other.start < one.end
+}
+
 /// Returns true if the range `place` lies in one of the deleted ranges `gone`, which ascend and do
 /// not touch or overlap.
 pub(super) fn is_within(gone: &[Range<usize>], place: &Range<usize>) -> bool {

@@ -7,6 +7,7 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::field::{Field, Form, Meaning};
 use crate::passes::list::ListSearch;
 use crate::passes::protocol::Protocol;
+use crate::passes::ranges::overlap;
 use crate::passes::units::Units;
 
 /// Sizes of the texts, in bytes, in which records of one size are guessed. Smaller results are left
@@ -139,8 +140,4 @@ fn records(text: &[u8], stride: usize, fields: Vec<Field>) -> Protocol {
         fields,
         pieces: starts.map(|start| start..start + stride).collect(),
     }
-}
-
-fn overlap(one: &Range<usize>, other: &Range<usize>) -> bool {
-    one.start < other.end && other.start < one.end
 }

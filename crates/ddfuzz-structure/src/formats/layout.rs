@@ -67,15 +67,7 @@ pub fn layout(
     substitutes: bool,
 ) -> Option<Vec<Node>> {
     let root = reader.label();
-    let mut layout = Layout {
-        text,
-        glyphs,
-        regions: Regions::default(),
-        features: Vec::new(),
-        lookups: Vec::new(),
-        substitutes,
-        kind: 0,
-    };
+    let mut layout = Layout::new(text, glyphs, substitutes);
     let [scripts, features, lookups] = [4, 6, 8].map(|at| layout.word(at));
     let front = if layout.word(2)? == 0 { 10 } else { 14 };
     layout.features = layout.labels(reader, features?)?;
@@ -101,15 +93,7 @@ pub fn layout(
 /// overlap, or the file has too many parts.
 pub fn definitions(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let root = reader.label();
-    let mut layout = Layout {
-        text,
-        glyphs,
-        regions: Regions::default(),
-        features: Vec::new(),
-        lookups: Vec::new(),
-        substitutes: false,
-        kind: 0,
-    };
+    let mut layout = Layout::new(text, glyphs, false);
     let (shape, scope) = (
         subtables::definitions(layout.word(2)?),
         &mut Scope::default(),
@@ -124,6 +108,18 @@ pub fn definitions(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) ->
 type Read<'a> = fn(&mut Layout<'a>, &mut Reader, usize, Label) -> Option<(Vec<Node>, usize)>;
 
 impl<'a> Layout<'a> {
+    fn new(text: &'a [u8], glyphs: Option<&'a Glyphs>, substitutes: bool) -> Layout<'a> {
+        Layout {
+            text,
+            glyphs,
+            regions: Regions::default(),
+            features: Vec::new(),
+            lookups: Vec::new(),
+            substitutes,
+            kind: 0,
+        }
+    }
+
     fn word(&self, at: usize) -> Option<usize> {
         usize::try_from(Encoding::Big(2).read_at(self.text, at)?).ok()
     }

@@ -91,83 +91,54 @@ static BOX_COUNTED: &[Field] = &[
     Span(1, &[Records(&BOX)]),
 ];
 
-/// Fields of PCAP files with little-endian numbers: packets of a time, two lengths and data.
-pub static PCAP_LITTLE: &[Field] = &[Keep(24), Records(PACKET_LITTLE)];
+/// Makes the descriptions `$pcap` of PCAP files, packets of a time, two lengths and data, and `$pcapng`
+/// of PCAPNG files, blocks of a type, their size, data, and their size again, in one byte order; packets
+/// of the latter, blocks of the type `$packet`, are filled up to a multiple of four bytes.
+macro_rules! captures {
+    ($order:ident, $packet:literal, $pcap:ident, $pcapng:ident) => {
+        #[doc = concat!("Fields of PCAP files; numbers are ", stringify!($order), "-endian.")]
+        pub static $pcap: &[Field] = &[
+            Keep(24),
+            Records(&[
+                Keep(8),
+                Number($order(4), Length(0), 0),
+                Number($order(4), Length(0), 0),
+                Span(0, &[Body]),
+            ]),
+        ];
 
-static PACKET_LITTLE: &[Field] = &[
-    Keep(8),
-    Number(Little(4), Length(0), 0),
-    Number(Little(4), Length(0), 0),
-    Span(0, &[Body]),
-];
+        #[doc = concat!("Fields of PCAPNG files; numbers are ", stringify!($order), "-endian.")]
+        pub static $pcapng: &[Field] = &[Records(&[Kind(
+            4,
+            &[(
+                $packet,
+                &[
+                    Number($order(4), Length(0), 12),
+                    Span(
+                        0,
+                        &[
+                            Keep(12),
+                            Number($order(4), Length(1), 0),
+                            Number($order(4), Length(1), 0),
+                            Span(1, &[Body]),
+                            Pad(1, 4),
+                            Body,
+                        ],
+                    ),
+                    Number($order(4), Length(0), 12),
+                ],
+            )],
+            &[
+                Number($order(4), Length(0), 12),
+                Span(0, &[Body]),
+                Number($order(4), Length(0), 12),
+            ],
+        )])];
+    };
+}
 
-/// Fields of PCAP files with big-endian numbers: packets of a time, two lengths and data.
-pub static PCAP_BIG: &[Field] = &[Keep(24), Records(PACKET_BIG)];
-
-static PACKET_BIG: &[Field] = &[
-    Keep(8),
-    Number(Big(4), Length(0), 0),
-    Number(Big(4), Length(0), 0),
-    Span(0, &[Body]),
-];
-
-/// Fields of PCAPNG files with little-endian numbers: blocks of a type, their size, data, and their
-/// size again; packets are filled up to a multiple of four bytes.
-pub static PCAPNG_LITTLE: &[Field] = &[Records(BLOCK_LITTLE)];
-
-static BLOCK_LITTLE: &[Field] = &[Kind(
-    4,
-    &[(b"\x06\0\0\0", PACKET_BLOCK_LITTLE)],
-    &[
-        Number(Little(4), Length(0), 12),
-        Span(0, &[Body]),
-        Number(Little(4), Length(0), 12),
-    ],
-)];
-static PACKET_BLOCK_LITTLE: &[Field] = &[
-    Number(Little(4), Length(0), 12),
-    Span(
-        0,
-        &[
-            Keep(12),
-            Number(Little(4), Length(1), 0),
-            Number(Little(4), Length(1), 0),
-            Span(1, &[Body]),
-            Pad(1, 4),
-            Body,
-        ],
-    ),
-    Number(Little(4), Length(0), 12),
-];
-
-/// Fields of PCAPNG files with big-endian numbers: blocks of a type, their size, data, and their
-/// size again; packets are filled up to a multiple of four bytes.
-pub static PCAPNG_BIG: &[Field] = &[Records(BLOCK_BIG)];
-
-static BLOCK_BIG: &[Field] = &[Kind(
-    4,
-    &[(b"\0\0\0\x06", PACKET_BLOCK_BIG)],
-    &[
-        Number(Big(4), Length(0), 12),
-        Span(0, &[Body]),
-        Number(Big(4), Length(0), 12),
-    ],
-)];
-static PACKET_BLOCK_BIG: &[Field] = &[
-    Number(Big(4), Length(0), 12),
-    Span(
-        0,
-        &[
-            Keep(12),
-            Number(Big(4), Length(1), 0),
-            Number(Big(4), Length(1), 0),
-            Span(1, &[Body]),
-            Pad(1, 4),
-            Body,
-        ],
-    ),
-    Number(Big(4), Length(0), 12),
-];
+captures!(Little, b"\x06\0\0\0", PCAP_LITTLE, PCAPNG_LITTLE);
+captures!(Big, b"\0\0\0\x06", PCAP_BIG, PCAPNG_BIG);
 
 /// Fields of MIDI files: a head with the number of tracks, and tracks of type, length and events.
 pub static MIDI: &[Field] = &[

@@ -20,7 +20,7 @@ use crate::cli::campaign_args::read_known_and_against;
 use crate::cli::run::{RunArgs, workers};
 use crate::cli::target::WayArg;
 use crate::cli::watch::WatchJob;
-use crate::cli::{Exit, Failure, Output, signals};
+use crate::cli::{Exit, Failure, Output, signals, values};
 use crate::exec::{Target, Way};
 use process::timeout_flag;
 
@@ -91,14 +91,12 @@ pub fn run(
 /// Returns the name of the first given option that says how a target is run, and that libFuzzer, which
 /// runs it in its own process, cannot follow; `None` if there is none.
 fn not_by_libfuzzer(args: &RunArgs) -> Option<&'static str> {
-    let given = [
+    values::first_given(&[
         ("--sandbox", args.target.sandbox),
         ("--cwd", args.target.cwd.is_some()),
         ("--freeze-start", args.target.freeze_start),
         ("--exec", args.target.way != WayArg::Auto),
-    ];
-    let first = given.into_iter().find(|(_, is_given)| *is_given);
-    first.map(|(name, _)| name)
+    ])
 }
 
 /// Builds the plan of how the libFuzzer processes are started, and chooses the corpus directory:
