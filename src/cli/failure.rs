@@ -201,6 +201,10 @@ impl From<ExecError> for Failure {
                 "program-missing",
                 "check the name, or give the program after `--`",
             ),
+            ExecError::NotExecutable { why, .. } if why.contains("shared libraries") => baseline(
+                "program-not-executable",
+                "install the library, or name its directory: --env LD_LIBRARY_PATH=DIRECTORY",
+            ),
             ExecError::NotExecutable { .. } => {
                 baseline("program-not-executable", "give an executable program")
             }
@@ -216,7 +220,10 @@ impl From<ExecError> for Failure {
             ExecError::WayUnfit { .. } => {
                 baseline("way-unfit", "omit --exec, or use --exec command")
             }
-            ExecError::Server { .. } => baseline("server", "use --exec command"),
+            ExecError::Server { .. } => baseline(
+                "server",
+                "use --exec command, or --sandbox if the program kills other processes",
+            ),
             ExecError::System { .. } => (
                 Exit::Internal,
                 "system",

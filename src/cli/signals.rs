@@ -1,6 +1,7 @@
 //! Ctrl-C and SIGTERM: the first signal asks the command to end with its state saved, the second
 //! ends it at once.
 
+use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -37,7 +38,28 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
             .and_then(|_| flag::register(signal, Arc::clone(&stop)))
             .map_err(|error| Failure::new(Exit::Internal, "system", error))?;
     }
+    explain_delay(Arc::clone(&stop))?;
     Ok(stop)
+}
+
+/// Starts a thread that tells the user at a terminal, a second after the first signal, why the
+/// command has not ended yet: the current run goes on until its time limit.
+fn explain_delay(stop: Arc<AtomicBool>) -> Result<(), Failure> {
+    let watch = move || {
+        while !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(SIGNAL_INTERVAL * 5);
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        if std::io::stderr().is_terminal() && !ui::campaign::owns_terminal() {
+            eprintln!(
+                "stopping when the current run ends; a second signal (Ctrl-C) stops at once, and \
+                 loses nothing but that run"
+            );
+        }
+    };
+    let watching = std::thread::Builder::new().spawn(watch);
+    watching.map_err(|error| Failure::new(Exit::Internal, "system", error))?;
+    Ok(())
 }
 
 /// Ends ddfuzz at the first signal, with the error "interrupted" and all traced processes with it,

@@ -14,7 +14,7 @@ use super::{Failure, Output, signals, values};
 use crate::exec::sandbox::{SandboxSupport, keep_files, supported_parts};
 use crate::exec::{
     Channel, ExecError, Executor, Freshness, Limits, Program, Sandbox, Started, Target, Terminal,
-    TimeLimit, Way, bundled, find_program, start,
+    TimeLimit, Traceable, Way, bundled, find_program, start,
 };
 use crate::files::Base64;
 use crate::report::text::shell_word;
@@ -373,7 +373,8 @@ pub fn probe_by(target: &Target, way: Option<Way>) -> Result<Started, ExecError>
     if started.executor.way() == Way::Command {
         // Without a server nothing has been executed yet, and what the kernel refuses would
         // look to a tracer like a program that ends with a status of its own.
-        started.executor.run(b"")?;
+        let ended = started.executor.run(b"")?.ended;
+        Traceable::check_loaded(target, ended)?;
     }
     Ok(started)
 }

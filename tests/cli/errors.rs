@@ -51,19 +51,55 @@ fn a_program_that_the_system_refuses_is_no_healthy_program() {
     let desk = Desk::new();
     desk.write("crash", "x");
     let refused = [
-        ("elf", "\x7fELF of no kind"),
-        ("script", "#!/no/such/interpreter\n"),
+        ("elf", "\x7fELF of no kind", "Exec format error"),
+        (
+            "script",
+            "#!/no/such/interpreter\n",
+            "/no/such/interpreter\", does not exist",
+        ),
+        ("bare", "echo it has no first line\n", "no #! line"),
+        ("nothing", "", "empty"),
     ];
-    for (name, text) in refused {
+    for (name, text, why) in refused {
         let program = desk.write(name, text);
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(program, executable).unwrap();
         for command in ["run -o out --runs 1", "min crash", "triage crash"] {
             let error = error(&desk, &format!("{command} -- ./{name}"), 3);
             assert_eq!(error["kind"], "program-not-executable");
+            let message = error["message"].as_str().unwrap();
+            assert!(message.contains(why), "{message}");
         }
     }
     assert!(!desk.file("out").exists());
+}
+
+#[test]
+fn a_program_without_one_of_its_libraries_is_not_run() {
+    let desk = Desk::new();
+    desk.write("crash", "x");
+    desk.write("part.c", "int part(void) { return 0; }\n");
+    desk.write(
+        "main.c",
+        "int part(void);\nint main(void) { return part(); }\n",
+    );
+    for words in [
+        "-shared -fPIC -o libpart.so part.c",
+        "-o uses main.c -L. -lpart",
+    ] {
+        let compiled = desk.command("cc").args(words.split(' ')).status();
+        assert!(compiled.expect("the tests need a C compiler").success());
+    }
+    for command in ["run -o out --runs 1", "min crash", "triage crash"] {
+        let error = error(&desk, &format!("{command} -- ./uses"), 3);
+        assert_eq!(error["kind"], "program-not-executable");
+        let message = error["message"].as_str().unwrap();
+        assert!(
+            message.contains("shared libraries: libpart.so"),
+            "{message}"
+        );
+        assert!(error["hint"].as_str().unwrap().contains("LD_LIBRARY_PATH"));
+    }
 }
 
 #[test]

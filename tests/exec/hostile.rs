@@ -1,12 +1,14 @@
 //! A target cannot hurt us: it neither slows a campaign beyond its limits nor leaves a process
 //! behind.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use ddfuzz::exec::{Ended, Executor, Freshness, Limits, Way, start};
 
 use crate::needs;
-use crate::programs::{Compiled, compile, running, target};
+use crate::programs::{Compiled, compile, open_directory, running, target};
 use crate::stage::is_scene;
 
 const WAYS: [Way; 3] = [Way::Command, Way::Inject, Way::Snapshot];
@@ -121,6 +123,28 @@ fn temporary_files_go_to_the_scratch_directory_and_with_it() {
             assert_eq!(ended, Ended::Exit(0), "{way}");
         }
     }
+}
+
+#[test]
+fn runs_of_several_workers_share_a_directory_one_at_a_time() {
+    let program = compile("hostile", &[]);
+    let directory = open_directory();
+    fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
+    let mut target = target(&program);
+    target.cwd = Some(directory.path().to_owned());
+    let work = |way| {
+        let started = start(&target, Some(way), Freshness::Shared).unwrap();
+        let mut executor = started.executor;
+        for _ in 0..20 {
+            let ended = executor.run(b"same-name\n").unwrap().ended;
+            assert_eq!(ended, Ended::Exit(0), "{way}");
+        }
+    };
+    std::thread::scope(|scope| {
+        for way in WAYS {
+            scope.spawn(move || work(way));
+        }
+    });
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::{
     fs::File, os::unix::ffi::OsStrExt, os::unix::net::UnixStream, sync::Arc, time::Duration,
 };
 
+use crate::run_directory::RunDirectory;
 use crate::sandbox::{Handover, SandboxPolicy};
 use crate::shared_page::{Page, PageLayout};
 use crate::supervisor::{Cgroup, Supervisor};
@@ -325,6 +326,17 @@ impl Launch {
     pub(crate) fn watched_scratch(&self) -> Option<PathBuf> {
         let watched = self.policy.is_some() && !self.hides_scratch();
         watched.then(|| self.scratch.clone())
+    }
+
+    /// Opens the directory of the user in which all runs start and may write (`--cwd`), so that one
+    /// at a time uses it; `None` if each worker has a directory for its runs.
+    pub(crate) fn run_directory(&self) -> Option<RunDirectory> {
+        let is_shared = self.cwd != self.scratch;
+        let is_writable = self.policy.is_none() || self.open.contains(&self.cwd);
+        if !is_shared || !is_writable {
+            return None;
+        }
+        RunDirectory::open(&self.cwd, self.limits.wall)
     }
 
     /// Returns the value of `LD_PRELOAD` for the target: the paths of ddfuzz's libraries.

@@ -35,6 +35,7 @@ mod protocol;
 mod refusals;
 mod retry;
 mod run;
+mod run_directory;
 pub mod sandbox;
 mod scratch;
 mod server;

@@ -49,6 +49,30 @@ fn checked(path: &Path) -> Result<PathBuf, ExecError> {
     std::path::absolute(path).map_err(|error| unfit(&error.to_string()))
 }
 
+/// Returns the error for a program at `path` that `execve` has refused with `errno`; it says what is
+/// wrong with the file.
+pub(crate) fn not_executed(path: &Path, errno: i32) -> ExecError {
+    let start = start_of(path);
+    let why = match (errno, start.as_deref()) {
+        (libc::ENOENT, Some(start)) if start.starts_with(b"#!") => {
+            let interpreter = named_in(start).unwrap_or_default();
+            format!("the interpreter in its first line, {interpreter:?}, does not exist")
+        }
+        (libc::ENOENT, Some(start)) if start.starts_with(b"\x7fELF") => {
+            "the dynamic loader that it names does not exist".to_owned()
+        }
+        (libc::ENOEXEC, Some([])) => "the file is empty".to_owned(),
+        (libc::ENOEXEC, Some(start)) if !start.starts_with(b"\x7fELF") && !start.contains(&0) => {
+            "it has no #! line that names its interpreter, such as #!/bin/sh".to_owned()
+        }
+        _ => std::io::Error::from_raw_os_error(errno).to_string(),
+    };
+    ExecError::NotExecutable {
+        path: path.to_owned(),
+        why,
+    }
+}
+
 /// Returns the path of the file to execute for `program`; a bundled program is unpacked first.
 pub(crate) fn locate(program: &Program, private: &PrivateDir) -> Result<PathBuf, ExecError> {
     match program {
@@ -131,10 +155,15 @@ pub fn is_script(program: &Path) -> bool {
 /// Reads the interpreter and its one argument from the `#!` line of a file; `None` without such a
 /// line.
 fn first_line(program: &Path) -> Option<(PathBuf, Option<OsString>)> {
+    words(&start_of(program)?)
+}
+
+/// Reads the first [`LINE`] bytes of a file; `None` if it cannot be read.
+fn start_of(program: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(program).ok()?;
     file.take(LINE as u64).read_to_end(&mut bytes).ok()?;
-    words(&bytes)
+    Some(bytes)
 }
 
 /// Returns the interpreter and its argument, as text, that a script beginning with `bytes` names in

@@ -1,5 +1,7 @@
 //! The messages between ddfuzz and its servers. The C side is `runtime/protocol.h`.
 
+use crate::refusals;
+
 /// Numbers of the file descriptors that a fork server inherits.
 pub(crate) mod fd {
     /// Descriptor number of the memory file with the program's code and its breakpoints
@@ -135,7 +137,10 @@ impl std::fmt::Display for ForkPoint {
                 libc::SYS_getpid | libc::SYS_gettid | libc::SYS_getppid => "use of its process id",
                 libc::SYS_clone | libc::SYS_clone3 | libc::SYS_execve => "start of a process",
                 libc::SYS_exit_group => "exit",
-                _ => return write!(f, "before its system call {number}"),
+                _ => match refusals::name_of_call(number) {
+                    Some(name) => name,
+                    None => return write!(f, "before its system call {number}"),
+                },
             },
         };
         write!(f, "before its first {name}")

@@ -102,18 +102,22 @@ const CALLS: &[(i64, &str)] = &[
     (libc::SYS_setrlimit, "change of a limit"),
 ];
 
+/// Returns what a system call does, in words for users: "write to a file"; `None` for one that is
+/// not known.
+pub(crate) fn name_of_call(number: i32) -> Option<&'static str> {
+    let known = CALLS.iter().find(|(call, _)| *call == i64::from(number));
+    known.map(|(_, name)| *name)
+}
+
 impl std::fmt::Display for RefusalReason {
     /// Writes the reason why a run was refused in words for users: "write to a file", "system call
     /// 435".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
-            RefusalReason::Call(number) => {
-                let known = CALLS.iter().find(|(call, _)| *call == i64::from(number));
-                match known {
-                    Some((_, name)) => f.write_str(name),
-                    None => write!(f, "system call {number}"),
-                }
-            }
+            RefusalReason::Call(number) => match name_of_call(number) {
+                Some(name) => f.write_str(name),
+                None => write!(f, "system call {number}"),
+            },
             RefusalReason::Asked => f.write_str("a check"),
             RefusalReason::Crash => f.write_str("crash"),
             RefusalReason::OtherAbi => f.write_str("system call of another ABI"),

@@ -10,10 +10,12 @@ use std::{cell::Cell, fs::File, os::fd::OwnedFd, path::PathBuf};
 use crate::blocks;
 use crate::hang_detector::{HangDetector, ObservedProcess};
 use crate::launch::{Inject, Launch, Role, ServerPipes};
+use crate::program::not_executed;
 use crate::protocol::{
     ForkPoint, HELLO_SIZE, REPLY_SIZE, Reply, Request, Trouble, flag, read_hello,
 };
 use crate::refusals::{self, RefusalReason};
+use crate::run_directory::RunDirectory;
 use crate::shared_page::{Page, PageLayout, RunOutcome};
 use crate::watch::{HangCheck, Killed, WaitOutcome, Watch};
 use crate::{
@@ -40,6 +42,8 @@ pub(crate) struct Server {
     /// The target's scratch directory, if ddfuzz must check its size; `None` if the kernel limits
     /// it.
     watched: Option<PathBuf>,
+    /// The directory of the user in which the runs start; `None` if they have one of their own.
+    directory: Option<RunDirectory>,
     /// Whether the fork server reports process ids of its own PID namespace, which differ from
     /// ddfuzz's.
     numbers_processes: bool,
@@ -101,6 +105,7 @@ impl Server {
         check_descent(launch, &supervisor, pid)?;
         Ok(Server {
             watched: launch.watched_scratch(),
+            directory: launch.run_directory(),
             numbers_processes: launch.numbers_processes(),
             scratch: hidden_scratch(launch, &supervisor)?,
             pipes,
@@ -243,6 +248,9 @@ impl Server {
             count: count as u64,
             flags,
         };
+        if let Some(directory) = &mut self.directory {
+            directory.enter();
+        }
         self.send(&request.to_bytes())
     }
 
@@ -336,7 +344,13 @@ impl Server {
                 "it replied to run {given} instead of {asked}"
             )));
         }
-        Ok((reply.seq >= self.first).then_some(reply))
+        if reply.seq < self.first {
+            return Ok(None);
+        }
+        if let Some(directory) = &mut self.directory {
+            directory.leave();
+        }
+        Ok(Some(reply))
     }
 }
 
@@ -512,12 +526,9 @@ fn server_error(launch: &Launch, why: &str) -> ExecError {
 }
 
 pub(crate) fn startup_error(launch: &Launch, trouble: Trouble) -> ExecError {
-    let path = launch.program.clone();
+    let path = &launch.program;
     match trouble {
-        Trouble::Exec(errno) => ExecError::NotExecutable {
-            path,
-            why: std::io::Error::from_raw_os_error(errno).to_string(),
-        },
+        Trouble::Exec(errno) => not_executed(path, errno),
         Trouble::Setup(errno) => ExecError::System {
             what: format!(
                 "setting the limits, user or directory of {}",

@@ -14,6 +14,7 @@ use crate::launch::{Inject, Launch, Role, RunnerFiles};
 use crate::observations::{CoverageReporting, RunCoverage, RunObservations};
 use crate::output_capture::OutputCapture;
 use crate::private_dir::PrivateDir;
+use crate::program::not_executed;
 use crate::protocol::{ForkPoint, flag};
 use crate::refusals::RefusalReason;
 use crate::retry::{Failure, RUNS_PER_SERVER, Retriable};
@@ -394,10 +395,7 @@ impl Retriable for ServerExecutor {
         match failure {
             // A loop reports an errno also when the target has closed the input.
             Failure::Request(RequestError::Exec(errno)) if !passes(*errno) && !self.is_loop() => {
-                Some(ExecError::NotExecutable {
-                    path: self.program(),
-                    why: errno.desc().to_owned(),
-                })
+                Some(not_executed(&self.program(), *errno as i32))
             }
             _ => None,
         }

@@ -9,6 +9,7 @@ use crate::crash_snapshots::{CrashSnapshots, ServerMode};
 use crate::launch::{Inject, Launch, Role};
 use crate::output_capture::{DrainedPipe, Excerpt, OutputCapture, Written, tail};
 use crate::private_dir::PrivateDir;
+use crate::program::not_executed;
 use crate::scratch::{Cleaned, Reports};
 use crate::shared_server::{SearchLoop, SharedServerExecutor};
 use crate::trace_server::{GRACE, TraceServer, gone};
@@ -20,6 +21,14 @@ use crate::{
 
 /// How many fork servers are tried, one after the other, before starting a run fails.
 const TRIES: u32 = 2;
+
+/// Exit status of the dynamic loader when it cannot load a program.
+const LOADER_EXIT: i32 = 127;
+/// How the dynamic loader's messages begin that say why it cannot load a program.
+const LOADER_ERRORS: [&str; 2] = [
+    "error while loading shared libraries:",
+    "symbol lookup error:",
+];
 
 /// A target that can be run under a tracer, again and again, one run at a time.
 #[derive(Clone)]
@@ -287,6 +296,30 @@ impl Traceable {
         }
     }
 
+    /// Checks whether the program was loaded, after a run of `target` that ended by `ended`.
+    ///
+    /// # Errors
+    /// [`ExecError::NotExecutable`] with the message of the dynamic loader, where it did not find a
+    /// library or a symbol; also when the target cannot be run again to read that message.
+    pub fn check_loaded(target: &Target, ended: Ended) -> Result<(), ExecError> {
+        if ended != Ended::Exit(LOADER_EXIT) {
+            return Ok(());
+        }
+        let traceable = Traceable::new(target, Way::Command)?;
+        let mut run = traceable.start(b"", true)?;
+        run.release()?;
+        run.wait()?;
+        let written = String::from_utf8_lossy(&run.stderr_tail()).into_owned();
+        let message = LOADER_ERRORS.iter().find_map(|error| written.find(error));
+        match message.and_then(|at| written[at..].lines().next()) {
+            Some(why) => Err(ExecError::NotExecutable {
+                path: traceable.program(),
+                why: why.to_owned(),
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the names of the compiler instrumentation that decides which crashes the program can
     /// show ([`TargetFacts::instrumentation`]); `None` if the program is no ELF file.
     pub fn instrumentation(&self) -> Option<Vec<String>> {
@@ -405,10 +438,8 @@ impl Traced {
             None => Err(gone()),
         };
         let reply = reply.map_err(|broken| inner.broken(&broken))?;
-        let refused = (reply.exec_errno != 0).then(|| ExecError::NotExecutable {
-            path: inner.launch.program.clone(),
-            why: nix::Error::from_raw(reply.exec_errno).desc().to_owned(),
-        });
+        let refused =
+            (reply.exec_errno != 0).then(|| not_executed(&inner.launch.program, reply.exec_errno));
         drop(inner);
         let ended = Ended::from_wait_status(reply.status);
         let answer = (ended, Duration::from_micros(reply.cpu_us));

@@ -125,12 +125,20 @@ fn examine(
             continue;
         }
         output.detail(&format!("trying {way}"));
+        // First: after many refused runs the process that makes many runs is given up.
+        let refusals = match way {
+            Way::Snapshot => refusals::survey(target, SEED, args.time, stop).ok(),
+            _ => None,
+        };
         let measured = measure_rate(args, target, way, stop);
-        let mut tried = way_report(way, measured, &facts);
-        if way == Way::Snapshot && tried.works {
-            tried.refusals = refusals::survey(target, SEED).ok();
-        }
-        report.ways.push(tried);
+        let tried = way_report(way, measured, &facts);
+        report.ways.push(WayReport {
+            refusals: refusals.filter(|_| tried.works),
+            ..tried
+        });
+    }
+    if stop.load(Ordering::Relaxed) {
+        return Ok(());
     }
     let chosen = start(target, args.target.asked_way(), Freshness::Shared);
     // A way that starts may still not run: the report on that way says why.

@@ -1,5 +1,8 @@
 //! How many runs of a target the way `snapshot` refuses, and why.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
 use serde::Serialize;
 
 use crate::campaign::Plan;
@@ -7,6 +10,8 @@ use crate::exec::{ExecError, Freshness, RefusalReason, Target, Way, start};
 
 /// Number of generated inputs that are run by the way `snapshot` to find out which runs it refuses.
 const RUNS: u64 = 100;
+/// Time in which programs that do not hang make all of these runs.
+const ENOUGH_TIME: Duration = Duration::from_secs(2);
 /// Maximum length in bytes of the generated inputs with which the way `snapshot` is tried.
 const LONGEST: u64 = 4096;
 
@@ -33,21 +38,30 @@ pub struct Refusals {
     pub reasons: Vec<Refusal>,
 }
 
-/// Runs 100 generated inputs (random characters, from `seed`) by the way `snapshot`, and returns
-/// which runs were refused. Fails if the target cannot be run.
-pub fn survey(target: &Target, seed: u64) -> Result<Refusals, ExecError> {
+/// Runs 100 generated inputs (random characters, from `seed`) by the way `snapshot`, or fewer if
+/// `time` is over or `stop` turns true, and returns which runs were refused. Fails if the target
+/// cannot be run.
+pub fn survey(
+    target: &Target,
+    seed: u64,
+    time: Duration,
+    stop: &AtomicBool,
+) -> Result<Refusals, ExecError> {
+    let began = Instant::now();
     let mut executor = start(target, Some(Way::Snapshot), Freshness::Shared)?.executor;
     let plan = Plan {
         seed,
         max_len: LONGEST,
     };
     let mut input = Vec::new();
-    for run in 0..RUNS {
+    let mut runs = 0;
+    while runs < RUNS && began.elapsed() < time.max(ENOUGH_TIME) && !stop.load(Ordering::Relaxed) {
         input.clear();
-        plan.input(run).write_into(&mut input);
+        plan.input(runs).write_into(&mut input);
         executor.run(&input)?;
+        runs += 1;
     }
-    Ok(Refusals::of(RUNS, &executor.refusals()))
+    Ok(Refusals::of(runs, &executor.refusals()))
 }
 
 impl Refusals {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::{RevisitArgs, StudySandbox};
-use crate::campaign::study::list::{List, installed};
+use crate::campaign::study::list::{List, Skipped, installed};
 use crate::campaign::study::{
     RunEnvironment, Selection, StudyPlan, StudyRequest, StudySettings, Utility,
 };
@@ -43,10 +43,7 @@ pub(super) fn select_utilities(
     output: &Output,
 ) -> Result<StudySelection, Failure> {
     let list = read_list(args)?;
-    for skipped in list.skipped.iter().filter(|it| it.denied.is_none()) {
-        let (line, text, why) = (skipped.line, &skipped.text, &skipped.why);
-        output.say(&format!("{}, line {line}: {text}: {why}", list.name));
-    }
+    tell_invalid_lines(&list, output);
     let selection = Selection {
         names: args.utilities.clone(),
         packages: args.package.clone(),
@@ -73,7 +70,40 @@ pub(super) fn select_utilities(
     })
 }
 
-/// Fails if the command line names utilities and a study could run none of them.
+/// Maximum number of invalid lines of a list of utilities that are printed.
+const PRINTED_LINES: usize = 10;
+/// Maximum number of characters of a line, and of what is wrong with it, that are printed.
+const PRINTED_CHARS: usize = 120;
+
+/// Prints the first lines of a list of utilities that cannot be parsed, and how many more there are.
+fn tell_invalid_lines(list: &List, output: &Output) {
+    let excerpt = |text: &str| match text.char_indices().nth(PRINTED_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    };
+    let invalid: Vec<&Skipped> = (list.skipped.iter())
+        .filter(|skipped| skipped.denied.is_none())
+        .collect();
+    for skipped in invalid.iter().take(PRINTED_LINES) {
+        let (text, why) = (excerpt(&skipped.text), excerpt(&skipped.why));
+        output.say(&format!(
+            "{}, line {}: {text}: {why}",
+            list.name, skipped.line
+        ));
+    }
+    if let Some(more) = invalid
+        .len()
+        .checked_sub(PRINTED_LINES)
+        .filter(|more| *more > 0)
+    {
+        output.say(&format!("{}: {more} more lines are invalid", list.name));
+    }
+}
+
+/// Number of utilities that a message names as examples.
+const NAMED_UTILITIES: usize = 5;
+
+/// Fails if the study of a whole selection could run no utility.
 pub(super) fn refuse_without_utilities(
     args: &RevisitArgs,
     planned: &StudySelection,
@@ -81,14 +111,18 @@ pub(super) fn refuse_without_utilities(
     let reasons: Option<Vec<String>> = (planned.utilities.iter())
         .map(|utility| Some(format!("{} ({})", utility.name, how_skipped(utility)?)))
         .collect();
-    match reasons {
-        Some(reasons) if !args.utilities.is_empty() && !reasons.is_empty() => {
-            let message = format!("no utility can be run: {}", reasons.join(", "));
-            Err(Failure::new(Exit::Baseline, "no-utility", message)
-                .hint("name programs that are installed; their arguments come from --list FILE"))
-        }
-        _ => Ok(()),
+    let Some(mut reasons) = reasons.filter(|reasons| !reasons.is_empty() && args.shard.is_none())
+    else {
+        return Ok(());
+    };
+    let more = reasons.len().saturating_sub(NAMED_UTILITIES);
+    reasons.truncate(NAMED_UTILITIES);
+    let mut message = format!("no utility can be run: {}", reasons.join(", "));
+    if more > 0 {
+        message.push_str(&format!(" and {more} more"));
     }
+    Err(Failure::new(Exit::Baseline, "no-utility", message)
+        .hint("name programs that are installed; their arguments come from --list FILE"))
 }
 
 /// Returns why a study does not run the utility; `None` if it does.
@@ -106,6 +140,13 @@ fn read_list(args: &RevisitArgs) -> Result<List, Failure> {
     };
     let bytes = std::fs::read(path)
         .map_err(|error| Failure::file(path, "reading the list of utilities", &error))?;
+    if bytes.contains(&0) {
+        let message = format!(
+            "{} is no list of utilities: it is not a text file",
+            path.display()
+        );
+        return Err(Failure::usage(message).path(path));
+    }
     let text = String::from_utf8_lossy(&bytes);
     let list = List::parse(&path.display().to_string(), &text);
     if list.entries.is_empty() && list.skipped.is_empty() {

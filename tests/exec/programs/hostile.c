@@ -226,6 +226,17 @@ int main(int argc, char **argv)
             fputs("x", f);
         chmod("d", 0);
         return access("before", F_OK) == 0 ? 9 : (fclose(fopen("before", "w")), 0);
+    } else if (!strcmp(word, "same-name")) {
+        /* Fails where another run uses the directory meanwhile. */
+        char written[16], read[16] = "";
+        snprintf(written, sizeof written, "%d", (int)getpid());
+        FILE *out = fopen("same-name", "w");
+        if (!out || fputs(written, out) == EOF || fclose(out))
+            return 8;
+        usleep(2000);
+        FILE *back = fopen("same-name", "r");
+        if (!back || !fgets(read, sizeof read, back) || strcmp(read, written) || unlink("same-name"))
+            abort();
     } else if (!strcmp(word, "temporary")) {
         /* 10: no directory of its own; 9: what the run before wrote is still there. */
         const char *tmp = getenv("TMPDIR");

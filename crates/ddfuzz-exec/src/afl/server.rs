@@ -10,6 +10,7 @@ use std::{fs::File, io::Write, os::unix::fs::FileExt, path::PathBuf};
 use crate::afl::handshake::{Handshake, HandshakeError, HandshakePipes};
 use crate::hang_detector::{HangDetector, ObservedProcess};
 use crate::launch::{Launch, ServerPipes};
+use crate::run_directory::RunDirectory;
 use crate::server::{
     Answer, RequestError, STARTUP, await_hello, check_descent, hidden_scratch, system,
 };
@@ -38,6 +39,8 @@ pub(super) struct AflServer {
     /// The target's scratch directory, if ddfuzz must check its size; `None` if the kernel limits
     /// the size.
     watched: Option<PathBuf>,
+    /// The directory of the user in which the runs start; `None` if they have one of their own.
+    directory: Option<RunDirectory>,
     /// An open descriptor of the scratch directory, if only the server's mount namespace shows the
     /// directory; else `None`.
     pub(super) scratch: Option<OwnedFd>,
@@ -89,6 +92,7 @@ impl AflServer {
             runs: 0,
             supervisor,
             watched: launch.watched_scratch(),
+            directory: launch.run_directory(),
             scratch,
         };
         Ok((server, handshake))
@@ -110,6 +114,9 @@ impl AflServer {
         detector: &mut HangDetector,
         coverage: &Coverage,
     ) -> Result<(Answer, Leftovers), RequestError> {
+        if let Some(directory) = &mut self.directory {
+            directory.enter();
+        }
         let began = Instant::now();
         let word = u32::from(self.killed).to_ne_bytes();
         self.pipes
@@ -140,6 +147,9 @@ impl AflServer {
         self.killed = !waits && (stopped || waited.is_some());
         self.waiting = waits.then_some(child);
         let left = self.sweep(!waits);
+        if let Some(directory) = &mut self.directory {
+            directory.leave();
+        }
         let answer = Answer {
             number: 0,
             ended,

@@ -22,7 +22,7 @@ pub use draw::{Palette, draw, plot, size_bar};
 pub use group_page::{Detail, Log};
 
 pub use model::{Action, Event, Group, Heading, History, Key, Page, Sample, ScreenModel, Tab};
-pub use terminal::{Terminal, restore_terminal};
+pub use terminal::{Terminal, owns_terminal, restore_terminal};
 
 use crate::campaign::{Progress, Screen};
 use crate::cli::output::{Output, tell};

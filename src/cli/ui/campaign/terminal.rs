@@ -132,6 +132,11 @@ impl Drop for Terminal {
     }
 }
 
+/// Returns true while the terminal shows ddfuzz's full screen.
+pub fn owns_terminal() -> bool {
+    TAKEN.load(Ordering::Relaxed)
+}
+
 /// Restores the terminal if it shows ddfuzz's full screen. May be called in a signal handler.
 pub fn restore_terminal() {
     if !TAKEN.swap(false, Ordering::Relaxed) {

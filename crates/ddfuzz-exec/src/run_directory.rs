@@ -1,0 +1,93 @@
+//! Lets one run at a time use a directory that several workers run their target in.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a run waits for the directory before it counts as locked by another program, such as
+/// the command `flock`.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest run of another worker, as a multiple of the limit on wall time: a run that shows
+/// whether a program hangs has ten times the limit.
+const LONGEST: u32 = 20;
+/// Time between two attempts to lock the directory.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// Whether another program has kept the directory locked: ddfuzz locks none from then on.
+static LOCKED_BY_OTHERS: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// Device and inode numbers of the directories that runs of this thread have locked.
+    static LOCKED: RefCell<Vec<(u64, u64)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A directory of the user in which all runs of a target start (`--cwd`). What a run writes there
+/// would change the outcome of another run that is made at the same time, so the directory is
+/// locked for each run, also against other processes of ddfuzz.
+pub(crate) struct RunDirectory {
+    directory: File,
+    id: (u64, u64),
+    /// How long a run waits for the directory at most.
+    patience: Duration,
+    locked: bool,
+}
+
+impl RunDirectory {
+    /// Opens the directory at `path`; `None` if it cannot be opened, so that runs do not lock it.
+    /// `wall`: the limit on the wall time of a run.
+    pub(crate) fn open(path: &Path, wall: Duration) -> Option<RunDirectory> {
+        let directory = File::open(path).ok()?;
+        let facts = directory.metadata().ok()?;
+        Some(RunDirectory {
+            directory,
+            id: (facts.dev(), facts.ino()),
+            patience: PATIENCE.max(wall * LONGEST),
+            locked: false,
+        })
+    }
+
+    /// Locks the directory, before a run begins, and waits while another run has locked it. Does
+    /// nothing if a run of this thread has locked it already.
+    pub(crate) fn enter(&mut self) {
+        if self.locked || LOCKED.with_borrow(|locked| locked.contains(&self.id)) {
+            return;
+        }
+        let began = Instant::now();
+        while !LOCKED_BY_OTHERS.load(Ordering::Relaxed) {
+            if self.flock(libc::LOCK_EX | libc::LOCK_NB) {
+                self.locked = true;
+                LOCKED.with_borrow_mut(|locked| locked.push(self.id));
+                return;
+            }
+            if began.elapsed() > self.patience {
+                LOCKED_BY_OTHERS.store(true, Ordering::Relaxed);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Unlocks the directory after a run that has locked it.
+    pub(crate) fn leave(&mut self) {
+        if std::mem::take(&mut self.locked) {
+            self.flock(libc::LOCK_UN);
+            LOCKED.with_borrow_mut(|locked| locked.retain(|id| *id != self.id));
+        }
+    }
+
+    fn flock(&self, operation: i32) -> bool {
+        // SAFETY: the descriptor is open.
+        unsafe { libc::flock(self.directory.as_raw_fd(), operation) == 0 }
+    }
+}
+
+impl Drop for RunDirectory {
+    fn drop(&mut self) {
+        // A process that is just being forked has a copy of the descriptor, which would keep the
+        // lock until it executes its program.
+        self.leave();
+    }
+}
