@@ -1,11 +1,12 @@
 //! Lets one run at a time use a directory that several workers run their target in.
 
-use std::cell::RefCell;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 /// How long a run waits for the directory before it counts as locked by another program, such as
@@ -20,10 +21,9 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// Whether another program has kept the directory locked: ddfuzz locks none from then on.
 static LOCKED_BY_OTHERS: AtomicBool = AtomicBool::new(false);
 
-thread_local! {
-    /// Device and inode numbers of the directories that runs of this thread have locked.
-    static LOCKED: RefCell<Vec<(u64, u64)>> = const { RefCell::new(Vec::new()) };
-}
+/// Device and inode numbers of the directories that runs of this process have locked, and the
+/// threads that made these runs begin.
+static LOCKED: Mutex<Vec<((u64, u64), ThreadId)>> = Mutex::new(Vec::new());
 
 /// A directory of the user in which all runs of a target start (`--cwd`). What a run writes there
 /// would change the outcome of another run that is made at the same time, so the directory is
@@ -53,14 +53,15 @@ impl RunDirectory {
     /// Locks the directory, before a run begins, and waits while another run has locked it. Does
     /// nothing if a run of this thread has locked it already.
     pub(crate) fn enter(&mut self) {
-        if self.locked || LOCKED.with_borrow(|locked| locked.contains(&self.id)) {
+        let own = (self.id, std::thread::current().id());
+        if self.locked || locked().contains(&own) {
             return;
         }
         let began = Instant::now();
         while !LOCKED_BY_OTHERS.load(Ordering::Relaxed) {
             if self.flock(libc::LOCK_EX | libc::LOCK_NB) {
                 self.locked = true;
-                LOCKED.with_borrow_mut(|locked| locked.push(self.id));
+                locked().push(own);
                 return;
             }
             if began.elapsed() > self.patience {
@@ -73,8 +74,8 @@ impl RunDirectory {
     /// Unlocks the directory after a run that has locked it.
     pub(crate) fn leave(&mut self) {
         if std::mem::take(&mut self.locked) {
+            locked().retain(|(id, _)| *id != self.id);
             self.flock(libc::LOCK_UN);
-            LOCKED.with_borrow_mut(|locked| locked.retain(|id| *id != self.id));
         }
     }
 
@@ -82,6 +83,10 @@ impl RunDirectory {
         // SAFETY: the descriptor is open.
         unsafe { libc::flock(self.directory.as_raw_fd(), operation) == 0 }
     }
+}
+
+fn locked() -> MutexGuard<'static, Vec<((u64, u64), ThreadId)>> {
+    LOCKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for RunDirectory {

@@ -160,6 +160,7 @@ impl Server {
     pub(crate) fn end_process(mut self) -> Option<Server> {
         self.ask(0, flag::LAST).ok()?;
         self.reply(REST).ok()?;
+        self.leave_directory();
         Some(self)
     }
 
@@ -182,6 +183,7 @@ impl Server {
             let Some(reply) = self.next_reply()? else {
                 continue;
             };
+            self.leave_directory();
             if reply.exec_errno != 0 {
                 return Err(RequestError::Exec(Errno::from_raw(reply.exec_errno)));
             }
@@ -252,6 +254,13 @@ impl Server {
             directory.enter();
         }
         self.send(&request.to_bytes())
+    }
+
+    /// Lets other runs use the directory of the user in which the runs start, after a run has ended.
+    pub(crate) fn leave_directory(&mut self) {
+        if let Some(directory) = &mut self.directory {
+            directory.leave();
+        }
     }
 
     /// Takes out the open descriptor of the target's scratch directory, which only the fork
@@ -344,13 +353,7 @@ impl Server {
                 "it replied to run {given} instead of {asked}"
             )));
         }
-        if reply.seq < self.first {
-            return Ok(None);
-        }
-        if let Some(directory) = &mut self.directory {
-            directory.leave();
-        }
-        Ok(Some(reply))
+        Ok((reply.seq >= self.first).then_some(reply))
     }
 }
 

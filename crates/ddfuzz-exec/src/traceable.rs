@@ -434,7 +434,11 @@ impl Traced {
         }
         let mut inner = self.of.lock();
         let reply = match inner.server.as_mut() {
-            Some(server) => server.reply(GRACE),
+            Some(server) => {
+                let reply = server.reply(GRACE);
+                server.leave_directory();
+                reply
+            }
             None => Err(gone()),
         };
         let reply = reply.map_err(|broken| inner.broken(&broken))?;
