@@ -1,6 +1,7 @@
 //! `ddfuzz changes`: finds which changes between two versions of a program make it fail.
 
 mod came_back;
+mod crash;
 mod failure;
 mod job;
 mod replay;

@@ -318,6 +318,8 @@ fn recipe_of(path: &Path, start: &StartLine, record: &ChangesRecord) -> Result<R
                     .clone()
                     .map(|program| program.0)
                     .unwrap_or_default(),
+                // A program of the version's directory is recorded with a slash.
+                is_inside: Arc::new(OnceLock::from(false)),
                 args: target.args.iter().map(|arg| arg.0.clone()).collect(),
                 held: Arc::new(OnceLock::from(held)),
                 crash_exit: target.crash_exit,

@@ -287,6 +287,7 @@ impl Subject {
             },
             None => TestKind::Program {
                 program: self.program[0].clone(),
+                is_inside: Arc::new(OnceLock::new()),
                 args: self.program[1..].to_vec(),
                 held: Arc::new(self.held.clone().map_or_else(OnceLock::new, OnceLock::from)),
                 crash_exit: args.crash_exit,
