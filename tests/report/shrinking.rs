@@ -101,7 +101,7 @@ fn a_damaged_size_is_shown_as_it_is() {
     damaged.insert(2, reduce(0, "ends", 0));
     let shrinking = MinimizationHistory::of(&start(1000), &damaged);
     assert_eq!(shrinking.passes[0].removed, u64::MAX);
-    let shown = passes_table(&shrinking, None) + &curve(&shrinking, None) + &svg(&shrinking);
+    let shown = passes_table(&shrinking, None) + &curve(&shrinking, None) + &svg(&shrinking, "t");
     assert!(!shown.is_empty());
 }
 
