@@ -141,6 +141,41 @@ fn the_program_of_another_version_is_not_tested() {
     assert_eq!(places(&found), ["main.c:4"]);
 }
 
+/// A version whose build writes the script `line` to `place`.
+fn script(place: &str, line: &str) -> Files {
+    let build = format!("cp main.sh {place} && chmod +x {place}\n");
+    let main = format!("#!/bin/sh\n{line}\n");
+    files(&[("build", &build), ("main.sh", &main)])
+}
+
+#[test]
+fn a_program_that_builds_make_is_never_one_of_the_same_name_in_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    // A program `true` is in PATH, and passes.
+    let commits = [
+        Commit::new("begin", script("tool", "exit 0")),
+        Commit::new("name", script("true", "exit 0")),
+        Commit::new("bug", script("true", "kill -SEGV $$")),
+    ];
+    let repository = create(&at.join("repository"), &commits);
+    git(&repository, &["tag", "M", "B~1"]);
+    let search = |versions: &str| {
+        let mut words = vec![versions, "--repo", "repository", "--force"];
+        words.extend(["--build", "sh build", "--", "true"]);
+        changes(at, &words)
+    };
+    let (code, kind, message) = crate::failure(&mut search("A..B"));
+    assert_eq!((code, kind.as_str()), (3, "old-not-passing"), "{message}");
+    assert!(message.contains("no program true after"), "{message}");
+    let found = result(&mut search("M..B"));
+    assert_eq!(places(&found), ["main.sh:2"]);
+    let log = std::fs::read_to_string(at.join("out/changes/log.jsonl")).unwrap();
+    assert!(log.contains("\"./true\""), "{log}");
+    let log = ddfuzz(at, &["log", "verify", "out/changes/log.jsonl"]);
+    assert!(log.status.success(), "{log:?}");
+}
+
 #[test]
 fn a_build_that_does_not_make_the_program_again_is_made_anew() {
     if !has_tools() {

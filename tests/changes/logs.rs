@@ -337,6 +337,36 @@ fn a_line_after_the_end_is_not_of_the_search() {
 }
 
 #[test]
+fn a_log_that_leads_to_no_result_does_not_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let test = three_lines(at);
+    result(&mut changes(
+        at,
+        &["A..B", "--repo", "repository", "--run", &test],
+    ));
+    let path = at.join("out/changes/log.jsonl");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    for what in ["axiom", "baseline", "confirm"] {
+        let changed = |line: &str| {
+            let outcomes = [("\"PASS\"", "\"FAIL\""), ("\"FAIL\"", "\"PASS\"")];
+            let is_check = line.contains(&format!("\"{what}\""));
+            let other = outcomes
+                .iter()
+                .find(|(from, _)| is_check && line.contains(from));
+            other.map_or(line.to_owned(), |(from, to)| line.replace(from, to)) + "\n"
+        };
+        std::fs::write(&path, whole.lines().map(changed).collect::<String>()).unwrap();
+        for command in ["replay", "verify"] {
+            let done = log_command(at, &[command, "out/changes/log.jsonl"]);
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert_eq!(done.status.code(), Some(1), "{what}: {said}");
+            assert!(said.contains("leads to no result"), "{what}: {said}");
+        }
+    }
+}
+
+#[test]
 fn a_test_that_exceeds_its_time_limit_proves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
@@ -371,11 +401,20 @@ fn a_continued_search_confirms_its_result_on_the_build_of_the_old_version() {
     let commits = [Commit::new("one", old), Commit::new("two", new)];
     create(&at.join("repository"), &commits);
     // The build never removes what it has copied, so that `b.c` is there in each later version.
-    let words = by_build("mkdir -p made && cp *.c made/", "! test -e made/b.c");
-    let found = result(changes(at, &words).args(["--budget-tests", "0"]));
-    assert_eq!(found["claim"], "best-so-far");
-    let (code, kind, message) = failure(&mut changes(at, &words));
-    assert_eq!((code, kind.as_str()), (3, "stale-build"), "{message}");
+    let (build, test) = ("mkdir -p made && cp *.c made/", "! test -e made/b.c");
+    let by_test = format!("{build}; {test}");
+    let alone = ["A..B", "--repo", "repository", "--run", &by_test];
+    for (words, hint) in [
+        (&by_build(build, test)[..], "make clean"),
+        (&alone, "the test leaves files behind"),
+    ] {
+        let mut first = changes(at, words);
+        let found = result(first.args(["--budget-tests", "0", "--force"]));
+        assert_eq!(found["claim"], "best-so-far");
+        let (code, kind, message) = failure(&mut changes(at, words));
+        assert_eq!((code, kind.as_str()), (3, "stale-build"), "{message}");
+        assert!(message.contains(hint), "{message}");
+    }
 }
 
 #[test]

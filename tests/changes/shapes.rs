@@ -70,7 +70,32 @@ fn new_deleted_and_renamed_files_are_one_change_each() {
     assert_eq!(found(base(), new, "test -e gone"), ["deleted file gone"]);
     let mut new = with(&base(), &[noise, (b"moved", "1\n2\n3\n".into())]);
     new.remove(&b"keep"[..]);
-    assert_eq!(found(base(), new, "test -e keep"), ["renamed file moved"]);
+    assert_eq!(found(base(), new, "test -e keep"), ["renamed file keep"]);
+}
+
+#[test]
+fn a_change_of_a_renamed_file_has_the_path_to_which_the_patch_applies() {
+    let text = |last: &str| -> File { format!("1\n2\n3\n4\n5\n{last}\n").as_str().into() };
+    let old = with(&base(), &[(b"a.txt", text("6"))]);
+    let new = with(&base(), &[(b"b.txt", text("bad"))]);
+    let folder = tempfile::tempdir().unwrap();
+    let commits = [Commit::new("one", old), Commit::new("two", new)];
+    create(&folder.path().join("repository"), &commits);
+    let words = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--run",
+        "! grep -q bad *.txt",
+    ];
+    let found = result(&mut changes(folder.path(), &words));
+    assert_eq!(crate::places(&found), ["a.txt:6"]);
+    assert_eq!(found["changes"][0]["new_file"], "b.txt");
+    let patch = std::fs::read_to_string(found["cause"].as_str().unwrap()).unwrap();
+    assert!(
+        patch.contains("--- a/a.txt") && !patch.contains("b.txt"),
+        "{patch}"
+    );
 }
 
 #[test]
@@ -226,6 +251,34 @@ fn two_directories_are_compared_without_a_repository() {
     let found = result(&mut changes(folder.path(), &words));
     assert_eq!(crate::places(&found), ["sub/value:2"]);
     assert_eq!(found["changes"][0]["commits"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn each_version_of_a_directory_has_its_empty_directories() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| folder.path().join(path);
+    for (name, value) in [("old", "good"), ("new", "bad")] {
+        for below in ["deep/made", "kept", name] {
+            std::fs::create_dir_all(at(name).join(below)).unwrap();
+        }
+        std::fs::write(at(name).join("value"), format!("{value}\n")).unwrap();
+    }
+    // A file of the new version, which is an empty directory in the old one.
+    std::fs::create_dir(at("old/other")).unwrap();
+    std::fs::write(at("new/other"), "text\n").unwrap();
+    std::fs::write(at("new/kept/file"), "text\n").unwrap();
+    let build =
+        "touch deep/made/file && touch old/x new/x && { [ -e kept/file ] || test -d kept; }";
+    let words = ["old", "new", "--build", build, "--run", "! grep bad value"];
+    let found = result(&mut changes(folder.path(), &words));
+    assert_eq!(crate::places(&found), ["value:1"]);
+    assert_eq!(found["tests"]["unresolved"], 0, "{found}");
+    let log = std::process::Command::new(env!("CARGO_BIN_EXE_ddfuzz"))
+        .args(["log", "verify", "out/changes/log.jsonl"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(log.status.success(), "{log:?}");
 }
 
 #[test]

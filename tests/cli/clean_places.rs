@@ -176,6 +176,29 @@ fn nothing_is_deleted_that_was_not_read() {
 }
 
 #[test]
+fn a_corpus_with_failing_inputs_that_are_stored_nowhere_is_not_deleted() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 3);
+    desk.write("in/bad", "B");
+    desk.script(
+        "target",
+        "read line; [ \"$line\" = B ] && kill -SEGV $$; true",
+    );
+    let before = files(&desk.file("in"));
+    let words = "clean in -o out --in-place --delete-old --jobs 1 --exec command";
+    let refused = desk.call(&format!("{words} --skip groups -- ./target"));
+    let refused = refused.exits(2);
+    assert!(refused.err.contains("1 failing input"), "{refused:?}");
+    assert!(refused.err.contains("--skip groups"), "{refused:?}");
+    assert_eq!(files(&desk.file("in")), before);
+    desk.call(&format!("{words} -- ./target")).exits(0);
+    let stored = files(&desk.file("out/crashes"));
+    assert!(stored.values().any(|bytes| bytes == b"B"));
+    assert!(!desk.file("in/bad").exists() && !desk.file("in.old").exists());
+    desk.is_left_clean();
+}
+
+#[test]
 fn a_corpus_to_which_files_are_added_meanwhile_is_not_deleted() {
     let desk = Desk::new();
     corpus(&desk, "in", 3);

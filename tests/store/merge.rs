@@ -1,9 +1,11 @@
 //! Merging: what stays.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use ddfuzz::store::{Kind, Merged, Store, StoreError, merge};
+use ddfuzz::exec::{Program, Target, TargetRecord, Way};
+use ddfuzz::store::{Build, Campaign, Kind, Merged, Status, Store, StoreError, merge};
 use tempfile::TempDir;
 
 use crate::reproduce::run;
@@ -109,6 +111,30 @@ fn one_entry_twice(sides: [(&[u8], Option<bool>); 2]) -> (TempDir, Vec<u8>, Opti
         reproducer,
         entry.minimized.map(|minimized| minimized.is_proved()),
     )
+}
+
+#[test]
+fn files_that_a_power_cut_has_emptied_are_replaced_by_a_repeated_merge() {
+    let folder = tempfile::tempdir().unwrap();
+    let (a, out) = (folder.path().join("a"), folder.path().join("out"));
+    let mut store = store(folder.path(), "a");
+    let filed = store.file(Kind::Crash, &by_run(crash("m", "n"), 0), b"1");
+    let entry = filed.unwrap().id.folder(&a);
+    for name in ["reproduce.sh", "explanation.json", "explanation.html"] {
+        fs::write(entry.join(name), format!("{name}\n")).unwrap();
+    }
+    drop(store);
+    let inputs = [a.clone()];
+    merge(&inputs, &out).unwrap();
+    let whole = tree(&out);
+    let merged = out.join(entry.strip_prefix(&a).unwrap());
+    for name in ["original", "crash.json", "reproduce.sh", "explanation.json"] {
+        for blank in [&b""[..], b"\0\0\0"] {
+            fs::write(merged.join(name), blank).unwrap();
+            assert_eq!(merge(&inputs, &out).unwrap().new_entries, 0);
+            assert_eq!(tree(&out), whole, "{name}");
+        }
+    }
 }
 
 #[test]
@@ -384,4 +410,52 @@ fn merging_into_a_campaigns_directory_keeps_its_campaign_and_checkpoint() {
         .file(Kind::Crash, &by_run(crash("m", "n"), 0), b"1")
         .unwrap();
     assert!(filed.already && !filed.new_major);
+}
+
+#[test]
+fn a_group_that_one_copy_has_seen_fail_is_not_called_fixed() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = TargetRecord::new(&Target::new(Program::Path("/bin/cat".into())), Way::Command);
+    let build = |blake3: &str, seen: &str, status: Option<Status>| Build {
+        blake3: blake3.to_owned(),
+        seen: seen.to_owned(),
+        groups: status
+            .map(|status| (Kind::Crash, BTreeMap::from([("g".to_owned(), status)])))
+            .into_iter()
+            .collect(),
+    };
+    let copy = |name: &str, builds: Vec<Build>| {
+        let campaign = Campaign {
+            target: Some(target.clone()),
+            builds,
+            ..campaign("one")
+        };
+        drop(Store::create_or_resume(&folder.path().join(name), campaign).unwrap());
+    };
+    let first = || build("x", "1", None);
+    copy("old", vec![first(), build("y", "2", Some(Status::Fixed))]);
+    copy("new", vec![first(), build("y", "2", Some(Status::Same))]);
+    let later = || build("z", "3", Some(Status::Flaky));
+    let all = vec![first(), build("y", "2", Some(Status::Fixed)), later()];
+    copy("later", all);
+    let checked_again = build("z", "4", Some(Status::Fixed));
+    copy("again", vec![first(), checked_again]);
+    let builds = |inputs: &[&str], out: &str| {
+        let inputs: Vec<PathBuf> = inputs.iter().map(|name| folder.path().join(name)).collect();
+        merge(&inputs, &folder.path().join(out)).unwrap();
+        let reader = Store::open_read(&folder.path().join(out)).unwrap();
+        let file = reader.campaigns().unwrap();
+        file.builds(&target).unwrap()
+    };
+    let same = vec![first(), build("y", "2", Some(Status::Same))];
+    assert_eq!(builds(&["old", "new"], "a"), same);
+    assert_eq!(builds(&["new", "old"], "b"), same);
+    let all: Vec<Build> = same.iter().cloned().chain([later()]).collect();
+    assert_eq!(builds(&["old", "later", "new"], "c"), all);
+    // Into a directory whose own campaign it is.
+    assert_eq!(builds(&["new"], "old"), same);
+    assert_eq!(builds(&["later"], "new"), all);
+    // One build, checked at two times.
+    let last = builds(&["later", "again"], "d").pop();
+    assert_eq!(last, Some(build("z", "4", Some(Status::Flaky))));
 }

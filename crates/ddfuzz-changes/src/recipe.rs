@@ -61,6 +61,9 @@ pub enum TestKind {
         /// The program to run: a path in the version's directory, an absolute path, or a name in
         /// PATH.
         program: OsString,
+        /// Whether the program lies in the directory of the new version, once that is built: then
+        /// it is looked for in the directory of each version only, never in PATH.
+        is_inside: Arc<OnceLock<bool>>,
         /// Arguments of the program; `@@` stands for the path of a file with the input.
         args: Vec<OsString>,
         /// The crash that counts as FAIL: that of the new version. While it is empty, because the

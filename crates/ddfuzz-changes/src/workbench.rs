@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ddfuzz_delta::Outcome;
@@ -73,6 +74,9 @@ pub struct Report {
     /// The crash of the program that the test ran; `None` if it did not crash, or the test is a
     /// shell command.
     pub failure: Option<HeldFailure>,
+    /// Whether the program that the test ran lies in the version's directory; false if the test is a
+    /// shell command.
+    pub is_inside: bool,
 }
 
 impl Report {
@@ -93,6 +97,19 @@ impl Report {
             slip: None,
         }
     }
+}
+
+/// What is in the directory of a workbench when the build of a version begins there, beside the
+/// version's files.
+#[derive(Clone, Debug)]
+pub enum BuildBase {
+    /// The results of earlier builds, of whatever versions.
+    Any,
+    /// Nothing: the directory is emptied.
+    Empty,
+    /// The results of the build of this version, and of no other. If there is no copy of them, this
+    /// version is built first, in the emptied directory.
+    Version(Arc<Tree>),
 }
 
 /// Builds and tests one version of the program after another, in a directory of its own, which
@@ -131,10 +148,8 @@ impl Workbench {
     }
 
     /// Writes the files of a version into the directory, builds and tests it, and returns the
-    /// report. A version whose build is in the directory already is only tested. With a version
-    /// `on`, it is always built: in the directory as the build of `on` left it, without results of
-    /// other builds. If there is no copy of that build, `on` is built first in the emptied
-    /// directory.
+    /// report. A version whose build is in the directory already is only tested, unless `base` says
+    /// with what the build shall begin.
     ///
     /// # Errors
     ///
@@ -144,12 +159,16 @@ impl Workbench {
         &mut self,
         tree: &Tree,
         key: [u8; 32],
-        on: Option<&Tree>,
+        base: &BuildBase,
         repository: &Repository,
     ) -> Result<Report, ChangesError> {
         let begin = Instant::now();
         let mut report = Report::default();
-        if let Some(on) = on {
+        if let BuildBase::Empty = base {
+            self.built = None;
+            self.worktree.discard();
+        }
+        if let BuildBase::Version(on) = base {
             self.built = None;
             let is_restored = self.worktree.restore_build(on)?;
             if !is_restored && self.recipe.build.is_some() {
@@ -165,7 +184,7 @@ impl Workbench {
         }
         if self.built != Some(key) {
             self.built = None;
-            if on.is_none() {
+            if let BuildBase::Any = base {
                 self.worktree.restore_nearest(tree)?;
             }
             if let Some(failed) = self.make(tree, repository, &mut report.builds)? {
@@ -208,14 +227,17 @@ impl Workbench {
             return Ok(None);
         }
         *builds += 1;
-        let TestKind::Program { program, .. } = &self.recipe.test else {
+        let TestKind::Program {
+            program, is_inside, ..
+        } = &self.recipe.test
+        else {
             return self.build();
         };
-        let program = program.clone();
+        let (program, is_outside) = (program.clone(), is_inside.get() == Some(&false));
         self.worktree.remove_made(&program, tree)?;
         let failed = self.build()?;
-        let root = self.worktree.root();
-        if is_anew || failed.is_some() || program_in(root, &program).is_some() {
+        let is_made = program_in(self.worktree.root(), &program, !is_outside).is_some();
+        if is_anew || failed.is_some() || is_made {
             return Ok(failed);
         }
         self.worktree.discard();
@@ -299,18 +321,21 @@ impl Workbench {
             TestKind::Command { line, expect } => self.test_by_command(&line, expect.as_ref()),
             TestKind::Program {
                 program,
+                is_inside,
                 args,
                 held,
                 crash_exit,
             } => {
                 let root = self.worktree.root().to_owned();
-                let Some(path) = program_in(&root, &program) else {
+                let only_inside = is_inside.get() == Some(&true);
+                let Some(path) = program_in(&root, &program, only_inside) else {
                     return Ok(Report {
                         outcome: Some(Outcome::Unresolved),
                         what: format!("there is no program {} after the build", program.display()),
                         ..Report::default()
                     });
                 };
+                let is_inside = path.starts_with(&root);
                 let mut target = Target::new(Program::Path(path));
                 (target.args, target.env, target.cwd) = (args, self.recipe.env.clone(), Some(root));
                 (target.crash_exit, target.sandbox) = (crash_exit, self.recipe.sandbox);
@@ -318,7 +343,10 @@ impl Workbench {
                 target.limits.memory = self.recipe.memory;
                 let verdict =
                     Triager::of_target(&target, Way::Command)?.examine(&self.recipe.input)?;
-                Ok(judge_crash(verdict, held.get()))
+                Ok(Report {
+                    is_inside,
+                    ..judge_crash(verdict, held.get())
+                })
             }
         }
     }
@@ -453,15 +481,15 @@ fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
 }
 
 /// Returns the path of the program that a test runs: `program` as a path in the version's directory
-/// `root`, an absolute path, or a name in PATH; `None` if there is no such program. A path with
-/// directories that the version lacks is not looked for below the current directory, where the
-/// program of another version may be.
-fn program_in(root: &Path, program: &OsStr) -> Option<PathBuf> {
+/// `root`, an absolute path, or a name in PATH unless `only_inside` is set; `None` if there is no
+/// such program. A path with directories that the version lacks is not looked for below the current
+/// directory, where the program of another version may be.
+fn program_in(root: &Path, program: &OsStr, only_inside: bool) -> Option<PathBuf> {
     let inside = root.join(program);
     let is_name = !program.as_bytes().contains(&b'/');
     match inside.is_file() {
         true => find_program(&inside).ok(),
-        false if is_name => find_program(Path::new(program)).ok(),
+        false if is_name && !only_inside => find_program(Path::new(program)).ok(),
         false => None,
     }
 }

@@ -51,6 +51,33 @@ impl Campaign {
             .as_ref()
             .is_some_and(|record| now.same_target(record))
     }
+
+    /// Adds the builds of another record of the same campaign. Of all else, the record stays whose
+    /// JSON text without the builds sorts first.
+    fn join(&mut self, mut other: Campaign) {
+        let (ours, theirs) = (&mut self.builds, &mut other.builds);
+        let builds = united(std::mem::take(ours), std::mem::take(theirs));
+        let text = |campaign: &Campaign| serde_json::to_string(campaign).ok();
+        if text(&other) < text(self) {
+            *self = other;
+        }
+        self.builds = builds;
+    }
+}
+
+/// Unites two lists of builds, and sorts them from the oldest to the newest. Two records of one
+/// build that was first run at the same time are joined.
+fn united(one: Vec<Build>, other: Vec<Build>) -> Vec<Build> {
+    let mut all: Vec<Build> = Vec::new();
+    for mut build in one.into_iter().chain(other) {
+        let is_copy = |known: &Build| known.blake3 == build.blake3 && known.seen == build.seen;
+        match all.iter().position(is_copy) {
+            Some(at) => all[at].join(std::mem::take(&mut build.groups)),
+            None => all.push(build),
+        }
+    }
+    all.sort_by(|one, other| one.seen.cmp(&other.seen));
+    all
 }
 
 /// A settings file and the options that it adds to a command line.
@@ -130,21 +157,18 @@ impl CampaignFile {
         json::write(&root.join(layout::CAMPAIGN), self)
     }
 
-    /// Adds a campaign to the list `others` (campaigns other than the directory's own), unless its
-    /// id is that of the directory's own campaign. Of two records with one id, the record whose
-    /// JSON text sorts first stays, so that the order of the calls does not matter.
+    /// Adds a campaign to the list `others` (campaigns other than the directory's own). Of two
+    /// records of one campaign, as in a copy of an output directory, the builds are united; of all
+    /// else the directory's own record stays, or else the one whose JSON text sorts first, so that
+    /// the order of the calls does not matter.
     pub(super) fn take(&mut self, campaign: Campaign) {
-        if self.current.as_ref().is_some_and(|c| c.id == campaign.id) {
+        if let Some(own) = self.current.as_mut().filter(|own| own.id == campaign.id) {
+            own.builds = united(std::mem::take(&mut own.builds), campaign.builds);
             return;
         }
         match (self.others).binary_search_by(|other| other.id.cmp(&campaign.id)) {
             Err(at) => self.others.insert(at, campaign),
-            Ok(at) => {
-                let text = |campaign: &Campaign| serde_json::to_string(campaign).ok();
-                if text(&campaign) < text(&self.others[at]) {
-                    self.others[at] = campaign;
-                }
-            }
+            Ok(at) => self.others[at].join(campaign),
         }
     }
 
@@ -162,16 +186,12 @@ impl CampaignFile {
         let all = self.others.iter().chain(&self.current);
         let mut on_target = all.filter(|one| one.is_of(now)).peekable();
         on_target.peek()?;
-        let mut builds: Vec<Build> = Vec::new();
-        for build in on_target.flat_map(|one| &one.builds) {
-            let is_copy = |known: &Build| known.blake3 == build.blake3 && known.seen == build.seen;
-            let mut build = build.clone();
-            if let Some(at) = builds.iter().position(is_copy) {
-                build.join(builds.remove(at));
-            }
-            builds.push(build);
+        let mut builds = on_target.fold(Vec::new(), |all, one| united(all, one.builds.clone()));
+        // Copies of a directory may have checked the groups with one build at different times.
+        for at in 1..builds.len() {
+            let (earlier, later) = builds.split_at_mut(at);
+            later[0].raise(&earlier[at - 1]);
         }
-        builds.sort_by(|one, other| one.seen.cmp(&other.seen));
         Some(builds)
     }
 
@@ -300,14 +320,26 @@ impl Build {
         self.groups.get(&kind)?.get(major).copied()
     }
 
-    /// Adds the statuses of another record of the same build; of two statuses of a group the higher
-    /// one stays.
-    fn join(&mut self, other: Build) {
-        for (kind, groups) in other.groups {
+    /// Adds the statuses `groups` of another record of the same build; of two statuses of a group
+    /// the higher one stays.
+    fn join(&mut self, groups: BTreeMap<Kind, BTreeMap<String, Status>>) {
+        for (kind, groups) in groups {
             let own = self.groups.entry(kind).or_default();
             for (major, status) in groups {
                 let held = own.entry(major).or_insert(status);
                 *held = status.max(*held);
+            }
+        }
+    }
+
+    /// Raises the statuses of groups to those in another record of the same program file, where
+    /// these are higher. A group without a status gets none: it may have been found with this build.
+    fn raise(&mut self, other: &Build) {
+        for (kind, groups) in &mut self.groups {
+            for (major, status) in groups {
+                let known = other.status(*kind, major);
+                let known = known.filter(|_| other.blake3 == self.blake3);
+                *status = known.map_or(*status, |known| known.max(*status));
             }
         }
     }

@@ -131,11 +131,18 @@ fn of_tests(error: &ChangesError) -> Option<(Exit, &'static str, &'static str)> 
             "a status from 128 on ends the search: write `|| exit 1` if a signal is the failure, or give \
              the program after `--`",
         ),
-        ChangesError::StaleBuild { .. } => (
+        ChangesError::StaleBuild {
+            has_build: true, ..
+        } => (
             Exit::Baseline,
             "stale-build",
             "the build does not notice all changes: let it begin with a clean-up, as in \
              --build 'make clean && make'",
+        ),
+        ChangesError::StaleBuild { .. } => (
+            Exit::Baseline,
+            "stale-build",
+            "the test leaves files behind that change later tests: let it begin by removing them",
         ),
         ChangesError::Interrupted { .. } => (
             Exit::Interrupted,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::ChangesArgs;
+use super::crash::{inside, learn_failure, recall_failure};
 use super::failure::FREE_SPACE;
-use super::subject::{Subject, Versions, is_expected};
+use super::subject::{Subject, Versions};
 use crate::changes::{
     Budget, BuildCounts, ChangeRecord, ChangeSet, ChangesError, ChangesResult, Commit, Found, Goal,
     Recipe, Repository, Session, TestCounts, TestKind, Workers, describe, find, remove_folder,
@@ -72,19 +73,19 @@ impl Files {
 
     /// Creates the folder `changes` in the output directory, and locks it until the returned lock
     /// is dropped; removes the worktrees that a killed search has left. Writes a `.gitignore` that
-    /// excludes everything into an output directory that did not exist. Fails if another search has
+    /// excludes everything into an output directory that did not exist, or was empty. Fails if another search has
     /// locked the folder, or if it has files that are not of a search, unless `force` is set.
     fn prepare(&self, force: bool, output: &Output) -> Result<Lock, Failure> {
         if !force {
             self.check_free()?;
         }
         let out = self.folder.parent().unwrap_or(&self.folder);
-        let is_new = !out.exists();
-        folder::create_all(&self.folder)?;
-        let ignore = out.join(".gitignore");
-        if is_new && !ignore.exists() {
-            atomic::write(&ignore, b"*\n")?;
+        folder::create_all(out)?;
+        let is_empty = std::fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
+        if is_empty {
+            atomic::write(&out.join(".gitignore"), b"*\n")?;
         }
+        folder::create_all(&self.folder)?;
         let lock = Lock::acquire(&self.named("lock")).map_err(|error| {
             Failure::new(Exit::Usage, "locked", error)
                 .path(&self.folder)
@@ -162,9 +163,22 @@ pub(super) fn search(
             true => Failure::new(Exit::Usage, "disk-full", failure.message())
                 .path(&files.folder)
                 .hint(FREE_SPACE),
-            false => failure,
+            false => with_modifications(failure, subject),
         }
     })
+}
+
+/// Returns the failure of a search; if the second version has no failing change, and there are
+/// uncommitted ones, with a hint at these.
+fn with_modifications(failure: Failure, subject: &Subject) -> Failure {
+    let is_about_new = ["not-failing", "no-change"].contains(&failure.kind());
+    match is_about_new && subject.versions.are_without_modifications() {
+        true => failure.hint(
+            "the modified files of the repository are not in the second version: commit them, or \
+             give two directories",
+        ),
+        false => failure,
+    }
 }
 
 fn search_in(
@@ -463,7 +477,7 @@ fn logged(files: &Files, args: &ChangesArgs) -> Result<Option<Log>, Failure> {
 /// old version does not pass, the new version or the result does not fail. Such a search has ended
 /// with an error, which says nothing about a later call, because the user may have mended the
 /// cause.
-fn is_refuted(log: &Log) -> bool {
+pub(super) fn is_refuted(log: &Log) -> bool {
     let mut checks = log.lines.iter().rev().map_while(|(_, line)| match line {
         Line::Check(check) => Some(check),
         _ => None,
@@ -474,78 +488,6 @@ fn is_refuted(log: &Log) -> bool {
         _ => false,
     };
     checks.any(is_wrong)
-}
-
-/// Sets the crash whose cause is searched for to that in the log `logged` of an earlier call. Does
-/// nothing if that call has ended with a refuted check, with `--group`, and with `--run`.
-fn recall_failure(args: &ChangesArgs, recipe: &Recipe, logged: Option<&Log>) {
-    let TestKind::Program { held, .. } = &recipe.test else {
-        return;
-    };
-    let logged = logged.filter(|log| args.group.is_none() && !is_refuted(log));
-    let start = logged.and_then(|log| log.start.as_ref());
-    if let Some(start) = start
-        && let (Some(key), Some(changes)) = (&start.key, &start.changes)
-    {
-        let _ = held.set(crate::changes::HeldFailure {
-            class: key.class.to_string(),
-            major: key.major,
-            minor: key.minor,
-            stable: changes.stable.as_ref().and_then(|key| key.parse().ok()),
-        });
-    }
-}
-
-/// Builds and runs the new version to learn the crash whose cause is searched for, unless that
-/// crash is known by `--group` or by the log of an earlier call. Fails if the new version does
-/// not crash, or not as `--expect` says. Does nothing with `--run`.
-fn learn_failure(
-    args: &ChangesArgs,
-    subject: &Subject,
-    recipe: &Recipe,
-    repository: &Repository,
-    (old, new): (&str, &str),
-    workers: &mut Workers,
-) -> Result<(), Failure> {
-    let TestKind::Program { held, .. } = &recipe.test else {
-        return Ok(());
-    };
-    if held.get().is_some() {
-        return Ok(());
-    }
-    // The first build is that of the old version, on which the result is built at the end.
-    workers.run(&Arc::new(repository.tree(old)?), None, Vec::new())?;
-    let tree = Arc::new(repository.tree(new)?);
-    let report = workers.run(&tree, None, Vec::new())?;
-    let shown = subject.versions.shown(false);
-    let Some(failure) = report.failure else {
-        let (what, output) = (report.what, report.output);
-        return Err(ChangesError::NewNotFailing {
-            shown,
-            what,
-            output,
-        }
-        .into());
-    };
-    if let Some(expect) = args
-        .expect
-        .as_deref()
-        .filter(|expect| !is_expected(expect, &failure))
-    {
-        let what = format!(
-            "its crash is {} {}, not {expect}",
-            failure.class,
-            failure.major.short()
-        );
-        return Err(ChangesError::NewNotFailing {
-            shown,
-            what,
-            output: String::new(),
-        }
-        .into());
-    }
-    let _ = held.set(failure);
-    Ok(())
 }
 
 /// Makes the first line of the log of a search for changes: the target or test command, the input,
@@ -562,11 +504,16 @@ fn start_line(
     let mut key = None;
     if let TestKind::Program {
         program,
+        is_inside,
         args,
         held,
         crash_exit,
     } = &recipe.test
     {
+        let program = match is_inside.get() {
+            Some(true) => inside(program),
+            _ => program.clone(),
+        };
         target = Target::new(Program::Path(PathBuf::from(program)));
         (target.args, target.crash_exit) = (args.clone(), *crash_exit);
         key = held.get().map(|held| KeyRecord {

@@ -10,7 +10,8 @@ use serde::Serialize;
 use super::subject::Versions;
 use crate::changes::search::config;
 use crate::changes::{
-    ChangesError, Found, Goal, HeldFailure, Recipe, Repository, Session, TestKind, Workers, find,
+    BuildBase, ChangesError, Found, Goal, HeldFailure, Recipe, Repository, Session, TestKind,
+    Workers, find,
 };
 use crate::cli::log::write_rebuilt;
 use crate::cli::{Exit, Failure, Output};
@@ -87,6 +88,23 @@ fn replay(path: &Path, log: &Log, record: &ChangesRecord) -> Result<Replay, Fail
     })
 }
 
+/// Converts an error of a replay to a failure. The lines of a log whose search has not come to a
+/// result, or that was changed since, are no advice about the test.
+fn of_replay(error: ChangesError, path: &Path) -> Failure {
+    let failure = match &error {
+        ChangesError::Alternating { .. }
+        | ChangesError::OldNotPassing { .. }
+        | ChangesError::NewNotFailing { .. }
+        | ChangesError::StaleBuild { .. } => {
+            let message = format!("the log leads to no result: {error}");
+            let hint = "repeat the search: the same command begins anew where it had no result";
+            Failure::new(Exit::Found, "log", message).hint(hint)
+        }
+        _ => Failure::from(error),
+    };
+    failure.path(path)
+}
+
 #[derive(Serialize)]
 struct Rebuilt {
     holds: bool,
@@ -110,7 +128,7 @@ pub fn rebuild(
     let found = match replay.found {
         Ok(found) => Some(found),
         Err(ChangesError::Unfinished) => None,
-        Err(error) => return Err(Failure::from(error).path(path)),
+        Err(error) => return Err(of_replay(error, path)),
     };
     if let (Some(out), Some(found)) = (out, &found) {
         write_rebuilt(
@@ -161,15 +179,15 @@ pub fn verify(
     output: &Output,
 ) -> Result<Exit, Failure> {
     let mut replay = replay(path, log, record)?;
-    let found = replay
-        .found
-        .map_err(|error| Failure::from(error).path(path))?;
+    let found = replay.found.map_err(|error| of_replay(error, path))?;
     let recipe = recipe_of(path, start, record)?;
     let stop = crate::cli::signals::stop_flag()?;
     let work = replay.work.path();
     let mut workers = Workers::start(1, &recipe, &replay.repository, work, &stop)?;
     // The directory of the worker is still empty.
-    let result = workers.run(&found.failing, None, Vec::new())?.outcome;
+    let result = workers
+        .run(&found.failing, &BuildBase::Any, Vec::new())?
+        .outcome;
     let claim = found.end.claim;
     let tested = match claim {
         Claim::BestSoFar => Tested::default(),
@@ -209,7 +227,7 @@ impl Tested {
     ) -> Result<Tested, Failure> {
         let mut tested = Tested::default();
         if difference {
-            let passing = workers.run(&found.passing, None, Vec::new())?;
+            let passing = workers.run(&found.passing, &BuildBase::Any, Vec::new())?;
             if passing.outcome != Some(Outcome::Pass) {
                 let without = "the version without the changes does not pass";
                 tested.refuted = Some(without.to_owned());
@@ -231,7 +249,7 @@ impl Tested {
                     let Some(tree) = session.compose_on(&found.passing, &kept)? else {
                         continue;
                     };
-                    let report = workers.run(&tree, None, Vec::new())?;
+                    let report = workers.run(&tree, &BuildBase::Any, Vec::new())?;
                     in_time &= !report.timed_out;
                     if report.outcome == Some(refuting) {
                         in_time = false;
@@ -318,6 +336,8 @@ fn recipe_of(path: &Path, start: &StartLine, record: &ChangesRecord) -> Result<R
                     .clone()
                     .map(|program| program.0)
                     .unwrap_or_default(),
+                // A program of the version's directory is recorded with a slash.
+                is_inside: Arc::new(OnceLock::from(false)),
                 args: target.args.iter().map(|arg| arg.0.clone()).collect(),
                 held: Arc::new(OnceLock::from(held)),
                 crash_exit: target.crash_exit,

@@ -6,8 +6,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::CleanArgs;
 use super::job::MAX_LEN;
+use super::{CleanArgs, SkipArg};
 use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure};
 use crate::corpus::CleanPaths;
@@ -126,6 +126,8 @@ pub struct ReplacedCorpus {
     /// What the corpus contained before the cleanup, if it is to be deleted once it is replaced.
     before: Option<CorpusDigest>,
     max_len: u64,
+    /// Whether the output directory gets no copies of inputs that crash, hang or run out of memory.
+    skips_groups: bool,
     /// Paths in the output directory of the cleanup; the kept files are copied from there.
     place: CleanPaths,
 }
@@ -169,6 +171,7 @@ impl ReplacedCorpus {
             before,
             corpus,
             max_len,
+            skips_groups: args.skip.contains(&SkipArg::Groups),
             place: CleanPaths::of(args.out()),
         };
         old.check_aside()?;
@@ -253,19 +256,31 @@ impl ReplacedCorpus {
         before.is_some_and(|before| digest(place, self.max_len).is_ok_and(|now| now == *before))
     }
 
-    /// Fails if the old corpus is to be deleted, and the cleanup has not read all files in it.
+    /// Fails if the old corpus is to be deleted, and the cleanup has not read all files in it, or
+    /// some inputs that fail are stored nowhere else.
     fn check_read(&self, result: &CleanResult) -> Result<(), Failure> {
-        let unread = [StepName::Unreadable, StepName::Oversized];
-        let steps = result.steps.iter();
-        let mut unread = steps.filter(|step| unread.contains(&step.step) && step.files > 0);
-        let why = match unread.next() {
-            _ if self.before.is_none() => return Ok(()),
-            Some(step) => format!("the cleanup did not read {}", counted(step.files, "file")),
-            None if result.not_inputs > 0 => "it has entries that are no inputs".to_owned(),
-            None if !self.is_as_before(&self.corpus) => {
+        if self.before.is_none() {
+            return Ok(());
+        }
+        let files = |of: &[StepName]| -> u64 {
+            let steps = result.steps.iter().filter(|step| of.contains(&step.step));
+            steps.map(|step| step.files).sum()
+        };
+        let unread = files(&[StepName::Unreadable, StepName::Oversized]);
+        let failing = files(&[StepName::Crashes, StepName::Hangs, StepName::Ooms]);
+        let why = match () {
+            () if unread > 0 => format!("the cleanup did not read {}", counted(unread, "file")),
+            () if result.not_inputs > 0 => "it has entries that are no inputs".to_owned(),
+            () if self.skips_groups && failing > 0 => {
+                let inputs = counted(failing, "failing input");
+                let why = format!("it has {inputs}, of which --skip groups stores no copy");
+                let failure = not_deleted(&self.corpus, &why);
+                return Err(failure.hint("omit --delete-old or --skip groups"));
+            }
+            () if !self.is_as_before(&self.corpus) => {
                 "files in it were added or changed during the cleanup".to_owned()
             }
-            None => return Ok(()),
+            () => return Ok(()),
         };
         Err(not_deleted(&self.corpus, &why))
     }
