@@ -142,6 +142,7 @@ fn the_crash_stays_the_one_that_it_was() {
     // The other bug is kept with the call that it takes.
     let file = slips[0]["file"].as_str().unwrap();
     let script = format!("{file}.sh");
+    assert_eq!(slips[0]["script"], script);
     let said = Command::new(script)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
@@ -235,6 +236,35 @@ fn all_turns_share_one_budget() {
     let record = desk.call(&words).exits(0).json();
     assert_eq!(record["claim"], "best-so-far");
     assert_eq!(record["tests"]["executed"], 0);
+}
+
+/// Dies of each input that it is called with -x for, in one of two ways.
+const TWO_WAYS: &str = "#include <stdio.h>\n#include <string.h>\n\
+    int *volatile nowhere;\n\
+    __attribute__((noinline)) static void marked(void) { *nowhere = 1; }\n\
+    __attribute__((noinline)) static void other(void) { *nowhere = 2; }\n\
+    int main(int count, char **words) {\n\
+      char text[100]; size_t size = fread(text, 1, 100, stdin);\n\
+      if (count < 2 || strcmp(words[count - 1], \"-x\") || !size) return 0;\n\
+      if (memchr(text, '!', size)) marked(); else other();\n\
+      return 0;\n\
+    }\n";
+
+#[test]
+fn a_slip_while_the_input_is_minimized_has_its_call() {
+    let desk = Desk::new();
+    let source = desk.write("ways.c", TWO_WAYS);
+    desk.compile(source.to_str().unwrap(), "ways");
+    desk.write("crash", "hello ! world");
+    let words = "min crash --json --args -- ./ways -v -x";
+    let record = desk.call(words).exits(0).json();
+    assert_eq!(desk.read("crash.min"), b"!");
+    let slip = &record["slips"][0];
+    assert_ne!(slip["major"], record["outcome"]["major"]);
+    let script = slip["script"].as_str().unwrap();
+    let text = std::fs::read_to_string(script).unwrap();
+    assert!(text.contains("'-x'") && !text.contains("'-v'"), "{text}");
+    assert_eq!(signal_of_script(&desk, script), Some(128 + libc::SIGSEGV));
 }
 
 #[test]
