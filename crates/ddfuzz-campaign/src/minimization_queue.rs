@@ -114,19 +114,33 @@ pub fn minimize_pending(
             ..minimizing.options(stop)
         };
         let result = minimize_with(store, minimizing, id, options);
-        if let Ok(Some(Finished {
-            note: Some(note), ..
-        })) = &result
-        {
-            screen.note(note);
-        }
-        if matches!(result, Ok(None)) && is_foreign(&reader, minimizing, id)? {
-            screen.note(&format!("not minimized {}: {FOREIGN}", id.major()));
-        } else if is_done(result.map(drop), stop.load(Ordering::Relaxed))?
-            && let Some(view) = GroupView::of(&reader, id)?
-        {
-            screen.minimized(&view);
-        }
+        let stopped = stop.load(Ordering::Relaxed);
+        show_result(&reader, minimizing, (id, result), stopped, screen)?;
+    }
+    Ok(())
+}
+
+/// Shows the user the result of the minimization of an entry; `None` stands for a crash that did not
+/// happen again.
+fn show_result(
+    reader: &Reader,
+    minimizing: &Minimizing,
+    (id, result): (&EntryId, Result<Option<Finished>, CampaignError>),
+    stopped: bool,
+    screen: &mut dyn Screen,
+) -> Result<(), CampaignError> {
+    if let Ok(Some(Finished {
+        note: Some(note), ..
+    })) = &result
+    {
+        screen.note(note);
+    }
+    if matches!(result, Ok(None)) && is_foreign(reader, minimizing, id)? {
+        screen.note(&format!("not minimized {}: {FOREIGN}", id.major()));
+    } else if is_done(result.map(drop), stopped)?
+        && let Some(view) = GroupView::of(reader, id)?
+    {
+        screen.minimized(&view);
     }
     Ok(())
 }

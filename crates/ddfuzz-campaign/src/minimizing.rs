@@ -419,10 +419,8 @@ impl Minimizing {
         };
         let minimized = minimizing.minimize(&input, &entry.crash, &mut journal, &mut options)?;
         Ok(Finished {
-            start,
-            minimized,
             note,
-            smaller: None,
+            ..Finished::new(start, minimized)
         })
     }
 
@@ -645,6 +643,16 @@ fn entry_of(store: &impl StoreWriter, id: &EntryId) -> Result<Entry, StoreError>
 }
 
 impl Finished {
+    /// Makes the record of a minimization that no earlier one of an output directory concerns.
+    pub fn new(start: StartLine, minimized: Minimized) -> Finished {
+        Finished {
+            start,
+            minimized,
+            note: None,
+            smaller: None,
+        }
+    }
+
     /// Returns the outcome of the minimization (claim, sizes, counts of tests) in the form in which
     /// it is stored.
     pub fn outcome(&self) -> store::Minimized {

@@ -463,13 +463,7 @@ impl CallMinimization<'_> {
         if let Some(target) = call.target(&minimized.text) {
             self.target = target;
         }
-        let finished = Finished {
-            start,
-            minimized,
-            note: None,
-            smaller: None,
-        };
-        Ok((finished, record))
+        Ok((Finished::new(start, minimized), record))
     }
 
     fn start_of_call(&self, call: &Call, part: Part, at: usize, input: Option<&Path>) -> StartLine {

@@ -166,13 +166,7 @@ impl FileJob<'_> {
         record.output = recorded_path(result);
         record.log = recorded_path(log);
         self.screen.name_slips(&mut record, result, &slips.borrow());
-        let finished = Finished {
-            start,
-            minimized,
-            note: None,
-            smaller: None,
-        };
-        Ok((finished, record))
+        Ok((Finished::new(start, minimized), record))
     }
 
     fn failure(&self, error: MinimizeError, begun: bool) -> Failure {
