@@ -89,46 +89,44 @@ pub(crate) fn is_slip(found: Option<&Found>) -> bool {
 /// utilities, only the entries of one utility.
 pub(crate) struct Bug<'a> {
     root: &'a Path,
-    finders: &'a Finders,
     entries: Vec<&'a Entry>,
+    /// Whether any entry of the bug was minimized before; one that was given up was not, nor one
+    /// that an incomplete fix may have fixed.
+    has_result: bool,
 }
 
 impl<'a> Bug<'a> {
-    /// Returns all entries of one group that `finders` includes as a single bug, whatever their
-    /// utilities.
-    pub(crate) fn of(reader: &'a Reader, finders: &'a Finders, entries: &'a [Entry]) -> Bug<'a> {
-        let found = entries.iter().filter(|entry| finders.include(entry));
+    fn new(reader: &'a Reader, finders: &Finders, entries: Vec<&'a Entry>) -> Bug<'a> {
+        let counts = |entry: &&Entry| is_result(entry) && !finders.doubt(entry);
         Bug {
             root: reader.root(),
-            finders,
-            entries: found.collect(),
+            has_result: entries.iter().any(counts),
+            entries,
         }
+    }
+
+    /// Returns all entries of one group that `finders` includes as a single bug, whatever their
+    /// utilities.
+    pub(crate) fn of(reader: &'a Reader, finders: &Finders, entries: &'a [Entry]) -> Bug<'a> {
+        let found = entries.iter().filter(|entry| finders.include(entry));
+        Bug::new(reader, finders, found.collect())
     }
 
     /// Divides the entries of one group into bugs: one for each utility in a study of many
     /// utilities, else one.
-    pub(crate) fn all(
-        reader: &'a Reader,
-        finders: &'a Finders,
-        entries: &'a [Entry],
-    ) -> Vec<Bug<'a>> {
+    pub(crate) fn all(reader: &'a Reader, finders: &Finders, entries: &'a [Entry]) -> Vec<Bug<'a>> {
         let mut of_utilities: BTreeMap<Option<&str>, Vec<&Entry>> = BTreeMap::new();
         for entry in entries {
             of_utilities.entry(utility(entry)).or_default().push(entry);
         }
-        let of = |entries| Bug {
-            root: reader.root(),
-            finders,
-            entries,
-        };
-        of_utilities.into_values().map(of).collect()
+        let bugs = of_utilities.into_values();
+        bugs.map(|entries| Bug::new(reader, finders, entries))
+            .collect()
     }
 
-    /// Checks whether any entry of the bug (group of crashes) was minimized before; one that was
-    /// given up was not, nor one that an incomplete fix may have fixed.
+    /// Checks whether any entry of the bug (group of crashes) was minimized before.
     pub(crate) fn has_result(&self) -> bool {
-        let mut entries = self.entries.iter();
-        entries.any(|entry| is_result(entry) && !self.finders.doubt(entry))
+        self.has_result
     }
 
     /// Returns the entries that are not minimized; none if the bug has a result.
