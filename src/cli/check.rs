@@ -45,6 +45,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let groups = groups(&reader, &known)?;
     let stop = signals::stop_flag()?;
     let recorded = Recorded::of(&reader)?;
+    check_options(&args, (&reader, &recorded), &groups)?;
     let one = one_target(&args, (&reader, &recorded), &groups, output)?;
     let started = match &one {
         Some(target) => Some(signals::unless_stopped(
@@ -94,6 +95,25 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     };
     let not_run = missing.len() as u64 + incomplete;
     Ok(report(&args, checked, (not_run, stopped), target, output))
+}
+
+/// Fails if options of the command line do not fit the target that a failure records.
+fn check_options(
+    args: &CheckArgs,
+    (reader, recorded): (&Reader, &Recorded),
+    groups: &[Group],
+) -> Result<(), Failure> {
+    if args.target.is_named() {
+        return Ok(());
+    }
+    for group in groups {
+        for entry in Recheck::entries(reader, group)? {
+            if let Some((target, _)) = recorded.of_entry(&entry) {
+                args.target.over(target)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Prints a warning for each group none of whose inputs could be run, and returns their number.
@@ -471,9 +491,11 @@ fn subject(
     entry: &Entry,
 ) -> Option<(Target, Way)> {
     let own = || {
-        let (mut target, way) = recorded.of_entry(entry)?;
-        target.limits = args.target.override_limits(target.limits);
-        Some((target, args.target.asked_way().unwrap_or(way)))
+        let (target, way) = recorded.of_entry(entry)?;
+        Some((
+            args.target.over(target).ok()?,
+            args.target.asked_way().unwrap_or(way),
+        ))
     };
     let (mut target, way) = match args.target.is_named() {
         true => one.cloned(),

@@ -292,6 +292,7 @@ impl From<LogError> for Failure {
                 let again = "start again: omit --resume and add --force";
                 Failure::new(Exit::Usage, "log", &error).hint(match *what {
                     "build of the program" => format!("to minimize with the new build, {again}"),
+                    "structure" => format!("omit --grammar, or {again}"),
                     _ => format!("give the input and options of the earlier command, or {again}"),
                 })
             }

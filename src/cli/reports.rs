@@ -38,8 +38,9 @@ pub type Mark = (&'static str, usize);
 pub const MARKDOWN: Mark = ("<!-- ddfuzz -->", 16);
 /// Text at the beginning of an HTML page by which ddfuzz recognizes its own page.
 pub const HTML: Mark = ("<!-- ddfuzz -->", 64);
-/// Text by which ddfuzz recognizes its own SARIF report. It may be anywhere in the file: JSON
-/// members are sorted by name, so the tool's name comes after all results.
+/// Text that a SARIF report of ddfuzz contains. It may be anywhere in the file: JSON members are
+/// sorted by name, so the tool's name comes after all results. Files of others may contain it, too,
+/// so that it is looked for in its place ([`is_own_sarif`]).
 const SARIF: Mark = ("\"name\": \"ddfuzz\"", usize::MAX);
 /// Text at the beginning of a JUnit report by which ddfuzz recognizes its own report.
 const JUNIT: Mark = ("<testsuites name=\"ddfuzz\"", 128);
@@ -157,6 +158,16 @@ pub fn begins_with(report: &[u8], (mark, within): Mark) -> bool {
     String::from_utf8_lossy(begin).contains(mark)
 }
 
+/// Returns true if ddfuzz has written this SARIF report: it is the tool of each run in it.
+fn is_own_sarif(report: &[u8]) -> bool {
+    let Ok(report) = serde_json::from_slice::<serde_json::Value>(report) else {
+        return false;
+    };
+    let is_own = |run: &serde_json::Value| run["tool"]["driver"]["name"] == "ddfuzz";
+    let runs = report["runs"].as_array();
+    runs.is_some_and(|runs| !runs.is_empty() && runs.iter().all(is_own))
+}
+
 /// Checks that a report file may be written: it is empty, or its first bytes contain the text of
 /// `mark`, by which ddfuzz recognizes its own reports; or it does not exist, but its directory
 /// does.
@@ -171,7 +182,8 @@ fn may_be_written(file: &Path, mark: Mark) -> Result<(), Failure> {
     let mut begin = Vec::new();
     let read = File::open(file).and_then(|file| file.take(mark.1 as u64).read_to_end(&mut begin));
     match read {
-        Ok(_) if begin.is_empty() || begins_with(&begin, mark) => Ok(()),
+        Ok(_) if begin.is_empty() || mark == SARIF && is_own_sarif(&begin) => Ok(()),
+        Ok(_) if mark != SARIF && begins_with(&begin, mark) => Ok(()),
         Ok(_) => {
             let message = format!("{} exists, and was not written by ddfuzz", file.display());
             Err(Failure::new(Exit::Usage, "exists", message)

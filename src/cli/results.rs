@@ -192,7 +192,8 @@ impl ResultArgs {
         output: &Output,
     ) {
         let failed = matches!(done, Err(failure) if failure.exit != Exit::Interrupted);
-        let is_needed = !failed || self.log_of(&self.result_of(result)).exists();
+        let log = self.log_of(&self.result_of(result));
+        let is_needed = !failed || log.exists() || CallFiles::beside(&log).has_logs();
         for InputFile { path, .. } in inputs.iter().filter(|input| input.is_new) {
             match is_needed {
                 true => output.say(&format!("the input from stdin is in {}", path.display())),
@@ -354,6 +355,9 @@ fn holds_no_test(log: &Path) -> bool {
     Log::read(log).is_ok_and(|log| !log.lines.iter().any(is_test))
 }
 
+/// Suffix that is appended to the name of a slip's input to get the name of its shell script.
+pub const SCRIPT_ENDING: &str = ".sh";
+
 /// Stores the input of a slip (another crash than the minimized one) in the folder `.slips` beside
 /// the result; the file is named after the crash's keys and the content. Returns its path.
 pub fn store_slip(result: &Path, input: &[u8], keys: &SlipKeys) -> Result<PathBuf, FileError> {
@@ -375,7 +379,7 @@ fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
     let begins = format!("{}-{}-", slip.major, slip.minor);
     path.file_name()
         .map(|name| name.to_string_lossy())
-        .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(".sh"))
+        .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(SCRIPT_ENDING))
 }
 
 /// Returns those of the files `kept`, which hold inputs of slips (other crashes found while
@@ -392,8 +396,8 @@ pub fn unlisted_slips<'a>(
 }
 
 /// Returns a copy of the slip (another crash, found while minimizing) with the path of the file
-/// that stores its input: one of `kept`, else a file that an earlier call of ddfuzz wrote beside
-/// `result`; without a path if there is no such file.
+/// that stores its input, and of the script beside it: one of `kept`, else a file that an earlier
+/// call of ddfuzz wrote beside `result`; without a path if there is no such file.
 pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
     let named = |path: &PathBuf| is_input_of(path, slip);
     let folder = with_ending(result, ".slips");
@@ -404,8 +408,11 @@ pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipR
         .map(|e| e.path());
     // The last of the same keys: that of a test of the log comes behind one that was run ahead.
     let file = kept.iter().rev().cloned().chain(before).find(named);
+    let script = file.as_deref().map(|file| with_ending(file, SCRIPT_ENDING));
+    let script = script.filter(|script| script.is_file());
     SlipRecord {
         file: file.as_deref().and_then(recorded_path),
+        script: script.as_deref().and_then(recorded_path),
         ..slip.clone()
     }
 }

@@ -95,7 +95,8 @@ impl ShowArgs {
                 false => format!("{}\n{groups}", table(&studied.rows, width)),
             });
         };
-        views.retain(|view| view.major.to_string().starts_with(beginning));
+        let digits = beginning.to_ascii_lowercase();
+        views.retain(|view| view.major.to_string().starts_with(&digits));
         if views.is_empty() {
             let message = format!("no group of {} begins with {beginning}", self.out.display());
             return Err(Failure::usage(message).path(&self.out).hint(format!(
@@ -171,7 +172,7 @@ pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> 
     let builds = reader.campaigns()?.last_builds();
     let mut views = Vec::new();
     for group in reader.groups(kind)? {
-        if let Some(entry) = reader.best_entry(&group)? {
+        if let Some(entry) = reader.best_entry(&group, &builds)? {
             views.push(GroupView {
                 status: builds.status(&group)?,
                 ..GroupView::load(&group, &entry)?

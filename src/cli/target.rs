@@ -140,6 +140,27 @@ pub fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
     }
 }
 
+/// Returns the words of a command line from its subcommand on, with those of the program moved to
+/// the end, after `--`.
+fn with_program_last(
+    words: impl Iterator<Item = OsString>,
+    command: &str,
+    program: &[PathBuf],
+) -> Vec<OsString> {
+    let mut words: Vec<OsString> = words.skip_while(|word| word != command).collect();
+    if words.is_empty() {
+        words.push(command.into());
+    }
+    for word in program.iter().rev() {
+        if let Some(at) = words.iter().rposition(|one| one == word.as_os_str()) {
+            words.remove(at);
+        }
+    }
+    words.push("--".into());
+    words.extend(program.iter().map(|word| word.clone().into_os_string()));
+    words
+}
+
 /// Copies the program of a bundled target (one that comes with ddfuzz) into the output directory,
 /// so that reproducer scripts can run it; does nothing for other targets.
 pub fn install_bundled(store: &mut Store, target: &Target) -> Result<(), StoreError> {
@@ -174,12 +195,15 @@ impl TargetArgs {
         let (Some(at), false) = (at, self.is_named()) else {
             return Ok(());
         };
-        let words = |paths: &[PathBuf]| {
-            let words = paths.iter().map(|path| shell_word(path));
-            words.collect::<Vec<_>>().join(" ")
-        };
-        let (before, after) = paths.split_at(at + 1);
-        let command = format!("ddfuzz {command} {} -- {}", words(before), words(after));
+        let (_, program) = paths.split_at(at + 1);
+        let words: Vec<String> = with_program_last(std::env::args_os(), command, program)
+            .iter()
+            .map(|word| match word == "--" {
+                true => "--".to_owned(),
+                false => shell_word(Path::new(word)),
+            })
+            .collect();
+        let command = format!("ddfuzz {}", words.join(" "));
         Err(Failure::usage("no program to run is given")
             .hint(format!("put `--` before the program: {command}")))
     }
@@ -593,6 +617,17 @@ fn no_recorded_target(out: &Path, message: &str) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_program_without_dashes_goes_to_the_end_after_all_options() {
+        let words = |text: &str| -> Vec<OsString> { text.split(' ').map(Into::into).collect() };
+        let program = [PathBuf::from("./prog"), PathBuf::from("x")];
+        let line = words("/bin/ddfuzz triage in ./prog x -o out --jobs 2");
+        assert_eq!(
+            with_program_last(line.into_iter(), "triage", &program),
+            words("triage in -o out --jobs 2 -- ./prog x")
+        );
+    }
 
     #[test]
     fn escapes_are_those_of_c() {

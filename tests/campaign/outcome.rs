@@ -9,7 +9,14 @@ use serde_json::{Value, json};
 /// Files that tell of the course, not of the outcome.
 const COURSE: [&str; 3] = [".lock", "ddfuzz.json", "stats.jsonl"];
 /// Keys of records that tell of times, hosts and limits.
-const MAY_DIFFER: [&str; 5] = ["us", "speculative", "limits", "first_seen", "checks"];
+const MAY_DIFFER: [&str; 6] = [
+    "us",
+    "spent_ms",
+    "speculative",
+    "limits",
+    "first_seen",
+    "checks",
+];
 /// Keys of `crash.json` that are the same wherever the crash is seen.
 const OF_CRASH: [&str; 4] = ["keys", "class", "found", "confidence"];
 

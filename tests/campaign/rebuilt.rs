@@ -176,3 +176,88 @@ fn bugs_that_are_fixed_while_they_are_minimized_are_not_flaky() {
     }
     desk.is_left_clean();
 }
+
+#[test]
+fn the_stage_checks_the_groups_of_its_directory_with_the_new_build() {
+    use ddfuzz::campaign::{CrashSink, GroupRegistry, Report};
+    use ddfuzz::exec::{Program, Target, Way};
+    use ddfuzz::store::Kind;
+    use ddfuzz::triage::{Triager, Verdict};
+
+    let desk = Desk::new();
+    build(&desk, "program", CRASH, CRASH);
+    let (target, out) = (
+        Target::new(Program::Path(desk.file("program"))),
+        desk.file("out"),
+    );
+    let open = || GroupRegistry::open(&out, &target, Way::Command).unwrap();
+    let crash = |input: &[u8]| {
+        let mut triager = Triager::of_target(&target, Way::Command).unwrap();
+        match triager.examine(input).unwrap() {
+            Verdict::Crash(crash) => *crash,
+            Verdict::Flaky { .. } => panic!("it does not crash"),
+        }
+    };
+    let (odd, even) = (crash(b"zaz"), crash(b"zbz"));
+    let mut registry = open();
+    for (crash, input) in [(&odd, b"zaz"), (&even, b"zbz")] {
+        let report = Report {
+            kind: Kind::Crash,
+            crash,
+            input,
+            run: 7,
+            name: "7",
+        };
+        assert!(registry.submit(&report).unwrap().is_some());
+    }
+    drop(registry);
+    // The same build knows them, and so does one in which only one of them is fixed.
+    assert_eq!(open().known().unwrap().len(), 2);
+    build(&desk, "program", NO_CRASH, CRASH);
+    for _ in 0..2 {
+        let known = open().known().unwrap();
+        let known: Vec<_> = known.iter().map(|known| known.keys.major).collect();
+        assert_eq!(known, [even.keys.major]);
+    }
+    let builds = builds(&out);
+    let status = &builds.last().unwrap()["groups"]["crash"];
+    assert_eq!(status[odd.keys.major.short()], "fixed", "{builds:?}");
+    assert_eq!(status[even.keys.major.short()], "same", "{builds:?}");
+}
+
+#[test]
+fn after_an_incomplete_fix_the_input_that_still_fails_is_shown() {
+    let desk = Desk::new();
+    let program = |least: u32| {
+        let source = format!(
+            "#include <unistd.h>\nvolatile int *volatile nowhere; volatile int least = {least};\n\
+             int main(void) {{ char c[64]; long n = read(0, c, sizeof c);\n\
+             if (n >= least && c[0] == 'z') *nowhere = 1; return 0; }}\n"
+        );
+        let file = desk.write("program.c", source);
+        desk.compile(file.to_str().unwrap(), "program.new");
+        std::fs::rename(desk.file("program.new"), desk.file("program")).unwrap();
+    };
+    program(1);
+    desk.write("short", "z and more");
+    desk.write("long", "z and more, and much more");
+    desk.call("triage short -o out --minimize -q -- ./program")
+        .exits(1);
+    let shown = || {
+        let shown = desk.call("show out --json").exits(0).json();
+        let file = shown["groups"][0]["file"].as_str().unwrap().to_owned();
+        assert_eq!(shown["groups"].as_array().unwrap().len(), 1, "{shown}");
+        std::fs::read(file).unwrap()
+    };
+    assert_eq!(shown(), b"z");
+    // What is shown is no longer a crash, but longer inputs are.
+    program(20);
+    desk.call("check out -- ./program").exits(0);
+    desk.call("triage long -o out --minimize -q -- ./program")
+        .exits(1);
+    assert_eq!(shown().len(), 20);
+    // A build with which all of them fail changes nothing.
+    program(15);
+    desk.call("triage long -o out --minimize -q -- ./program");
+    assert_eq!(shown().len(), 20);
+}

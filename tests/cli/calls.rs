@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -142,6 +143,7 @@ fn the_crash_stays_the_one_that_it_was() {
     // The other bug is kept with the call that it takes.
     let file = slips[0]["file"].as_str().unwrap();
     let script = format!("{file}.sh");
+    assert_eq!(slips[0]["script"], script);
     let said = Command::new(script)
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
@@ -235,6 +237,74 @@ fn all_turns_share_one_budget() {
     let record = desk.call(&words).exits(0).json();
     assert_eq!(record["claim"], "best-so-far");
     assert_eq!(record["tests"]["executed"], 0);
+}
+
+/// Dies of each input that it is called with -x for, in one of two ways.
+const TWO_WAYS: &str = "#include <stdio.h>\n#include <string.h>\n\
+    int *volatile nowhere;\n\
+    __attribute__((noinline)) static void marked(void) { *nowhere = 1; }\n\
+    __attribute__((noinline)) static void other(void) { *nowhere = 2; }\n\
+    int main(int count, char **words) {\n\
+      char text[100]; size_t size = fread(text, 1, 100, stdin);\n\
+      if (count < 2 || strcmp(words[count - 1], \"-x\") || !size) return 0;\n\
+      if (memchr(text, '!', size)) marked(); else other();\n\
+      return 0;\n\
+    }\n";
+
+#[test]
+fn a_slip_while_the_input_is_minimized_has_its_call() {
+    let desk = Desk::new();
+    let source = desk.write("ways.c", TWO_WAYS);
+    desk.compile(source.to_str().unwrap(), "ways");
+    desk.write("crash", "hello ! world");
+    let words = "min crash --json --args -- ./ways -v -x";
+    let record = desk.call(words).exits(0).json();
+    assert_eq!(desk.read("crash.min"), b"!");
+    let slip = &record["slips"][0];
+    assert_ne!(slip["major"], record["outcome"]["major"]);
+    let script = slip["script"].as_str().unwrap();
+    let text = std::fs::read_to_string(script).unwrap();
+    assert!(text.contains("'-x'") && !text.contains("'-v'"), "{text}");
+    assert_eq!(signal_of_script(&desk, script), Some(128 + libc::SIGSEGV));
+}
+
+/// Dies when it is called with -x, and takes itself away when it is called with nothing else.
+const VANISHING: &str = "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\
+    int *volatile nowhere;\n\
+    int main(int count, char **words) {\n\
+      char text[100]; size_t size = fread(text, 1, 100, stdin);\n\
+      if (count < 2 || strcmp(words[count - 1], \"-x\") || !size) return 0;\n\
+      if (count == 2) rename(getenv(\"PROGRAM\"), getenv(\"GONE\"));\n\
+      *nowhere = 1;\n\
+      return 0;\n\
+    }\n";
+
+#[test]
+fn an_input_from_stdin_stays_if_a_log_of_the_arguments_needs_it() {
+    let desk = Desk::new();
+    let source = desk.write("vanishing.c", VANISHING);
+    // Everybody may write there: targets may run as nobody.
+    let folder = desk.file("open");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let built = desk.compile(source.to_str().unwrap(), "vanishing");
+    std::fs::rename(built, folder.join("vanishing")).unwrap();
+    let mut command = desk.command(env!("CARGO_BIN_EXE_ddfuzz"));
+    let path = folder.join("vanishing");
+    let [program, gone] = ["", ".gone"].map(|end| format!("{}{end}", path.display()));
+    command.args(["min", "-", "--args", "--exec", "command"]);
+    command.args(["--env", &format!("PROGRAM={program}")]);
+    command.args(["--env", &format!("GONE={gone}")]);
+    command.args(["--", &program, "-v", "-x"]);
+    command.stdin(std::fs::File::open(source).unwrap());
+    let output = command.output().unwrap();
+    assert!(!output.status.success(), "{output:?}");
+    let logs = logs(&desk);
+    assert!(logs.iter().any(|log| log.contains(".args.")), "{logs:?}");
+    let names = std::fs::read_dir(desk.path()).unwrap().flatten();
+    let names = names.map(|entry| entry.file_name().into_string().unwrap());
+    let is_input = |name: &String| name.starts_with("stdin-") && !name.contains('.');
+    assert_eq!(names.filter(is_input).count(), 1);
 }
 
 #[test]

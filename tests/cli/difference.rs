@@ -50,7 +50,9 @@ fn lines(log: &[u8]) -> Vec<Value> {
         .filter(|line| !line.is_empty());
     let value = |line| {
         let mut value: Value = serde_json::from_slice(line).unwrap();
-        value.as_object_mut().unwrap().remove("us");
+        let fields = value.as_object_mut().unwrap();
+        fields.remove("us");
+        fields.remove("spent_ms");
         value
     };
     lines.map(value).collect()

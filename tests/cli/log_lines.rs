@@ -7,7 +7,7 @@ pub fn lasting(log: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(log).unwrap();
     let line = |line: &str| {
         let mut value: Value = serde_json::from_str(line).unwrap();
-        for time in ["us", "cpu_us"] {
+        for time in ["us", "cpu_us", "spent_ms"] {
             value.as_object_mut().unwrap().remove(time);
         }
         if let Some(tests) = value.get_mut("tests") {

@@ -300,3 +300,100 @@ fn a_new_campaign_in_a_directory_notices_that_the_program_was_fixed() {
     let again = desk.call("run -o groups --runs 30 --seed 2 --generator classic -- ./two_bugs");
     assert!(!again.exits(0).err.contains("checking"));
 }
+
+/// A crash of `two_letters` with much around it.
+fn long_crash() -> Desk {
+    let desk = Desk::new();
+    desk.compile("tests/cli/programs/two_letters.c", "two_letters");
+    let long = format!(
+        "{}X{}Y",
+        "words and ".repeat(50),
+        "more of them ".repeat(20)
+    );
+    desk.write("crash", long);
+    desk
+}
+
+#[test]
+fn a_result_within_other_limits_is_not_replaced_by_a_larger_one() {
+    let desk = long_crash();
+    let words = "min crash -o out/ --search ddmin --json";
+    let first = desk.call(&format!(
+        "{words} --timeout 2s --budget-tests 40 -- ./two_letters"
+    ));
+    let first = first.exits(0).json();
+    let log = first["log"].as_str().unwrap();
+    let before = std::fs::read(log).unwrap();
+    let words = "min crash -o out/ --search ddmin --timeout 3s";
+    let again = desk.call(&format!("{words} --budget-tests 4 --json -- ./two_letters"));
+    let result = again.exits(0).json();
+    assert_eq!(result["claim"], "best-so-far");
+    assert_eq!(result["size_after"], first["size_after"]);
+    assert_eq!(std::fs::read(log).unwrap(), before);
+    let said = desk.call(&format!("{words} -- ./two_letters")).exits(0);
+    assert!(said.err.contains("within the limits"), "{said:?}");
+    let verified = desk.call(&format!("log verify {log}")).exits(0);
+    assert!(verified.out.contains("1-minimal"), "{verified:?}");
+}
+
+#[test]
+fn a_smaller_result_of_another_search_is_kept_as_an_entry() {
+    let desk = long_crash();
+    let min = |search: &str, tests: u64| {
+        let words = format!("min crash -o out/ --search {search} --budget-tests {tests} --json");
+        desk.call(&format!("{words} -- ./two_letters")).exits(0)
+    };
+    let first = min("ddmin", 40).json();
+    let mut smallest = first["size_after"].as_u64().unwrap();
+    for (search, tests) in [("full", 3), ("ddmin", 2), ("full", 2)] {
+        let said = min(search, tests);
+        assert!(said.err.contains("has a smaller result"), "{said:?}");
+        let size = said.json()["size_after"].as_u64().unwrap();
+        assert!(size <= smallest, "{said:?}");
+        smallest = size;
+    }
+    let shown = desk.call("show out --json").exits(0).json();
+    assert_eq!(shown["groups"].as_array().unwrap().len(), 1, "{shown}");
+    assert_eq!(shown["groups"][0]["size_after"], smallest, "{shown}");
+    // No log of an earlier minimization replaces another one.
+    let folder = Path::new(first["log"].as_str().unwrap()).parent().unwrap();
+    let names = std::fs::read_dir(folder).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let logs = names.filter(|name| name.starts_with("log.jsonl."));
+    assert_eq!(logs.count(), 3);
+}
+
+#[test]
+fn another_grammar_is_another_minimization() {
+    let desk = long_crash();
+    let structure = |log: &str| {
+        let text = String::from_utf8(desk.read(log)).unwrap();
+        let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+        first["structure"].as_str().unwrap().to_owned()
+    };
+    desk.call("min crash -o small --budget-tests 5 -- ./two_letters")
+        .exits(0);
+    let words = "min crash -o small --resume --grammar json --json -- ./two_letters";
+    let error = desk.call(words).exits(2).json();
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("another structure"), "{error}");
+    assert!(
+        error["error"]["hint"]
+            .as_str()
+            .unwrap()
+            .contains("--grammar"),
+        "{error}"
+    );
+    // The same one, and none, go on.
+    let named = structure("small.log.jsonl");
+    let words =
+        format!("min crash -o small --resume --budget-tests 6 --grammar {named} -- ./two_letters");
+    desk.call(&words).exits(0);
+    desk.call("min crash -o small --resume -- ./two_letters")
+        .exits(0);
+    // In an output directory it starts again.
+    let first = desk.call("min crash -o out/ --budget-tests 5 --json -- ./two_letters");
+    let log = first.exits(0).json()["log"].as_str().unwrap().to_owned();
+    desk.call("min out --resume --grammar json").exits(0);
+    assert_eq!(structure(&log), "json");
+}

@@ -19,6 +19,8 @@ fn the_groups_of_a_campaign_are_shown_while_nobody_may_write() {
     assert!(table.contains(major));
     let block = desk.call(&format!("show out {}", &major[..6])).exits(0).out;
     assert!(block.contains("reproduce.sh") && block.contains("1-minimal"));
+    let upper = major[..6].to_ascii_uppercase();
+    assert_eq!(desk.call(&format!("show out {upper}")).exits(0).out, block);
     let error = desk.call("show --json out zzzz").exits(2).json();
     assert_eq!(error["error"]["kind"], "usage");
 }

@@ -17,7 +17,7 @@ fn timeless(log: &[u8]) -> Vec<Value> {
         .map(|line| {
             let mut line: Value = serde_json::from_slice(line).unwrap();
             let object = line.as_object_mut().unwrap();
-            for key in ["us", "cpu_us"] {
+            for key in ["us", "cpu_us", "spent_ms"] {
                 object.remove(key);
             }
             line
@@ -103,6 +103,19 @@ fn another_build_or_a_target_without_coverage_is_named() {
     desk.script("test.sh", "exit 0");
     let error = call("--test test.sh").exits(2).json();
     assert_eq!(error["error"]["kind"], "usage");
+    // Another build may have as many places.
+    let ddfuzz::exec::Program::Path(program) = &trimming.target.program else {
+        panic!("a program of its own");
+    };
+    call(&format!("-- {}", program.display())).exits(0);
+    let mut append = std::fs::OpenOptions::new();
+    let mut append = append.append(true).open(program).unwrap();
+    std::io::Write::write_all(&mut append, b"\0").unwrap();
+    drop(append);
+    let error = call("").exits(1).json();
+    assert_eq!(error["error"]["kind"], "target");
+    let message = error["error"]["message"].as_str().unwrap();
+    assert!(message.contains("another build"), "{message}");
 }
 
 #[test]

@@ -151,3 +151,71 @@ fn a_resumed_budget_of_time_counts_the_time_before() {
     assert_eq!(result.expect("a result").claim, Claim::BestSoFar);
     assert_eq!((rest.asked.len(), rest.asked_fresh.len()), (0, 3));
 }
+
+#[test]
+fn a_resumed_budget_of_time_counts_what_has_passed_whatever_the_number_of_workers() {
+    // Tests of two workers that overlap, until a second has passed and one says so.
+    let test = all_of(b"178");
+    let (whole, log) = run(INPUT, &mut outcomes(test.clone()));
+    let whole = whole.expect("a result");
+    let tests = |log: &[u8], us: u64, spent: Option<u64>| {
+        let mut lines = Vec::new();
+        let mut stamps = spent.into_iter();
+        for line in String::from_utf8(log.to_vec()).expect("UTF-8").lines() {
+            let mut line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            if line["kind"] == "end" {
+                break;
+            }
+            if line["source"] == "run" {
+                line["us"] = us.into();
+                if let Some(spent) = stamps.next() {
+                    line["spent_ms"] = spent.into();
+                }
+            }
+            lines.extend(serde_json::to_vec(&line).expect("JSON"));
+            lines.push(b'\n');
+        }
+        let lines: Vec<&[u8]> = lines.split_inclusive(|byte| *byte == b'\n').collect();
+        lines[..lines.len() / 2].concat()
+    };
+    let claim = |left: &[u8]| {
+        let mut options = Options {
+            budget_time: Some(Duration::from_secs(60)),
+            ..Options::default()
+        };
+        let mut oracle = outcomes(test.clone());
+        let (result, _) = resume_with(INPUT, start(INPUT), left, &mut oracle, &mut options);
+        result.expect("a result").claim
+    };
+    assert_eq!(whole.claim, Claim::OneMinimal);
+    // Each of several tests took 50 seconds, but all together no more than two.
+    assert_eq!(
+        claim(&tests(&log, 50_000_000, Some(2_000))),
+        Claim::OneMinimal
+    );
+    // And so short ones, that the workers of today would have run in no time.
+    assert_eq!(claim(&tests(&log, 10, Some(61_000))), Claim::BestSoFar);
+    // A log of an older version does not say.
+    assert_eq!(claim(&tests(&log, 50_000_000, None)), Claim::BestSoFar);
+}
+
+#[test]
+fn the_time_that_has_passed_is_recorded_once_a_second() {
+    let slow = |text: &[u8], _: bool| {
+        std::thread::sleep(Duration::from_millis(120));
+        Ok(Answer::of(all_of(b"178")(text)))
+    };
+    let (result, log) = run(INPUT, &mut answers(slow));
+    result.expect("a result");
+    let spent = String::from_utf8(log).expect("UTF-8");
+    let spent = spent.lines().filter_map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        line["spent_ms"].as_u64()
+    });
+    let spent: Vec<u64> = spent.collect();
+    assert!(spent.len() > 1, "{spent:?}");
+    assert!(
+        spent.windows(2).all(|two| two[1] >= two[0] + 1000),
+        "{spent:?}"
+    );
+}

@@ -56,7 +56,9 @@ pub fn without_times(log: &[u8]) -> Vec<serde_json::Value> {
     text.lines()
         .map(|line| {
             let mut value: serde_json::Value = serde_json::from_str(line).expect("JSON");
-            value.as_object_mut().expect("an object").remove("us");
+            let fields = value.as_object_mut().expect("an object");
+            fields.remove("us");
+            fields.remove("spent_ms");
             value
         })
         .collect()

@@ -33,6 +33,7 @@ fn test_line() -> TestLine {
         outcome: Outcome::Unresolved,
         source: Source::Run,
         us: 250,
+        spent_ms: None,
         pass: None,
         phase: None,
         cut_off: None,

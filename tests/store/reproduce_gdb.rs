@@ -24,6 +24,11 @@ __attribute__((noinline)) void planted_bug(const char *text, size_t size)
 {
     if (size < 5 || memcmp(text, "crash", 5))
         return;
+#ifdef ODD
+    const char *odd = getenv("an.odd-name") ? getenv("an.odd-name") : getenv("LINES");
+    if (odd && !strcmp(odd, "it's $y\nEND\n") && !getenv("scratch"))
+        exit(11);
+#endif
     if (getenv("LINES") || getenv("COLUMNS"))
         exit(9);
     volatile char *heap = malloc(4);
@@ -140,6 +145,30 @@ fn variables_names_and_two_files_are_as_in_the_run() {
         target.env_only = only;
         let (_fixture, spared) = script(Kind::Crash, "segv", &target, "crash");
         assert!(in_gdb(&spared).contains("exited normally"), "{only}");
+    }
+}
+
+#[test]
+fn variables_that_a_shell_drops_reach_the_program() {
+    for name in ["program", "a=b"] {
+        let Some((folder, mut target)) = compiled("gcc", &["-DODD"], name) else {
+            return;
+        };
+        target.cwd = Some(folder.path().to_owned());
+        for (odd, reaches) in [("an.odd-name", true), ("an.other", false), ("LINES", true)] {
+            target.env = vec![(odd.into(), "it's $y\nEND\n".into())];
+            for only in [false, true] {
+                target.env_only = only;
+                let (_fixture, script) = script(Kind::Crash, "segv", &target, "crash");
+                let said = in_gdb(&script);
+                let code = if reaches {
+                    "exited with code 013"
+                } else {
+                    FAULT
+                };
+                assert!(said.contains(code), "{odd} {only}: {said}");
+            }
+        }
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Finders {
     is_near: bool,
     /// Groups that are gone, each by kind and major key (12 hex digits).
     gone: HashSet<(Kind, String)>,
+    /// The last build of the target's program; `None` if none is recorded.
+    last: Option<Build>,
 }
 
 /// What a directory with results of several targets has of one of them.
@@ -105,6 +107,7 @@ impl Finders {
             is_recorded: nearest == Nearness::Same || all.all().all(|one| one.target.is_none()),
             is_near: nearest != Nearness::Other,
             gone: builds.last().map(gone_with).unwrap_or_default(),
+            last: builds.last().cloned(),
         };
         if nearest == Nearness::Other || campaigns.len() == all.all().count() {
             return Ok(finders);
@@ -198,6 +201,13 @@ impl Finders {
     /// last build, and no run has failed there since.
     pub(crate) fn is_gone(&self, kind: Kind, major: &str) -> bool {
         !self.gone.is_empty() && self.gone.contains(&(kind, major.to_owned()))
+    }
+
+    /// Checks whether it is not known that an entry fails with the last build, although another entry
+    /// of its group does: after an incomplete fix its result is no result of the group.
+    pub(crate) fn doubt(&self, entry: &Entry) -> bool {
+        let last = self.last.as_ref();
+        last.and_then(|build| build.has_failed(entry)) == Some(false)
     }
 
     /// Records that a run has failed in a group; returns true if the group was gone.

@@ -18,6 +18,7 @@ mod classifier;
 mod crash_sink;
 pub mod dictionary;
 mod disk_full;
+mod earlier_result;
 mod error;
 mod finders;
 pub mod generator;
@@ -78,7 +79,7 @@ pub use until::{CampaignStatus, Deadline, InvalidUntil, Until, reached};
 pub(crate) use until::{NewGroups, StopCondition};
 pub use verdict::{
     Judged, came_once, examined_thrice, fails_on_anything, identity, judged, kind_of, line_of,
-    mark_as_run, may_leak,
+    mark_as_run, may_leak, program_hash,
 };
 
 /// Runs one call of `ddfuzz run` for the classic or guided campaign whose output directory is

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 
 use crate::{CampaignError, Minimizing, StoreWriter, Variants, finders::Finders, lock};
 use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
-use ddfuzz_store::{Entry, EntryId, Kind, Reader, StoreError};
+use ddfuzz_store::{Entry, EntryId, Group, Kind, Reader, StoreError};
 use ddfuzz_triage::{Found, Triager, Verdict};
 
 /// Divisor: an input may give a smaller result when it is minimized if its size is at most that of
@@ -90,37 +90,43 @@ pub(crate) fn is_slip(found: Option<&Found>) -> bool {
 pub(crate) struct Bug<'a> {
     root: &'a Path,
     entries: Vec<&'a Entry>,
+    /// Whether any entry of the bug was minimized before; one that was given up was not, nor one
+    /// that an incomplete fix may have fixed.
+    has_result: bool,
 }
 
 impl<'a> Bug<'a> {
+    fn new(reader: &'a Reader, finders: &Finders, entries: Vec<&'a Entry>) -> Bug<'a> {
+        let counts = |entry: &&Entry| is_result(entry) && !finders.doubt(entry);
+        Bug {
+            root: reader.root(),
+            has_result: entries.iter().any(counts),
+            entries,
+        }
+    }
+
     /// Returns all entries of one group that `finders` includes as a single bug, whatever their
     /// utilities.
     pub(crate) fn of(reader: &'a Reader, finders: &Finders, entries: &'a [Entry]) -> Bug<'a> {
         let found = entries.iter().filter(|entry| finders.include(entry));
-        Bug {
-            root: reader.root(),
-            entries: found.collect(),
-        }
+        Bug::new(reader, finders, found.collect())
     }
 
     /// Divides the entries of one group into bugs: one for each utility in a study of many
     /// utilities, else one.
-    pub(crate) fn all(reader: &'a Reader, entries: &'a [Entry]) -> Vec<Bug<'a>> {
+    pub(crate) fn all(reader: &'a Reader, finders: &Finders, entries: &'a [Entry]) -> Vec<Bug<'a>> {
         let mut of_utilities: BTreeMap<Option<&str>, Vec<&Entry>> = BTreeMap::new();
         for entry in entries {
             of_utilities.entry(utility(entry)).or_default().push(entry);
         }
-        let of = |entries| Bug {
-            root: reader.root(),
-            entries,
-        };
-        of_utilities.into_values().map(of).collect()
+        let bugs = of_utilities.into_values();
+        bugs.map(|entries| Bug::new(reader, finders, entries))
+            .collect()
     }
 
-    /// Checks whether any entry of the bug (group of crashes) was minimized before; one that was
-    /// given up was not.
+    /// Checks whether any entry of the bug (group of crashes) was minimized before.
     pub(crate) fn has_result(&self) -> bool {
-        self.entries.iter().any(|entry| is_result(entry))
+        self.has_result
     }
 
     /// Returns the entries that are not minimized; none if the bug has a result.
@@ -327,29 +333,46 @@ pub(crate) fn pending(
     let mut pending = Vec::new();
     for kind in kinds.iter().copied() {
         for group in reader.groups(kind)? {
-            let major = group.record.major.short();
-            if finders.is_gone(kind, &major) {
-                continue;
-            }
-            let mut entries = reader.entries(kind, &major)?;
-            entries.retain(|entry| finders.include(entry));
-            for bug in Bug::all(reader, &entries) {
-                let most = variants.most(&group.record.class);
-                let Some((priority, entry)) = next_of(&bug, kind, most, last) else {
-                    continue;
-                };
-                // A slip whose minimization has begun comes before founders that wait.
-                let order = match priority {
-                    Priority::Slipped => Priority::Found,
-                    priority => priority,
-                };
-                let place = rank(entry.crash.found.as_ref());
-                pending.push((order, !bug.is_begun(entry), place, entry.id.clone()));
-            }
+            pending.extend(pending_of_group(reader, finders, variants, last, &group)?);
         }
     }
     pending.sort();
     Ok(pending.into_iter().map(|(.., id)| id).collect())
+}
+
+/// Position of an entry in the order in which pending entries are minimized, the lowest first, and
+/// its id: its priority, whether its minimization has not begun, and when it was found.
+pub(crate) type PendingEntry = (Priority, bool, Rank, EntryId);
+
+/// Returns the entries of one group that [`pending`] returns, each with its position.
+pub(crate) fn pending_of_group(
+    reader: &Reader,
+    finders: &Finders,
+    variants: Variants,
+    last: bool,
+    group: &Group,
+) -> Result<Vec<PendingEntry>, StoreError> {
+    let (kind, major) = (group.kind, group.record.major.short());
+    if finders.is_gone(kind, &major) {
+        return Ok(Vec::new());
+    }
+    let mut entries = reader.entries(kind, &major)?;
+    entries.retain(|entry| finders.include(entry));
+    let mut pending = Vec::new();
+    for bug in Bug::all(reader, finders, &entries) {
+        let most = variants.most(&group.record.class);
+        let Some((priority, entry)) = next_of(&bug, kind, most, last) else {
+            continue;
+        };
+        // A slip whose minimization has begun comes before founders that wait.
+        let order = match priority {
+            Priority::Slipped => Priority::Found,
+            priority => priority,
+        };
+        let place = rank(entry.crash.found.as_ref());
+        pending.push((order, !bug.is_begun(entry), place, entry.id.clone()));
+    }
+    Ok(pending)
 }
 
 /// Returns the next entry to minimize in the group of crashes with this major key (12 hex digits),
@@ -415,7 +438,7 @@ pub(crate) fn is_variant(
     let mut entries = reader.entries(entry.id.kind(), entry.id.major())?;
     entries.retain(|one| finders.include(one) || one.id == entry.id);
     let is_of = |bug: &Bug<'_>| bug.entries.iter().any(|one| one.id == entry.id);
-    let bug = Bug::all(reader, &entries).into_iter().find(is_of);
+    let bug = Bug::all(reader, finders, &entries).into_iter().find(is_of);
     Ok(bug.is_some_and(|bug| {
         let is_smaller = |smaller: &Entry| smaller.id == entry.id;
         let of_size =

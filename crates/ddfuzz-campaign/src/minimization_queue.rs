@@ -1,7 +1,7 @@
 //! Minimizes entries one after the other: all pending ones of an output directory, those that a
 //! campaign sends to its minimizing thread, and hangs within a time budget.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,13 +13,15 @@ use crate::{
     StoreWriter, Variants,
     finders::Finders,
     lock,
-    minimization_order::{SlippedInputs, pending, size},
+    minimization_order::{PendingEntry, SlippedInputs, pending, pending_of_group, size},
 };
 use ddfuzz_exec::Target;
 use ddfuzz_minimize::{MinimizeError, Options};
 use ddfuzz_store as store;
 use ddfuzz_store::report::GroupView;
-use ddfuzz_store::{Entry, EntryId, Kind, KnownGroups, Reader, Store, StoreError};
+use ddfuzz_store::{
+    CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, Reader, Store, StoreError,
+};
 
 /// After fuzzing, unless the user has set a time limit for each entry, all hangs and memory
 /// blow-ups together are minimized for at most the time of the fuzzing divided by this number.
@@ -84,17 +86,14 @@ pub fn minimize_pending(
     rebuild.begin(&watch, screen)?;
     let reader = lock(store).reader().clone();
     let (began, mut taken, mut met) = (Instant::now(), HashSet::new(), SlippedInputs::default());
+    let mut pending = PendingEntries::new(store, minimizing, known, resume)?;
     let wanted = |major: &str| !reader.is_muted(Kind::Crash, major, known);
     while !stop.load(Ordering::Relaxed) {
         if watch.is_another() && watch.settle(stop)? {
             rebuild.begin(&watch, screen)?;
             taken.clear();
         }
-        let mut left = pending_entries(&reader, &minimizing.target, minimizing.variants, known)?;
-        if resume {
-            left.extend(unfinished(&reader, &minimizing.target, known)?);
-        }
-        let left: Vec<EntryId> = left.into_iter().filter(|id| !taken.contains(id)).collect();
+        let left = pending.except(&taken)?;
         let progress = |watched: &mut dyn Screen| {
             watched.progress(&Progress {
                 time_ms: began.elapsed().as_millis() as u64,
@@ -115,13 +114,33 @@ pub fn minimize_pending(
             ..minimizing.options(stop)
         };
         let result = minimize_with(store, minimizing, id, options);
-        if matches!(result, Ok(None)) && is_foreign(&reader, minimizing, id)? {
-            screen.note(&format!("not minimized {}: {FOREIGN}", id.major()));
-        } else if is_done(result.map(drop), stop.load(Ordering::Relaxed))?
-            && let Some(view) = GroupView::of(&reader, id)?
-        {
-            screen.minimized(&view);
-        }
+        let stopped = stop.load(Ordering::Relaxed);
+        show_result(&reader, minimizing, (id, result), stopped, screen)?;
+    }
+    Ok(())
+}
+
+/// Shows the user the result of the minimization of an entry; `None` stands for a crash that did not
+/// happen again.
+fn show_result(
+    reader: &Reader,
+    minimizing: &Minimizing,
+    (id, result): (&EntryId, Result<Option<Finished>, CampaignError>),
+    stopped: bool,
+    screen: &mut dyn Screen,
+) -> Result<(), CampaignError> {
+    if let Ok(Some(Finished {
+        note: Some(note), ..
+    })) = &result
+    {
+        screen.note(note);
+    }
+    if matches!(result, Ok(None)) && is_foreign(reader, minimizing, id)? {
+        screen.note(&format!("not minimized {}: {FOREIGN}", id.major()));
+    } else if is_done(result.map(drop), stopped)?
+        && let Some(view) = GroupView::of(reader, id)?
+    {
+        screen.minimized(&view);
     }
     Ok(())
 }
@@ -134,39 +153,156 @@ fn is_foreign(reader: &Reader, minimizing: &Minimizing, id: &EntryId) -> Result<
     Ok(entry.is_some_and(|entry| !finders.tell_of(&entry)))
 }
 
-/// Returns the entries whose minimization was ended by its budget before it was complete, without
-/// muted groups, groups that are gone with the present build, and crashes that a study has found.
+/// The entries of an output directory that are to be minimized. Groups are read again only when the
+/// store has changed them, since a directory may have thousands.
+struct PendingEntries<'a> {
+    store: &'a Mutex<Store>,
+    reader: Reader,
+    minimizing: &'a Minimizing,
+    known: &'a KnownGroups,
+    resume: bool,
+    finders: Finders,
+    /// The campaigns that `finders` were read from.
+    campaigns: CampaignFile,
+    /// What each group has to be minimized; groups without any are left out.
+    groups: BTreeMap<(Kind, String), GroupWork>,
+}
+
+/// What one group has to be minimized.
+#[derive(Default)]
+struct GroupWork {
+    /// The entries to minimize next.
+    pending: Vec<PendingEntry>,
+    /// Entries whose minimization was ended by its budget, in a call that resumes those.
+    unfinished: Vec<EntryId>,
+}
+
+impl<'a> PendingEntries<'a> {
+    fn new(
+        store: &'a Mutex<Store>,
+        minimizing: &'a Minimizing,
+        known: &'a KnownGroups,
+        resume: bool,
+    ) -> Result<PendingEntries<'a>, StoreError> {
+        let (reader, campaigns) = {
+            let mut store = lock(store);
+            store.take_changed();
+            (store.reader().clone(), store.campaigns().clone())
+        };
+        let mut all = PendingEntries {
+            finders: Finders::of_target(&reader, &minimizing.target)?,
+            store,
+            reader,
+            minimizing,
+            known,
+            resume,
+            campaigns,
+            groups: BTreeMap::new(),
+        };
+        all.read_all()?;
+        Ok(all)
+    }
+
+    fn read_all(&mut self) -> Result<(), StoreError> {
+        self.groups.clear();
+        for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {
+            for group in self.reader.groups(kind)? {
+                self.read(&group)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, group: &Group) -> Result<(), StoreError> {
+        let work = self.work_of(group)?;
+        let name = (group.kind, group.record.major.short());
+        match work.pending.is_empty() && work.unfinished.is_empty() {
+            true => self.groups.remove(&name),
+            false => self.groups.insert(name, work),
+        };
+        Ok(())
+    }
+
+    fn work_of(&self, group: &Group) -> Result<GroupWork, StoreError> {
+        let (reader, finders) = (&self.reader, &self.finders);
+        let mut pending = pending_of_group(reader, finders, self.minimizing.variants, true, group)?;
+        let unfinished = match self.resume {
+            true => unfinished(reader, finders, group)?,
+            false => Vec::new(),
+        };
+        if pending.is_empty() && unfinished.is_empty() {
+            return Ok(GroupWork::default());
+        }
+        if reader.is_muted(group.kind, &group.record.major.short(), self.known) {
+            return Ok(GroupWork::default());
+        }
+        retain_left(reader, &mut pending, |(.., id)| id)?;
+        Ok(GroupWork {
+            pending,
+            unfinished,
+        })
+    }
+
+    /// Reads what has changed since the last call, and returns the entries that are not in `taken`,
+    /// the most urgent first; those that are resumed come last.
+    fn except(&mut self, taken: &HashSet<EntryId>) -> Result<Vec<EntryId>, StoreError> {
+        let (changed, campaigns) = {
+            let mut store = lock(self.store);
+            let is_same = *store.campaigns() == self.campaigns;
+            let campaigns = (!is_same).then(|| store.campaigns().clone());
+            (store.take_changed(), campaigns)
+        };
+        if let Some(campaigns) = campaigns {
+            self.campaigns = campaigns;
+            self.finders = Finders::of_target(&self.reader, &self.minimizing.target)?;
+            self.read_all()?;
+        } else {
+            for (kind, major) in changed {
+                match self.reader.group(kind, &major)? {
+                    Some(group) if kind != Kind::Flaky => self.read(&group)?,
+                    _ => drop(self.groups.remove(&(kind, major))),
+                }
+            }
+        }
+        let mut pending: Vec<&PendingEntry> = (self.groups.values())
+            .flat_map(|group| &group.pending)
+            .collect();
+        pending.sort();
+        let unfinished = self.groups.values().flat_map(|group| &group.unfinished);
+        let all = pending.into_iter().map(|(.., id)| id).chain(unfinished);
+        Ok(all.filter(|id| !taken.contains(id)).cloned().collect())
+    }
+}
+
+/// Returns the entries of a group whose minimization was ended by its budget before it was complete,
+/// unless the group is gone with the present build, and without crashes that a study has found.
 fn unfinished(
     reader: &Reader,
-    target: &Target,
-    known: &KnownGroups,
+    finders: &Finders,
+    group: &Group,
 ) -> Result<Vec<EntryId>, StoreError> {
-    let finders = Finders::of_target(reader, target)?;
-    let mut unfinished = Vec::new();
-    for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {
-        for group in reader.groups(kind)? {
-            let major = group.record.major.short();
-            if finders.is_gone(kind, &major) || reader.is_muted(kind, &major, known) {
-                continue;
-            }
-            let entries = reader.entries(kind, &major)?.into_iter();
-            let is_unfinished = |entry: &Entry| {
-                if !finders.include(entry) {
-                    return false;
-                }
-                let ended = entry
-                    .minimized
-                    .as_ref()
-                    .filter(|_| entry.crash.of.is_none());
-                // One that was given up may crash again, with another build.
-                let may_crash =
-                    |ended: &store::Minimized| ended.given_up.is_some() && ended.flaky.is_none();
-                ended.is_some_and(|ended| ended.is_unfinished() || may_crash(ended))
-            };
-            unfinished.extend(entries.filter(is_unfinished).map(|entry| entry.id));
-        }
+    let major = group.record.major.short();
+    if finders.is_gone(group.kind, &major) {
+        return Ok(Vec::new());
     }
-    Ok(unfinished)
+    let entries = reader.entries(group.kind, &major)?.into_iter();
+    let is_unfinished = |entry: &Entry| {
+        if !finders.include(entry) {
+            return false;
+        }
+        let ended = entry
+            .minimized
+            .as_ref()
+            .filter(|_| entry.crash.of.is_none());
+        // One that was given up may crash again, with another build.
+        let may_crash =
+            |ended: &store::Minimized| ended.given_up.is_some() && ended.flaky.is_none();
+        ended.is_some_and(|ended| ended.is_unfinished() || may_crash(ended))
+    };
+    Ok(entries
+        .filter(is_unfinished)
+        .map(|entry| entry.id)
+        .collect())
 }
 
 /// Returns the entries that [`minimize_pending`] would minimize now, if called without `resume`,
@@ -181,15 +317,30 @@ pub fn pending_entries(
     known: &KnownGroups,
 ) -> Result<Vec<EntryId>, StoreError> {
     let finders = Finders::of_target(reader, target)?;
-    let mut left = Vec::new();
-    for id in pending(reader, &finders, variants, true)? {
-        let entry = reader.entry(&id)?;
-        let is_left = |entry: &Entry| entry.crash.of.is_none() && !entry.crash.class.is_leak();
-        if entry.as_ref().is_some_and(is_left) && !reader.is_muted(id.kind(), id.major(), known) {
-            left.push(id);
-        }
-    }
+    let mut left = pending(reader, &finders, variants, true)?;
+    left.retain(|id| !reader.is_muted(id.kind(), id.major(), known));
+    retain_left(reader, &mut left, |id| id)?;
     Ok(left)
+}
+
+/// Leaves out what is not minimized by calls on one target: leaks, and crashes that a study has
+/// found.
+fn retain_left<T>(
+    reader: &Reader,
+    entries: &mut Vec<T>,
+    id: impl Fn(&T) -> &EntryId,
+) -> Result<(), StoreError> {
+    let mut failed = Ok(());
+    entries.retain(|one| match reader.entry(id(one)) {
+        Ok(entry) => {
+            entry.is_some_and(|entry| entry.crash.of.is_none() && !entry.crash.class.is_leak())
+        }
+        Err(error) => {
+            failed = Err(error);
+            false
+        }
+    });
+    failed
 }
 
 /// Minimizes one entry by the settings `minimizing`. If its crash does not happen again, records
@@ -240,8 +391,8 @@ pub(crate) fn minimize_with<S: StoreWriter>(
         return Err(MinimizeError::Interrupted { size, executed }.into());
     }
     match found {
-        Ok(found) => {
-            minimizing.record_result(store, id, &found, stop)?;
+        Ok(mut found) => {
+            minimizing.record_result(store, id, &mut found, stop)?;
             Ok(Some(found))
         }
         Err(tries) => {

@@ -1,7 +1,6 @@
 //! [`Minimizing`]: minimizes one entry of an output directory, and writes its log, its reproducer
 //! and the other crashes that its search meets (slips).
 
-use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,7 +21,7 @@ use ddfuzz_minimize as minimize;
 use ddfuzz_minimize::{
     BoxedOracle, Claim, Counts, CrashOracle, HeldCrash, Journal, MinimizeError, Minimized, OnSlip,
     Options, Oracle, OracleError, PROOF_TIME_FACTOR, Rate, Warning, Workers, hang_search_limit,
-    log::{KeyRecord, Line, Log, StartLine, TargetRecord},
+    log::{KeyRecord, Log, StartLine, TargetRecord},
     minimize_by_workers, search_by_name,
 };
 use ddfuzz_store as store;
@@ -49,6 +48,8 @@ pub struct Minimizing {
     /// Name of the structure (file format or language) that the search `full` parses inputs by, or
     /// `none`; `None` chooses by the content of each input.
     pub structure: Option<String>,
+    /// Whether the user has named `structure`, so that a minimization by another one starts again.
+    pub structure_is_named: bool,
     /// Name of the grammar that fits most seeds of the target; text inputs that fit no grammar are
     /// parsed by it nevertheless. `None` if there is none.
     pub usual_language: Option<String>,
@@ -124,6 +125,12 @@ pub struct Finished {
     pub start: StartLine,
     /// The minimized input, with the counts of tests, and how minimal it is claimed to be.
     pub minimized: Minimized,
+    /// What the user should know about an earlier minimization of the entry: that this one went on
+    /// within its limits, or that its smaller result is kept. `None` if there is nothing.
+    pub note: Option<String>,
+    /// The entry that was made of the smaller result of an earlier minimization; `None` if there is
+    /// none.
+    pub smaller: Option<EntryId>,
 }
 
 impl Minimizing {
@@ -135,6 +142,7 @@ impl Minimizing {
             way,
             search: search.to_owned(),
             structure: None,
+            structure_is_named: false,
             usual_language: None,
             budget_time: None,
             budget_tests: None,
@@ -321,7 +329,14 @@ impl Minimizing {
         let mut start = StartLine::new(input, &self.search, target, Some(key), self.target.limits);
         start.build = program_hash(&self.target.program).ok();
         start.use_language(self.usual_language.as_deref());
-        start.use_structure(self.structure.as_deref());
+        match self
+            .structure
+            .as_deref()
+            .filter(|_| self.structure_is_named)
+        {
+            Some(name) => start.name_structure(name),
+            None => start.use_structure(self.structure.as_deref()),
+        }
         start.seed = self.seed;
         // A run is a hang only by the limit that it was found with.
         let by_limit = matches!(crash.ended, Ended::Timeout | Ended::OutOfMemory);
@@ -360,8 +375,8 @@ impl Minimizing {
         options: Options<'_>,
     ) -> Result<Finished, CampaignError> {
         let stop = options.stop;
-        let finished = self.search_entry(store, id, options)?;
-        self.record_result(store, id, &finished, stop)?;
+        let mut finished = self.search_entry(store, id, options)?;
+        self.record_result(store, id, &mut finished, stop)?;
         Ok(finished)
     }
 
@@ -374,7 +389,7 @@ impl Minimizing {
         options: Options<'_>,
     ) -> Result<Finished, CampaignError> {
         let entry = entry_of(&*lock(store), id)?;
-        let minimizing = &self.of(&entry.crash);
+        let mut minimizing = self.of(&entry.crash);
         let input = entry.original_bytes()?;
         let mut start = minimizing.start_line(&input, &entry.crash);
         let begun = Log::read_start(&entry.log());
@@ -384,7 +399,8 @@ impl Minimizing {
             Some(begun) => begun.hold_minor,
             None => is_variant(&reader, &finders, &entry, self.variants)?,
         };
-        start.limits = proven_limits(&entry.log()).unwrap_or(start.limits);
+        let note = minimizing.keep_limits(&entry, &mut start);
+        let minimizing = &minimizing;
         let continues = Journal::continues(&entry.log(), &start);
         if !continues || !finders.tell_of(&entry) {
             minimizing.confirm(&input, &entry.crash)?;
@@ -402,7 +418,10 @@ impl Minimizing {
             ..options
         };
         let minimized = minimizing.minimize(&input, &entry.crash, &mut journal, &mut options)?;
-        Ok(Finished { start, minimized })
+        Ok(Finished {
+            note,
+            ..Finished::new(start, minimized)
+        })
     }
 
     /// Checks that `input` shows `crash`, before files of an earlier minimization are replaced, or an
@@ -425,17 +444,26 @@ impl Minimizing {
     }
 
     /// Records the result of an entry's minimization: stores a result that has moved to another
-    /// minor key, and writes the reproducer, its script and the outcome.
+    /// minor key, or a smaller one of an earlier minimization, and writes the reproducer, its script
+    /// and the outcome.
     pub(crate) fn record_result<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
         id: &EntryId,
-        finished: &Finished,
+        finished: &mut Finished,
         stop: Option<&AtomicBool>,
     ) -> Result<(), CampaignError> {
         let entry = entry_of(&*lock(store), id)?;
         let minimizing = self.of(&entry.crash);
         minimizing.file_moved(store, &entry, &finished.minimized, stop)?;
+        let size = finished.minimized.text.len();
+        if let Some(smaller) = minimizing.file_smaller_archived(store, &entry, size)? {
+            finished.note = Some(format!(
+                "an earlier minimization has a smaller result, which is kept: {}",
+                smaller.original(lock(store).reader().root()).display()
+            ));
+            finished.smaller = Some(smaller);
+        }
         minimizing.store_result(store, id, &finished.minimized)
     }
 
@@ -615,6 +643,16 @@ fn entry_of(store: &impl StoreWriter, id: &EntryId) -> Result<Entry, StoreError>
 }
 
 impl Finished {
+    /// Makes the record of a minimization that no earlier one of an output directory concerns.
+    pub fn new(start: StartLine, minimized: Minimized) -> Finished {
+        Finished {
+            start,
+            minimized,
+            note: None,
+            smaller: None,
+        }
+    }
+
     /// Returns the outcome of the minimization (claim, sizes, counts of tests) in the form in which
     /// it is stored.
     pub fn outcome(&self) -> store::Minimized {
@@ -645,13 +683,4 @@ fn outcome(minimized: &Minimized, debug: Option<String>) -> store::Minimized {
         flaky: minimized.flaky(),
         given_up: None,
     }
-}
-
-/// Returns the limits within which the log at `path` has proven its result; `None` if it claims
-/// nothing, or cannot be read. Such a result holds whatever the limits of a later call are.
-fn proven_limits(path: &Path) -> Option<Limits> {
-    let log = Log::read(path).ok()?;
-    let (_, last) = log.lines.last()?;
-    let limits = log.start.as_ref()?.limits;
-    matches!(last, Line::End(end) if end.claim != Claim::BestSoFar).then_some(limits)
 }

@@ -17,7 +17,7 @@ use crate::{
 use ddfuzz_exec::{ExecError, Program, Target};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::FileError;
-use ddfuzz_store::report::{Status, size};
+use ddfuzz_store::report::{CheckedGroup, Status, size};
 use ddfuzz_store::{Build, Entry, Group, Kind, Reader, Store, StoreError, rfc3339};
 
 /// Least time between two checks of the program's file for changes while a campaign fuzzes.
@@ -95,6 +95,7 @@ impl ProgramWatch {
             blake3: self.build.clone(),
             seen: rfc3339(SystemTime::now()),
             groups: Default::default(),
+            failing: Default::default(),
         }
     }
 
@@ -210,6 +211,26 @@ pub struct BuildCheck<'a> {
     pub jobs: usize,
     /// Turns true when the user stops the call of ddfuzz; the check of the groups then ends early.
     pub stop: &'a AtomicBool,
+}
+
+/// Records the status of a checked group with a build, and the entry that has shown it if the group
+/// fails as before.
+fn add_checked(build: &mut Build, group: CheckedGroup) {
+    if group.status.is_as_before(group.kind)
+        && let Some((minor, hash)) = entry_of_file(&group.file)
+    {
+        build.add_failing(group.kind, &group.major, &minor, &hash);
+    }
+    let of_kind = build.groups.entry(group.kind).or_default();
+    of_kind.insert(group.major, group.status);
+}
+
+/// Returns the minor key and the hash of the entry that has this file, by the names of its folders.
+fn entry_of_file(file: &Path) -> Option<(String, String)> {
+    let mut folders = file.ancestors().skip(1);
+    let mut name = || Some(folders.next()?.file_name()?.to_str()?.to_owned());
+    let hash = name()?;
+    Some((name()?, hash))
 }
 
 impl BuildCheck<'_> {
@@ -329,8 +350,7 @@ impl BuildCheck<'_> {
         for group in checked.into_iter().flatten() {
             fixed += u64::from(group.status == Status::Fixed);
             doubtful += u64::from(group.status == Status::CannotTell);
-            let of_kind = build.groups.entry(group.kind).or_default();
-            of_kind.insert(group.major, group.status);
+            add_checked(&mut build, group);
         }
         let earlier = self.recorded().map(|build| build.blake3);
         let earlier = earlier.unwrap_or("unknown".to_owned());

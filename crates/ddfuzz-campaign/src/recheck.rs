@@ -10,7 +10,7 @@ use ddfuzz_minimize::Rate;
 use ddfuzz_model::files::FileError;
 use ddfuzz_model::pool::{TaskPool, Worker};
 use ddfuzz_store::report::{CheckedGroup, CurrentFailure, Status, place};
-use ddfuzz_store::{Entry, EntryId, Group, Kind, Reader, StoreError};
+use ddfuzz_store::{Entry, EntryId, Group, Kind, LastBuilds, Reader, StoreError};
 use ddfuzz_triage::{Conditions, Crash, Triager, Unobservable, Verdict};
 
 /// The result of running an input up to three times ([`examined`]).
@@ -133,12 +133,15 @@ impl Recheck<'_> {
         Ok(checked.map(|checked| CheckedGroup { inputs, ..checked }))
     }
 
-    /// Returns the entries of a group whose inputs are run to check it: all of them, the
-    /// representatives of its minor keys first.
+    /// Returns the entries of a group whose inputs are run to check it: all of them, first the one
+    /// that represents the group, then the representatives of its minor keys.
     pub fn entries(reader: &Reader, group: &Group) -> Result<Vec<Entry>, StoreError> {
         let mut entries = Vec::new();
+        entries.extend(reader.best_entry(group, &LastBuilds::default())?);
         for id in group.representatives() {
-            entries.extend(reader.entry(&id)?);
+            if entries.iter().all(|one| one.id != id) {
+                entries.extend(reader.entry(&id)?);
+            }
         }
         let representatives: HashSet<EntryId> = entries.iter().map(|one| one.id.clone()).collect();
         let all = reader.entries(group.kind, &group.record.major.short())?;

@@ -186,7 +186,7 @@ pub fn line_of(crash: &Crash) -> CrashLine {
 ///
 /// # Errors
 /// If the file cannot be read.
-pub(crate) fn program_hash(program: &Program) -> Result<ContentHash, FileError> {
+pub fn program_hash(program: &Program) -> Result<ContentHash, FileError> {
     let path = match program {
         Program::Bundled(name) => {
             return Ok(ContentHash::of(bundled::program(name).unwrap_or_default()));

@@ -479,6 +479,7 @@ impl<'a> Session<'a> {
             outcome: Outcome::Unresolved,
             source,
             us: 0,
+            spent_ms: None,
             pass: Some(rule.to_owned()),
             phase: (rule == "proof").then_some(Phase::Proof),
             cut_off: None,

@@ -380,6 +380,7 @@ impl PendingCandidate {
             outcome: reply.outcome,
             source: reply.source,
             us: reply.us,
+            spent_ms: None,
             pass: match (self.candidate.rule, self.phase) {
                 (Rule::Pass(name), None) => Some(name.to_owned()),
                 _ => None,

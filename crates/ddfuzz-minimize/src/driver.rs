@@ -39,6 +39,9 @@ pub fn minimize(
     drive(input, &mut SingleOracle::new(oracle), journal, options)
 }
 
+/// Shortest time between two test lines that record the wall time of the minimization.
+const RECORD_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Size in bytes from which a new best text is not passed to the caller each time.
 const LARGE: usize = 1 << 20;
 
@@ -57,6 +60,7 @@ pub(super) fn drive(
         options,
         begin: Instant::now(),
         earlier: Duration::ZERO,
+        recorded: Duration::ZERO,
         shown: None,
         reported: HashSet::new(),
         reported_strays: HashSet::new(),
@@ -82,9 +86,11 @@ struct Driver<'a, 'o> {
     answerer: &'a mut dyn Answerer,
     options: &'a mut Options<'o>,
     begin: Instant,
-    /// Wall time of the tests and checks that the log had before this call (after a resume); it
-    /// counts for the time budget.
+    /// Wall time of the minimization before this call (after a resume), as its log tells; it counts
+    /// for the time budget.
     earlier: Duration,
+    /// Wall time of the minimization that a test line recorded last; zero before the first.
+    recorded: Duration,
     /// Time of the last call of the status callback; `None` before the first.
     shown: Option<Instant>,
     /// Keys of the slips (crashes of other bugs) passed to the caller, each with whether its crash
@@ -183,14 +189,10 @@ impl Driver<'_, '_> {
     /// Feeds the lines that the log already has to the state of the minimization, and passes the
     /// best text (the smallest that fails) to the caller if it differs from the input.
     fn feed_past(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
-        for (number, line) in journal.take_past() {
-            let us = match &line {
-                Line::Test(test) => test.us,
-                Line::Check(check) => check.us,
-                _ => 0,
-            };
-            // Runs of several workers overlap: their wall times add up to more than has passed.
-            self.earlier += Duration::from_micros(us) / self.answerer.workers().max(1);
+        let past = journal.take_past();
+        let workers = self.answerer.workers();
+        (self.earlier, self.recorded) = (wall_time(&past, workers), recorded_time(&past));
+        for (number, line) in past {
             self.feed(&line, Some(number))?;
         }
         self.reported = self
@@ -224,11 +226,15 @@ impl Driver<'_, '_> {
     /// Checks whether the caller's budget of tests or of time is used up.
     fn spent(&self) -> bool {
         let executed = self.progress.texts().counts.executed;
-        let time = self.earlier + self.options.worked(self.begin);
-        self.options.spent(executed, time)
+        self.options.spent(executed, self.time())
     }
 
-    fn test_line(&self, source: Source, answer: Answer, hints: &Hints) -> Option<Line> {
+    /// Returns the wall time of the minimization so far, over all calls.
+    fn time(&self) -> Duration {
+        self.earlier + self.options.worked(self.begin)
+    }
+
+    fn test_line(&mut self, source: Source, answer: Answer, hints: &Hints) -> Option<Line> {
         let pending = self.progress.texts().pending()?;
         let minor = answer.minor.filter(|_| answer.outcome == Outcome::Fail);
         let reply = Reply {
@@ -236,7 +242,13 @@ impl Driver<'_, '_> {
             comparisons: pending.is_observed().then(|| logged(hints)),
             ..Reply::from_answer(source, &answer, self.options.log_inputs)
         };
-        self.progress.test_line(&reply).map(Line::Test)
+        let mut line = self.progress.test_line(&reply)?;
+        let time = self.time();
+        if time >= self.recorded + RECORD_INTERVAL {
+            self.recorded = time;
+            line.spent_ms = Some(time.as_millis().try_into().unwrap_or(u64::MAX));
+        }
+        Some(Line::Test(line))
     }
 
     /// Completes a slip (a crash of another bug) with its crash record and passes it to the caller,
@@ -331,6 +343,39 @@ impl Driver<'_, '_> {
             executed: texts.counts.executed,
         }
     }
+}
+
+/// Returns the wall time of the minimization that left the lines `past` in its log: the time that a
+/// test line recorded last, and that of the checks and tests after it. Runs of several workers
+/// overlap, but all tests after a record take at most the interval between two. Logs of older
+/// versions have no record; their tests are taken to be run by `workers`, the number of workers now.
+pub fn wall_time(past: &[(u64, Line)], workers: u32) -> Duration {
+    let (mut tests, mut checks) = (Duration::ZERO, Duration::ZERO);
+    let recorded = recorded_time(past);
+    for (_, line) in past {
+        match line {
+            Line::Test(test) if test.spent_ms.is_some() => {
+                (tests, checks) = (Duration::ZERO, Duration::ZERO);
+            }
+            Line::Test(test) => tests += Duration::from_micros(test.us),
+            Line::Check(check) => checks += Duration::from_micros(check.us),
+            _ => {}
+        }
+    }
+    let most = match recorded.is_zero() {
+        true => RECORD_INTERVAL.max(tests / workers.max(1)),
+        false => RECORD_INTERVAL,
+    };
+    recorded + checks + tests.min(most)
+}
+
+/// Returns the wall time that a test line recorded last; zero without any.
+fn recorded_time(past: &[(u64, Line)]) -> Duration {
+    let recorded = past.iter().rev().find_map(|(_, line)| match line {
+        Line::Test(test) => test.spent_ms,
+        _ => None,
+    });
+    Duration::from_millis(recorded.unwrap_or(0))
 }
 
 /// Checks whether this log line makes another text the best: a `reduce` line, or an empty input

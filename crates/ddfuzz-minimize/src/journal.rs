@@ -127,6 +127,7 @@ fn difference(logged: &StartLine, start: &StartLine) -> Option<&'static str> {
     let differences = [
         (!same_input, "input"),
         (logged.search != start.search, "search"),
+        (other_structure(logged, start), "structure"),
         (!logged.target.same_target(&start.target), "target"),
         (logged.key != start.key, "key"),
         (logged.hold_minor != start.hold_minor, "minor key"),
@@ -140,6 +141,12 @@ fn difference(logged: &StartLine, start: &StartLine) -> Option<&'static str> {
     ];
     let first = differences.into_iter().find(|(differs, _)| *differs);
     first.map(|(_, what)| what)
+}
+
+/// Checks whether the user has named another structure than that in the log; one that was chosen by
+/// the content of the input is that of the log.
+fn other_structure(logged: &StartLine, start: &StartLine) -> bool {
+    start.structure_is_named && logged.structure != start.structure
 }
 
 /// Checks whether two start lines name different builds of the program; older logs name none.

@@ -35,7 +35,7 @@ pub use certificate::{Certificate, Claim, ProofRef, Proved, Removal};
 pub use crash_oracle::{
     CrashClassifier, CrashOracle, FreshExecutor, HeldCrash, Slips, StartObserver,
 };
-pub use driver::minimize;
+pub use driver::{minimize, wall_time};
 pub use journal::Journal;
 pub use minimized::{
     CallResult, Counts, MinRecord, Minimized, MinimizedCrash, PhaseRecord, Rate, SlipRecord,

@@ -214,6 +214,10 @@ pub struct SlipRecord {
     pub minor: String,
     /// File of the crashing input; null if it was not stored.
     pub file: Option<OsText>,
+    /// Shell script that shows the crash with the command line that the candidate had; absent
+    /// unless a command line was minimized.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub script: Option<OsText>,
 }
 
 /// JSON result of minimizing one input. Sizes are in bytes, paths are absolute.
@@ -339,6 +343,7 @@ pub(super) fn slip_of(keys: &crate::SlipKeys) -> SlipRecord {
         major: keys.major.short(),
         minor: keys.minor.short(),
         file: None,
+        script: None,
     }
 }
 

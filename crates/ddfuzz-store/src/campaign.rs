@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Group, Kind, StoreError, json, layout, reader};
+use crate::{Entry, Group, Kind, StoreError, json, layout, reader};
 use ddfuzz_exec::{Limits, TargetRecord, Way};
+use ddfuzz_minimize::log::Log;
 use ddfuzz_model::files::{OsText, atomic};
 
 /// A fuzzing campaign as recorded in `ddfuzz.json`: its target, limits, seed, start and machine.
@@ -69,10 +70,10 @@ impl Campaign {
 /// build that was first run at the same time are joined.
 fn united(one: Vec<Build>, other: Vec<Build>) -> Vec<Build> {
     let mut all: Vec<Build> = Vec::new();
-    for mut build in one.into_iter().chain(other) {
+    for build in one.into_iter().chain(other) {
         let is_copy = |known: &Build| known.blake3 == build.blake3 && known.seen == build.seen;
         match all.iter().position(is_copy) {
-            Some(at) => all[at].join(std::mem::take(&mut build.groups)),
+            Some(at) => all[at].join(build),
             None => all.push(build),
         }
     }
@@ -220,6 +221,7 @@ impl CampaignFile {
 }
 
 /// The last builds of the programs of an output directory, one for each campaign's target.
+#[derive(Default)]
 pub struct LastBuilds {
     /// The last build of the target of each campaign, by the campaign's id; `None` if none is
     /// recorded.
@@ -229,6 +231,22 @@ pub struct LastBuilds {
 }
 
 impl LastBuilds {
+    /// Returns the last build of the target on which an entry was found; an entry whose record names
+    /// no known campaign counts as found by the directory's own.
+    fn of_entry(&self, entry: &Entry) -> Option<&Build> {
+        let named = entry.crash.campaign();
+        let known = named.filter(|id| self.of_campaigns.contains_key(*id));
+        let id = known.or(self.own.as_deref())?;
+        self.of_campaigns.get(id)?.as_ref()
+    }
+
+    /// Checks whether it is not known that an entry fails with the last build of its target, although
+    /// another entry of its group does: it may show what an incomplete fix has fixed.
+    pub(super) fn doubts(&self, entry: &Entry) -> bool {
+        let build = self.of_entry(entry);
+        build.and_then(|build| build.has_failed(entry)) == Some(false)
+    }
+
     /// Returns the status of a group with the last builds of all targets on which its inputs were
     /// found: the highest one, so that only a group that is fixed on each of them is called fixed.
     /// `None` if the group was not checked with one of these builds. Inputs whose record names no
@@ -238,16 +256,18 @@ impl LastBuilds {
     /// When the group's entries cannot be read.
     pub fn status(&self, group: &Group) -> Result<Option<Status>, StoreError> {
         let major = group.record.major.short();
-        let of = |build: &Option<Build>| build.as_ref()?.status(group.kind, &major);
-        if self.of_campaigns.values().all(|build| of(build).is_none()) {
+        let of = |build: &Build| build.status(group.kind, &major);
+        if self
+            .of_campaigns
+            .values()
+            .flatten()
+            .all(|build| of(build).is_none())
+        {
             return Ok(None);
         }
         let mut all = Vec::new();
         for entry in group.entries()? {
-            let named = entry.crash.campaign().map(str::to_owned);
-            let known = named.filter(|id| self.of_campaigns.contains_key(id));
-            let id = known.or_else(|| self.own.clone()).unwrap_or_default();
-            all.push(self.of_campaigns.get(&id).and_then(of));
+            all.push(self.of_entry(&entry).and_then(of));
         }
         let all: Option<Vec<Status>> = all.into_iter().collect();
         Ok(all.and_then(|all| all.into_iter().max()))
@@ -311,6 +331,10 @@ pub struct Build {
     /// first build.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<Kind, BTreeMap<String, Status>>,
+    /// For groups that fail as before with this build, the entry that has shown it: by kind, then by
+    /// major key of the group, the entry's minor key and the hash of its input, as `MINOR/HASH`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub failing: BTreeMap<Kind, BTreeMap<String, String>>,
 }
 
 impl Build {
@@ -320,10 +344,33 @@ impl Build {
         self.groups.get(&kind)?.get(major).copied()
     }
 
-    /// Adds the statuses `groups` of another record of the same build; of two statuses of a group
-    /// the higher one stays.
-    fn join(&mut self, groups: BTreeMap<Kind, BTreeMap<String, Status>>) {
-        for (kind, groups) in groups {
+    /// Records the entry that has shown that its group fails as before with this build.
+    pub fn add_failing(&mut self, kind: Kind, major: &str, minor: &str, hash: &str) {
+        let of_kind = self.failing.entry(kind).or_default();
+        of_kind.insert(major.to_owned(), format!("{minor}/{hash}"));
+    }
+
+    /// Checks whether an entry fails with this build: it has shown so, or this build was run when it
+    /// was minimized. `None` if no entry is recorded that has shown it for the group.
+    pub fn has_failed(&self, entry: &Entry) -> Option<bool> {
+        let id = &entry.id;
+        let shown = self.failing.get(&id.kind())?.get(id.major())?;
+        let is_shown = *shown == format!("{}/{}", id.minor(), id.hash());
+        let logged = || Log::read_start(&entry.log())?.build;
+        Some(is_shown || logged().is_some_and(|build| build.to_string() == self.blake3))
+    }
+
+    /// Adds the statuses of another record of the same build; of two statuses of a group the higher
+    /// one stays.
+    fn join(&mut self, other: Build) {
+        for (kind, groups) in other.failing {
+            let own = self.failing.entry(kind).or_default();
+            for (major, entry) in groups {
+                let held = own.entry(major).or_insert_with(|| entry.clone());
+                *held = entry.min(held.clone());
+            }
+        }
+        for (kind, groups) in other.groups {
             let own = self.groups.entry(kind).or_default();
             for (major, status) in groups {
                 let held = own.entry(major).or_insert(status);

@@ -62,6 +62,7 @@ impl Store {
                     Kind::Flaky => Status::Flaky,
                     Kind::Crash | Kind::Hang | Kind::Oom => Status::Same,
                 };
+                build.add_failing(kind, id.major(), id.minor(), id.hash());
                 self.record_build(&target, build)
             }
             _ => Ok(()),
@@ -112,6 +113,7 @@ impl Store {
     fn update_group(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let root = self.reader.root();
         let place = (entry.id.kind(), entry.id.major().to_owned());
+        self.changed.insert(place.clone());
         let folder = layout::group_folder(root, place.0, &place.1);
         let before = self.groups.get(&place);
         let mut after = match before {
@@ -216,6 +218,9 @@ impl Store {
         let (from, to) = (id.folder(&root), id.among(Kind::Flaky).folder(&root));
         let major = id.major().to_owned();
         let group = layout::group_folder(&root, Kind::Crash, &major);
+        for kind in [Kind::Crash, Kind::Flaky] {
+            self.changed.insert((kind, major.clone()));
+        }
         let is_last = group::entry_ids(&root, Kind::Crash, &major)?.len() == 1;
         let left = self.groups.remove(&(Kind::Crash, major.clone()));
         folder::create_all(folder::parent(&to))?;

@@ -120,11 +120,19 @@ impl Entry {
 
     /// Renames the files of the entry's minimization (reproducer, log and result), so that it starts
     /// again: `.` and the first 16 characters of `build`, the hash of the program with which it was
-    /// made, are appended to their names.
+    /// made, are appended to their names, and a number if such files exist already.
     pub fn archive_minimization(&self, build: &str) -> Result<(), StoreError> {
-        let ending: String = build.chars().take(16).collect();
+        let build: String = build.chars().take(16).collect();
         // The result first: it never stands beside files of another minimization.
-        for name in [layout::OUTCOME, layout::MINIMIZED, layout::LOG] {
+        let names = [layout::OUTCOME, layout::MINIMIZED, layout::LOG];
+        let is_free = |ending: &String| {
+            let file = |name| self.folder.join(format!("{name}.{ending}"));
+            names.iter().all(|name| !file(name).exists())
+        };
+        let numbered = (2..).map(|number: u64| format!("{build}-{number}"));
+        let ending = std::iter::once(build.clone()).chain(numbered).find(is_free);
+        let ending = ending.unwrap_or(build);
+        for name in names {
             let (from, to) = (self.folder.join(name), format!("{name}.{ending}"));
             if from.exists() {
                 std::fs::rename(&from, self.folder.join(to))
@@ -134,11 +142,39 @@ impl Entry {
         Ok(folder::sync(&self.folder)?)
     }
 
+    /// Reads the reproducers of earlier minimizations of the entry, whose files
+    /// [`Entry::archive_minimization`] has renamed.
+    pub fn archived(&self) -> Result<Vec<Archived>, StoreError> {
+        let prefix = format!("{}.", layout::MINIMIZED);
+        let is_archive =
+            |name: &str| name.starts_with(&prefix) && !name.starts_with(layout::OUTCOME);
+        let mut archived = Vec::new();
+        for name in reader::sorted_names(&self.folder, is_archive)? {
+            let ending = &name[prefix.len()..];
+            archived.extend(
+                json::bytes(&self.folder.join(&name))?.map(|reproducer| Archived {
+                    reproducer,
+                    log: self.folder.join(format!("{}.{ending}", layout::LOG)),
+                }),
+            );
+        }
+        Ok(archived)
+    }
+
     /// Reads the bytes of the entry's smallest known failing input: `minimized` if it exists, else
     /// `original` ([`Entry::reproducer`]).
     pub fn reproducer_bytes(&self) -> Result<Vec<u8>, StoreError> {
         reproducer_bytes(&self.folder)
     }
+}
+
+/// The reproducer of an earlier minimization of an entry.
+#[derive(Clone, Debug)]
+pub struct Archived {
+    /// The bytes of the reproducer.
+    pub reproducer: Vec<u8>,
+    /// Path of the log of the earlier minimization.
+    pub log: PathBuf,
 }
 
 /// Size in bytes above which an explanation or a script is not read.

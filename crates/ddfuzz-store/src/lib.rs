@@ -53,7 +53,7 @@ pub use campaign::{Build, Campaign, CampaignFile, LastBuilds, SettingsFile, Stat
 pub use code::{CodeCoverage, FileCoverage, UnreachedFunction};
 pub use error::StoreError;
 pub use filing::Filed;
-pub use group::{Entry, Group, GroupRecord, Minimized, Proved};
+pub use group::{Archived, Entry, Group, GroupRecord, Minimized, Proved};
 pub use json::rfc3339;
 pub use known::{BaselineGroups, InvalidKey, KnownGroups};
 pub use layout::{EntryId, Kind, hash_of};

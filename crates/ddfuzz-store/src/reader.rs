@@ -11,7 +11,8 @@ use crate::campaign::{self, DirectoryState};
 use crate::code::CodeCoverage;
 use crate::group::{self, GroupIndex};
 use crate::{
-    CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, Minimized, StoreError, json, layout,
+    CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, LastBuilds, Minimized, StoreError,
+    json, layout,
 };
 use ddfuzz_model::files::FileError;
 
@@ -174,15 +175,28 @@ impl Reader {
 
     /// Returns the entry that represents a group, chosen from all complete ones: minimized ones
     /// come first, then those with proved minimality, then the smallest reproducer, then the
-    /// largest input as found. `None` if no entry of the group is complete (an input with its crash
+    /// largest input as found. Before all that, if one of them has failed with the last of `builds`,
+    /// come those that have. `None` if no entry of the group is complete (an input with its crash
     /// record).
-    pub fn best_entry(&self, group: &Group) -> Result<Option<Entry>, StoreError> {
+    pub fn best_entry(
+        &self,
+        group: &Group,
+        builds: &LastBuilds,
+    ) -> Result<Option<Entry>, StoreError> {
         let size = |path: PathBuf| path.metadata().map_or(u64::MAX, |facts| facts.len());
         let rank = |entry: &Entry| {
             let (before, after) = (size(entry.original()), size(entry.reproducer()));
             let unproved = !(entry.minimized.as_ref()).is_some_and(Minimized::is_proved);
             let open = entry.minimized.is_none();
-            (open, unproved, after, Reverse(before), entry.id.clone())
+            let id = entry.id.clone();
+            (
+                builds.doubts(entry),
+                open,
+                unproved,
+                after,
+                Reverse(before),
+                id,
+            )
         };
         let entries = self.entries(group.kind, &group.record.major.short())?;
         Ok(entries.into_iter().min_by_key(rank))

@@ -101,7 +101,8 @@ pub fn script(
     text.extend(channel::place_input(target));
     let variables = variables(target, sanitized);
     if with_gdb {
-        text.extend(gdb(kind, class, target, shadowed, &variables));
+        let start = sets_hidden_variables(target).then(|| start_in_gdb(&variables, program));
+        text.extend(gdb(kind, class, target, shadowed, &variables, start));
     }
     text.extend(limit(kind, class, target, shadowed).as_bytes());
     let mut line = Vec::new();
@@ -236,9 +237,63 @@ fn runs_in_gdb(class: &Class, target: &Target, program: &Path) -> bool {
     tool(class) != "lsan" && !at_terminal && !is_script(program)
 }
 
+/// Returns whether the target sets a variable that does not reach it through gdb, which starts the
+/// program by a shell: shells drop variables whose names are no identifiers, and gdb sets some of its
+/// own.
+fn sets_hidden_variables(target: &Target) -> bool {
+    let is_identifier = |name: &[u8]| {
+        let begins = name.first().is_some_and(|byte| !byte.is_ascii_digit());
+        let fits = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        begins && name.iter().all(fits)
+    };
+    target.env.iter().any(|(name, _)| {
+        let name = name.as_bytes();
+        !is_identifier(name) || [&b"LINES"[..], b"COLUMNS", b"SHELL"].contains(&name)
+    })
+}
+
+/// Generates the lines of `reproduce.sh` that write the script `$scratch/start`, by which gdb starts
+/// the program with its variables, and set `$start` to its path, quoted for gdb's shell.
+fn start_in_gdb(variables: &[u8], program: &Path) -> Vec<u8> {
+    let mut line = b"exec ".to_vec();
+    // The script's own variables are not the program's.
+    match variables.strip_prefix(b"env -- ") {
+        Some(rest) => line.extend([b"env -u scratch -u options -- ", rest].concat()),
+        None => line.extend(variables),
+    }
+    if program.as_os_str().as_bytes().contains(&b'=') {
+        line.extend(channel::RUN_PROGRAM);
+    }
+    line.extend(b"\"$@\"\n");
+    let mut end = b"END".to_vec();
+    while line.windows(end.len()).any(|part| part == end) {
+        end.push(b'_');
+    }
+    let mut text = b"    cat >\"$scratch/start\" <<'".to_vec();
+    text.extend([&end[..], b"' || exit 70\n", &line, &end, b"\n"].concat());
+    text.extend(b"    export scratch options\n");
+    text.extend(quoted_twice("start", "start"));
+    text
+}
+
+/// Generates the line of `reproduce.sh` that sets a variable to the path of a file in `$scratch`,
+/// for single quotes in gdb's shell.
+fn quoted_twice(variable: &str, file: &str) -> Vec<u8> {
+    format!("    {variable}=$(printf %s \"$scratch/{file}\" | sed \"s/'/'\\\\\\\\''/g\")\n")
+        .into_bytes()
+}
+
 /// Generates the lines of `reproduce.sh` that run the program in gdb if the script's first argument
-/// is `gdb`. The input and the limits are set by gdb's `exec-wrapper`.
-fn gdb(kind: Kind, class: &Class, target: &Target, shadowed: bool, variables: &[u8]) -> Vec<u8> {
+/// is `gdb`. The input and the limits are set by gdb's `exec-wrapper`, and by `start`, if given, the
+/// variables ([`start_in_gdb`]).
+fn gdb(
+    kind: Kind,
+    class: &Class,
+    target: &Target,
+    shadowed: bool,
+    variables: &[u8],
+    start: Option<Vec<u8>>,
+) -> Vec<u8> {
     let mut text = GDB.as_bytes().to_vec();
     let wrapper = match kind {
         Kind::Hang => {
@@ -258,15 +313,17 @@ fn gdb(kind: Kind, class: &Class, target: &Target, shadowed: bool, variables: &[
         false => "'$stdin'",
     };
     // Quoted twice: in double quotes of the script, in single quotes of gdb's shell.
-    text.extend(b"    stdin=$(printf %s \"$scratch/input\" | sed \"s/'/'\\\\\\\\''/g\")\n");
+    text.extend(quoted_twice("stdin", "input"));
+    let by = start.as_ref().map_or("", |_| " sh '$start'");
+    text.extend(start.iter().flatten());
     text.extend(b"    ");
-    if variables.is_empty() {
-        text.extend(b"env -- ");
+    match start.is_some() || variables.is_empty() {
+        true => text.extend(b"env -- "),
+        false => text.extend(variables),
     }
-    text.extend(variables);
     text.extend(b"SHELL=/bin/sh gdb -q -ex 'unset environment LINES' \\\n");
     text.extend(b"        -ex 'unset environment COLUMNS' ");
-    text.extend(format!("-ex \"set exec-wrapper <{stdin} {wrapper}\" ").bytes());
+    text.extend(format!("-ex \"set exec-wrapper <{stdin} {wrapper}{by}\" ").bytes());
     text.extend(stops_at(class));
     text.extend(b"-ex run \\\n        \"$@\" --args ");
     text.extend(command(target));

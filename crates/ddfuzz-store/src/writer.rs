@@ -1,6 +1,6 @@
 //! The only writer of an output directory: opening, locking, repairing, and writing campaign data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -30,6 +30,8 @@ pub struct Store {
     file: CampaignFile,
     resumed: bool,
     stats: Option<Appender>,
+    /// Groups with an entry that was stored or changed since [`Store::take_changed`] was called.
+    pub(super) changed: BTreeSet<(Kind, String)>,
     /// Lock file that keeps other processes from writing to the directory.
     _lock: Lock,
 }
@@ -89,6 +91,7 @@ impl Store {
             file,
             resumed,
             stats: None,
+            changed: BTreeSet::new(),
             _lock: lock,
         };
         store.repair()?;
@@ -134,6 +137,12 @@ impl Store {
     /// Returns the content of the output directory's campaign file (`ddfuzz.json`).
     pub fn campaigns(&self) -> &CampaignFile {
         &self.file
+    }
+
+    /// Returns the groups, by kind and major key (12 hex digits), that have an entry which was stored,
+    /// changed or moved since the last call.
+    pub fn take_changed(&mut self) -> BTreeSet<(Kind, String)> {
+        std::mem::take(&mut self.changed)
     }
 
     /// Returns whether the output directory already had a campaign when it was opened.

@@ -89,7 +89,10 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     let exit = done?;
     if let Some(reproducer) = handed? {
         let tests = place.join(TESTS);
-        let count = export::regressions(&place, &tests, &project.fuzz_dir)?;
+        let (count, left_out) = export::regressions(&place, &tests, &project.fuzz_dir)?;
+        if let Some(error) = left_out {
+            output.say(&format!("not all groups have a test: {}", error.message()));
+        }
         let written = size::counted(count, "test");
         output_tests(&place, &written, output);
         if !output.json {

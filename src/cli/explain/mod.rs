@@ -174,25 +174,35 @@ impl ExplainArgs {
     }
 
     /// Returns the groups of an output directory that are to be explained: all, or the one that is named.
-    fn chosen_groups(&self, out: &Path) -> Result<(Reader, Vec<ChosenGroup>), Failure> {
-        let (reader, chosen) = match self.inputs.get(1) {
-            Some(name) => {
-                let (reader, chosen) = group::find(name, out)?;
-                (reader, vec![chosen])
+    /// Prints which groups are incomplete, and returns the error of the first of them, too.
+    fn chosen_groups(
+        &self,
+        out: &Path,
+        output: &Output,
+    ) -> Result<(Reader, Vec<ChosenGroup>, Option<Failure>), Failure> {
+        if let Some(name) = self.inputs.get(1) {
+            let (reader, chosen) = group::find(name, out)?;
+            return Ok((reader, vec![chosen], None));
+        }
+        let reader = Reader::open(out)?;
+        let group::AllGroups {
+            complete,
+            incomplete,
+        } = group::all(&reader)?;
+        for (_, error) in &incomplete {
+            output.say(&format!("not explained: {}", error.message()));
+        }
+        let failed = incomplete.into_iter().map(|(_, error)| error).next();
+        if complete.is_empty() {
+            if let Some(error) = failed {
+                return Err(error);
             }
-            None => {
-                let reader = Reader::open(out)?;
-                let all = group::all(&reader)?;
-                (reader, all)
-            }
-        };
-        if chosen.is_empty() {
             let message = format!("{} has no group of crashes", out.display());
             return Err(Failure::usage(message)
                 .path(out)
                 .hint("`ddfuzz show` lists the groups"));
         }
-        Ok((reader, chosen))
+        Ok((reader, complete, failed))
     }
 
     /// Explains the groups of an output directory, or the one that is named; ends early when `stop`
@@ -203,11 +213,11 @@ impl ExplainArgs {
         stop: &Arc<AtomicBool>,
         output: &Output,
     ) -> Result<Exit, Failure> {
-        let (reader, chosen) = self.chosen_groups(out)?;
+        let (reader, chosen, mut failed) = self.chosen_groups(out, output)?;
         if chosen.len() == 1 {
             signals::end_at_first(stop, output)?;
         }
-        let (mut groups, mut failed) = (Vec::new(), None);
+        let mut groups = Vec::new();
         for one in &chosen {
             if chosen.len() > 1 && stop.load(Ordering::Relaxed) {
                 let hint =
@@ -331,7 +341,7 @@ pub(in crate::cli) fn explain_new(
     output: &Output,
 ) -> Result<(), Failure> {
     let reader = Reader::open(out)?;
-    for chosen in group::all(&reader)? {
+    for chosen in group::all(&reader)?.complete {
         let entry = chosen.entry();
         if stop.load(Ordering::Relaxed) {
             output.say("interrupted: `ddfuzz explain` explains the other groups");

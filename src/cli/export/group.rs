@@ -8,7 +8,7 @@ use crate::exec::Target;
 use crate::report::export::Reproducer;
 use crate::report::place;
 use crate::report::text::printable;
-use crate::store::{Entry, EntryId, Group, Kind, Reader};
+use crate::store::{Entry, EntryId, Group, Kind, Reader, StoreError};
 
 /// Minimum number of hex digits of a crash key by which a user can name a group.
 const DIGITS: usize = 4;
@@ -46,7 +46,7 @@ fn unnamed(reader: &Reader, message: &str) -> Failure {
     let mut lines = Vec::new();
     for kind in Kind::ALL {
         for group in reader.groups(kind).unwrap_or_default() {
-            let entry = reader.best_entry(&group).ok().flatten();
+            let entry = best_entry(reader, &group).ok().flatten();
             let place = entry.and_then(|entry| place(&entry.crash));
             let place = place.map(|place| format!("  {place}")).unwrap_or_default();
             let line = format!(
@@ -99,8 +99,12 @@ fn by_digits(reader: &Reader, digits: &str) -> Result<ChosenGroup, Failure> {
     }
 }
 
+fn best_entry(reader: &Reader, group: &Group) -> Result<Option<Entry>, StoreError> {
+    reader.best_entry(group, &reader.campaigns()?.last_builds())
+}
+
 fn chosen(reader: &Reader, group: Group) -> Result<ChosenGroup, Failure> {
-    match reader.best_entry(&group)? {
+    match best_entry(reader, &group)? {
         Some(entry) => Ok(ChosenGroup { group, entry }),
         None => {
             let message = format!("the group {} has no complete input", group.record.major);
@@ -145,13 +149,28 @@ fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     Ok((reader, chosen))
 }
 
-/// Returns all groups of crashes in the output directory, in the order of their major keys.
-pub(in crate::cli) fn all(reader: &Reader) -> Result<Vec<ChosenGroup>, Failure> {
-    let groups = reader.groups(Kind::Crash)?;
-    groups
-        .into_iter()
-        .map(|group| chosen(reader, group))
-        .collect()
+/// The groups of crashes of an output directory, in the order of their major keys.
+pub(in crate::cli) struct AllGroups {
+    pub(in crate::cli) complete: Vec<ChosenGroup>,
+    /// Major keys (12 hex digits) of the groups without a complete input, each with the error that
+    /// says so.
+    pub(in crate::cli) incomplete: Vec<(String, Failure)>,
+}
+
+/// Returns all groups of crashes in the output directory.
+pub(in crate::cli) fn all(reader: &Reader) -> Result<AllGroups, Failure> {
+    let mut all = AllGroups {
+        complete: Vec::new(),
+        incomplete: Vec::new(),
+    };
+    for group in reader.groups(Kind::Crash)? {
+        let major = group.record.major.short();
+        match chosen(reader, group) {
+            Ok(group) => all.complete.push(group),
+            Err(error) => all.incomplete.push((major, error)),
+        }
+    }
+    Ok(all)
 }
 
 impl ChosenGroup {

@@ -83,9 +83,14 @@ struct Exported {
 }
 
 /// Writes a Rust test for each crash group of the output directory `out` into `folder`; the tests
-/// call the harnesses of the cargo-fuzz project at `fuzz_dir`. Returns the number of groups. Does
-/// not overwrite files that the user has edited.
-pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Failure> {
+/// call the harnesses of the cargo-fuzz project at `fuzz_dir`. Returns the number of tests, and the
+/// error of the first group of which none could be made. Does not overwrite files that the user has
+/// edited.
+pub fn regressions(
+    out: &Path,
+    folder: &Path,
+    fuzz_dir: &Path,
+) -> Result<(u64, Option<Failure>), Failure> {
     let args = ExportArgs {
         group: None,
         out: out.to_owned(),
@@ -98,8 +103,8 @@ pub fn regressions(out: &Path, folder: &Path, fuzz_dir: &Path) -> Result<u64, Fa
     };
     let reader = Reader::open(out)?;
     let groups = group::all(&reader)?;
-    test_directory::files(&args, &reader, &groups, folder)?;
-    Ok(groups.len() as u64)
+    let done = test_directory::files(&args, &reader, groups, folder)?;
+    Ok((done.tests as u64, done.first_error))
 }
 
 /// Generates a regression test for a recorded crash in the language of its target; returns the name
@@ -213,10 +218,14 @@ fn into_folder(args: &ExportArgs, folder: &Path, output: &Output) -> Result<Exit
         }
         Some(name) => {
             let (reader, chosen) = group::find(name, &args.out)?;
-            (reader, vec![chosen])
+            let all = group::AllGroups {
+                complete: vec![chosen],
+                incomplete: Vec::new(),
+            };
+            (reader, all)
         }
     };
-    test_directory::write(args, &reader, &groups, folder, output)
+    test_directory::write(args, &reader, groups, folder, output)
 }
 
 impl ExportArgs {

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::formats::{ExportRequest, package_of};
-use super::group::ChosenGroup;
+use super::group::{AllGroups, ChosenGroup};
 use super::{ExportArgs, not_written};
 use crate::cli::results::absolute;
 use crate::cli::{Exit, Failure, Output};
@@ -28,6 +28,17 @@ pub(super) struct WrittenTests {
     /// Lines that the user has to add to a `main.rs` that was edited and is therefore not
     /// overwritten.
     to_add: Vec<String>,
+    /// Groups of which no test could be made.
+    left_out: Vec<LeftOut>,
+}
+
+/// A group of which no test could be made.
+#[derive(Serialize)]
+struct LeftOut {
+    /// Major key of the group, 12 hex digits.
+    major: String,
+    /// Error message that says why.
+    why: String,
 }
 
 /// State of an exported file before it is written again: missing (`Nothing`), with the same
@@ -41,38 +52,53 @@ enum Existing {
 }
 
 /// Writes a Rust test for each given crash group into the folder `dir`, and prints which files were
-/// written.
+/// written, and of which groups no test could be made. The exit code is then that of the first of
+/// these errors.
 pub(super) fn write(
     args: &ExportArgs,
     reader: &Reader,
-    groups: &[ChosenGroup],
+    groups: AllGroups,
     dir: &Path,
     output: &Output,
 ) -> Result<Exit, Failure> {
-    let written = files(args, reader, groups, dir)?;
-    tell(&written, groups.len(), output);
+    let Done {
+        written,
+        tests,
+        first_error,
+    } = files(args, reader, groups, dir)?;
+    tell(&written, tests, output);
     let is_test = package_of(dir).is_some_and(|package| {
         let whole = std::fs::canonicalize(dir).unwrap_or_else(|_| absolute(dir));
         whole.parent() == Some(&package.join("tests"))
     });
-    if !groups.is_empty() && !is_test {
+    if tests > 0 && !is_test {
         output.say(&format!(
             "note: cargo does not run these tests: {} is not a folder directly below tests/ of a Cargo \
              package; use --into PACKAGE/tests/NAME",
             dir.display()
         ));
     }
-    Ok(Exit::Done)
+    Ok(first_error.map_or(Exit::Done, |error| error.exit))
+}
+
+/// What writing the tests of several groups has come to.
+pub(super) struct Done {
+    written: WrittenTests,
+    /// Number of groups that have a test.
+    pub(super) tests: usize,
+    /// Error of the first group of which no test could be made; `None` if there is none.
+    pub(super) first_error: Option<Failure>,
 }
 
 /// Writes a Rust test for each given crash group, and `main.rs`, into the folder `dir`. Returns
-/// what happened to each file.
+/// what happened to each file. Groups of which no test can be made are left out; fails if that is
+/// so of all.
 pub(super) fn files(
     args: &ExportArgs,
     reader: &Reader,
-    groups: &[ChosenGroup],
+    groups: AllGroups,
     dir: &Path,
-) -> Result<WrittenTests, Failure> {
+) -> Result<Done, Failure> {
     let package = package_of(dir);
     let mut written = WrittenTests {
         into: recorded(dir),
@@ -80,22 +106,38 @@ pub(super) fn files(
         unchanged: Vec::new(),
         edited: Vec::new(),
         to_add: Vec::new(),
+        left_out: Vec::new(),
     };
-    // All texts first: where one cannot be made, no folder is half written.
-    let mut files = Vec::new();
-    for chosen in groups {
-        files.push(group_test(args, reader, chosen, package.as_deref())?);
+    // All texts first: where none can be made, no folder is created.
+    let (mut files, mut failed) = (Vec::new(), groups.incomplete);
+    for chosen in &groups.complete {
+        match group_test(args, reader, chosen, package.as_deref()) {
+            Ok(test) => files.push(test),
+            Err(error) => failed.push((chosen.major(), error)),
+        }
     }
-    if !files.is_empty() {
-        folder::create_all(dir).map_err(|error| not_written(&error, dir))?;
+    let left_out = failed.iter().map(|(major, error)| LeftOut {
+        major: major.clone(),
+        why: error.message().to_owned(),
+    });
+    written.left_out = left_out.collect();
+    let first_error = failed.into_iter().map(|(_, error)| error).next();
+    match first_error {
+        Some(error) if files.is_empty() => return Err(error),
+        _ if files.is_empty() => {}
+        _ => {
+            folder::create_all(dir).map_err(|error| not_written(&error, dir))?;
+            for file in &files {
+                file.write(dir, &mut written)?;
+            }
+            write_main(dir, &mut written)?;
+        }
     }
-    for file in &files {
-        file.write(dir, &mut written)?;
-    }
-    if !files.is_empty() {
-        write_main(dir, &mut written)?;
-    }
-    Ok(written)
+    Ok(Done {
+        written,
+        tests: files.len(),
+        first_error,
+    })
 }
 
 /// An exported Rust test of one crash group: the name of its module, its text, and the input if
@@ -275,6 +317,9 @@ fn tell(written: &WrittenTests, groups: usize, output: &Output) {
     if !written.to_add.is_empty() {
         let lines = written.to_add.join("\n  ");
         text.push_str(&format!("\nadd to main.rs:\n  {lines}"));
+    }
+    for LeftOut { major, why } in &written.left_out {
+        text.push_str(&format!("\nno test of {major}: {why}"));
     }
     output.result(&text, written);
 }

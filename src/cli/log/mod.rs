@@ -20,7 +20,7 @@ use super::output::print_bytes;
 use super::results::is_standard;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, changes};
-use crate::campaign::Minimizing;
+use crate::campaign::{Minimizing, program_hash};
 use crate::corpus::trim::CoverageOracle;
 use crate::delta::Outcome;
 use crate::exec::Target;
@@ -29,7 +29,7 @@ use crate::minimize::log::{
     ContentHash, CoverageRecord, KeyRecord, Log, LogError, Part, StartLine, TestRecord,
 };
 use crate::minimize::{Call, Claim, Counts, Oracle, Proved, Replayed, TestOracle, replay, verify};
-use crate::report::size;
+use crate::report::{size, text::printable};
 
 /// Show, rebuild or verify a minimization from its log
 #[derive(clap::Args)]
@@ -192,6 +192,20 @@ fn amount(start: &StartLine, size: u64) -> String {
     }
 }
 
+/// Adds to the failure of a log whose lines do not follow from each other that another version of
+/// ddfuzz wrote the log, if so.
+fn by_version(failure: Failure, start: &StartLine) -> Failure {
+    let version = env!("CARGO_PKG_VERSION");
+    match failure.kind() == "log" && start.ddfuzz != version {
+        false => failure,
+        true => failure.hint(format!(
+            "ddfuzz {} wrote the log, and this is {version}, whose search may make other candidates: \
+             use that version",
+            printable(&start.ddfuzz)
+        )),
+    }
+}
+
 #[derive(Serialize)]
 struct Rebuilt {
     holds: bool,
@@ -213,8 +227,8 @@ fn rebuild(args: &LogFileArgs, out: Option<&Path>, output: &Output) -> Result<Ex
     {
         return difference::rebuild(&asked, out, output);
     }
-    let replayed: Replayed =
-        replay(&input, &log).map_err(|error| Failure::from(error).path(&args.log))?;
+    let replayed: Replayed = replay(&input, &log)
+        .map_err(|error| by_version(Failure::from(error), &start).path(&args.log))?;
     let target = call_of(&start).and_then(|call| call.target(&replayed.text));
     if let Some(out) = out {
         let bytes = match (&target, &start.call) {
@@ -296,7 +310,7 @@ fn prove(
         return difference::prove(&asked, oracle, output);
     }
     let verified = verify(&input, &log, &mut *oracle, |_| ())
-        .map_err(|error| Failure::of_verifying(error, &args.log))?;
+        .map_err(|error| by_version(Failure::of_verifying(error, &args.log), &start))?;
     let proven = Proven {
         holds: verified.holds(),
         claim: verified.claim,
@@ -429,12 +443,24 @@ fn coverage_oracle(
             size::counted(oracle.places() as u64, "instrumented place"),
             coverage.places
         );
-        return Err(Failure::new(Exit::Found, "target", message)
-            .path(log)
-            .hint("give the build that the log was written with after `--`"));
+        return Err(other_build(log, message));
+    }
+    let build = program_hash(&target.program).ok();
+    if let Some((logged, now)) = start.build.zip(build)
+        && logged != now
+    {
+        let message = "the program is another build than the one with which the log was written, \
+                       and its coverage cannot be compared";
+        return Err(other_build(log, message));
     }
     oracle.hold(coverage.into());
     Ok(Box::new(oracle))
+}
+
+fn other_build(log: &Path, message: impl ToString) -> Failure {
+    Failure::new(Exit::Found, "target", message)
+        .path(log)
+        .hint("give the build that the log was written with after `--`")
 }
 
 /// Returns the target's command line that the log minimizes; `None` if the log minimizes an input,

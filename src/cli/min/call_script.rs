@@ -7,7 +7,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use crate::cli::Failure;
-use crate::cli::results::{CONTINUE_OR_OVERWRITE, absolute, is_same_file, with_ending};
+use crate::cli::results::{
+    CONTINUE_OR_OVERWRITE, SCRIPT_ENDING, absolute, is_same_file, with_ending,
+};
 use crate::exec::{Channel, Program, Target};
 use crate::files::shell::quoted;
 use crate::files::{FileError, atomic, folder};
@@ -96,6 +98,20 @@ pub(super) fn call_script(target: &Target, input: Option<&Path>, crash: &Crash) 
     ));
     text.extend(b"status=$?\necho \"ended with status $status\" >&2\nexit \"$status\"\n");
     Some(text)
+}
+
+/// Writes, beside the stored input `path` of a slip (another crash, found while a command line was
+/// minimized), the shell script that shows the crash with the command line of `target`; none for a
+/// bundled target.
+pub(super) fn write_slip_script(
+    target: &Target,
+    path: &Path,
+    crash: &Crash,
+) -> Result<(), FileError> {
+    match call_script(target, Some(path), crash) {
+        Some(text) => atomic::write_program(&with_ending(path, SCRIPT_ENDING), &text),
+        None => Ok(()),
+    }
 }
 
 /// Expression in the generated shell script for the path of the input.

@@ -7,21 +7,21 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::call_script::{CallFiles, call_line, call_script};
+use super::call_script::{CallFiles, call_line, call_script, write_slip_script};
 use super::job::FileJob;
 use super::{MinArgs, MinScreen};
 use crate::campaign::{Finished, Minimizing};
-use crate::cli::results::{recorded_path, remove_useless_log, store_slip, with_ending};
+use crate::cli::results::{recorded_path, remove_useless_log, store_slip};
 use crate::cli::run::workers;
 use crate::cli::{Exit, Failure};
 use crate::delta::Ddmin;
 use crate::exec::{Program, Target, Way};
 use crate::files::atomic;
-use crate::minimize::log::{CallRecord, ContentHash, Line, Log, OsText, Part, StartLine};
+use crate::minimize::log::{CallRecord, ContentHash, Log, OsText, Part, StartLine};
 use crate::minimize::{
     BoxedOracle, Call, CallOracle, CallResult, CallbackError, Claim, Counts, HeldCrash, Journal,
     MinRecord, Options, Oracle, OracleOfCall, PhaseRecord, Proved, Slip, SlipRecord, Warning,
-    Workers, minimize_by_workers,
+    Workers, minimize_by_workers, wall_time,
 };
 use crate::triage::Crash;
 
@@ -200,6 +200,7 @@ impl CallMinimization<'_> {
             result: self.result,
             log,
             screen: self.screen,
+            call: Some(&self.target),
         };
         let mut options = minimizing.options(self.screen.stop);
         (options.budget_tests, options.budget_time) = self.left();
@@ -398,16 +399,11 @@ fn add(one: Counts, other: Counts) -> Counts {
     }
 }
 
-/// Returns the time that the test runs of a log took, if `jobs` of them were made at a time; zero if
-/// there is no log.
+/// Returns the wall time that a log records, if `jobs` is the number of workers; zero if there is no
+/// log.
 fn time_of(log: &Path, jobs: usize) -> Duration {
     let lines = Log::read(log).map(|log| log.lines).unwrap_or_default();
-    let micros = lines.iter().map(|(_, line)| match line {
-        Line::Test(test) => test.us,
-        Line::Check(check) => check.us,
-        _ => 0,
-    });
-    Duration::from_micros(micros.fold(0, u64::saturating_add) / jobs.max(1) as u64)
+    wall_time(&lines, jobs.try_into().unwrap_or(u32::MAX))
 }
 
 impl CallMinimization<'_> {
@@ -467,7 +463,7 @@ impl CallMinimization<'_> {
         if let Some(target) = call.target(&minimized.text) {
             self.target = target;
         }
-        Ok((Finished { start, minimized }, record))
+        Ok((Finished::new(start, minimized), record))
     }
 
     fn start_of_call(&self, call: &Call, part: Part, at: usize, input: Option<&Path>) -> StartLine {
@@ -505,11 +501,8 @@ impl CallMinimization<'_> {
     /// script that reproduces it; returns the input's path.
     fn store_call_slip(&self, call: &Call, slip: &Slip) -> Result<PathBuf, CallbackError> {
         let path = store_slip(self.result, &self.input, &slip.keys)?;
-        let target = call.target(&slip.input);
-        if let (Some(target), Some(crash)) = (target, &slip.crash)
-            && let Some(text) = call_script(&target, Some(&path), crash)
-        {
-            atomic::write_program(&with_ending(&path, ".sh"), &text)?;
+        if let (Some(target), Some(crash)) = (call.target(&slip.input), &slip.crash) {
+            write_slip_script(&target, &path, crash)?;
         }
         Ok(path)
     }

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::call_script::write_slip_script;
 use super::{MinArgs, MinScreen};
-use crate::campaign::{Finished, Minimizing, StartedTarget, record_first_build};
+use crate::campaign::{CampaignError, Finished, Minimizing, StartedTarget, record_first_build};
 use crate::cli::Failure;
 use crate::cli::interestingness::{Interestingness, no_group};
 use crate::cli::results::{
@@ -15,13 +16,14 @@ use crate::cli::results::{
 };
 use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::install_bundled;
+use crate::exec::Target;
 use crate::files::{FileError, atomic};
 use crate::minimize::log::{OsText, StartLine};
 use crate::minimize::{
     BoxedOracle, Journal, MinRecord, MinimizeError, Minimized, Options, Workers,
     minimize_by_workers,
 };
-use crate::store::{Kind, Store};
+use crate::store::{EntryId, Kind, Store};
 use crate::triage::Crash;
 
 /// A minimization of an input that crashes the target: the input, its crash, and the running target
@@ -50,6 +52,7 @@ impl CrashJob<'_> {
             result,
             log,
             screen: self.screen,
+            call: None,
         };
         let options = self.minimizing.options(self.screen.stop);
         into.minimize(start, options, |input, journal, options| {
@@ -73,15 +76,26 @@ impl CrashJob<'_> {
         let filed = store.file(kind, &crash, &self.input)?;
         let store = Mutex::new(store);
         self.screen.say_crash(&self.crash, *way);
-        let options = self.minimizing.options(self.screen.stop);
-        let options = self.screen.screen.watch(options, false);
-        let finished = self.minimizing.entry_with(&store, &filed.id, options)?;
+        let minimize = |id: &EntryId| {
+            let options = self.minimizing.options(self.screen.stop);
+            let options = self.screen.screen.watch(options, false);
+            let finished = self.minimizing.entry_with(&store, id, options)?;
+            if let Some(note) = &finished.note {
+                self.screen.screen.say(note);
+            }
+            Ok::<_, CampaignError>(finished)
+        };
+        let (mut id, mut finished) = (filed.id.clone(), minimize(&filed.id)?);
+        while let Some(smaller) = finished.smaller.take() {
+            (finished, id) = (minimize(&smaller)?, smaller);
+        }
         let mut record = MinRecord::new(&finished.minimized, &finished.start, Duration::ZERO);
+        record.size_before = self.input.len() as u64;
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
         let reader = store.reader();
-        let entry = match reader.entry(&filed.id)? {
+        let entry = match reader.entry(&id)? {
             // It did not come again.
-            None => reader.entry(&filed.id.among(Kind::Flaky))?,
+            None => reader.entry(&id.among(Kind::Flaky))?,
             there => there,
         };
         if let Some(entry) = entry {
@@ -100,6 +114,9 @@ pub(super) struct FileJob<'a> {
     pub(super) result: &'a Path,
     pub(super) log: &'a Path,
     pub(super) screen: &'a MinScreen<'a>,
+    /// The target whose command line is minimized, too, so that each slip gets a script with the
+    /// command line; `None` if only the input is minimized.
+    pub(super) call: Option<&'a Target>,
 }
 
 impl FileJob<'_> {
@@ -124,9 +141,11 @@ impl FileJob<'_> {
         let mut options = Options {
             on_reduce: Box::new(|best| Ok(file.put(best)?)),
             on_slip: Box::new(|slip, _| {
-                slips
-                    .borrow_mut()
-                    .push(store_slip(result, &slip.input, &slip.keys)?);
+                let path = store_slip(result, &slip.input, &slip.keys)?;
+                if let (Some(target), Some(crash)) = (self.call, &slip.crash) {
+                    write_slip_script(target, &path, crash)?;
+                }
+                slips.borrow_mut().push(path);
                 Ok(())
             }),
             ..self.screen.screen.watch(options, false)
@@ -147,7 +166,7 @@ impl FileJob<'_> {
         record.output = recorded_path(result);
         record.log = recorded_path(log);
         self.screen.name_slips(&mut record, result, &slips.borrow());
-        Ok((Finished { start, minimized }, record))
+        Ok((Finished::new(start, minimized), record))
     }
 
     fn failure(&self, error: MinimizeError, begun: bool) -> Failure {
@@ -248,11 +267,15 @@ pub(super) fn minimize_by_test(
         result: &results[0],
         log,
         screen,
+        call: None,
     };
     let make = || Ok(Box::new(test.one_more()?) as BoxedOracle<'_>);
     let workers = Workers::new(Box::new(oracle), &make, workers(args.jobs));
     let mut start = test.start_line(input, &args.search, args.results.no_cache);
-    start.use_structure(args.structure(Some(path), input).as_deref());
+    match &args.grammar {
+        Some(name) => start.name_structure(name),
+        None => start.use_structure(args.structure(Some(path), input).as_deref()),
+    }
     into.minimize(start, options, |input, journal, options| {
         minimize_by_workers(input, workers, journal, options)
     })

@@ -346,6 +346,7 @@ impl MinArgs {
             learn_limit: self.target.timeout.is_none(),
             jobs: workers(self.jobs),
             structure: self.grammar.clone(),
+            structure_is_named: self.grammar.is_some(),
             ..Minimizing::of_target(target, way, &self.search)
         }
     }

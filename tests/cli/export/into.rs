@@ -119,3 +119,36 @@ fn a_large_input_stands_beside_its_test() {
     desk.call(&format!("{words} --to one.rs")).exits(0);
     assert_eq!(desk.read("one.rs.bin"), desk.read("crash"));
 }
+
+#[test]
+fn a_group_without_a_complete_input_is_left_out() {
+    let desk = desk();
+    let shown = desk.call("show out --json").exits(0).json();
+    let major = shown["groups"][0]["major"].as_str().unwrap();
+    let folder = desk.file("out/crashes").join(&major[..12]);
+    remove_records(&folder);
+    let said = desk.call(INTO).exits(2);
+    let result = said.json();
+    assert_eq!(result["left_out"][0]["major"], major[..12]);
+    let why = result["left_out"][0]["why"].as_str().unwrap();
+    assert!(why.contains("no complete input"), "{why}");
+    // The test of the other one, and main.rs.
+    assert_eq!(files(&result["written"]).len(), 2, "{result}");
+    // Without any other there is nothing to write.
+    let other = shown["groups"][1]["major"].as_str().unwrap();
+    remove_records(&desk.file("out/crashes").join(&other[..12]));
+    let error = desk.call(INTO).exits(2).json();
+    assert_eq!(error["error"]["kind"], "incomplete", "{error}");
+}
+
+/// Removes the records of all crashes below `folder`.
+fn remove_records(folder: &Path) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => remove_records(&path),
+            false if path.ends_with("crash.json") => std::fs::remove_file(path).unwrap(),
+            false => {}
+        }
+    }
+}

@@ -227,8 +227,13 @@ impl ClassicEngine<'_> {
     ) -> Result<Duration, CampaignError> {
         let settings = self.settings;
         let work = |worker: &Worker<'_, _, Chunk, ExecError>| {
-            let mut target = start_worker(shared, settings)?;
+            // Started with the first task: of many workers some may get none before the end.
+            let mut started = None;
             while let Some(first) = worker.next_task() {
+                let target = match &mut started {
+                    Some(target) => target,
+                    None => started.insert(start_worker(shared, settings)?),
+                };
                 worker.report(target.run_chunk(first)?);
             }
             Ok(())

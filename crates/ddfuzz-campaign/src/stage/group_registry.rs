@@ -3,14 +3,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+use std::thread::available_parallelism;
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::campaign_state::MAX_MINORS;
 use crate::crash_sink::RunCounter;
-use crate::finders::{Finders, record_of};
+use crate::finders::Finders;
 use crate::minimization_order::{Bug, Priority, SmallestSizes, is_slip, rank, size};
-use crate::rebuild::is_checked;
-use crate::{CampaignError, CrashSink, KnownKey, ProgramWatch, Report, StoreWriter, Variants};
+use crate::{
+    BuildCheck, CampaignError, CrashSink, KnownKey, Minimizing, ProgramWatch, Report, Silent,
+    StoreWriter, Variants,
+};
+use ddfuzz_delta::Full;
 use ddfuzz_exec::{Limits, Program, Target, TargetRecord, Way, bundled};
 use ddfuzz_model::files::OsText;
 use ddfuzz_store::{
@@ -512,11 +518,14 @@ impl PendingGroups {
 }
 
 impl GroupRegistry<Store> {
-    /// Opens or creates the output directory `root`; a directory of the same target is continued.
+    /// Opens or creates the output directory `root`; a directory of the same target is continued. If
+    /// the program is another build than the last one recorded there, all groups are checked with it
+    /// first, as `ddfuzz run` does.
     ///
     /// # Errors
     /// When `root` is no output directory, belongs to another target, is in use by another process,
-    /// or cannot be read or written. It is not changed then.
+    /// or cannot be read or written, and it is not changed then; when the target cannot be run to
+    /// check the groups.
     pub fn open(
         root: &Path,
         target: &Target,
@@ -540,33 +549,23 @@ impl GroupRegistry<Store> {
         {
             store.install_program(name, program)?;
         }
-        let is_rebuilt = take_unchecked_build(&mut store, target)?;
-        let mut registry = GroupRegistry::new(store, &campaign.id)?;
-        if is_rebuilt {
-            // Whether they fail with this build is not known.
-            registry.groups.clear();
-        }
-        Ok(registry)
+        let store = check_build(store, target, way)?;
+        Ok(GroupRegistry::new(store, &campaign.id)?)
     }
 }
 
-/// Records the present build of the program, and returns true, if a campaign of `ddfuzz run` in
-/// this directory has recorded another one. The groups are not checked with it; unfinished
-/// minimizations start again, since their logs hold results of the earlier build.
-fn take_unchecked_build(store: &mut Store, target: &Target) -> Result<bool, CampaignError> {
-    let record = record_of(target);
-    let builds = store.campaigns().builds(&record);
-    let Some(last) = builds.and_then(|mut all| all.pop()) else {
-        return Ok(false);
+/// Records the present build of the program, and checks all groups of the target with it if another
+/// one is recorded last.
+fn check_build(store: Store, target: &Target, way: Way) -> Result<Store, CampaignError> {
+    let store = Mutex::new(store);
+    let check = BuildCheck {
+        store: &store,
+        minimizing: &Minimizing::of_target(target.clone(), way, Full::NAME),
+        jobs: available_parallelism().map_or(1, usize::from),
+        stop: &AtomicBool::new(false),
     };
-    let watch = ProgramWatch::of(target)?;
-    let is_rebuilt = last.blake3 != watch.build();
-    if is_rebuilt {
-        let finders = Finders::of_target(store.reader(), target)?;
-        store.archive_unfinished(&last.blake3, |entry| is_checked(&finders, entry))?;
-        store.record_build(&record, watch.unchecked())?;
-    }
-    Ok(is_rebuilt)
+    check.begin(&ProgramWatch::of(target)?, &mut Silent)?;
+    Ok(store.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Returns the record of a new campaign on one target, with a unique id, and with the command line

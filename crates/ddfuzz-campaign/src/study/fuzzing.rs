@@ -58,11 +58,39 @@ impl StudyEngine<'_> {
                 self.session.gate,
             ),
         };
-        let done = self.run_workers(&shared, at);
+        let done = self
+            .repeat_undecided(&shared, at)
+            .and_then(|()| self.run_workers(&shared, at));
         // What is committed after the deadline was run before it.
         self.running = None;
         self.fuzzed += began.elapsed().min(share.unwrap_or(Duration::MAX));
         done
+    }
+
+    /// Repeats the runs of which an earlier call was stopped before it learnt whether they hang, and
+    /// commits them. What the user's stop or the time limit leaves is repeated by the next call.
+    fn repeat_undecided(
+        &mut self,
+        shared: &WorkerContext<'_>,
+        at: usize,
+    ) -> Result<(), CampaignError> {
+        let (mut worker, stop) = (Worker::new(shared), self.session.stop);
+        while let Some(run) = self.state().undecided[at].first().copied()
+            && shared.stop_condition.go_on()
+        {
+            // The workers report a program that can no longer be started.
+            let Ok(mut chunk) = worker.run_chunk(run, 1) else {
+                return Ok(());
+            };
+            let undecided = take_out_slow(&mut chunk, &mut self.state().hangs[at], stop);
+            if chunk.runs == 0 || !undecided.is_empty() {
+                return Ok(());
+            }
+            self.state().repeat(at, run);
+            self.commit(shared, chunk, at)?;
+            self.tick()?;
+        }
+        Ok(())
     }
 
     /// Runs all worker threads on one utility, and commits the chunks (results of successive runs)
@@ -154,14 +182,16 @@ impl StudyEngine<'_> {
 
     /// Divides the runs of a chunk (results of successive runs) over their time limit into hangs
     /// and slow runs. Runs for which the user's stop prevents that are taken out if a time limit
-    /// ends the utility's runs; else nothing of the chunk may be committed, so that the next call
-    /// of ddfuzz repeats it. Returns true if the chunk may be committed.
+    /// ends the utility's runs, and the next call of ddfuzz repeats them; else nothing of the chunk
+    /// may be committed, so that the next call repeats it. Returns true if the chunk may be
+    /// committed.
     fn decide_hangs(&mut self, shared: &WorkerContext<'_>, chunk: &mut Chunk, at: usize) -> bool {
         let all = self.loses_nothing(shared, at);
         let stop = self.session.stop;
         let undecided = take_out_slow(chunk, &mut self.state().hangs[at], stop);
         if all {
             chunk.take_out(&undecided);
+            self.state().undecided[at].extend(&undecided);
         }
         all || undecided.is_empty()
     }

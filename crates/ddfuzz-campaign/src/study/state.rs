@@ -39,6 +39,10 @@ pub(crate) struct StudyState {
     /// are only slow.
     #[serde(default)]
     pub(super) hangs: Vec<Hangs>,
+    /// For each utility, the numbers of its runs over their time limit of which a call that was
+    /// stopped did not learn whether they hang; they count as skipped until they are repeated.
+    #[serde(default)]
+    pub(super) undecided: Vec<Vec<u64>>,
 }
 
 impl StudyState {
@@ -52,6 +56,7 @@ impl StudyState {
         }
         self.skipped.resize(self.utilities.len(), 0);
         (self.hangs).resize_with(self.utilities.len(), Hangs::default);
+        (self.undecided).resize_with(self.utilities.len(), Vec::new);
         if self.under_way && self.shares == shares_before {
             return;
         }
@@ -109,6 +114,14 @@ impl StudyState {
     /// index of the utility's record in the study.
     pub(super) fn skip(&mut self, at: usize, runs: u64) {
         self.skipped[at] += runs;
+    }
+
+    /// Counts an undecided run of a utility, which is repeated now, as skipped no longer, and not as
+    /// one of those that `--runs` asks for. `at`: index of the utility's record in the study.
+    pub(super) fn repeat(&mut self, at: usize, run: u64) {
+        self.undecided[at].retain(|one| *one != run);
+        self.skipped[at] = self.skipped[at].saturating_sub(1);
+        self.before[at] += 1;
     }
 
     /// Returns the number of a utility's first run that `--runs` does not ask for any more;
@@ -293,6 +306,26 @@ mod tests {
         counted.runs = Some(100);
         state.begin_count(&[counted]);
         assert_eq!((state.next(0), state.end(0), state.runs()), (40, 140, 0));
+    }
+
+    #[test]
+    fn a_run_that_is_repeated_changes_no_count() {
+        let mut state = StudyState::default();
+        let mut counted = utility("boxes", None);
+        counted.runs = Some(100);
+        state.begin_count(&[counted]);
+        state.skip(0, 3);
+        state.undecided[0] = vec![1, 2];
+        let counts = |state: &StudyState| (state.next(0), state.end(0), state.runs());
+        let before = counts(&state);
+        state.repeat(0, 1);
+        let tally = ddfuzz_store::Tally {
+            runs: 1,
+            ..ddfuzz_store::Tally::default()
+        };
+        state.utilities[0].tallies.push(tally);
+        assert_eq!(counts(&state), before);
+        assert_eq!(state.undecided[0], [2]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::{
     CoverageOracle, RequiredFeatures, SkipReason, TrimCondition, TrimError, TrimSettings, Trimmed,
 };
 use crate::Features;
+use ddfuzz_campaign::program_hash;
 use ddfuzz_minimize::log::{
     ContentHash, Log, LogError, LogWriter, Numbers, StartLine, TargetRecord,
 };
@@ -170,6 +171,7 @@ impl Trimmer {
         let search = self.trimming.search.as_deref();
         let search = search.unwrap_or_else(|| trim_search(&file.input));
         let mut start = StartLine::new(&file.input, search, record, None, target.limits);
+        start.build = program_hash(&target.program).ok();
         let build = self.trimming.build.as_deref();
         start.coverage = Some(held.record(self.oracle.places(), build));
         start

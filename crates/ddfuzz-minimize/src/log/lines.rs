@@ -106,10 +106,15 @@ pub struct StartLine {
     /// none was recognized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structure: Option<String>,
+    /// Whether the user has named the structure; a log with another one is then that of another
+    /// minimization. Not recorded.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub structure_is_named: bool,
     /// The target that is run: its program, arguments, environment and way of execution.
     pub target: TargetRecord,
-    /// BLAKE3 hash of the target's program file; absent if an interestingness test or `coverage`
-    /// decides, and in older logs.
+    /// BLAKE3 hash of the target's program file; absent if an interestingness test decides, and in
+    /// older logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<ContentHash>,
     /// Class and keys of the crash that candidates must show; null if an interestingness test or
@@ -175,6 +180,7 @@ impl StartLine {
             size: input.len() as u64,
             search: search.to_owned(),
             structure: structure_name(search, input),
+            structure_is_named: false,
             target,
             build: None,
             key,
@@ -212,6 +218,13 @@ impl StartLine {
         if let Some(name) = chosen.filter(|_| self.search == Full::NAME) {
             self.structure = (name != NO_STRUCTURE).then(|| name.to_owned());
         }
+    }
+
+    /// Records the structure that the user named ([`StartLine::use_structure`]), so that a log with
+    /// another one is not continued.
+    pub fn name_structure(&mut self, name: &str) {
+        self.use_structure(Some(name));
+        self.structure_is_named = self.search == Full::NAME;
     }
 
     /// Records the language that most inputs of the target are in (`usual`) as the structure, if
@@ -266,6 +279,10 @@ pub struct TestLine {
     pub source: Source,
     /// Wall time of the test, in microseconds.
     pub us: u64,
+    /// Wall time of the minimization up to this test, over all calls, in milliseconds; recorded at
+    /// most once per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spent_ms: Option<u64>,
     /// Name of the pass that made the candidate; absent if the search has one pass only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pass: Option<String>,

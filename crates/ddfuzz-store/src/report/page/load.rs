@@ -62,7 +62,7 @@ impl Candidate {
         group: Group,
         builds: &LastBuilds,
     ) -> Result<Option<Candidate>, StoreError> {
-        let Some(entry) = reader.best_entry(&group)? else {
+        let Some(entry) = reader.best_entry(&group, builds)? else {
             return Ok(None);
         };
         let major = group.record.major.short();

@@ -1,0 +1,95 @@
+//! What an earlier minimization of an entry has reached: a later one with other options does not
+//! replace it by something larger.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use crate::{CampaignError, Minimizing, StoreWriter, lock};
+use ddfuzz_exec::Ended;
+use ddfuzz_minimize::{
+    Claim, Journal,
+    log::{Line, Log, StartLine},
+};
+use ddfuzz_store::{Archived, Entry, EntryId, Kind};
+use ddfuzz_triage::{Triager, Verdict};
+
+impl Minimizing {
+    /// Sets the limits of the start line, and of these settings, to those of the entry's log if the
+    /// log is that of the same minimization otherwise and has reached something: a claim, or a
+    /// reproducer smaller than the input. What it has reached holds within its limits. Returns the
+    /// note to the user if a search goes on by that.
+    pub(crate) fn keep_limits(&mut self, entry: &Entry, start: &mut StartLine) -> Option<String> {
+        let logged = Log::read_start(&entry.log())?;
+        if logged.limits == start.limits {
+            return None;
+        }
+        let log = Log::read(&entry.log()).ok()?;
+        let given = std::mem::replace(&mut start.limits, logged.limits);
+        let is_proven = matches!(log.lines.last(), Some((_, Line::End(end)))
+            if end.claim != Claim::BestSoFar);
+        let is_reduced = log
+            .lines
+            .iter()
+            .any(|(_, line)| matches!(line, Line::Reduce(_)));
+        if !(is_proven || is_reduced) || !Journal::continues(&entry.log(), start) {
+            start.limits = given;
+            return None;
+        }
+        if is_proven {
+            return None;
+        }
+        self.target.limits = logged.limits;
+        // A run is a hang only by the limit that it was found with.
+        if !matches!(entry.crash.ended, Ended::Timeout | Ended::OutOfMemory) {
+            self.learn_limit = logged.learn_limit;
+        }
+        Some(format!(
+            "{} goes on within the limits of its log, within which its result was reached; to \
+             minimize within others, minimize {} into a file",
+            entry.id.major(),
+            entry.original().display()
+        ))
+    }
+
+    /// After a minimization of an entry that has replaced an earlier one, with another search or
+    /// build for example: if the reproducer of the earlier one is smaller than `size` bytes, the
+    /// size of the new result, and still fails in the same group, stores it as a further entry of
+    /// the group. Returns that entry, which waits to be minimized; `None` if there is none.
+    pub(crate) fn file_smaller_archived<S: StoreWriter>(
+        &self,
+        store: &Mutex<S>,
+        entry: &Entry,
+        size: usize,
+    ) -> Result<Option<EntryId>, CampaignError> {
+        let mut archived = entry.archived()?;
+        archived.retain(|one| one.reproducer.len() < size);
+        archived.sort_by_key(|one| one.reproducer.len());
+        if archived.is_empty() {
+            return Ok(None);
+        }
+        let mut triager = Triager::of_target(&self.target, self.way)?;
+        for Archived { reproducer, log } in archived {
+            let Verdict::Crash(crash) = triager.examine(&reproducer)? else {
+                continue;
+            };
+            let kind = Kind::of_class(&crash.class);
+            if kind != entry.id.kind() || crash.keys.major != entry.crash.keys.major {
+                continue;
+            }
+            let crash = crash.into_slip(entry.id.hash(), &entry.crash, last_reduction(&log));
+            return Ok(Some(lock(store).file(kind, &crash, &reproducer)?.id));
+        }
+        Ok(None)
+    }
+}
+
+/// Returns the index of the test that made the last reduction in the log at `path`; `None` if there
+/// is none, or the log cannot be read.
+fn last_reduction(path: &Path) -> Option<u64> {
+    let log = Log::read(path).ok()?;
+    let reductions = log.lines.iter().filter_map(|(_, line)| match line {
+        Line::Reduce(reduce) => Some(reduce.i),
+        _ => None,
+    });
+    reductions.last()
+}
