@@ -443,3 +443,86 @@ fn quoted(rest: &[u8], quote: u8) -> usize {
     }
     1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::passes::plain::tests::{assert_nested, texts_of};
+
+    const SCRIPT: &str = "#!/bin/sh\nf ()\n{\n  cat <<EOF # c\nfi $1\nEOF\n  case \"$1\" in\n    a|b) g; h ;;\n    *) i\n  esac\n}\n\
+        if [ \"$(f 'done')\" = x ] && true; then\n  for j in 1 2; do f $j; done | sort >&2 &\nelif k; then l\nelse\n  while m\n  do n; done\nfi\n";
+
+    #[test]
+    fn commands_of_a_script_are_nodes() {
+        let tree = CommandText
+            .parse(SCRIPT.as_bytes())
+            .expect("any text has a tree");
+        assert_nested(&tree);
+        let commands = texts_of(&tree, SCRIPT.as_bytes(), COMMAND);
+        let has = |text: &str| assert!(commands.contains(&text), "{text} is not in {commands:?}");
+        has("cat <<EOF # c\nfi $1\nEOF");
+        has("g;");
+        has("for j in 1 2; do f $j; done | sort >&2 &");
+        has("while m\n  do n; done");
+        has("[ \"$(f 'done')\" = x ] && true;");
+        assert!(commands[0].starts_with("f ()\n{") && commands[0].ends_with("esac\n}"));
+        assert!(
+            commands
+                .iter()
+                .any(|text| text.starts_with("if [") && text.ends_with("fi"))
+        );
+        let branches = texts_of(&tree, SCRIPT.as_bytes(), BRANCH);
+        let expected = [
+            "a|b) g; h ;;",
+            "*) i",
+            "elif k; then l",
+            "else\n  while m\n  do n; done",
+        ];
+        assert_eq!(branches, expected);
+        assert!(is_script(SCRIPT.as_bytes()));
+    }
+
+    #[test]
+    fn other_texts_are_no_scripts() {
+        for text in [
+            "",
+            "if (a) { b(); } else { c(); }\nfor (;;) { d(); }\n",
+            "if a then\n  b()\nend\nfor c in d do\n  e()\nend\n",
+            "If so, it is done.\nNot done yet; fi, fo.\n",
+        ] {
+            assert!(!is_script(text.repeat(8).as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn hostile_texts_have_trees() {
+        for piece in [
+            "if ",
+            "fi\n",
+            "case a in ",
+            "{ ",
+            "( ",
+            ")",
+            ";;",
+            "f() ",
+            "<<a\n",
+            "$(",
+            "'",
+            "\"",
+            "`",
+            "\\",
+            "do\n",
+            "a|",
+            "#",
+            "&",
+            "\n",
+            "for ",
+        ] {
+            let text = piece.repeat(1 << 12);
+            let tree = CommandText
+                .parse(text.as_bytes())
+                .expect("any text has a tree");
+            assert_nested(&tree);
+        }
+    }
+}

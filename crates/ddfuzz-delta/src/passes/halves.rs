@@ -234,3 +234,60 @@ impl Parts {
         self.add_pieces(siblings, &ends);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{ExtraTests, Full, Outcome, Search, Structure};
+
+    /// Functions in the layout of GNU, in a namespace.
+    fn functions(count: usize) -> String {
+        let one = |at: usize| {
+            format!(
+                "  template<typename T{at}>\n    inline int\n    f{at}(T{at}* x)\n    {{\n      if (x)\n\t{{\n\t  g{at}();\n\t}}\n      \
+                 return {at};\n    }}\n\n"
+            )
+        };
+        let all: String = (0..count).map(one).collect();
+        format!("namespace a\n{{\n{all}}}\n")
+    }
+
+    /// Returns the size of the smallest failing text after `tests` tests.
+    fn size_after(tests: usize, text: &str, fails: impl Fn(&str) -> bool) -> usize {
+        let mut search = Full::structured(text.as_bytes(), Structure::Text);
+        search.allow_extra_tests(ExtraTests::None);
+        let (mut best, mut candidate) = (text.as_bytes().to_vec(), Vec::new());
+        for _ in 0..tests {
+            let Some(asked) = search.next() else { break };
+            asked.write_into(text.as_bytes(), &best, &mut candidate);
+            let outcome = match std::str::from_utf8(&candidate).is_ok_and(&fails) {
+                true => Outcome::Fail,
+                false => Outcome::Pass,
+            };
+            if outcome == Outcome::Fail {
+                best.clone_from(&candidate);
+            }
+            search.tell(outcome);
+        }
+        best.len()
+    }
+
+    fn is_balanced(text: &str) -> bool {
+        let count = |sign: char| text.matches(sign).count();
+        count('{') == count('}') && count('(') == count(')')
+    }
+
+    #[test]
+    fn needed_functions_far_apart_are_found_in_few_tests() {
+        let text = functions(240);
+        let needed = [" f11(", " f94(", " f95(", " f171(", " f238("];
+        let fails = |text: &str| is_balanced(text) && needed.iter().all(|name| text.contains(name));
+        let size = size_after(100, &text, fails);
+        assert!(size < text.len() / 16, "{size} of {}", text.len());
+    }
+
+    #[test]
+    fn where_all_is_needed_few_tests_are_made() {
+        let text = functions(240);
+        assert_eq!(size_after(400, &text, |one| one == text), text.len());
+    }
+}

@@ -186,6 +186,8 @@ pub(super) struct TreeBuilder {
     nodes: Vec<SyntaxNode>,
     /// Indices of the tree nodes to which children are still being added, outermost first.
     open: Vec<usize>,
+    /// The largest end of a node without children so far.
+    written: usize,
 }
 
 impl TreeBuilder {
@@ -215,18 +217,19 @@ impl TreeBuilder {
         }
     }
 
-    /// Ends the innermost open nodes of the tree until only `depth` are open; the outermost of those that
-    /// it ends, and the nodes around others in it, end at the position `end` of the text.
+    /// Ends the innermost open nodes of the tree until only `depth` are open, at the position `end` of the
+    /// text, or after their last child.
     pub fn end_at(&mut self, depth: usize, end: usize) {
         for node in &self.open[depth..] {
             let place = &mut self.nodes[*node].place;
-            place.end = end.max(place.start);
+            place.end = end.max(place.start).max(self.written);
         }
         self.end(depth);
     }
 
     /// Adds a node without children.
     pub fn leaf(&mut self, place: Range<usize>, kind: u16, class: SyntaxClass) {
+        self.written = self.written.max(place.end);
         self.begin(place, kind, class);
         self.end(self.depth() - 1);
     }
