@@ -26,11 +26,14 @@ pub(super) async fn delete_all_blanks(work: &mut CurrentBest) -> bool {
 
 /// Deletes all but the first character of each run of white space, in one test, if that is a good part
 /// of the text; if the text does not fail, deletes empty lines, and white space at the ends of lines, in
-/// another one.
+/// another one, and leaves one blank of each level of indentation in a third one.
 pub(super) async fn shorten_blanks(work: &mut CurrentBest) {
     let rest = blanks(&work.text(), 1);
-    let is_worth_it = rest.iter().map(Range::len).sum::<usize>() * WORTHWHILE >= work.len();
-    if !is_worth_it || rest.is_empty() || work.test(BLANKS, Edit::Cut(rest)).await == Outcome::Fail
+    let is_worth_it =
+        |rest: &[Range<usize>], len| rest.iter().map(Range::len).sum::<usize>() * WORTHWHILE >= len;
+    if !is_worth_it(&rest, work.len())
+        || rest.is_empty()
+        || work.test(BLANKS, Edit::Cut(rest)).await == Outcome::Fail
     {
         return;
     }
@@ -46,6 +49,29 @@ pub(super) async fn shorten_blanks(work: &mut CurrentBest) {
     if !empty.is_empty() {
         work.test(BLANKS, Edit::Cut(empty)).await;
     }
+    let deeper = beyond_levels(&work.text());
+    if is_worth_it(&deeper, work.len()) && !deeper.is_empty() {
+        work.test(BLANKS, Edit::Cut(deeper)).await;
+    }
+}
+
+/// Returns the ranges of blanks at the beginnings of lines without as many of them as there are lines with
+/// less indentation around each line.
+fn beyond_levels(text: &[u8]) -> Vec<Range<usize>> {
+    let mut around: Vec<usize> = Vec::new();
+    let (mut found, mut at) = (Vec::new(), 0);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let blanks = line.iter().take_while(|byte| b" \t".contains(byte));
+        let indent = blanks.count();
+        if indent < line.trim_ascii_end().len() {
+            while around.pop_if(|other| *other >= indent).is_some() {}
+            found.push(at + around.len().min(indent)..at + indent);
+            around.push(indent);
+        }
+        at += line.len();
+    }
+    found.retain(|place| !place.is_empty());
+    found
 }
 
 /// Deletes white space: all of it in one test, else all but the first character of each run of
@@ -144,6 +170,13 @@ fn blanks(text: &[u8], kept: usize) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_level_of_indentation_keeps_one_blank() {
+        let text = b"if a:\n    b\n\n    if c:\n        d(\n          e)\n    f\ng\n";
+        let left = Edit::Cut(beyond_levels(text)).of_best(text);
+        assert_eq!(left, b"if a:\n b\n\n if c:\n  d(\n   e)\n f\ng\n");
+    }
 
     #[test]
     fn white_space_beside_signs_goes() {

@@ -27,6 +27,7 @@
 mod binary;
 mod blanks;
 mod blocks;
+mod commands;
 mod container;
 mod coroutine;
 mod current_best;
@@ -36,6 +37,7 @@ mod elements;
 mod envelope;
 mod field;
 mod gap_model;
+mod halves;
 mod list;
 mod lower;
 mod markup;

@@ -6,17 +6,19 @@ use std::sync::Arc;
 
 use crate::document::{Grammar, SyntaxClass, SyntaxTree};
 use crate::passes::blanks::delete_blanks_at_signs;
+use crate::passes::commands::{CommandText, is_script};
 use crate::passes::current_best::CurrentBest;
+use crate::passes::halves::delete_halves;
 use crate::passes::list::ListSearch;
 use crate::passes::plain::{PlainText, comments, has_semicolons};
 use crate::passes::ranges::union;
 use crate::passes::siblings::children;
 use crate::passes::syntax::{
-    ROUGH, TRIAL, Trial, delete_siblings, reduce_program, shortest_of_kinds, tree_of,
+    ROUGH, Trial, delete_siblings, reduce_program, shortest_of_kinds, tree_of,
 };
-use crate::passes::units::Units;
+use crate::passes::units::{Positions, Units};
 use crate::passes::words::tokens;
-use crate::{Edit, Replacement};
+use crate::{Edit, Outcome, Replacement};
 
 /// Name, in logs, of the pass that deletes the comments of a program text.
 const COMMENTS: &str = "comments";
@@ -50,8 +52,13 @@ pub(super) async fn outline(work: &mut CurrentBest, only_semicolons: bool) -> bo
         return false;
     }
     let text = work.text();
-    delete_comments(work, comments(&text)).await;
+    let has_comments = !delete_comments(work, comments(&text)).await;
     let text = work.text();
+    if is_script(&text) {
+        let grammar: Arc<dyn Grammar> = Arc::new(CommandText);
+        reduce_outline(work, &grammar, has_comments).await;
+        return true;
+    }
     if only_semicolons && !has_semicolons(&text) {
         return false;
     }
@@ -65,20 +72,29 @@ pub(super) async fn outline(work: &mut CurrentBest, only_semicolons: bool) -> bo
     if is_deep || of_lines < FEWEST_BLOCKS || lines * LONG_LINE <= text.len() {
         return false;
     }
+    reduce_outline(work, &grammar, has_comments).await;
+    true
+}
+
+/// Reduces a large text by the tree that `grammar` makes of it, which has statements: deletes its largest
+/// parts, then what is left of its comments, empties blocks, and goes on as with a program.
+async fn reduce_outline(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, has_comments: bool) {
     let trial = Trial {
         size: work.len(),
-        end: work.asked() + TRIAL,
+        end: usize::MAX,
         is_plain: true,
     };
-    delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
-    if !trial.has_failed(work) {
-        empty_blocks(work, &grammar).await;
-        let tree = tree_of(work, &grammar);
-        delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
-        reduce_program(work, &grammar, &trial).await;
-        delete_blanks_at_signs(work).await;
+    delete_halves(work, grammar).await;
+    if has_comments {
+        delete_most_comments(work).await;
     }
-    true
+    let tree = tree_of(work, grammar);
+    delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
+    empty_blocks(work, grammar).await;
+    let tree = tree_of(work, grammar);
+    delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
+    reduce_program(work, grammar, &trial).await;
+    delete_blanks_at_signs(work).await;
 }
 
 /// Deletes the comments of a program with the syntax tree `tree` in one test, and then its statements
@@ -95,12 +111,19 @@ pub(super) async fn delete_comments_of(
     delete_comments(work, lone_texts(&tree)).await;
 }
 
-/// Deletes the comments of a text, which stand in the ranges `places`, in one test.
-async fn delete_comments(work: &mut CurrentBest, places: Vec<Range<usize>>) {
+/// Deletes the comments of a text, which stand in the ranges `places`, in one test. Returns true if the text
+/// does not have these comments any more.
+async fn delete_comments(work: &mut CurrentBest, places: Vec<Range<usize>>) -> bool {
     let places = union(places);
-    if !places.is_empty() {
-        work.test(COMMENTS, Edit::Cut(places)).await;
-    }
+    places.is_empty() || work.test(COMMENTS, Edit::Cut(places)).await == Outcome::Fail
+}
+
+/// Deletes the comments of a text without a grammar, except for those that are needed.
+async fn delete_most_comments(work: &mut CurrentBest) {
+    let each = comments(&work.text()).into_iter().map(|place| vec![place]);
+    let mut units = Positions::new(COMMENTS, each.collect());
+    let mut list = ListSearch::new(work, &mut units).stop_after(FRUITLESS_BLOCKS);
+    list.reduce().await;
 }
 
 /// Returns the ranges of the statements that consist of a string literal alone, such as the

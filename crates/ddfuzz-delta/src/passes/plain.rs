@@ -30,7 +30,7 @@ const HEADS: &[&[u8]] = &[
 /// Words that continue a statement after a block.
 const TAILS: &[&[u8]] = &[b"catch", b"else", b"finally", b"while"];
 /// Words that are no names in most languages with blocks in braces.
-const KEYWORDS: &[&[u8]] = &[
+pub(super) const KEYWORDS: &[&[u8]] = &[
     b"as",
     b"async",
     b"await",
@@ -110,15 +110,28 @@ const KEYWORDS: &[&[u8]] = &[
 /// statement.
 const BY_SEMICOLONS: usize = 8;
 
-/// Returns true if statements of a text end with semicolons, and not with lines.
+/// Returns true if statements of a text end with semicolons, and not with lines. Lines of comments do not
+/// count.
 pub(super) fn has_semicolons(text: &[u8]) -> bool {
-    let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    let (mut all, mut ended) = (0, 0);
-    for line in lines.filter(|line| !line.is_empty()) {
-        all += 1;
-        ended += usize::from(line.ends_with(b";"));
+    let mut comments = comments(text).into_iter().peekable();
+    let (mut all, mut ended, mut signs, mut from) = (0, 0, 0, 0);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let end = from + line.len();
+        let start = end - line.trim_ascii_start().len();
+        from = end;
+        while comments.next_if(|comment| comment.end <= start).is_some() {}
+        let line = match comments.peek() {
+            Some(comment) if comment.start <= start => continue,
+            Some(comment) => &text[start..end.min(comment.start)],
+            None => &text[start..end],
+        };
+        let line = line.trim_ascii();
+        if !line.is_empty() {
+            all += 1;
+            ended += usize::from(line.ends_with(b";"));
+            signs += line.iter().filter(|byte| **byte == b';').count();
+        }
     }
-    let signs = text.iter().filter(|byte| **byte == b';').count();
     ended * BY_SEMICOLONS >= all.max(1) || signs > all
 }
 
@@ -173,6 +186,8 @@ pub(super) struct TreeBuilder {
     nodes: Vec<SyntaxNode>,
     /// Indices of the tree nodes to which children are still being added, outermost first.
     open: Vec<usize>,
+    /// The largest end of a node without children so far.
+    written: usize,
 }
 
 impl TreeBuilder {
@@ -202,8 +217,19 @@ impl TreeBuilder {
         }
     }
 
+    /// Ends the innermost open nodes of the tree until only `depth` are open, at the position `end` of the
+    /// text, or after their last child.
+    pub fn end_at(&mut self, depth: usize, end: usize) {
+        for node in &self.open[depth..] {
+            let place = &mut self.nodes[*node].place;
+            place.end = end.max(place.start).max(self.written);
+        }
+        self.end(depth);
+    }
+
     /// Adds a node without children.
     pub fn leaf(&mut self, place: Range<usize>, kind: u16, class: SyntaxClass) {
+        self.written = self.written.max(place.end);
         self.begin(place, kind, class);
         self.end(self.depth() - 1);
     }

@@ -10,7 +10,7 @@ use crate::passes::ranges::{is_within, mover, new_indices, retain, union};
 use crate::passes::units::Units;
 
 /// Name, in logs, of the pass that deletes nodes of a syntax tree among their siblings.
-const NODES: &str = "nodes";
+pub(super) const NODES: &str = "nodes";
 /// Number of successive syntax nodes that need at least one of their children, after which the
 /// deletion of all children of a node in one test is no longer tried.
 const NEEDED: usize = 2;
@@ -85,27 +85,18 @@ impl Siblings {
                 continue;
             };
             let mut place = self.nodes[*first].place.start..self.nodes[*last].place.end;
-            match self.separator(self.nodes[*last].last) {
+            match separator(&self.nodes, self.nodes[*last].last) {
                 Some(after) => place.end = after.end,
                 None => {
                     let before = cut.start.checked_sub(1).map(|index| self.children[index]);
-                    let before = before.and_then(|one| self.separator(self.nodes[one].last));
+                    let before =
+                        before.and_then(|one| separator(&self.nodes, self.nodes[one].last));
                     place.start = before.map_or(place.start, |before| before.start);
                 }
             }
             places.push(place);
         }
         union(places)
-    }
-
-    /// Returns the range of the node at `index` if the node is a separator between two siblings,
-    /// such as a comma; else `None`.
-    fn separator(&self, index: usize) -> Option<Range<usize>> {
-        let node = self.nodes.get(index)?;
-        let is_separator = node.class == SyntaxClass::Punctuation && node.place.len() == 1;
-        let next = self.nodes.get(node.last)?;
-        (is_separator && next.parent == node.parent && next.class != SyntaxClass::Punctuation)
-            .then(|| node.place.clone())
     }
 
     /// Deletes the syntax nodes that lie in `places`, the deleted ranges of the text, and moves the
@@ -128,6 +119,16 @@ impl Siblings {
         }
         self.open = open_nodes(&self.nodes, &self.done);
     }
+}
+
+/// Returns the range of the node at `index` if the node is a separator between two siblings, such as a
+/// comma; else `None`.
+pub(super) fn separator(nodes: &[SyntaxNode], index: usize) -> Option<Range<usize>> {
+    let node = nodes.get(index)?;
+    let is_separator = node.class == SyntaxClass::Punctuation && node.place.len() == 1;
+    let next = nodes.get(node.last)?;
+    (is_separator && next.parent == node.parent && next.class != SyntaxClass::Punctuation)
+        .then(|| node.place.clone())
 }
 
 /// Returns the nodes with children, except for those that are `done`, as sizes and indices.

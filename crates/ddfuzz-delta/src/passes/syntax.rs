@@ -8,13 +8,14 @@ use std::sync::Arc;
 use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::blanks::{delete_all_blanks, delete_blanks, shorten_blanks};
 use crate::passes::current_best::CurrentBest;
+use crate::passes::halves::delete_halves;
 use crate::passes::list::ListSearch;
 use crate::passes::names::{KeptNames, Rewritten, rename};
 use crate::passes::outline::{delete_comments_of, empty_blocks};
 use crate::passes::siblings::{Siblings, children};
 use crate::passes::units::Units;
 use crate::passes::uses::{delete_arguments, delete_lone_names, delete_uses};
-use crate::{Edit, Outcome, Replacement};
+use crate::{Edit, ExtraTests, Outcome, Replacement};
 
 /// Number of syntax errors above which a text is not reduced by its syntax, if it also has more
 /// than one error per [`NODES_PER_ERROR`] nodes of its tree.
@@ -48,8 +49,13 @@ pub(super) const ROUGH: usize = 256;
 const LARGE: usize = 1 << 11;
 /// Maximum size, in bytes, of such programs: larger ones take long to parse.
 const LARGEST: usize = 1 << 14;
+/// Size, in bytes, above which a program loses its largest parts first.
+const LARGE_PROGRAM: usize = 10 << 10;
 /// Size, in bytes, of syntax nodes of a large program below which their children are deleted last.
 const FINE: usize = 64;
+/// Number of successive tests that delete little of a large program, after which the children of its nodes
+/// are tried later.
+const FRUITLESS_NODES: usize = 32;
 /// Maximum number of tests in which a syntax node is replaced by a node inside of it.
 const INNER: usize = 4;
 /// Maximum number of syntax nodes whose children are tried for deletion in one round.
@@ -77,6 +83,8 @@ const WRONG: usize = 3;
 /// Maximum size, in bytes, of texts whose syntax errors are counted to predict outcomes: larger
 /// ones take longer to parse than to run.
 const PREDICTED: usize = 1 << 13;
+/// Maximum size, in bytes, of such texts where a test starts a program, which takes longer.
+const PREDICTED_OF_SLOW: usize = 1 << 16;
 
 /// A predictor of outcomes by syntax: a text does not fail if it has more syntax errors than the
 /// current best.
@@ -84,15 +92,27 @@ pub(super) struct SyntaxPredictor {
     grammar: Arc<dyn Grammar>,
     /// Number of syntax errors of the current best; `usize::MAX` if it is too large to count them.
     errors: usize,
+    /// Maximum size, in bytes, of texts whose syntax errors are counted.
+    largest: usize,
     refused: usize,
     wrong: usize,
 }
 
 impl SyntaxPredictor {
-    fn new(grammar: Arc<dyn Grammar>, errors: usize, size: usize) -> SyntaxPredictor {
+    /// Makes a predictor for the current best of `work`, which has this number of syntax errors.
+    fn new(grammar: Arc<dyn Grammar>, errors: usize, work: &CurrentBest) -> SyntaxPredictor {
+        let largest = match work.extra_tests() {
+            ExtraTests::Few => PREDICTED_OF_SLOW,
+            ExtraTests::Many | ExtraTests::None => PREDICTED,
+        };
         SyntaxPredictor {
             grammar,
-            errors: if size > PREDICTED { usize::MAX } else { errors },
+            errors: if work.len() > largest {
+                usize::MAX
+            } else {
+                errors
+            },
+            largest,
             refused: 0,
             wrong: 0,
         }
@@ -102,7 +122,7 @@ impl SyntaxPredictor {
     /// current best, so that it is not run. Returns false for one of [`VERIFIED`] such texts, to
     /// check the prediction by a run.
     pub fn refuses(&mut self, text: &[u8]) -> bool {
-        let is_known = self.errors < usize::MAX && text.len() <= PREDICTED;
+        let is_known = self.errors < usize::MAX && text.len() <= self.largest;
         if self.wrong >= WRONG || !is_known || !self.has_more_errors(text) {
             return false;
         }
@@ -118,9 +138,9 @@ impl SyntaxPredictor {
     /// Records that `text` failed and became the current best, counts its syntax errors, and notes
     /// whether the prediction for it was wrong.
     pub fn learn(&mut self, text: &[u8]) {
-        let errors = match text.len() {
-            0..=PREDICTED => self.grammar.errors(text).unwrap_or_default(),
-            _ => usize::MAX,
+        let errors = match text.len() <= self.largest {
+            true => self.grammar.errors(text).unwrap_or_default(),
+            false => usize::MAX,
         };
         self.wrong += usize::from(errors > self.errors);
         self.errors = errors;
@@ -144,11 +164,8 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
         end: work.asked() + TRIAL,
         is_plain: false,
     };
-    work.predict_by(Some(SyntaxPredictor::new(
-        grammar.clone(),
-        tree.errors,
-        work.len(),
-    )));
+    let predictor = SyntaxPredictor::new(grammar.clone(), tree.errors, work);
+    work.predict_by(Some(predictor));
     // Without blanks at once, all later texts are without them: none is tested with and without.
     let has_blanks = !delete_all_blanks(work).await;
     let tree = if has_blanks {
@@ -157,6 +174,11 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
         tree_of(work, grammar)
     };
     delete_comments_of(work, grammar, &tree).await;
+    let mut trial = trial;
+    if work.len() > LARGE_PROGRAM {
+        delete_halves(work, grammar).await;
+        trial.end = work.asked() + TRIAL;
+    }
     let tree = tree_of(work, grammar);
     delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
     if !trial.has_failed(work) {
@@ -197,7 +219,7 @@ pub(super) async fn syntax_again(work: &mut CurrentBest, grammar: &Arc<dyn Gramm
     if tree.errors > tree.nodes.len() / NODES_PER_ERROR {
         return;
     }
-    let predictor = SyntaxPredictor::new(grammar.clone(), tree.errors, work.len());
+    let predictor = SyntaxPredictor::new(grammar.clone(), tree.errors, work);
     work.predict_by(Some(predictor));
     reduce_nodes(work, grammar, &Trial::always(work), 0..usize::MAX).await;
     let names = |text: &[u8]| identifiers(text, grammar);
@@ -241,7 +263,11 @@ async fn reduce_large_nodes(
     }
     raise(work, grammar, FRUITLESS_AT_FIRST, &mut Tried::default()).await;
     let tree = tree_of(work, grammar);
+    // Where most of what is left is needed, names and blanks go in fewer tests.
+    work.limit_fruitless(Some(FRUITLESS_NODES));
     delete_siblings(work, tree, trial, 0, FINE..usize::MAX).await;
+    let is_left = work.is_limit_reached();
+    work.limit_fruitless(None);
     delete_lone_names(work, grammar).await;
     delete_uses(work, grammar).await;
     if work.len() < LARGE {
@@ -249,7 +275,7 @@ async fn reduce_large_nodes(
     }
     let names = |text: &[u8]| identifiers(text, grammar);
     rename(work, &names, kept).await;
-    0..FINE
+    if is_left { 0..usize::MAX } else { 0..FINE }
 }
 
 /// Repeats three passes over the syntax tree until nothing changes: deletes nodes, replaces nodes
