@@ -14,12 +14,17 @@ mod jpeg;
 mod layout;
 mod macho;
 mod object;
+mod pdf;
+mod pdf_streams;
+mod pdf_tables;
+mod pdf_values;
 mod pe;
 mod regions;
 mod subtables;
 mod table;
 mod tiff;
 mod wasm;
+mod xz;
 
 use std::ops::Range;
 
@@ -103,6 +108,11 @@ static KNOWN: &[Known] = &[
         read: How::Function(archive::gzip),
     },
     Known {
+        name: "xz",
+        magic: &[(0, xz::HEAD)],
+        read: How::Function(xz::xz),
+    },
+    Known {
         name: "zip",
         magic: &[(0, b"PK\x03\x04")],
         read: How::Function(archive::zip),
@@ -116,6 +126,11 @@ static KNOWN: &[Known] = &[
         name: "ar",
         magic: &[(0, b"!<arch>\n")],
         read: How::Function(ar::ar),
+    },
+    Known {
+        name: "pdf",
+        magic: &[(0, b"%PDF-")],
+        read: How::Function(pdf::pdf),
     },
     Known {
         name: "gif",
@@ -228,6 +243,15 @@ impl Known {
     /// Returns all known file formats, in the order in which they are tried.
     pub fn all() -> impl Iterator<Item = &'static Known> {
         KNOWN.iter().chain(ITEMS)
+    }
+
+    /// Checks whether a text begins with the signature of this format, and that is a text of 5 bytes or
+    /// more: a text with it is a file of this format and no other text.
+    pub fn signs(&self, text: &[u8]) -> bool {
+        let is_text = |bytes: &[u8]| bytes.len() >= 5 && bytes.is_ascii() && !bytes.contains(&0);
+        let is_signed =
+            |(at, bytes): &(usize, &[u8])| *at == 0 && is_text(bytes) && text.starts_with(bytes);
+        self.magic.iter().any(is_signed)
     }
 
     /// Reads a text into the nodes of its tree; `None` if it is not of this format.
