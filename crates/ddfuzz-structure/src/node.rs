@@ -132,12 +132,14 @@ pub enum Meaning {
         from: Label,
     },
     /// The number of the first group in the file that has one of the labels from `first` to `last`,
-    /// which are those of a chain: its [index](Meaning::Index) and 1; 0 if none is left.
+    /// which are those of a chain: the sum of its [index](Meaning::Index) and `base`; 0 if none is left.
     NextIndex {
         /// Label of the next group of the chain.
         first: Label,
         /// Label of the last group of the chain.
         last: Label,
+        /// Number of the group at index 0.
+        base: u64,
     },
     /// How many groups with the labels from the first one to the second one are in the file, without
     /// that of the second one.
@@ -175,7 +177,7 @@ impl Meaning {
             | Meaning::Check(_, of) => [of, of],
             Meaning::Offset(of, from) | Meaning::Place(of, from) => [of, from],
             Meaning::Next { first, from, .. } => [first, from],
-            Meaning::NextIndex { first, last }
+            Meaning::NextIndex { first, last, .. }
             | Meaning::Present(first, last)
             | Meaning::End { first, last, .. } => [first, last],
         }

@@ -120,7 +120,7 @@ fn list_labels(group: &Group, labels: &mut HashSet<Label>) {
 /// after it: then it moves that.
 fn is_elastic(number: &Number) -> bool {
     match number.encoding {
-        Encoding::Dict(_) | Encoding::Digits => true,
+        Encoding::Dict(_) | Encoding::Digits | Encoding::VarintBig | Encoding::Serial(_) => true,
         Encoding::Varint => matches!(number.meaning, Meaning::Present(..)),
         _ => false,
     }
@@ -364,9 +364,9 @@ impl<'a> Renderer<'a> {
                 let next = (first..=last).find_map(|of| self.distance(of, from));
                 Some(next.unwrap_or_default())
             }
-            Meaning::NextIndex { first, last } => {
+            Meaning::NextIndex { first, last, base } => {
                 let next = (first..=last).find_map(|of| self.indices.get(&of));
-                Some(next.map_or(0, |index| index + 1))
+                Some(next.map_or(0, |index| index + base))
             }
             Meaning::Present(first, last) => {
                 let present = (first..last).filter(|of| self.sizes.contains_key(of));

@@ -20,6 +20,8 @@ mod pdf_tables;
 mod pdf_values;
 mod pe;
 mod regions;
+mod sqlite;
+mod sqlite_cells;
 mod subtables;
 mod table;
 mod tiff;
@@ -131,6 +133,11 @@ static KNOWN: &[Known] = &[
         name: "pdf",
         magic: &[(0, b"%PDF-")],
         read: How::Function(pdf::pdf),
+    },
+    Known {
+        name: "sqlite",
+        magic: &[(0, sqlite::SIGNATURE)],
+        read: How::Function(sqlite::sqlite),
     },
     Known {
         name: "gif",

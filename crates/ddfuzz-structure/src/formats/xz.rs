@@ -2,8 +2,6 @@
 
 use std::ops::Range;
 
-use ddfuzz_delta::Checksum;
-
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::{Encoding, Sum};
 use crate::packed::Codec;
