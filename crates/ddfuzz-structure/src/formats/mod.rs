@@ -2,7 +2,9 @@
 
 mod ar;
 mod archive;
+mod bitmap;
 mod cff;
+mod class;
 mod elf;
 mod font;
 mod font_tables;
@@ -140,6 +142,21 @@ static KNOWN: &[Known] = &[
         read: How::Function(sqlite::sqlite),
     },
     Known {
+        name: "bmp",
+        magic: &[(0, b"BM")],
+        read: How::Function(bitmap::bmp),
+    },
+    Known {
+        name: "ico",
+        magic: &[(0, b"\0\0\x01\0")],
+        read: How::Function(bitmap::icon),
+    },
+    Known {
+        name: "cur",
+        magic: &[(0, b"\0\0\x02\0")],
+        read: How::Function(bitmap::icon),
+    },
+    Known {
         name: "gif",
         magic: &[(0, b"GIF8")],
         read: How::Function(image::gif),
@@ -163,6 +180,11 @@ static KNOWN: &[Known] = &[
         name: "elf",
         magic: &[(0, b"\x7fELF")],
         read: How::Function(elf::elf),
+    },
+    Known {
+        name: "class",
+        magic: &[(0, class::SIGNATURE)],
+        read: How::Function(class::class),
     },
     Known {
         name: "macho",
