@@ -226,6 +226,19 @@ impl Encoding {
                 let byte = *text.first()?;
                 (byte & 0x7f == kind).then_some((u64::from(byte == kind), 1))
             }
+            Encoding::VarintBig => read_varint_big(text),
+            Encoding::Serial(base) => {
+                let (kind, size) = read_varint_big(text)?;
+                let twice = kind.checked_sub(base)?;
+                twice.is_multiple_of(2).then_some((twice / 2, size))
+            }
+            _ => self.read_digits(text),
+        }
+    }
+
+    /// Reads a number in decimal or octal digits as [`read`](Encoding::read) does.
+    fn read_digits(self, text: &[u8]) -> Option<(u64, usize)> {
+        match self {
             Encoding::Digits => {
                 let size = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
                 Some((digits(&text[..size], 10)?, size))
@@ -233,12 +246,6 @@ impl Encoding {
             Encoding::Zeros(width) => {
                 let written = text.get(..width)?;
                 Some((digits(written, 10)?, width))
-            }
-            Encoding::VarintBig => read_varint_big(text),
-            Encoding::Serial(base) => {
-                let (kind, size) = read_varint_big(text)?;
-                let twice = kind.checked_sub(base)?;
-                twice.is_multiple_of(2).then_some((twice / 2, size))
             }
             Encoding::Octal(width) => {
                 let bytes = text.get(..width)?;
@@ -249,6 +256,7 @@ impl Encoding {
                 let written = text.get(..width)?.trim_ascii_end();
                 Some((digits(written, 10)?, width))
             }
+            _ => None,
         }
     }
 }

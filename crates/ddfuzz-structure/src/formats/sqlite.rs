@@ -287,41 +287,29 @@ impl<'a> Database<'a> {
             front,
             regions: BTreeMap::new(),
         };
-        let mut pointers = Vec::new();
-        for raw in bytes[head..front].chunks(2) {
+        let pointers = bytes[head..front].chunks(2);
+        let pointers = pointers.map(|raw| {
             let at = usize::from(u16::from_be_bytes([raw[0], raw[1]]));
             let read = cell(self, reader, kind, regions.bytes, at, is_schema);
-            let read = read.filter(|cell| regions.is_free(&cell.place));
-            pointers.push(match read {
-                Some(cell) => {
-                    let meaning = Meaning::Offset(cell.label, label);
-                    let with = Part::With(cell.label);
-                    self.place_cell(kind, cell, &mut regions, children);
-                    Node::Group(Group {
-                        part: with,
-                        ..Group::new(
-                            reader.label(),
-                            vec![reader.number(Encoding::Big(2), meaning, 0, raw)],
-                        )
-                    })
-                }
-                None => Group::part(reader.label(), vec![Node::fixed(raw)]).into(),
-            });
-        }
+            let Some(cell) = read.filter(|cell| regions.is_free(&cell.place)) else {
+                return Group::part(reader.label(), vec![Node::fixed(raw)]).into();
+            };
+            let of = cell.label;
+            self.place_cell(kind, cell, &mut regions, children);
+            let meaning = Meaning::Offset(of, label);
+            let nodes = vec![reader.number(Encoding::Big(2), meaning, 0, raw)];
+            Node::Group(Group {
+                part: Part::With(of),
+                ..Group::new(reader.label(), nodes)
+            })
+        });
+        let pointers = pointers.collect();
         let free = regions.free_blocks(reader, number(FREE_BLOCK)? as usize, label);
-        let mut nodes = vec![Node::fixed(&bytes[start..=start])];
-        if start > 0 {
-            nodes = [self.head(reader, bytes), nodes].concat();
-        }
-        let field = |at: usize, size: usize| &bytes[start + at..start + at + size];
-        nodes.push(reader.number(Encoding::Big(2), free, 0, field(FREE_BLOCK, 2)));
-        nodes.push(reader.number(Encoding::Big(2), Meaning::Count(list), 0, field(CELLS, 2)));
-        let meaning = Meaning::Offset(content, label);
-        nodes.push(reader.number(Encoding::Big(2), meaning, 0, field(CONTENT, 2)));
-        nodes.push(Node::fixed(field(FRAGMENTS, 1)));
+        let meanings = [free, Meaning::Count(list), Meaning::Offset(content, label)];
+        let mut nodes = self.page_head(reader, &bytes[..head], start, meanings);
         if !kind.is_leaf {
-            let raw = field(LEAF, 4);
-            let last = self.number((page - 1) * self.size + start + LEAF, 4)?;
+            let raw = &bytes[start + LEAF..head];
+            let last = Encoding::Big(4).read_at(raw, 0)? as usize;
             nodes.push(self.reference(reader, last, raw));
             children.push((last, Part::With(label), false));
         }
@@ -333,6 +321,29 @@ impl<'a> Database<'a> {
         nodes.extend(regions.nodes(reader, first, content, self.size));
         nodes.push(Node::fixed(&bytes[self.usable..]));
         Some(nodes)
+    }
+
+    /// Makes the nodes of the head of a page, which begins at offset `start` of the page and whose numbers
+    /// state `meanings`, up to that of the last child.
+    fn page_head(
+        &self,
+        reader: &mut Reader,
+        bytes: &[u8],
+        start: usize,
+        meanings: [Meaning; 3],
+    ) -> Vec<Node> {
+        let mut nodes = match start {
+            0 => Vec::new(),
+            _ => self.head(reader, bytes),
+        };
+        nodes.push(Node::fixed(&bytes[start..=start]));
+        let fields = [FREE_BLOCK, CELLS, CONTENT].into_iter().zip(meanings);
+        nodes.extend(fields.map(|(at, meaning)| {
+            let raw = &bytes[start + at..start + at + 2];
+            reader.number(Encoding::Big(2), meaning, 0, raw)
+        }));
+        nodes.push(Node::fixed(&bytes[start + FRAGMENTS..start + LEAF]));
+        nodes
     }
 
     /// Makes a region of a cell, notes the row that it is, and what it refers to. An entry of an index

@@ -43,6 +43,9 @@ struct Column<'a> {
     value: &'a [u8],
 }
 
+/// A number in the head of a cell, and where it stands.
+type Stated = (u64, Range<usize>);
+
 /// Reads the cell at offset `at` of a page with the bytes `bytes`.
 pub fn cell(
     database: &Database<'_>,
@@ -52,43 +55,23 @@ pub fn cell(
     at: usize,
     is_schema: bool,
 ) -> Option<Cell> {
-    let label = reader.label();
     let mut cell = Cell {
-        label,
+        label: reader.label(),
         place: at..at,
         nodes: Vec::new(),
         child: None,
         rest: None,
         record: Record::Other,
     };
-    let mut from = at;
-    if !kind.is_leaf {
-        let raw = bytes.get(at..at + 4)?;
-        let child = Encoding::Big(4).read_at(raw, 0)? as usize;
-        cell.nodes.push(database.reference(reader, child, raw));
-        cell.child = Some(child);
-        from += 4;
-    }
-    let mut size = None;
-    if kind.is_leaf || !kind.is_table {
-        let (stated, width) = Encoding::VarintBig.read(bytes.get(from..)?)?;
-        size = Some((stated, from..from + width));
-        from += width;
-    }
-    let mut row = None;
-    if kind.is_table {
-        let (number, width) = Encoding::VarintBig.read(bytes.get(from..)?)?;
-        row = Some((number, from..from + width));
-        from += width;
-    }
+    let (size, row, from) = cell.head(database, reader, kind, bytes)?;
     let Some((stated, size)) = size else {
-        let raw = &bytes[row?.1];
-        cell.nodes.push(Node::fixed(raw));
+        cell.nodes.push(Node::fixed(&bytes[row?.1]));
         return finish(cell, bytes, from);
     };
     let stated = usize::try_from(stated).ok()?;
     let local = local(database.usable, stated, kind.is_table);
-    let payload = bytes.get(from..from.checked_add(local)?)?;
+    let end = from.checked_add(local)?;
+    let payload = bytes.get(from..end)?;
     let group = reader.label();
     cell.nodes.push(match local == stated {
         true => {
@@ -97,36 +80,78 @@ pub fn cell(
         }
         false => Node::fixed(&bytes[size]),
     });
-    cell.nodes.extend(
-        row.iter()
-            .map(|(_, place)| Node::fixed(&bytes[place.clone()])),
-    );
-    from += local;
+    let number = row
+        .iter()
+        .map(|(_, place)| Node::fixed(&bytes[place.clone()]));
+    cell.nodes.extend(number);
+    let row = row.map(|(row, _)| row);
     if local < stated {
         cell.nodes.push(Node::fixed(payload));
-        let raw = bytes.get(from..from + 4)?;
+        let raw = bytes.get(end..end + 4)?;
         let rest = Encoding::Big(4).read_at(raw, 0)? as usize;
         cell.nodes.push(database.reference(reader, rest, raw));
         cell.rest = Some(rest);
-        cell.record = row.map_or(Record::Entry(None), |(row, _)| Record::Row(row));
-        return finish(cell, bytes, from + 4);
+        cell.record = row.map_or(Record::Entry(None), Record::Row);
+        return finish(cell, bytes, end + 4);
     }
-    let (columns, head) = columns(payload).unwrap_or((Vec::new(), 0));
-    cell.record = match (row, columns.last()) {
-        (Some(_), _) if is_schema && columns.len() == SCHEMA => tree(label, &columns),
-        (Some((row, _)), _) => Record::Row(row),
-        (None, last) => Record::Entry(last.and_then(integer)),
-    };
-    let root = match &cell.record {
-        Record::Tree(root) => Some(root.page),
-        _ => None,
-    };
-    let nodes = match columns.is_empty() {
-        true => vec![Node::payload(payload)],
-        false => record(database, reader, payload, &columns, head, root),
-    };
+    let nodes = cell.payload(database, reader, payload, row, is_schema);
     cell.nodes.push(Group::new(group, nodes).into());
-    finish(cell, bytes, from)
+    finish(cell, bytes, end)
+}
+
+impl Cell {
+    /// Reads the head of the cell: the page below it, the size of its record, and the number of the row.
+    /// Returns the last two, as far as there are any, and the offset after the head.
+    fn head(
+        &mut self,
+        database: &Database<'_>,
+        reader: &Reader,
+        kind: Kind,
+        bytes: &[u8],
+    ) -> Option<(Option<Stated>, Option<Stated>, usize)> {
+        let mut at = self.place.start;
+        if !kind.is_leaf {
+            let raw = bytes.get(at..at + 4)?;
+            let child = Encoding::Big(4).read_at(raw, 0)? as usize;
+            self.nodes.push(database.reference(reader, child, raw));
+            self.child = Some(child);
+            at += 4;
+        }
+        let mut numbers = [None, None];
+        let has = [kind.is_leaf || !kind.is_table, kind.is_table];
+        for (number, _) in numbers.iter_mut().zip(has).filter(|(_, has)| *has) {
+            let (stated, width) = Encoding::VarintBig.read(bytes.get(at..)?)?;
+            *number = Some((stated, at..at + width));
+            at += width;
+        }
+        let [size, row] = numbers;
+        Some((size, row, at))
+    }
+
+    /// Makes the nodes of the record `payload` of a cell, and notes what the cell is.
+    fn payload(
+        &mut self,
+        database: &Database<'_>,
+        reader: &mut Reader,
+        payload: &[u8],
+        row: Option<u64>,
+        is_schema: bool,
+    ) -> Vec<Node> {
+        let (columns, head) = columns(payload).unwrap_or((Vec::new(), 0));
+        self.record = match (row, columns.last()) {
+            (Some(_), _) if is_schema && columns.len() == SCHEMA => tree(self.label, &columns),
+            (Some(row), _) => Record::Row(row),
+            (None, last) => Record::Entry(last.and_then(integer)),
+        };
+        let root = match &self.record {
+            Record::Tree(root) => Some(root.page),
+            _ => None,
+        };
+        match columns.is_empty() {
+            true => vec![Node::payload(payload)],
+            false => record(database, reader, payload, &columns, head, root),
+        }
+    }
 }
 
 /// Completes a cell that ends at offset `end`: a cell has at least 4 bytes.

@@ -59,15 +59,19 @@ pub fn xz(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
             at = before;
             break;
         }
-        nodes.push(Group::part(reader.label(), inner).into());
+        let label = reader.label();
+        nodes.push(Group::part(label, inner).into());
         if end.is_none() {
             break;
         }
         // Streams are followed by zeros in words of 4 bytes.
         let zeros = text[at..].iter().take_while(|byte| **byte == 0).count();
         if zeros > 0 {
-            let padding = vec![Node::payload(&text[at..at + zeros])];
-            nodes.push(Group::part(reader.label(), padding).into());
+            let padding = Group {
+                part: Part::With(label),
+                ..Group::new(reader.label(), vec![Node::payload(&text[at..at + zeros])])
+            };
+            nodes.push(padding.into());
             at += zeros;
         }
     }
@@ -75,7 +79,7 @@ pub fn xz(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     (blocks > 0).then_some(nodes)
 }
 
-/// Makes the node of a checksum of the group `of`, or of any number about it, of `width` bytes.
+/// Makes the node of the number at offset `at`, and returns it with its end.
 fn number(
     reader: &Reader,
     text: &[u8],
@@ -131,62 +135,17 @@ impl Stream<'_> {
         let text = self.text;
         let size = usize::from(*text.get(at).filter(|size| **size > 0)?) * ALIGN;
         let start = at + size + ALIGN;
-        let head = text.get(at..at + size)?;
-        text.get(..start)?;
-        let flags = head[1];
-        (flags & !(SIZES[0] | SIZES[1]) & FILTERS == 0).then_some(())?;
-        let [bytes, content, inner, head_label] = [0; 4].map(|_| reader.label());
-        let mut from = at + 2;
-        let (mut fields, mut bits) = (Vec::new(), Vec::new());
-        for (bit, of) in SIZES.into_iter().zip([bytes, content]) {
-            if flags & bit > 0 {
-                let (field, end) =
-                    number(reader, text, from, Encoding::Varint, Meaning::Length(of))?;
-                let label = reader.label();
-                bits.push((bit, label));
-                fields.push(Node::from(Group::part(label, vec![field])));
-                from = end;
-            }
-        }
-        let known = bits.iter().fold(0, |all, (bit, _)| all | bit);
-        let filters = head.get(from - at..from - at + 3)?;
-        let dictionary = *filters.strip_prefix(LZMA2)?.first()?;
-        let dictionary = dictionary_size(dictionary)?;
-        let mut nodes = vec![
-            number(reader, text, at, UNITS, Meaning::Length(head_label))?.0,
-            Node::Flags {
-                rest: flags & !known,
-                bits,
-            },
-        ];
-        nodes.extend(fields);
-        nodes.push(Node::fixed(filters));
-        let zeros = &head[from - at + 3..];
-        let head = match zeros.len() < ALIGN && zeros.iter().all(|byte| *byte == 0) {
-            true => vec![Group::new(inner, nodes).into(), pad(inner)],
-            false => [nodes, vec![Node::fixed(zeros)]].concat(),
-        };
+        let [bytes, content, label, unpadded] = [0; 4].map(|_| reader.label());
+        let (head, dictionary) = self.head(reader, at..at + size, [bytes, content])?;
         let codec = Codec::Lzma2(dictionary);
-        let (unpacked, used) = codec.unpack_front(&text[start..], &mut reader.unpacked)?;
+        let (unpacked, used) = codec.unpack_front(text.get(start..)?, &mut reader.unpacked)?;
         let end = (start + used).next_multiple_of(ALIGN);
         let check = text.get(end..end + self.check.0)?;
         let zeros = &text[start + used..end];
         reader.count_part().then_some(())?;
         let packed = reader.packed_as(content, codec, &unpacked, &text[start..start + used]);
-        let sum = number(
-            reader,
-            text,
-            start - ALIGN,
-            CRC32,
-            Meaning::Check(Sum::CRC32, head_label),
-        )?
-        .0;
-        let data = vec![
-            Group::new(head_label, head).into(),
-            sum,
-            Group::new(bytes, vec![packed]).into(),
-        ];
-        let (label, unpadded) = (reader.label(), reader.label());
+        let packed = Group::new(bytes, vec![packed]).into();
+        let data = head.into_iter().chain([packed]).collect();
         self.blocks.push(Block {
             label,
             unpadded,
@@ -202,6 +161,50 @@ impl Stream<'_> {
             reader.number(encoding, Meaning::Check(sum, content), 0, check)
         }));
         Some((Group::part(label, nodes).into(), end + self.check.0))
+    }
+
+    /// Reads the head of a block, which stands at `place` and has a checksum after it; `sizes` are the
+    /// groups of the compressed and the decompressed bytes. Returns its nodes and the size of the
+    /// dictionary; `None` if the block has other filters than LZMA2.
+    fn head(
+        &self,
+        reader: &mut Reader,
+        place: Range<usize>,
+        sizes: [Label; 2],
+    ) -> Option<(Vec<Node>, u32)> {
+        let (text, at) = (self.text, place.start);
+        let head = text.get(place.clone())?;
+        let flags = head[1];
+        (flags & FILTERS == 0).then_some(())?;
+        let (inner, label) = (reader.label(), reader.label());
+        let mut from = at + 2;
+        let (mut fields, mut bits) = (Vec::new(), Vec::new());
+        for (bit, of) in SIZES.into_iter().zip(sizes) {
+            if flags & bit > 0 {
+                let meaning = Meaning::Length(of);
+                let (field, end) = number(reader, text, from, Encoding::Varint, meaning)?;
+                let label = reader.label();
+                bits.push((bit, label));
+                fields.push(Node::from(Group::part(label, vec![field])));
+                from = end;
+            }
+        }
+        let known = bits.iter().fold(0, |all, (bit, _)| all | bit);
+        let filters = head.get(from - at..from - at + 3)?;
+        let dictionary = dictionary_size(*filters.strip_prefix(LZMA2)?.first()?)?;
+        let rest = flags & !known;
+        let size = number(reader, text, at, UNITS, Meaning::Length(label))?.0;
+        let mut nodes = vec![size, Node::Flags { rest, bits }];
+        nodes.extend(fields);
+        nodes.push(Node::fixed(filters));
+        let zeros = &head[from - at + 3..];
+        let nodes = match zeros.len() < ALIGN && zeros.iter().all(|byte| *byte == 0) {
+            true => vec![Group::new(inner, nodes).into(), pad(inner)],
+            false => [nodes, vec![Node::fixed(zeros)]].concat(),
+        };
+        let meaning = Meaning::Check(Sum::CRC32, label);
+        let (sum, _) = number(reader, text, place.end, CRC32, meaning)?;
+        Some((vec![Group::new(label, nodes).into(), sum], dictionary))
     }
 
     /// Reads the index of a stream at offset `at`: a record for each block.

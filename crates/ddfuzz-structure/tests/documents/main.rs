@@ -64,7 +64,11 @@ fn a_file_without_one_of_its_parts_is_a_file_of_its_format() {
                 _ => assert_eq!(fewer.parts().len(), left, "{name}"),
             }
             let left = fewer.text();
-            assert!(left.len() <= text.len(), "{name} without {index}");
+            // What is no longer compressed may be larger.
+            assert!(
+                left.len() <= text.len() || name == "pdf",
+                "{name} without {index}"
+            );
             // What is left can be opened again, and its numbers agree: deleting another part gives
             // the same as deleting both at once.
             let same = |again: &Arc<dyn Document>| {

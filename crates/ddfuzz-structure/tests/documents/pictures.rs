@@ -97,7 +97,7 @@ fn streams_and_blocks_of_xz_are_deleted() {
         let content = unpack(&document.without(&[part]).text());
         sizes.push(content.map_or(0, |content| all.len() - content.len()));
     }
-    // A stream, two blocks, zeros, and the other stream with its block.
+    // A stream, its two blocks, and the other stream with its block.
     for gone in [7800, 4096, 7800 - 4096, 14] {
         assert!(sizes.contains(&gone), "{sizes:?}");
     }
@@ -124,5 +124,5 @@ fn the_content_of_xz_is_reduced() {
     // Head, head of the block, a chunk that is not compressed, check, index, foot.
     let least = 12 + 12 + 12 + 8 + 12 + 12;
     assert!(reduced.text.len() <= least, "{}", reduced.text.len());
-    assert!(reduced.tests < 60, "{} tests", reduced.tests);
+    assert!(reduced.tests < 120, "{} tests", reduced.tests);
 }
