@@ -151,8 +151,11 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
         ],
     ),
     ("libloading", &["ddfuzz-structure"]),
-    // Debug files of distributions; bundled targets.
-    ("lzma-rust2", &["ddfuzz-exec", "ddfuzz-triage"]),
+    // Debug files of distributions; bundled targets; files of xz.
+    (
+        "lzma-rust2",
+        &["ddfuzz-exec", "ddfuzz-structure", "ddfuzz-triage"],
+    ),
     // Templates of HTML pages.
     ("maud", &["ddfuzz-store"]),
     ("memchr", &["ddfuzz-exec"]),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ddfuzz_delta::Document;
 
 use crate::node::{Group, Label, Meaning, Node, Number, Part};
-use crate::packed::{Codec, Packed};
+use crate::packed::{Codec, Linked, Packed};
 use crate::render::{render, sizes};
 use crate::sharing::Regions;
 
@@ -339,6 +339,10 @@ impl Removal<'_> {
             let (inner, differs) = self.without(inner);
             changed |= differs;
             nodes.push(match node {
+                Node::Packed(packed) if packed.method.is_some_and(|by| self.gone.contains(&by)) => {
+                    changed = true;
+                    Node::Group(inner)
+                }
                 Node::Packed(packed) if differs => Node::Packed(packed.with(inner)),
                 Node::Packed(packed) => Node::Packed(packed.clone()),
                 _ => Node::Group(inner),
@@ -395,10 +399,56 @@ fn with_payloads<'a>(
 }
 
 impl Packed {
+    /// Makes the node of the compressed bytes `packed` of a file, whose decompressed bytes are `bytes`,
+    /// from the tree that these were read into; a payload takes the place of a tree that does not give
+    /// the same bytes.
+    pub fn read(codec: Codec, content: Group, bytes: &[u8], packed: &[u8]) -> Packed {
+        let label = content.label;
+        let content = settle(content);
+        let content = match render(&content).text == bytes {
+            true => content,
+            false => Group::new(label, vec![Node::payload(bytes)]),
+        };
+        Packed {
+            codec,
+            content,
+            bytes: bytes.into(),
+            packed: packed.into(),
+            closed: vec![Node::payload(packed)],
+            method: None,
+            linked: Linked::No,
+        }
+    }
+
     /// Returns a compressed node with the content `content`, compressed by the same method as this
     /// node.
-    fn with(&self, content: Group) -> Packed {
-        Packed::new(self.codec, content)
+    pub fn with(&self, content: Group) -> Packed {
+        let method = self.method;
+        match self.linked {
+            Linked::No => Packed {
+                method,
+                ..Packed::new(self.codec, content)
+            },
+            Linked::Into(_) => Packed {
+                method,
+                ..Packed::linked(self.codec, content)
+            },
+            // Its bytes follow when the file is put together.
+            Linked::Outwards => Packed {
+                content,
+                ..self.clone()
+            },
+        }
+    }
+
+    /// Makes a compressed node as [`Packed::new`] does, for numbers outside that are about groups in
+    /// its content.
+    pub fn linked(codec: Codec, content: Group) -> Packed {
+        let inside = render(&content).inside;
+        Packed {
+            linked: Linked::Into(Arc::new(inside)),
+            ..Packed::new(codec, content)
+        }
     }
 
     /// Makes a compressed node from the tree of its content: puts the content together, and
@@ -412,6 +462,8 @@ impl Packed {
             closed: vec![Node::payload(&packed)],
             packed: packed.into(),
             bytes: bytes.into(),
+            method: None,
+            linked: Linked::No,
         }
     }
 }
@@ -437,7 +489,11 @@ fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
             Node::Packed(packed) => {
                 *changed = true;
                 let content = repack(&packed.content, changed, unpacked);
-                nodes.push(Node::Packed(packed.with(content)));
+                let mut packed = packed.with(content);
+                if let Linked::Outwards = packed.linked {
+                    packed.bytes = [].into();
+                }
+                nodes.push(Node::Packed(packed));
             }
             Node::Number(number) if number.encoding.shortest() != number.encoding => {
                 *changed = true;

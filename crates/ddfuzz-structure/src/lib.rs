@@ -23,6 +23,7 @@ mod number;
 mod packed;
 mod reader;
 mod render;
+mod runs;
 mod sharing;
 
 pub use functions::{Function, functions};
@@ -77,6 +78,11 @@ fn open(known: &Known, text: &[u8]) -> Option<Container> {
 /// Returns the structure of an input, recognized by its content: a language or plain text, a file
 /// format, or binary.
 pub fn structure_of(text: &[u8]) -> Structure {
+    let format_of = |known: &'static Known| Structure::Format(Arc::new(KnownFormat(known)));
+    let signed = Known::all().filter(|known| known.signs(text));
+    if let Some(known) = signed.into_iter().find(|known| open(known, text).is_some()) {
+        return format_of(known);
+    }
     if is_text(text) {
         let language = KnownLanguage::of(text).and_then(TreeSitter::new);
         return language.map_or(Structure::Text, |grammar| {
@@ -84,9 +90,7 @@ pub fn structure_of(text: &[u8]) -> Structure {
         });
     }
     let known = Known::all().find(|known| open(known, text).is_some());
-    known.map_or(Structure::Binary, |known| {
-        Structure::Format(Arc::new(KnownFormat(known)))
-    })
+    known.map_or(Structure::Binary, format_of)
 }
 
 /// Returns the name of the language that the extension of a file's name says; `None` if it says

@@ -13,7 +13,7 @@ use crate::formats::Known;
 use crate::grammar::TreeSitter;
 use crate::language::KnownLanguage;
 use crate::node::{Group, Label, Meaning, Node, Part};
-use crate::packed::Packed;
+use crate::packed::{Inside, Linked, Packed};
 
 /// Maximum size, in bytes, of inputs that are mutated by their structure: larger ones take longer
 /// to parse than to run.
@@ -360,13 +360,17 @@ fn list_shape(group: &Group, shape: &mut Vec<u8>) {
             Node::Number(number) => shape.push(match number.meaning {
                 Meaning::Length(_) => 1,
                 Meaning::Count(_) => 2,
-                Meaning::Offset(..) | Meaning::Place(..) | Meaning::Next { .. } => 3,
+                Meaning::Offset(..)
+                | Meaning::Place(..)
+                | Meaning::Next { .. }
+                | Meaning::NextIndex { .. } => 3,
                 Meaning::Index(_) | Meaning::Present(..) | Meaning::End { .. } => 4,
                 Meaning::Check(..) => 5,
             }),
             Node::Group(inner) if inner.part == Part::No => list_shape(inner, shape),
             Node::Flags { .. } => shape.push(6),
-            Node::Pad { .. } => shape.push(7),
+            Node::Pad { .. } | Node::Gap(_) => shape.push(7),
+            Node::Runs(_) => shape.push(9),
             Node::Directory { .. } => shape.push(8),
             _ => {}
         }
@@ -424,7 +428,7 @@ fn rewrite_noting(
             Node::Packed(packed) => match rewrite_noting(&packed.content, edit) {
                 (content, true) => {
                     changed = true;
-                    Node::Packed(Packed::new(packed.codec, content))
+                    Node::Packed(packed.with(content))
                 }
                 (_, false) => node.clone(),
             },
@@ -524,6 +528,11 @@ impl Relabeled {
             Node::Group(inner) => Node::Group(self.group(inner)),
             Node::Packed(packed) => Node::Packed(Packed {
                 content: self.group(&packed.content),
+                method: packed.method.map(|by| self.label(by).unwrap_or(by)),
+                linked: match &packed.linked {
+                    Linked::Into(inside) => Linked::Into(Arc::new(self.inside(inside))),
+                    other => other.clone(),
+                },
                 ..packed.clone()
             }),
             Node::Number(number) => match self.meaning(number.meaning) {
@@ -551,7 +560,18 @@ impl Relabeled {
                     .map(|(bit, of)| (*bit, self.label(*of).unwrap_or(*of)))
                     .collect(),
             },
-            Node::Fixed(_) | Node::Payload(_) => node.clone(),
+            // Labels of the rows of a copy do not follow each other.
+            Node::Runs(_) | Node::Fixed(_) | Node::Payload(_) | Node::Gap(_) => node.clone(),
+        }
+    }
+
+    fn inside(&self, inside: &Inside) -> Inside {
+        let label = |of: &Label| self.label(*of).unwrap_or(*of);
+        let sizes = inside.sizes.iter();
+        let indices = inside.indices.iter();
+        Inside {
+            sizes: sizes.map(|(of, size)| (label(of), *size)).collect(),
+            indices: indices.map(|(of, index)| (label(of), *index)).collect(),
         }
     }
 
@@ -562,7 +582,10 @@ impl Relabeled {
             Meaning::Offset(of, from) => Meaning::Offset(self.label(of)?, self.label(from)?),
             Meaning::Place(of, from) => Meaning::Place(self.label(of)?, self.label(from)?),
             // Labels of copies do not follow each other.
-            Meaning::Next { .. } | Meaning::Present(..) | Meaning::End { .. } => {
+            Meaning::Next { .. }
+            | Meaning::NextIndex { .. }
+            | Meaning::Present(..)
+            | Meaning::End { .. } => {
                 return self.keeps.then_some(meaning);
             }
             Meaning::Index(of) => Meaning::Index(self.label(of)?),

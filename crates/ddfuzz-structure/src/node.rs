@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::number::{Encoding, Sum};
 use crate::packed::Packed;
+use crate::runs::Runs;
 
 /// Identifies a group within the tree of a file. Numbers in the file refer by it to the group whose
 /// length, offset or checksum they state.
@@ -51,6 +52,11 @@ pub enum Node {
         /// Least width of an offset, in bytes; it is wider if the items are larger.
         width: usize,
     },
+    /// Zeros that fill up the group directly around them to this size in bytes, as the free space in
+    /// the middle of a page of a database.
+    Gap(usize),
+    /// Which numbers the rows of a table have.
+    Runs(Runs),
     /// A group of nodes, with a label by which numbers can refer to it.
     Group(Group),
     /// A node whose bytes are compressed in the file, with the tree of its content.
@@ -125,6 +131,16 @@ pub enum Meaning {
         /// Label of the group from which distances count.
         from: Label,
     },
+    /// The number of the first group in the file that has one of the labels from `first` to `last`,
+    /// which are those of a chain: the sum of its [index](Meaning::Index) and `base`; 0 if none is left.
+    NextIndex {
+        /// Label of the next group of the chain.
+        first: Label,
+        /// Label of the last group of the chain.
+        last: Label,
+        /// Number of the group at index 0.
+        base: u64,
+    },
     /// How many groups with the labels from the first one to the second one are in the file, without
     /// that of the second one.
     Present(Label, Label),
@@ -161,7 +177,9 @@ impl Meaning {
             | Meaning::Check(_, of) => [of, of],
             Meaning::Offset(of, from) | Meaning::Place(of, from) => [of, from],
             Meaning::Next { first, from, .. } => [first, from],
-            Meaning::Present(first, last) | Meaning::End { first, last, .. } => [first, last],
+            Meaning::NextIndex { first, last, .. }
+            | Meaning::Present(first, last)
+            | Meaning::End { first, last, .. } => [first, last],
         }
     }
 }

@@ -27,6 +27,16 @@ pub enum Encoding {
     Octal(usize),
     /// Decimal digits and then blanks, this many bytes together, as in `ar`.
     Decimal(usize),
+    /// Decimal digits, as many as the number needs (PDF).
+    Digits,
+    /// Decimal digits with zeros before them, this many bytes together (tables of PDF).
+    Zeros(usize),
+    /// Seven bits a byte, the most significant first; each byte but the last has its high bit set, and
+    /// a ninth byte has eight bits (SQLite).
+    VarintBig,
+    /// The kind of a value of a record of SQLite: twice its length in bytes, and 12 for bytes or 13
+    /// for a text, as `VarintBig`.
+    Serial(u64),
     /// A byte of flags with the size of a GIF color table: the exponent of the size in its low
     /// three bits, and a high bit that says whether there is a table. The `u8` holds the other bits
     /// of the byte.
@@ -147,6 +157,14 @@ impl Encoding {
                 written.resize(width, b' ');
                 written
             }
+            Encoding::Digits => number.to_string().into_bytes(),
+            Encoding::Zeros(width) => {
+                let mut written = format!("{number:0width$}").into_bytes();
+                written.drain(..written.len().saturating_sub(width));
+                written
+            }
+            Encoding::VarintBig => varint_big(number),
+            Encoding::Serial(base) => varint_big(number.wrapping_mul(2).wrapping_add(base)),
             Encoding::Octal(width) => {
                 let digits = width.saturating_sub(1);
                 let mut written = format!("{number:0digits$o}").into_bytes();
@@ -208,6 +226,27 @@ impl Encoding {
                 let byte = *text.first()?;
                 (byte & 0x7f == kind).then_some((u64::from(byte == kind), 1))
             }
+            Encoding::VarintBig => read_varint_big(text),
+            Encoding::Serial(base) => {
+                let (kind, size) = read_varint_big(text)?;
+                let twice = kind.checked_sub(base)?;
+                twice.is_multiple_of(2).then_some((twice / 2, size))
+            }
+            _ => self.read_digits(text),
+        }
+    }
+
+    /// Reads a number in decimal or octal digits as [`read`](Encoding::read) does.
+    fn read_digits(self, text: &[u8]) -> Option<(u64, usize)> {
+        match self {
+            Encoding::Digits => {
+                let size = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                Some((digits(&text[..size], 10)?, size))
+            }
+            Encoding::Zeros(width) => {
+                let written = text.get(..width)?;
+                Some((digits(written, 10)?, width))
+            }
             Encoding::Octal(width) => {
                 let bytes = text.get(..width)?;
                 let end = bytes.iter().position(|byte| matches!(byte, 0 | b' '))?;
@@ -217,6 +256,7 @@ impl Encoding {
                 let written = text.get(..width)?.trim_ascii_end();
                 Some((digits(written, 10)?, width))
             }
+            _ => None,
         }
     }
 }
@@ -251,6 +291,39 @@ fn varint(mut number: u64) -> Vec<u8> {
     }
     written.push(number as u8);
     written
+}
+
+/// Writes a number as [`Encoding::VarintBig`].
+fn varint_big(number: u64) -> Vec<u8> {
+    let mut written = vec![number as u8];
+    let mut rest = match number >> 56 {
+        0 => {
+            written[0] &= 0x7f;
+            number >> 7
+        }
+        _ => number >> 8,
+    };
+    while rest > 0 || number >> 56 > 0 && written.len() < 9 {
+        written.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    written.reverse();
+    written
+}
+
+/// Reads a number that is written as [`Encoding::VarintBig`], and its size in bytes.
+fn read_varint_big(text: &[u8]) -> Option<(u64, usize)> {
+    let mut number = 0;
+    for (index, byte) in text.iter().take(9).enumerate() {
+        if index == 8 {
+            return Some((number << 8 | u64::from(*byte), 9));
+        }
+        number = number << 7 | u64::from(byte & 0x7f);
+        if byte & 0x80 == 0 {
+            return Some((number, index + 1));
+        }
+    }
+    None
 }
 
 /// Reads the header of a MessagePack item of this kind: its number and size.
@@ -346,6 +419,8 @@ pub enum Sum {
     Bytes,
     /// CRC-32 with polynomial 0x04c11db7, most significant bit first, initial value 0 (Ogg).
     Ogg,
+    /// CRC-64 of ECMA-182, least significant bit first, inverted (xz).
+    Crc64,
     /// CRC-8 with polynomial 0x07, most significant bit first, initial value 0 (heads of FLAC).
     FlacHead,
     /// CRC-16 with polynomial 0x8005, most significant bit first, initial value 0 (frames of FLAC).
@@ -370,6 +445,7 @@ impl Sum {
                 u64::from(words.fold(0, u32::wrapping_add))
             }
             Sum::Bytes => bytes.iter().map(|byte| u64::from(*byte)).sum(),
+            Sum::Crc64 => crc64(bytes),
             Sum::Ogg => crc(bytes, 32, 0x04c1_1db7),
             Sum::FlacHead => crc(bytes, 8, 0x07),
             Sum::FlacFrame => crc(bytes, 16, 0x8005),
@@ -384,6 +460,29 @@ impl Sum {
             _ => 0,
         }
     }
+}
+
+/// The values of CRC-64 for all bytes.
+static CRC64: [u64; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = byte as u64;
+        let mut bit = 0;
+        while bit < 8 {
+            crc = crc >> 1 ^ (crc & 1) * 0xc96c_5795_d787_0f42;
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+};
+
+/// Computes the CRC-64 of [`Sum::Crc64`].
+fn crc64(bytes: &[u8]) -> u64 {
+    let fold = |crc: u64, byte: &u8| CRC64[usize::from(crc as u8 ^ byte)] ^ crc >> 8;
+    !bytes.iter().fold(u64::MAX, fold)
 }
 
 /// Computes a cyclic redundancy check of `width` bits with the given polynomial, most significant

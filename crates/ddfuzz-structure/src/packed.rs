@@ -1,5 +1,6 @@
 //! Compressed nodes of a file: deflate, with and without zlib, LZW as in GIF and TIFF, and PackBits.
 
+use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
@@ -7,9 +8,10 @@ use flate2::Compression;
 use flate2::read::{DeflateDecoder, ZlibDecoder};
 use flate2::write::{DeflateEncoder, ZlibEncoder};
 
+use lzma_rust2::{EncodeMode, Lzma2Options, Lzma2Reader, Lzma2Writer, LzmaOptions, MfType};
 use weezl::{BitOrder, LzwStatus};
 
-use crate::node::{Group, Node};
+use crate::node::{Group, Label, Node};
 
 /// Maximum size of decompressed content, in bytes: a stream with larger content is left compressed,
 /// as a payload.
@@ -41,6 +43,31 @@ pub enum Codec {
     Tiff,
     /// PackBits: bytes after their number, and single bytes after how often they are repeated.
     PackBits,
+    /// zlib around rows of so many bytes, each after a byte that says whether the row above is
+    /// subtracted from it (predictors of PDF and PNG).
+    Rows(usize),
+    /// LZMA2, as in xz, with a dictionary of at most so many bytes.
+    Lzma2(u32),
+}
+
+/// How a compressed node and the groups outside of it depend on each other.
+#[derive(Clone, Debug, Default)]
+pub enum Linked {
+    /// Numbers are about groups on their own side, or about the content as a whole.
+    #[default]
+    No,
+    /// Numbers outside are about groups in the content, with these sizes and indices.
+    Into(Arc<Inside>),
+    /// Numbers in the content are about groups outside.
+    Outwards,
+}
+
+/// Sizes of groups in bytes, and their indices ([`Meaning::Index`](crate::node::Meaning::Index)), by
+/// their labels.
+#[derive(Debug, Default)]
+pub struct Inside {
+    pub sizes: HashMap<Label, usize>,
+    pub indices: HashMap<Label, u64>,
 }
 
 /// A node whose bytes are compressed in the file: the tree of its content, and the compressed
@@ -58,6 +85,11 @@ pub struct Packed {
     /// Nodes that take the place of this compressed node if its content is not taken apart:
     /// payloads with the compressed bytes.
     pub closed: Vec<Node>,
+    /// Label of the group that states the compression: without it, the content stands in the file as
+    /// it is. `None` if the node is always compressed.
+    pub method: Option<Label>,
+    /// How the content and the groups outside depend on each other.
+    pub linked: Linked,
 }
 
 impl Codec {
@@ -99,6 +131,18 @@ impl Codec {
                 read(&mut decoder, content, limit)?;
                 decoder.total_in()
             }
+            Codec::Rows(columns) => {
+                let mut rows = Vec::new();
+                let used = Codec::Zlib.unpack_into(&mut rows, packed, limit)?;
+                unpredict(content, &rows, columns)?;
+                return Some(used);
+            }
+            Codec::Lzma2(dictionary) => {
+                let size = dictionary.min(LARGEST as u32);
+                let mut decoder = Lzma2Reader::new(packed, size, None);
+                read(&mut decoder, content, limit)?;
+                return Some(packed.len() - decoder.inner().len());
+            }
             Codec::Gif => return unpack_gif(content, packed, limit),
             Codec::Tiff => {
                 let mut decoder = weezl::decode::Decoder::with_tiff_size_switch(BitOrder::Msb, 8);
@@ -125,6 +169,8 @@ impl Codec {
                 let mut encoder = ZlibEncoder::new(Vec::new(), level);
                 encoder.write_all(content).and_then(|()| encoder.finish())
             }
+            Codec::Rows(columns) => return Codec::Zlib.pack(&predict(content, columns)),
+            Codec::Lzma2(dictionary) => Ok(pack_lzma(content, dictionary).unwrap_or_default()),
             Codec::Gif => return pack_gif(content),
             Codec::Tiff => {
                 let mut encoder = weezl::encode::Encoder::with_tiff_size_switch(BitOrder::Msb, 8);
@@ -134,17 +180,18 @@ impl Codec {
         };
         let stored = self.store(content);
         match compressed {
-            Ok(compressed) if compressed.len() <= stored.len() => compressed,
+            Ok(compressed) if (1..=stored.len()).contains(&compressed.len()) => compressed,
             _ => stored,
         }
     }
 
-    /// Writes `content` in stored blocks of deflate, which are not compressed, with the header and
-    /// checksum of zlib if this is the method.
+    /// Writes `content` in stored blocks of deflate or chunks of LZMA2, which are not compressed, with
+    /// the header and checksum of zlib if this is the method.
     fn store(self, content: &[u8]) -> Vec<u8> {
         let mut stored = match self {
-            Codec::Deflate | Codec::Gif | Codec::Tiff | Codec::PackBits => Vec::new(),
             Codec::Zlib => vec![0x78, 0x01],
+            Codec::Lzma2(_) => return store_lzma(content),
+            _ => Vec::new(),
         };
         let mut blocks = content.chunks(BLOCK).peekable();
         if blocks.peek().is_none() {
@@ -170,6 +217,82 @@ impl Codec {
 fn read(decoder: &mut dyn Read, content: &mut Vec<u8>, limit: u64) -> Option<()> {
     decoder.take(limit + 1).read_to_end(content).ok()?;
     (content.len() as u64 <= limit).then_some(())
+}
+
+/// Type of rows of which nothing is subtracted.
+const PLAIN_ROW: u8 = 0;
+/// Type of rows from which the row above is subtracted.
+const ABOVE_ROW: u8 = 2;
+
+/// Appends the contents of `rows`, of `columns` bytes after their type, to `content`; `None` if a row
+/// is of another type.
+fn unpredict(content: &mut Vec<u8>, rows: &[u8], columns: usize) -> Option<()> {
+    let mut above = vec![0; columns];
+    for row in rows.chunks(columns.checked_add(1)?) {
+        let (kind, bytes) = row.split_first()?;
+        let is_above = match *kind {
+            PLAIN_ROW => false,
+            ABOVE_ROW => true,
+            _ => return None,
+        };
+        for (column, byte) in bytes.iter().enumerate() {
+            let before = if is_above { above[column] } else { 0 };
+            above[column] = byte.wrapping_add(before);
+        }
+        content.extend_from_slice(&above[..bytes.len()]);
+    }
+    Some(())
+}
+
+/// Writes rows of `columns` bytes, from each of which the row above is subtracted.
+fn predict(content: &[u8], columns: usize) -> Vec<u8> {
+    let mut rows = Vec::with_capacity(content.len());
+    let mut above = vec![0; columns];
+    for row in content.chunks(columns.max(1)) {
+        rows.push(ABOVE_ROW);
+        for (byte, before) in row.iter().zip(&mut above) {
+            rows.push(byte.wrapping_sub(*before));
+            *before = *byte;
+        }
+    }
+    rows
+}
+
+/// Compresses bytes by LZMA2, with a dictionary that is no larger than they are; `None` on an error.
+fn pack_lzma(content: &[u8], dictionary: u32) -> Option<Vec<u8>> {
+    let quickly = content.len() > QUICKLY;
+    let options = LzmaOptions {
+        dict_size: (content.len().next_power_of_two() as u32)
+            .clamp(1 << 12, dictionary.max(1 << 12)),
+        mode: if quickly {
+            EncodeMode::Fast
+        } else {
+            EncodeMode::Normal
+        },
+        nice_len: if quickly { 32 } else { 273 },
+        mf: if quickly { MfType::Hc4 } else { MfType::Bt4 },
+        depth_limit: 0,
+        ..LzmaOptions::with_preset(6)
+    };
+    let options = Lzma2Options {
+        lzma_options: options,
+        chunk_size: None,
+    };
+    let mut writer = Lzma2Writer::new(Vec::new(), options);
+    writer.write_all(content).ok()?;
+    writer.finish().ok()
+}
+
+/// Writes bytes as chunks of LZMA2 that are not compressed; the first one resets the dictionary.
+fn store_lzma(content: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::new();
+    for (index, chunk) in content.chunks(1 << 16).enumerate() {
+        stored.push(if index == 0 { 1 } else { 2 });
+        stored.extend((chunk.len() as u16).wrapping_sub(1).to_be_bytes());
+        stored.extend_from_slice(chunk);
+    }
+    stored.push(0);
+    stored
 }
 
 /// Allowed widths of LZW values in GIF, in bits.
@@ -294,7 +417,9 @@ fn pack_gif(content: &[u8]) -> Vec<u8> {
 mod tests {
     use super::Codec;
 
-    const ALL: [Codec; 5] = [
+    const ALL: [Codec; 7] = [
+        Codec::Rows(5),
+        Codec::Lzma2(1 << 23),
         Codec::Deflate,
         Codec::Zlib,
         Codec::Gif,

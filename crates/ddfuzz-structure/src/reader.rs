@@ -238,19 +238,12 @@ impl Reader {
         self.packed += 1;
         let opened = self.payload(content);
         self.packed -= 1;
-        let group = crate::container::settle(Group::new(label, opened));
-        let same = crate::render::render(&group).text == content;
-        let group = match same {
-            true => group,
-            false => Group::new(label, vec![Node::payload(content)]),
-        };
-        Node::Packed(Packed {
+        Node::Packed(Packed::read(
             codec,
-            content: group,
-            bytes: content.into(),
-            packed: packed.into(),
-            closed: vec![Node::payload(packed)],
-        })
+            Group::new(label, opened),
+            content,
+            packed,
+        ))
     }
 
     /// Reads the fields of a record that `fields` describe, from offset `at` of `text`, and appends

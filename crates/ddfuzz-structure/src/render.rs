@@ -1,12 +1,13 @@
 //! Puts the bytes of a tree of nodes together: computes sizes, then writes the bytes, then the
 //! numbers that depend on sizes and offsets, and at last the checksums, inner ones first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::node::{Group, Label, Meaning, Node, Number, Part};
 use crate::number::Encoding;
+use crate::packed::{Inside, Linked, Packed};
 
 /// The bytes of a group of nodes, put together, and the positions of the group's numbers (lengths,
 /// offsets, checksums and others) in these bytes.
@@ -16,6 +17,8 @@ pub struct Rendered {
     /// Ranges of the group's numbers in `text`, in ascending order; numbers in compressed content
     /// are not included.
     pub numbers: Vec<Range<usize>>,
+    /// Sizes and indices of the groups.
+    pub inside: Inside,
 }
 
 impl Rendered {
@@ -51,6 +54,14 @@ struct Renderer<'a> {
     /// Sizes in bytes of those numbers whose size depends on their value, as found so far; by how
     /// they are encoded and what they state.
     widths: HashMap<(Encoding, Meaning, i64), usize>,
+    /// Size of the gap of each group that has one, by the label of the group.
+    gaps: HashMap<Label, usize>,
+    /// Labels of all groups, if the rows of a table have runs of numbers ([`Node::Runs`]).
+    present: HashSet<Label>,
+    /// Compressed nodes whose content depends on groups outside of it, each with its range in the text.
+    open: Vec<(&'a Packed, Range<usize>)>,
+    /// Bytes of those compressed nodes, as found so far; by the label of the content.
+    packs: HashMap<Label, Vec<u8>>,
 }
 
 /// Maximum number of times that a text is put together, until each number has the size that its
@@ -61,9 +72,14 @@ const MOST_ROUNDS: usize = 8;
 /// anew.
 pub fn render(group: &Group) -> Rendered {
     let mut renderer = Renderer::default();
+    if has_runs(group) {
+        list_labels(group, &mut renderer.present);
+    }
     for _ in 0..MOST_ROUNDS {
         renderer = Renderer {
             widths: renderer.widths,
+            present: renderer.present,
+            packs: renderer.packs,
             ..Renderer::default()
         };
         renderer.measure(group);
@@ -76,6 +92,27 @@ pub fn render(group: &Group) -> Rendered {
     Rendered {
         numbers: places.collect(),
         text: renderer.text,
+        inside: Inside {
+            sizes: renderer.sizes,
+            indices: renderer.indices,
+        },
+    }
+}
+
+/// Checks whether a group contains runs of numbers of rows.
+fn has_runs(group: &Group) -> bool {
+    group.nodes.iter().any(|node| match node {
+        Node::Runs(_) => true,
+        Node::Group(inner) => has_runs(inner),
+        _ => false,
+    })
+}
+
+/// Adds the labels of all groups in `group` to `labels`, compressed ones included.
+fn list_labels(group: &Group, labels: &mut HashSet<Label>) {
+    labels.insert(group.label);
+    for inner in group.nodes.iter().filter_map(Node::inside) {
+        list_labels(inner, labels);
     }
 }
 
@@ -83,7 +120,7 @@ pub fn render(group: &Group) -> Rendered {
 /// after it: then it moves that.
 fn is_elastic(number: &Number) -> bool {
     match number.encoding {
-        Encoding::Dict(_) => true,
+        Encoding::Dict(_) | Encoding::Digits | Encoding::VarintBig | Encoding::Serial(_) => true,
         Encoding::Varint => matches!(number.meaning, Meaning::Present(..)),
         _ => false,
     }
@@ -115,11 +152,22 @@ impl<'a> Renderer<'a> {
                     };
                 }
                 Node::Packed(packed) => {
-                    size += packed.packed.len();
+                    size += self.packed(packed).len();
+                    if let Linked::Into(inside) = &packed.linked {
+                        self.sizes.extend(&inside.sizes);
+                        self.indices.extend(&inside.indices);
+                    }
                     self.sizes.insert(packed.content.label, packed.bytes.len());
                 }
                 Node::Flags { .. } => size += 1,
-                Node::Number(_) | Node::Copy(_) | Node::Pad { .. } | Node::Directory { .. } => {}
+                Node::Runs(runs) => {
+                    size += runs.write(|label| self.present.contains(&label)).len();
+                }
+                Node::Number(_)
+                | Node::Copy(_)
+                | Node::Pad { .. }
+                | Node::Gap(_)
+                | Node::Directory { .. } => {}
             }
         }
         self.counts.insert(group.label, count);
@@ -132,8 +180,25 @@ impl<'a> Renderer<'a> {
                 _ => 0,
             };
         }
+        for node in &group.nodes {
+            if let Node::Gap(full) = node {
+                let gap = full.saturating_sub(size);
+                self.gaps.insert(group.label, gap);
+                size += gap;
+            }
+        }
         self.sizes.insert(group.label, size);
         size
+    }
+
+    /// Returns the bytes of a compressed node, as found so far if its content depends on groups outside
+    /// of it.
+    fn packed<'b>(&'b self, packed: &'b Packed) -> &'b [u8] {
+        let found = self.packs.get(&packed.content.label);
+        match packed.linked {
+            Linked::Outwards => found.map_or(&packed.packed, |found| found),
+            _ => &packed.packed,
+        }
     }
 
     fn size(&self, label: Label) -> usize {
@@ -158,6 +223,7 @@ impl<'a> Renderer<'a> {
             | Meaning::Offset(..)
             | Meaning::Place(..)
             | Meaning::Next { .. }
+            | Meaning::NextIndex { .. }
             | Meaning::Present(..)
             | Meaning::End { .. }
             | Meaning::Check(..) => None,
@@ -207,7 +273,12 @@ impl<'a> Renderer<'a> {
                 Node::Packed(packed) => {
                     let content = Span::Content(packed.bytes.clone());
                     self.spans.insert(packed.content.label, content);
-                    self.text.extend_from_slice(&packed.packed);
+                    let start = self.text.len();
+                    let bytes = self.packed(packed).to_vec();
+                    self.text.extend(bytes);
+                    if let Linked::Outwards = packed.linked {
+                        self.open.push((packed, start..self.text.len()));
+                    }
                 }
                 Node::Number(number) => {
                     let at = self.text.len();
@@ -233,6 +304,14 @@ impl<'a> Renderer<'a> {
                     let size = padding(self.size(*of), *align);
                     self.text.resize(self.text.len() + size, *fill);
                 }
+                Node::Gap(_) => {
+                    let size = self.gaps.get(&group.label).copied().unwrap_or_default();
+                    self.text.resize(self.text.len() + size, 0);
+                }
+                Node::Runs(runs) => {
+                    let bytes = runs.write(|label| self.present.contains(&label));
+                    self.text.extend(bytes);
+                }
             }
         }
         let place = Span::Place(start..self.text.len());
@@ -247,26 +326,10 @@ impl<'a> Renderer<'a> {
         let mut checks = Vec::new();
         let mut fits = true;
         for (number, place) in std::mem::take(&mut self.numbers) {
-            let stated = match number.meaning {
-                Meaning::Offset(of, from) | Meaning::Place(of, from) => self.distance(of, from),
-                Meaning::Next { first, last, from } => {
-                    let next = (first..=last).find_map(|of| self.distance(of, from));
-                    Some(next.unwrap_or_default())
-                }
-                Meaning::Present(first, last) => {
-                    let present = (first..last).filter(|of| self.sizes.contains_key(of));
-                    Some(present.count() as u64)
-                }
-                Meaning::End { .. } => self.end(number),
-                Meaning::Length(of) => self.sizes.get(&of).map(|size| *size as u64),
-                Meaning::Index(of) => self.indices.get(&of).copied(),
-                Meaning::Check(..) => {
-                    checks.push((number, place.clone()));
-                    None
-                }
-                Meaning::Count(_) => None,
-            };
-            if let Some(stated) = stated {
+            if let Meaning::Check(..) = number.meaning {
+                checks.push((number, place.clone()));
+            }
+            if let Some(stated) = self.stated(number) {
                 let bytes = number
                     .encoding
                     .write(stated.wrapping_add_signed(number.bias));
@@ -288,6 +351,61 @@ impl<'a> Renderer<'a> {
         checks.sort_by_key(|(number, _)| scope(number));
         for (number, place) in checks {
             self.check(number, place);
+        }
+        fits & self.settle_packed()
+    }
+
+    /// Returns the value that a number states about groups that have been written; `None` if it has
+    /// its value already, is a checksum, or is about a group that is not in the file.
+    fn stated(&self, number: &Number) -> Option<u64> {
+        match number.meaning {
+            Meaning::Offset(of, from) | Meaning::Place(of, from) => self.distance(of, from),
+            Meaning::Next { first, last, from } => {
+                let next = (first..=last).find_map(|of| self.distance(of, from));
+                Some(next.unwrap_or_default())
+            }
+            Meaning::NextIndex { first, last, base } => {
+                let next = (first..=last).find_map(|of| self.indices.get(&of));
+                Some(next.map_or(0, |index| index + base))
+            }
+            Meaning::Present(first, last) => {
+                let present = (first..last).filter(|of| self.sizes.contains_key(of));
+                Some(present.count() as u64)
+            }
+            Meaning::End { .. } => self.end(number),
+            Meaning::Length(of) => self.sizes.get(&of).map(|size| *size as u64),
+            Meaning::Index(of) => self.indices.get(&of).copied(),
+            Meaning::Count(of) => self.counts.get(&of).copied(),
+            Meaning::Check(..) => None,
+        }
+    }
+
+    /// Compresses those nodes whose content depends on groups outside of it. Returns false if one has
+    /// other bytes than were written; these are then in `packs`.
+    fn settle_packed(&mut self) -> bool {
+        let mut fits = true;
+        for (packed, place) in std::mem::take(&mut self.open) {
+            let text = std::mem::take(&mut self.text);
+            let numbers = std::mem::take(&mut self.numbers);
+            self.write(&packed.content);
+            for (number, place) in std::mem::replace(&mut self.numbers, numbers) {
+                let stated = self.stated(number).map(|stated| {
+                    let stated = stated.wrapping_add_signed(number.bias);
+                    number.encoding.write(stated)
+                });
+                if let Some(bytes) = stated.filter(|bytes| bytes.len() == place.len()) {
+                    self.text[place].copy_from_slice(&bytes);
+                }
+            }
+            let content = std::mem::replace(&mut self.text, text);
+            let bytes = match content[..] == packed.bytes[..] {
+                true => packed.packed.to_vec(),
+                false => packed.codec.pack(&content),
+            };
+            if self.text[place] != bytes {
+                self.packs.insert(packed.content.label, bytes);
+                fits = false;
+            }
         }
         fits
     }

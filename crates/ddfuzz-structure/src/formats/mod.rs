@@ -2,7 +2,9 @@
 
 mod ar;
 mod archive;
+mod bitmap;
 mod cff;
+mod class;
 mod elf;
 mod font;
 mod font_tables;
@@ -14,12 +16,19 @@ mod jpeg;
 mod layout;
 mod macho;
 mod object;
+mod pdf;
+mod pdf_streams;
+mod pdf_tables;
+mod pdf_values;
 mod pe;
 mod regions;
+mod sqlite;
+mod sqlite_cells;
 mod subtables;
 mod table;
 mod tiff;
 mod wasm;
+mod xz;
 
 use std::ops::Range;
 
@@ -103,6 +112,11 @@ static KNOWN: &[Known] = &[
         read: How::Function(archive::gzip),
     },
     Known {
+        name: "xz",
+        magic: &[(0, xz::HEAD)],
+        read: How::Function(xz::xz),
+    },
+    Known {
         name: "zip",
         magic: &[(0, b"PK\x03\x04")],
         read: How::Function(archive::zip),
@@ -116,6 +130,31 @@ static KNOWN: &[Known] = &[
         name: "ar",
         magic: &[(0, b"!<arch>\n")],
         read: How::Function(ar::ar),
+    },
+    Known {
+        name: "pdf",
+        magic: &[(0, b"%PDF-")],
+        read: How::Function(pdf::pdf),
+    },
+    Known {
+        name: "sqlite",
+        magic: &[(0, sqlite::SIGNATURE)],
+        read: How::Function(sqlite::sqlite),
+    },
+    Known {
+        name: "bmp",
+        magic: &[(0, b"BM")],
+        read: How::Function(bitmap::bmp),
+    },
+    Known {
+        name: "ico",
+        magic: &[(0, b"\0\0\x01\0")],
+        read: How::Function(bitmap::icon),
+    },
+    Known {
+        name: "cur",
+        magic: &[(0, b"\0\0\x02\0")],
+        read: How::Function(bitmap::icon),
     },
     Known {
         name: "gif",
@@ -141,6 +180,11 @@ static KNOWN: &[Known] = &[
         name: "elf",
         magic: &[(0, b"\x7fELF")],
         read: How::Function(elf::elf),
+    },
+    Known {
+        name: "class",
+        magic: &[(0, class::SIGNATURE)],
+        read: How::Function(class::class),
     },
     Known {
         name: "macho",
@@ -228,6 +272,15 @@ impl Known {
     /// Returns all known file formats, in the order in which they are tried.
     pub fn all() -> impl Iterator<Item = &'static Known> {
         KNOWN.iter().chain(ITEMS)
+    }
+
+    /// Checks whether a text begins with the signature of this format, and that is a text of 5 bytes or
+    /// more: a text with it is a file of this format and no other text.
+    pub fn signs(&self, text: &[u8]) -> bool {
+        let is_text = |bytes: &[u8]| bytes.len() >= 5 && bytes.is_ascii() && !bytes.contains(&0);
+        let is_signed =
+            |(at, bytes): &(usize, &[u8])| *at == 0 && is_text(bytes) && text.starts_with(bytes);
+        self.magic.iter().any(is_signed)
     }
 
     /// Reads a text into the nodes of its tree; `None` if it is not of this format.

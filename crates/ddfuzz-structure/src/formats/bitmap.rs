@@ -1,0 +1,170 @@
+//! Readers for pictures of Windows: BMP, and icons and cursors of several pictures.
+
+use std::ops::Range;
+
+use super::regions::Regions;
+use crate::node::{Group, Label, Meaning, Node};
+use crate::number::Encoding;
+use crate::reader::Reader;
+
+/// Size of the head of a BMP file, in front of that of the picture.
+const HEAD: usize = 14;
+/// Sizes of heads of pictures.
+const INFOS: [usize; 7] = [12, 40, 52, 56, 64, 108, 124];
+/// Size of the oldest head, whose numbers have two bytes.
+const OLD: usize = 12;
+/// Methods by which pixels are not compressed.
+const PLAIN: [u64; 2] = [0, 3];
+/// Size of an entry of the list of an icon, and of what precedes the list.
+const ENTRY: usize = 16;
+const FRONT: usize = 6;
+
+const WORD: Encoding = Encoding::Little(4);
+
+/// Reads a BMP file: its size, the offset of the pixels, colors, and rows of pixels. `None` if the head
+/// of the picture is unknown or the pixels are not in the file.
+pub fn bmp(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let number = |at: usize, width: usize| Encoding::Little(width).read_at(text, at);
+    let size = |at: usize| usize::try_from(number(at, 4)?).ok();
+    let info = size(HEAD).filter(|info| INFOS.contains(info))?;
+    let colors = HEAD + info;
+    let start = size(10)?.max(colors);
+    let (root, palette, pixels) = (reader.label(), reader.label(), reader.label());
+    text.get(start..)?;
+    let mut nodes = vec![
+        Node::fixed(&text[..2]),
+        reader.number(WORD, Meaning::Length(root), 0, &text[2..6]),
+        Node::fixed(&text[6..10]),
+        reader.number(WORD, Meaning::Offset(pixels, root), 0, &text[10..HEAD]),
+        Node::fixed(&text[HEAD..HEAD + 4]),
+    ];
+    let rows = match info {
+        OLD => {
+            nodes.push(Node::payload(&text[HEAD + 4..colors]));
+            None
+        }
+        _ => {
+            let (width, height) = (number(HEAD + 4, 4)?, number(HEAD + 8, 4)?);
+            let plain = number(HEAD + 16, 4).filter(|method| PLAIN.contains(method));
+            let bits = width.checked_mul(number(HEAD + 14, 2)?)?;
+            let row = usize::try_from(bits.div_ceil(32) * 4).ok()?;
+            let height = usize::try_from(height)
+                .ok()
+                .filter(|height| *height < 1 << 31);
+            let fits = |rows: &usize| {
+                let size = row.checked_mul(*rows);
+                row > 0 && size.is_some_and(|size| size <= text.len() - start)
+            };
+            let rows = plain.and(height).filter(fits);
+            let rows = rows.filter(|rows| reader.count_parts(*rows));
+            nodes.extend(info_nodes(
+                reader,
+                &text[HEAD..colors],
+                (pixels, palette),
+                rows.is_some(),
+            ));
+            rows.map(|rows| (row, rows))
+        }
+    };
+    if colors < start {
+        let entries = text[colors..start].chunks(if info == OLD { 3 } else { 4 });
+        let is_counted = info > OLD && number(HEAD + 32, 4) == Some(entries.len() as u64);
+        let entries: Vec<Node> = match is_counted && reader.count_parts(entries.len()) {
+            true => entries
+                .map(|entry| Group::part(reader.label(), vec![Node::fixed(entry)]).into())
+                .collect(),
+            false => vec![Node::payload(&text[colors..start])],
+        };
+        nodes.push(Group::new(palette, entries).into());
+    }
+    nodes.push(Group::new(pixels, pixel_nodes(reader, &text[start..], rows)).into());
+    Some(vec![Group::new(root, nodes).into()])
+}
+
+/// Makes the nodes of the head of a picture after its size: the size of the group `pixels`, the number
+/// of colors of the group `palette`, and as height the number of rows, if these are parts.
+fn info_nodes(
+    reader: &Reader,
+    head: &[u8],
+    (pixels, palette): (Label, Label),
+    has_rows: bool,
+) -> Vec<Node> {
+    let mut nodes = vec![Node::payload(&head[4..8])];
+    match has_rows {
+        true => nodes.push(reader.number(WORD, Meaning::Count(pixels), 0, &head[8..12])),
+        false => nodes.push(Node::payload(&head[8..12])),
+    }
+    nodes.push(Node::fixed(&head[12..20]));
+    nodes.push(reader.number(WORD, Meaning::Length(pixels), 0, &head[20..24]));
+    nodes.push(Node::fixed(&head[24..32]));
+    nodes.push(reader.number(WORD, Meaning::Count(palette), 0, &head[32..36]));
+    nodes.push(Node::fixed(&head[36..]));
+    nodes
+}
+
+/// Makes the nodes of pixels: a part for each row, or one for all.
+fn pixel_nodes(reader: &mut Reader, bytes: &[u8], rows: Option<(usize, usize)>) -> Vec<Node> {
+    let Some((size, count)) = rows else {
+        let label = reader.label();
+        return vec![Group::part(label, reader.payload(bytes)).into()];
+    };
+    let (pixels, rest) = bytes.split_at(size * count);
+    let rows = pixels.chunks(size);
+    let rows = rows.map(|row| Group::part(reader.label(), vec![Node::payload(row)]).into());
+    let mut nodes: Vec<Node> = rows.collect();
+    nodes.extend((!rest.is_empty()).then(|| Node::payload(rest)));
+    nodes
+}
+
+/// Reads an icon or cursor: a list of pictures, each with offset and size. `None` if a picture is not in
+/// the file.
+pub fn icon(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let size = |at: usize| usize::try_from(WORD.read_at(text, at)?).ok();
+    let count = Encoding::Little(2).read_at(text, 4)? as usize;
+    let front = FRONT + count * ENTRY;
+    let entries = text.get(FRONT..front).filter(|_| count > 0)?;
+    let (root, list) = (reader.label(), reader.label());
+    let mut pictures = Regions::default();
+    let mut places: Vec<Range<usize>> = Vec::with_capacity(count);
+    for at in (FRONT..front).step_by(ENTRY) {
+        let start = size(at + 12)?;
+        let place = start..start.checked_add(size(at + 8)?)?;
+        pictures.refer(reader, place.clone(), front, text.len());
+        places.push(place);
+    }
+    let mut items = Vec::with_capacity(count);
+    for (entry, place) in entries.chunks_exact(ENTRY).zip(&places) {
+        reader.count_part().then_some(())?;
+        let (of, part) = pictures.record(place);
+        let mut nodes = vec![Node::fixed(&entry[..8])];
+        match of {
+            Some(of) => nodes.extend([
+                reader.number(WORD, Meaning::Length(of), 0, &entry[8..12]),
+                reader.number(WORD, Meaning::Offset(of, root), 0, &entry[12..]),
+            ]),
+            None => nodes.push(Node::fixed(&entry[8..])),
+        }
+        items.push(Node::Group(Group {
+            part,
+            ..Group::new(reader.label(), nodes)
+        }));
+    }
+    // What is no list of pictures has other numbers in place of their offsets.
+    places
+        .iter()
+        .any(|place| pictures.record(place).0.is_some())
+        .then_some(())?;
+    pictures.read(|place, _| Some(reader.payload(&text[place])))?;
+    let mut nodes = vec![
+        Node::fixed(&text[..4]),
+        reader.number(
+            Encoding::Little(2),
+            Meaning::Count(list),
+            0,
+            &text[4..FRONT],
+        ),
+        Group::new(list, items).into(),
+    ];
+    nodes.extend(pictures.nodes(text, front, text.len())?);
+    Some(vec![Group::new(root, nodes).into()])
+}

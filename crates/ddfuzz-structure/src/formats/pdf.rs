@@ -1,0 +1,409 @@
+//! Reader for PDF: objects, which go with the only reference to them, streams, and the tables and
+//! streams that state where objects are.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::pdf_streams::Stream;
+use super::pdf_tables::{Section, sections};
+use super::pdf_values::{Item, Kind, Value, integer, is_space, skip_space, value};
+use crate::node::{Group, Label, Meaning, Node, Part};
+use crate::number::Encoding;
+use crate::reader::Reader;
+
+/// Maximum number of objects each of which is deleted with the next one, in a chain.
+const LONGEST_CHAIN: usize = 64;
+
+/// An object of the file, or of an object stream.
+pub struct Object {
+    pub number: u64,
+    /// Where the object stands in its text, with its number and `endobj`.
+    pub place: Range<usize>,
+    /// Offset of what follows the head of the object.
+    pub body: usize,
+    /// Value of the object; `None` if it cannot be read.
+    pub value: Option<Value>,
+    pub label: Label,
+    pub stream: Option<Stream>,
+}
+
+/// What numbers and items in values state beyond themselves.
+#[derive(Default)]
+pub struct Marks {
+    /// What the number at an offset states.
+    pub numbers: HashMap<usize, Meaning>,
+    /// Label of the elements of the array at an offset.
+    pub lists: HashMap<usize, Label>,
+    /// Label of the group that an item is deleted with.
+    pub with: HashMap<Label, Label>,
+    /// Nodes that stand in place of the value at an offset.
+    pub instead: HashMap<usize, Node>,
+}
+
+/// A PDF file while it is read.
+pub struct Pdf<'a> {
+    pub text: &'a [u8],
+    /// Label of the group of the entire file, from which offsets count.
+    pub root: Label,
+    pub objects: Vec<Object>,
+    pub sections: Vec<Section>,
+    /// Indices of the objects by their numbers.
+    numbers: HashMap<u64, usize>,
+    /// Labels of objects, also of those in object streams, by their numbers.
+    labels: HashMap<u64, Label>,
+    /// Labels of items that have the only reference to an object, by the label of the object.
+    owners: HashMap<Label, Label>,
+    /// Label of the stream whose length an object states, by the number of the object.
+    lengths: HashMap<u64, Label>,
+}
+
+/// Reads a PDF file; `None` if there is no object in it.
+pub fn pdf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let mut file = Pdf {
+        text,
+        root: reader.label(),
+        objects: objects(reader, text),
+        sections: Vec::new(),
+        numbers: HashMap::new(),
+        labels: HashMap::new(),
+        owners: HashMap::new(),
+        lengths: HashMap::new(),
+    };
+    if file.objects.is_empty() {
+        return None;
+    }
+    let numbers = file.objects.iter().enumerate();
+    file.numbers = numbers
+        .map(|(index, object)| (object.number, index))
+        .collect();
+    file.sections = sections(reader, text, &file.objects);
+    for index in 0..file.objects.len() {
+        file.open_stream(reader, index);
+    }
+    file.find_owners();
+    let nodes = file.nodes(reader);
+    Some(vec![Group::new(file.root, nodes).into()])
+}
+
+/// Returns the offsets at which `sign` begins in `text`.
+pub fn find_all<'a>(text: &'a [u8], sign: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+    let starts = text.windows(sign.len()).enumerate();
+    starts
+        .filter(move |(_, bytes)| *bytes == sign)
+        .map(|(at, _)| at)
+}
+
+/// Returns the start and the number of the object whose head ends with the word `obj` at offset `at`.
+fn head(text: &[u8], at: usize) -> Option<(usize, u64)> {
+    let digits = |end: usize| {
+        let digits = text[..end].iter().rev();
+        end - digits.take_while(|byte| byte.is_ascii_digit()).count()
+    };
+    let spaces = |end: usize| {
+        let spaces = text[..end].iter().rev();
+        end - spaces.take_while(|byte| is_space(**byte)).count()
+    };
+    let generation = digits(spaces(at));
+    let number = spaces(generation);
+    let start = digits(number);
+    let is_head = number < generation && generation < spaces(at);
+    let (number, end) = integer(text, start).filter(|_| is_head)?;
+    (end > start).then_some((start, number))
+}
+
+/// Finds the objects of a file, with their values.
+fn objects(reader: &mut Reader, text: &[u8]) -> Vec<Object> {
+    let heads = find_all(text, b"obj").filter(|at| !text[..*at].ends_with(b"end"));
+    let heads =
+        heads.filter_map(|at| head(text, at).map(|(start, number)| (start, number, at + 3)));
+    let heads: Vec<_> = heads.collect();
+    let stream_ends: Vec<usize> = find_all(text, b"endstream").collect();
+    let ends: Vec<usize> = find_all(text, b"endobj").collect();
+    let mut objects: Vec<Object> = Vec::new();
+    for (index, (start, number, body)) in heads.iter().copied().enumerate() {
+        let before = objects.last().map_or(0, |before| before.place.end);
+        if start < before || !reader.count_part() {
+            continue;
+        }
+        let next = heads.get(index + 1).map_or(text.len(), |(next, ..)| *next);
+        let body = skip_space(&text[..next], body);
+        let value = value(reader, &text[..next], body);
+        let stream = value.as_ref().and_then(|value| {
+            let first = stream_ends.partition_point(|end| *end < value.place.end);
+            Stream::find(reader, text, value, stream_ends.get(first).copied())
+        });
+        let mut at = match (&value, &stream) {
+            (_, Some(stream)) => stream.end,
+            (Some(value), None) => value.place.end,
+            (None, None) => body,
+        };
+        let end = ends.partition_point(|end| *end < at);
+        if let Some(end) = ends
+            .get(end)
+            .filter(|end| **end < next || skip_space(text, at) == **end)
+        {
+            at = end + b"endobj".len();
+            at += text[at..]
+                .iter()
+                .take_while(|byte| is_space(**byte))
+                .count();
+        } else if value.is_none() {
+            at = next;
+        }
+        objects.push(Object {
+            number,
+            place: start..at,
+            body,
+            value,
+            label: reader.label(),
+            stream,
+        });
+    }
+    objects
+}
+
+impl Pdf<'_> {
+    /// Returns the number of the length of a stream that another object states.
+    pub fn integer_of(&self, number: u64) -> Option<u64> {
+        match self.object(number)?.value.as_ref()?.kind {
+            Kind::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Returns the label of the object that begins at offset `at`.
+    pub fn object_at(&self, at: u64) -> Option<Label> {
+        let at = usize::try_from(at).ok()?;
+        let found = self
+            .objects
+            .binary_search_by_key(&at, |object| object.place.start);
+        Some(self.objects[found.ok()?].label)
+    }
+
+    /// Returns the last object of this number that is not in a stream.
+    pub fn object(&self, number: u64) -> Option<&Object> {
+        self.objects.get(*self.numbers.get(&number)?)
+    }
+
+    fn open_stream(&mut self, reader: &mut Reader, index: usize) {
+        let object = &self.objects[index];
+        let (Some(value), Some(stream)) = (&object.value, &object.stream) else {
+            return;
+        };
+        let mut end = stream.data.end;
+        if let Some(length) = value.entry(self.text, b"Length")
+            && let Kind::Reference(number) = length.value.kind
+        {
+            let stated = self
+                .integer_of(number)
+                .and_then(|size| usize::try_from(size).ok());
+            end = stated.map_or(end, |size| stream.end_with(self.text, size));
+            self.lengths.insert(number, stream.label);
+        }
+        let object = &mut self.objects[index];
+        if let (Some(value), Some(stream)) = (&object.value, &mut object.stream) {
+            stream.data.end = end;
+            stream.open(reader, self.text, value);
+        }
+    }
+
+    /// Finds for each object the item that has the only reference to it, other than those in trailers.
+    fn find_owners(&mut self) {
+        // Item with a reference, and the object that it is in; `None` if there are several.
+        let mut references: HashMap<u64, Option<(Label, u64)>> = HashMap::new();
+        let mut see = |number: u64, item: Label, around: Option<u64>| {
+            let known = references.contains_key(&number);
+            let one = around.filter(|around| !known && *around != number);
+            references.insert(number, one.map(|around| (item, around)));
+        };
+        for object in &self.objects {
+            let members = object.stream.iter().flat_map(Stream::members);
+            for one in members.chain([object]) {
+                self.labels.insert(one.number, one.label);
+                let is_trailer = one.value.as_ref().is_some_and(|value| {
+                    std::ptr::eq(one, object) && value.name(self.text, b"Type") == Some(b"XRef")
+                });
+                let around = Some(one.number).filter(|_| !is_trailer);
+                if let Some(value) = &one.value {
+                    value.references(&mut |number, item| see(number, item, around));
+                }
+            }
+        }
+        for value in self.sections.iter().filter_map(Section::trailer) {
+            value.references(&mut |number, item| see(number, item, None));
+        }
+        for (number, label) in &self.labels {
+            let mut next = references.get(number).copied().flatten();
+            let owner = next.map(|(item, _)| item);
+            let mut length = 0;
+            while let Some((_, around)) = next.filter(|_| length < LONGEST_CHAIN) {
+                length += 1;
+                next = references.get(&around).copied().flatten();
+            }
+            if let Some(owner) = owner.filter(|_| next.is_none()) {
+                self.owners.insert(*label, owner);
+            }
+        }
+    }
+
+    /// Returns what an object is deleted with.
+    pub fn part(&self, label: Label) -> Part {
+        self.owners
+            .get(&label)
+            .copied()
+            .map_or(Part::Own, Part::With)
+    }
+
+    /// Makes the nodes of the file.
+    fn nodes(&self, reader: &mut Reader) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        let mut at = 0;
+        let mut sections = self.sections.iter().peekable();
+        let starts = self.objects.iter().map(|object| object.place.start);
+        let objects = self.objects.iter().map(Some).chain([None]);
+        for (object, start) in objects.zip(starts.chain([self.text.len()])) {
+            while let Some(section) = sections.next_if(|section| section.place().end <= start) {
+                self.gap(at..section.place().start, &mut nodes);
+                nodes.extend(section.nodes(self, reader));
+                at = section.place().end;
+            }
+            self.gap(at..start, &mut nodes);
+            let Some(object) = object else {
+                break;
+            };
+            nodes.push(self.object_node(reader, object));
+            at = object.place.end;
+        }
+        nodes
+    }
+
+    /// Appends what is between objects and tables; the head of the file stays.
+    fn gap(&self, place: Range<usize>, nodes: &mut Vec<Node>) {
+        let Some(mut bytes) = self.text.get(place.clone()) else {
+            return;
+        };
+        if place.start == 0 {
+            let line = bytes.iter().position(|byte| b"\r\n".contains(byte));
+            let (head, rest) = bytes.split_at(line.map_or(bytes.len(), |line| line + 1));
+            nodes.push(Node::fixed(head));
+            bytes = rest;
+        }
+        nodes.extend((!bytes.is_empty()).then(|| Node::payload(bytes)));
+    }
+
+    fn object_node(&self, reader: &mut Reader, object: &Object) -> Node {
+        let text = self.text;
+        let mut nodes = vec![Node::fixed(&text[object.place.start..object.body])];
+        let mut at = object.body;
+        if let Some(value) = &object.value {
+            let mut marks = self.marks(reader, object, value);
+            if let Some(stream) = &object.stream {
+                let data = stream.nodes(self, reader, object, value, &mut marks);
+                nodes.extend(value_nodes(reader, text, value, &marks));
+                nodes.push(Node::fixed(&text[value.place.end..stream.data.start]));
+                nodes.push(Group::new(stream.label, data).into());
+                at = stream.data.end;
+            } else {
+                nodes.extend(value_nodes(reader, text, value, &marks));
+                at = value.place.end;
+            }
+        }
+        nodes.push(match object.value {
+            Some(_) => Node::fixed(&text[at..object.place.end]),
+            None => Node::payload(&text[at..object.place.end]),
+        });
+        Node::Group(Group {
+            part: self.part(object.label),
+            ..Group::new(object.label, nodes)
+        })
+    }
+
+    /// Returns what numbers in the value of an object state: the length of a stream, and how many
+    /// elements the array `Kids` has.
+    pub fn marks(&self, reader: &mut Reader, object: &Object, value: &Value) -> Marks {
+        let mut marks = Marks::default();
+        if let Some(of) = self.lengths.get(&object.number) {
+            marks
+                .numbers
+                .insert(value.place.start, Meaning::Length(*of));
+        }
+        if let (Some(stream), Some(length)) = (&object.stream, value.entry(self.text, b"Length")) {
+            let meaning = Meaning::Length(stream.label);
+            marks.numbers.insert(length.value.place.start, meaning);
+        }
+        marks.count(
+            reader,
+            value.entry(self.text, b"Kids"),
+            value.entry(self.text, b"Count"),
+        );
+        marks
+    }
+}
+
+impl Marks {
+    /// Notes that the number `count` is that of the elements of the array `list`.
+    pub fn count(&mut self, reader: &mut Reader, list: Option<&Item>, count: Option<&Item>) {
+        let (Some(list), Some(count)) = (list, count) else {
+            return;
+        };
+        let stated = Kind::Number(list.value.items.len() as u64);
+        if list.value.kind == Kind::Array && count.value.kind == stated {
+            let label = reader.label();
+            self.lists.insert(list.value.place.start, label);
+            self.numbers
+                .insert(count.value.place.start, Meaning::Count(label));
+        }
+    }
+}
+
+/// Appends a payload, joined with one before it.
+fn push_payload(nodes: &mut Vec<Node>, bytes: &[u8]) {
+    if let Some(Node::Payload(last)) = nodes.last_mut() {
+        *last = [&last[..], bytes].concat().into();
+    } else if !bytes.is_empty() {
+        nodes.push(Node::payload(bytes));
+    }
+}
+
+/// Makes the nodes of a value: each entry of a dictionary and each element of an array is a part.
+pub fn value_nodes(reader: &mut Reader, text: &[u8], value: &Value, marks: &Marks) -> Vec<Node> {
+    let start = value.place.start;
+    let bytes = &text[value.place.clone()];
+    if let Some(node) = marks.instead.get(&start) {
+        return vec![node.clone()];
+    }
+    if let Some(meaning) = marks.numbers.get(&start) {
+        return vec![reader.number(Encoding::Digits, *meaning, 0, bytes)];
+    }
+    if !matches!(value.kind, Kind::Dictionary | Kind::Array) {
+        return vec![Node::payload(bytes)];
+    }
+    let end = value.place.end - if value.kind == Kind::Array { 1 } else { 2 };
+    let first = value.items.first().map_or(end, |item| item.place.start);
+    let mut nodes = Vec::new();
+    for item in &value.items {
+        let mut inner = Vec::new();
+        push_payload(&mut inner, &text[item.place.start..item.value.place.start]);
+        for node in value_nodes(reader, text, &item.value, marks) {
+            match node {
+                Node::Payload(bytes) => push_payload(&mut inner, &bytes),
+                other => inner.push(other),
+            }
+        }
+        push_payload(&mut inner, &text[item.value.place.end..item.place.end]);
+        nodes.push(Node::Group(Group {
+            part: marks
+                .with
+                .get(&item.label)
+                .copied()
+                .map_or(Part::Own, Part::With),
+            ..Group::new(item.label, inner)
+        }));
+    }
+    if let Some(label) = marks.lists.get(&start) {
+        nodes = vec![Group::new(*label, nodes).into()];
+    }
+    nodes.insert(0, Node::fixed(&text[start..first]));
+    nodes.push(Node::fixed(&text[end..value.place.end]));
+    nodes
+}

@@ -1,0 +1,521 @@
+//! Reader for SQLite databases: pages of trees, of free space and of long rows. A page goes with the only
+//! cell that refers to it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use super::sqlite_cells::{Cell, Record, cell};
+use crate::node::{Group, Label, Meaning, Node, Part};
+use crate::number::Encoding;
+use crate::reader::Reader;
+
+/// Signature of a database.
+pub const SIGNATURE: &[u8] = b"SQLite format 3\0";
+/// Size of the head of a database, which is in front of the first page's own.
+const HEAD: usize = 100;
+/// Offset of the number of pages in the head.
+const PAGES: usize = 28;
+/// Offset of the first page of the list of free pages in the head, and, behind it, of their number.
+const FREE: usize = 32;
+/// Offset of the number in the head that is not 0 if pages state where they are referred to.
+const VACUUM: usize = 52;
+/// Offset of the first free block, the number of cells, and where cells begin, in the head of a page.
+const FREE_BLOCK: usize = 1;
+const CELLS: usize = 3;
+const CONTENT: usize = 5;
+/// Offset of the number of free bytes between cells, in the head of a page.
+const FRAGMENTS: usize = 7;
+/// Size of the head of a page without children, and offset of the last child of others.
+const LEAF: usize = 8;
+/// Size of the first two numbers of a free block, its next one and its size.
+const BLOCK: usize = 4;
+
+/// Kinds of pages with cells, by their first byte.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Kind {
+    pub is_table: bool,
+    pub is_leaf: bool,
+}
+
+/// A database while it is read.
+pub struct Database<'a> {
+    pub text: &'a [u8],
+    /// Size of a page, and of the part of it that holds cells.
+    pub size: usize,
+    pub usable: usize,
+    /// Label of the group of all pages but the first one.
+    list: Label,
+    /// Label of each page, the first one at index 0.
+    labels: Vec<Label>,
+    /// Nodes of the pages that were read, and what they go with.
+    pages: BTreeMap<usize, (Part, Vec<Node>)>,
+    /// Label of the cell of each row of the table that is read, by the number of the row.
+    rows: HashMap<u64, Label>,
+    /// Pages with trees that are yet to be read.
+    roots: Vec<Root>,
+    /// Labels of the free pages that list others, and of all free pages.
+    trunks: Range<Label>,
+    free: Range<Label>,
+}
+
+/// A tree that the schema lists.
+pub struct Root {
+    pub page: usize,
+    /// Label of the cell of the schema.
+    pub cell: Label,
+    /// Name of the table, also of an index of it.
+    pub table: Vec<u8>,
+    pub is_index: bool,
+}
+
+/// Reads a database; `None` if its size of pages is none, or its first page cannot be read.
+pub fn sqlite(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let size = match Encoding::Big(2).read_at(text, 16)? {
+        1 => 1 << 16,
+        size => size as usize,
+    };
+    let usable = size.checked_sub(usize::from(*text.get(20)?))?;
+    (size.is_power_of_two() && size >= 512 && usable >= 480).then_some(())?;
+    let mut database = Database {
+        text,
+        size,
+        usable,
+        list: reader.label(),
+        labels: Vec::new(),
+        pages: BTreeMap::new(),
+        rows: HashMap::new(),
+        roots: Vec::new(),
+        trunks: 0..0,
+        free: 0..0,
+    };
+    let count = text.len() / size;
+    reader.count_parts(count).then_some(())?;
+    let chain = database.free_chain(count);
+    database.label_pages(reader, count, &chain);
+    database.free_pages(reader, &chain);
+    database.tree(reader, 1, Part::No);
+    database.trees(reader);
+    Some(database.nodes())
+}
+
+impl<'a> Database<'a> {
+    /// Reads the number of `width` bytes at offset `at`.
+    fn number(&self, at: usize, width: usize) -> Option<usize> {
+        let number = Encoding::Big(width).read_at(self.text, at)?;
+        usize::try_from(number).ok()
+    }
+
+    /// Returns the bytes of a page; `None` if there is no such page. The first one has the number 1.
+    pub fn page(&self, page: usize) -> Option<&'a [u8]> {
+        let start = page.checked_sub(1)?.checked_mul(self.size)?;
+        self.text.get(start..start.checked_add(self.size)?)
+    }
+
+    /// Makes the number of a page, which is `raw`: fixed bytes if there is none but the first page.
+    pub fn reference(&self, reader: &Reader, page: usize, raw: &[u8]) -> Node {
+        let label = self.labels.get(page.wrapping_sub(1)).filter(|_| page > 1);
+        match label {
+            Some(of) => reader.number(Encoding::Big(raw.len()), Meaning::Index(*of), 2, raw),
+            None => Node::fixed(raw),
+        }
+    }
+
+    /// Returns the numbers of the pages that list free pages, each with its list.
+    fn free_chain(&self, count: usize) -> Vec<(usize, Vec<usize>)> {
+        let mut chain: Vec<(usize, Vec<usize>)> = Vec::new();
+        let mut known = vec![false; count + 1];
+        let mut next = self.number(FREE, 4).unwrap_or_default();
+        let mut is_new = |page: usize| {
+            let is_new = page > 1 && page <= count && !known[page];
+            known
+                .get_mut(page)
+                .into_iter()
+                .for_each(|known| *known = true);
+            is_new
+        };
+        while is_new(next) {
+            let start = (next - 1) * self.size;
+            let most = self.size / 4 - 2;
+            let listed = self.number(start + 4, 4).unwrap_or_default().min(most);
+            let pages = (0..listed).filter_map(|index| self.number(start + 8 + 4 * index, 4));
+            let pages: Vec<usize> = pages.take_while(|page| is_new(*page)).collect();
+            chain.push((next, pages));
+            next = self.number(start, 4).unwrap_or_default();
+        }
+        chain
+    }
+
+    /// Gives each page a label: those that list free pages one after the other, then the free ones.
+    fn label_pages(&mut self, reader: &mut Reader, count: usize, chain: &[(usize, Vec<usize>)]) {
+        self.labels = vec![0; count];
+        let trunks = chain.iter().map(|(page, _)| *page);
+        let free = chain.iter().flat_map(|(_, pages)| pages.iter().copied());
+        let first = reader.label();
+        let mut last = first;
+        for page in trunks.chain(free) {
+            self.labels[page - 1] = last;
+            last = reader.label();
+        }
+        self.trunks = first..first + chain.len() as Label;
+        self.free = first..last;
+        for label in self.labels.iter_mut().filter(|label| **label == 0) {
+            *label = reader.label();
+        }
+    }
+
+    /// Makes the pages of the list of free pages: each of them goes with its number in the list.
+    fn free_pages(&mut self, reader: &mut Reader, chain: &[(usize, Vec<usize>)]) {
+        let mut part = Part::Own;
+        for (trunk, pages) in chain {
+            let Some(bytes) = self.page(*trunk) else {
+                continue;
+            };
+            let label = self.labels[trunk - 1];
+            let next = Meaning::NextIndex {
+                first: label + 1,
+                last: self.trunks.end,
+                base: 2,
+            };
+            let mut entries = Vec::new();
+            for (index, page) in pages.iter().enumerate() {
+                let entry = reader.label();
+                let raw = &bytes[8 + 4 * index..12 + 4 * index];
+                let nodes = vec![self.reference(reader, *page, raw)];
+                entries.push(Group::part(entry, nodes).into());
+                let rest = self.page(*page).unwrap_or_default();
+                let nodes = self.filled(rest);
+                self.pages.insert(*page, (Part::With(entry), nodes));
+            }
+            let list = reader.label();
+            let mut nodes = vec![
+                reader.number(Encoding::Big(4), next, 0, &bytes[..4]),
+                reader.number(Encoding::Big(4), Meaning::Count(list), 0, &bytes[4..8]),
+                Group::new(list, entries).into(),
+            ];
+            nodes.extend(self.filled(&bytes[8 + 4 * pages.len()..]));
+            self.pages.insert(*trunk, (part, nodes));
+            part = Part::With(label);
+        }
+    }
+
+    /// Makes a payload that is filled up with zeros to the size of a page.
+    fn filled(&self, bytes: &[u8]) -> Vec<Node> {
+        let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
+        let bytes = &bytes[..bytes.len() - zeros];
+        let payload = (!bytes.is_empty()).then(|| Node::payload(bytes));
+        payload.into_iter().chain([Node::Gap(self.size)]).collect()
+    }
+
+    /// Reads the trees that the schema lists: each table before its indices, whose entries go with the
+    /// rows.
+    fn trees(&mut self, reader: &mut Reader) {
+        let mut roots = std::mem::take(&mut self.roots);
+        roots.sort_by(|one, other| {
+            let key = |root: &'_ Root| (root.table.clone(), root.is_index);
+            key(one).cmp(&key(other))
+        });
+        let mut table = Vec::new();
+        for root in roots {
+            if root.table != table || !root.is_index {
+                self.rows.clear();
+                table.clone_from(&root.table);
+            }
+            self.tree(reader, root.page, Part::With(root.cell));
+        }
+    }
+
+    /// Reads the tree whose first page is `page`, and that goes with `part`; the first page of the database
+    /// is that of the schema.
+    fn tree(&mut self, reader: &mut Reader, page: usize, part: Part) {
+        let is_schema = page == 1;
+        let mut left = vec![(page, part)];
+        while let Some((page, part)) = left.pop() {
+            let is_free = page <= self.labels.len() && !self.pages.contains_key(&page);
+            let Some(bytes) = self.page(page).filter(|_| is_free) else {
+                continue;
+            };
+            let mut children = Vec::new();
+            let nodes = self.tree_page(reader, page, bytes, is_schema, &mut children);
+            let nodes = nodes.unwrap_or_else(|| self.filled(bytes));
+            self.pages.insert(page, (part, nodes));
+            for (child, part, is_long) in children {
+                match is_long {
+                    true => self.long_row(reader, child, part),
+                    false => left.push((child, part)),
+                }
+            }
+        }
+    }
+
+    /// Reads the pages of a long row, from `page` on, each of which goes with the one before it.
+    fn long_row(&mut self, reader: &Reader, mut page: usize, mut part: Part) {
+        while let Some(bytes) = self.page(page).filter(|_| page > 1)
+            && !self.pages.contains_key(&page)
+        {
+            let next = self.number((page - 1) * self.size, 4).unwrap_or_default();
+            let reference = self.reference(reader, next, &bytes[..4]);
+            self.pages
+                .insert(page, (part, vec![reference, Node::fixed(&bytes[4..])]));
+            part = Part::With(self.labels[page - 1]);
+            page = next;
+        }
+    }
+
+    /// Makes the nodes of a page with cells: head, offsets of cells, free space, and cells. Appends to
+    /// `children` the pages that its cells refer to, what these go with, and whether they have the rest
+    /// of a long row. `None` if it is no such page.
+    fn tree_page(
+        &mut self,
+        reader: &mut Reader,
+        page: usize,
+        bytes: &[u8],
+        is_schema: bool,
+        children: &mut Vec<(usize, Part, bool)>,
+    ) -> Option<Vec<Node>> {
+        let start = if page == 1 { HEAD } else { 0 };
+        let kind = kind(bytes[start])?;
+        let number = |at: usize| Encoding::Big(2).read_at(bytes, start + at);
+        let count = number(CELLS)? as usize;
+        let head = start + LEAF + if kind.is_leaf { 0 } else { 4 };
+        let front = head
+            .checked_add(count * 2)
+            .filter(|front| *front <= self.usable)?;
+        reader.count_parts(count).then_some(())?;
+        let (label, list, content) = (self.labels[page - 1], reader.label(), reader.label());
+        let mut regions = Space {
+            bytes: &bytes[..self.usable],
+            front,
+            regions: BTreeMap::new(),
+        };
+        let pointers = bytes[head..front].chunks(2);
+        let pointers = pointers.map(|raw| {
+            let at = usize::from(u16::from_be_bytes([raw[0], raw[1]]));
+            let read = cell(self, reader, kind, regions.bytes, at, is_schema);
+            let Some(cell) = read.filter(|cell| regions.is_free(&cell.place)) else {
+                return Group::part(reader.label(), vec![Node::fixed(raw)]).into();
+            };
+            let of = cell.label;
+            self.place_cell(kind, cell, &mut regions, children);
+            let meaning = Meaning::Offset(of, label);
+            let nodes = vec![reader.number(Encoding::Big(2), meaning, 0, raw)];
+            Node::Group(Group {
+                part: Part::With(of),
+                ..Group::new(reader.label(), nodes)
+            })
+        });
+        let pointers = pointers.collect();
+        let free = regions.free_blocks(reader, number(FREE_BLOCK)? as usize, label);
+        let meanings = [free, Meaning::Count(list), Meaning::Offset(content, label)];
+        let mut nodes = self.page_head(reader, &bytes[..head], start, meanings);
+        if !kind.is_leaf {
+            let raw = &bytes[start + LEAF..head];
+            let last = Encoding::Big(4).read_at(raw, 0)? as usize;
+            nodes.push(self.reference(reader, last, raw));
+            children.push((last, Part::With(label), false));
+        }
+        nodes.push(Group::new(list, pointers).into());
+        let first = match number(CONTENT)? {
+            0 => 1 << 16,
+            first => first as usize,
+        };
+        nodes.extend(regions.nodes(reader, first, content, self.size));
+        nodes.push(Node::fixed(&bytes[self.usable..]));
+        Some(nodes)
+    }
+
+    /// Makes the nodes of the head of a page, which begins at offset `start` of the page and whose numbers
+    /// state `meanings`, up to that of the last child.
+    fn page_head(
+        &self,
+        reader: &mut Reader,
+        bytes: &[u8],
+        start: usize,
+        meanings: [Meaning; 3],
+    ) -> Vec<Node> {
+        let mut nodes = match start {
+            0 => Vec::new(),
+            _ => self.head(reader, bytes),
+        };
+        nodes.push(Node::fixed(&bytes[start..=start]));
+        let fields = [FREE_BLOCK, CELLS, CONTENT].into_iter().zip(meanings);
+        nodes.extend(fields.map(|(at, meaning)| {
+            let raw = &bytes[start + at..start + at + 2];
+            reader.number(Encoding::Big(2), meaning, 0, raw)
+        }));
+        nodes.push(Node::fixed(&bytes[start + FRAGMENTS..start + LEAF]));
+        nodes
+    }
+
+    /// Makes a region of a cell, notes the row that it is, and what it refers to. An entry of an index
+    /// goes with its row.
+    fn place_cell(
+        &mut self,
+        kind: Kind,
+        cell: Cell,
+        regions: &mut Space<'_>,
+        children: &mut Vec<(usize, Part, bool)>,
+    ) {
+        let with = Part::With(cell.label);
+        children.extend(cell.child.map(|child| (child, with, false)));
+        children.extend(cell.rest.map(|rest| (rest, with, true)));
+        let mut part = Part::Own;
+        match cell.record {
+            Record::Row(row) => {
+                self.rows.insert(row, cell.label);
+            }
+            Record::Entry(row) if kind.is_leaf => {
+                let row = row.and_then(|row| self.rows.get(&row));
+                part = row.map_or(Part::Own, |row| Part::With(*row));
+            }
+            Record::Tree(root) => self.roots.push(root),
+            _ => {}
+        }
+        let group = Group {
+            part,
+            ..Group::new(cell.label, cell.nodes)
+        };
+        regions
+            .regions
+            .insert(cell.place.start, (cell.place.end, group));
+    }
+
+    /// Makes the nodes of the head of the database: the number of pages, and the list of free ones.
+    fn head(&self, reader: &mut Reader, bytes: &[u8]) -> Vec<Node> {
+        let word = Encoding::Big(4);
+        let mut nodes = vec![Node::fixed(&bytes[..PAGES])];
+        nodes.push(reader.number(word, Meaning::Count(self.list), 1, &bytes[PAGES..FREE]));
+        let next = Meaning::NextIndex {
+            first: self.trunks.start,
+            last: self.trunks.end,
+            base: 2,
+        };
+        let count = Meaning::Present(self.free.start, self.free.end);
+        nodes.push(reader.number(word, next, 0, &bytes[FREE..FREE + 4]));
+        nodes.push(reader.number(word, count, 0, &bytes[FREE + 4..FREE + 8]));
+        nodes.push(Node::fixed(&bytes[FREE + 8..HEAD]));
+        nodes
+    }
+
+    /// Makes the nodes of the database from its pages. Pages to which nothing refers are parts; none is
+    /// if pages state where they are referred to.
+    fn nodes(mut self) -> Vec<Node> {
+        let count = self.labels.len();
+        let is_fixed = self.number(VACUUM, 4) != Some(0);
+        let mut nodes = Vec::with_capacity(count);
+        for page in 1..=count {
+            let bytes = self.page(page).unwrap_or_default();
+            let read = self.pages.remove(&page);
+            let (part, inner) = read.unwrap_or_else(|| (Part::Own, self.filled(bytes)));
+            nodes.push(Node::Group(Group {
+                part: if is_fixed { Part::No } else { part },
+                ..Group::new(self.labels[page - 1], inner)
+            }));
+        }
+        let rest = &self.text[count * self.size..];
+        let others = nodes.split_off(1.min(nodes.len()));
+        nodes.push(Group::new(self.list, others).into());
+        nodes.extend((!rest.is_empty()).then(|| Node::payload(rest)));
+        nodes
+    }
+}
+
+/// Returns the kind of a page with cells by its first byte.
+fn kind(byte: u8) -> Option<Kind> {
+    let (is_table, is_leaf) = match byte {
+        2 => (false, false),
+        5 => (true, false),
+        10 => (false, true),
+        13 => (true, true),
+        _ => return None,
+    };
+    Some(Kind { is_table, is_leaf })
+}
+
+/// The part of a page that holds cells and free blocks.
+struct Space<'a> {
+    /// Bytes of the page.
+    bytes: &'a [u8],
+    /// Offset of the end of the list of cells.
+    front: usize,
+    /// End and group of each cell and free block, by its start.
+    regions: BTreeMap<usize, (usize, Group)>,
+}
+
+impl Space<'_> {
+    /// Checks whether a range of the page overlaps no region.
+    fn is_free(&self, place: &Range<usize>) -> bool {
+        let before = self.regions.range(..place.end).next_back();
+        place.start >= self.front
+            && place.end <= self.bytes.len()
+            && before.is_none_or(|(_, (end, _))| *end <= place.start)
+    }
+
+    /// Makes regions of the free blocks, each of which states where the next one is, the first one at
+    /// offset `at`; returns what the number of the first one states.
+    fn free_blocks(&mut self, reader: &mut Reader, mut at: usize, page: Label) -> Meaning {
+        let number = |at: usize| Encoding::Big(2).read_at(self.bytes, at).unwrap_or_default();
+        let mut places: Vec<Range<usize>> = Vec::new();
+        while at > 0 && places.last().is_none_or(|last| last.end <= at) {
+            let place = at..at + number(at + 2) as usize;
+            if place.len() < BLOCK || !self.is_free(&place) || !reader.count_part() {
+                break;
+            }
+            at = number(at) as usize;
+            places.push(place);
+        }
+        let first = reader.label();
+        let last = first + places.len() as Label;
+        for _ in first..last {
+            reader.label();
+        }
+        let next = |first: Label| Meaning::Next {
+            first,
+            last,
+            from: page,
+        };
+        for (place, label) in places.into_iter().zip(first..) {
+            let bytes = &self.bytes[place.clone()];
+            let nodes = vec![
+                reader.number(Encoding::Big(2), next(label + 1), 0, &bytes[..2]),
+                reader.number(Encoding::Big(2), Meaning::Length(label), 0, &bytes[2..4]),
+                Node::fixed(&bytes[4..]),
+            ];
+            // Without the cell after it, it could follow directly on the block before it.
+            let cell = self.regions.get(&place.end);
+            let group = Group {
+                part: cell.map_or(Part::Own, |(_, cell)| Part::With(cell.label)),
+                ..Group::new(label, nodes)
+            };
+            self.regions.insert(place.start, (place.end, group));
+        }
+        next(first)
+    }
+
+    /// Makes the nodes after the list of cells: free space that fills the page up to its `size`, then a
+    /// group with the label `label`, which begins at offset `first` or at the first region.
+    fn nodes(self, reader: &mut Reader, first: usize, label: Label, size: usize) -> Vec<Node> {
+        let (bytes, front) = (self.bytes, self.front);
+        let begin = self.regions.keys().next().copied().unwrap_or(bytes.len());
+        let begin = if (front..=begin).contains(&first) {
+            first
+        } else {
+            begin
+        };
+        let space = &bytes[front..begin];
+        let zeros = space.iter().take_while(|byte| **byte == 0).count();
+        let mut nodes = vec![Node::Gap(size)];
+        if zeros < space.len() {
+            let garbage = vec![Node::fixed(&space[zeros..])];
+            nodes.push(Group::part(reader.label(), garbage).into());
+        }
+        let (mut inner, mut at) = (Vec::new(), begin);
+        for (start, (end, group)) in self.regions {
+            inner.extend((at < start).then(|| Node::fixed(&bytes[at..start])));
+            inner.push(group.into());
+            at = end;
+        }
+        inner.extend((at < bytes.len()).then(|| Node::fixed(&bytes[at..])));
+        nodes.push(Group::new(label, inner).into());
+        nodes
+    }
+}

@@ -1,0 +1,277 @@
+//! Cells of pages of SQLite: rows, entries of indices, and references to other pages.
+
+use std::ops::Range;
+
+use super::sqlite::{Database, Kind, Root};
+use crate::node::{Group, Label, Meaning, Node};
+use crate::number::Encoding;
+use crate::reader::Reader;
+
+/// Number of bytes that a cell takes at least.
+const LEAST: usize = 4;
+/// Largest number of columns of the table that lists tables and indices.
+const SCHEMA: usize = 5;
+
+/// A cell that was read.
+pub struct Cell {
+    pub label: Label,
+    /// Where the cell stands in its page.
+    pub place: Range<usize>,
+    pub nodes: Vec<Node>,
+    /// Number of the page below the cell.
+    pub child: Option<usize>,
+    /// Number of the page with the rest of the cell.
+    pub rest: Option<usize>,
+    pub record: Record,
+}
+
+/// What a cell is.
+pub enum Record {
+    /// A row of a table, with its number.
+    Row(u64),
+    /// An entry of an index, with the number of the row if it ends with one.
+    Entry(Option<u64>),
+    /// A row of the schema, with the tree of the table or index that it describes.
+    Tree(Root),
+    Other,
+}
+
+/// A column of a record: its kind as it is written, and its value.
+struct Column<'a> {
+    kind: u64,
+    raw: &'a [u8],
+    value: &'a [u8],
+}
+
+/// A number in the head of a cell, and where it stands.
+type Stated = (u64, Range<usize>);
+
+/// Reads the cell at offset `at` of a page with the bytes `bytes`.
+pub fn cell(
+    database: &Database<'_>,
+    reader: &mut Reader,
+    kind: Kind,
+    bytes: &[u8],
+    at: usize,
+    is_schema: bool,
+) -> Option<Cell> {
+    let mut cell = Cell {
+        label: reader.label(),
+        place: at..at,
+        nodes: Vec::new(),
+        child: None,
+        rest: None,
+        record: Record::Other,
+    };
+    let (size, row, from) = cell.head(database, reader, kind, bytes)?;
+    let Some((stated, size)) = size else {
+        cell.nodes.push(Node::fixed(&bytes[row?.1]));
+        return finish(cell, bytes, from);
+    };
+    let stated = usize::try_from(stated).ok()?;
+    let local = local(database.usable, stated, kind.is_table);
+    let end = from.checked_add(local)?;
+    let payload = bytes.get(from..end)?;
+    let group = reader.label();
+    cell.nodes.push(match local == stated {
+        true => {
+            let meaning = Meaning::Length(group);
+            reader.number(Encoding::VarintBig, meaning, 0, &bytes[size])
+        }
+        false => Node::fixed(&bytes[size]),
+    });
+    let number = row
+        .iter()
+        .map(|(_, place)| Node::fixed(&bytes[place.clone()]));
+    cell.nodes.extend(number);
+    let row = row.map(|(row, _)| row);
+    if local < stated {
+        cell.nodes.push(Node::fixed(payload));
+        let raw = bytes.get(end..end + 4)?;
+        let rest = Encoding::Big(4).read_at(raw, 0)? as usize;
+        cell.nodes.push(database.reference(reader, rest, raw));
+        cell.rest = Some(rest);
+        cell.record = row.map_or(Record::Entry(None), Record::Row);
+        return finish(cell, bytes, end + 4);
+    }
+    let nodes = cell.payload(database, reader, payload, row, is_schema);
+    cell.nodes.push(Group::new(group, nodes).into());
+    finish(cell, bytes, end)
+}
+
+impl Cell {
+    /// Reads the head of the cell: the page below it, the size of its record, and the number of the row.
+    /// Returns the last two, as far as there are any, and the offset after the head.
+    fn head(
+        &mut self,
+        database: &Database<'_>,
+        reader: &Reader,
+        kind: Kind,
+        bytes: &[u8],
+    ) -> Option<(Option<Stated>, Option<Stated>, usize)> {
+        let mut at = self.place.start;
+        if !kind.is_leaf {
+            let raw = bytes.get(at..at + 4)?;
+            let child = Encoding::Big(4).read_at(raw, 0)? as usize;
+            self.nodes.push(database.reference(reader, child, raw));
+            self.child = Some(child);
+            at += 4;
+        }
+        let mut numbers = [None, None];
+        let has = [kind.is_leaf || !kind.is_table, kind.is_table];
+        for (number, _) in numbers.iter_mut().zip(has).filter(|(_, has)| *has) {
+            let (stated, width) = Encoding::VarintBig.read(bytes.get(at..)?)?;
+            *number = Some((stated, at..at + width));
+            at += width;
+        }
+        let [size, row] = numbers;
+        Some((size, row, at))
+    }
+
+    /// Makes the nodes of the record `payload` of a cell, and notes what the cell is.
+    fn payload(
+        &mut self,
+        database: &Database<'_>,
+        reader: &mut Reader,
+        payload: &[u8],
+        row: Option<u64>,
+        is_schema: bool,
+    ) -> Vec<Node> {
+        let (columns, head) = columns(payload).unwrap_or((Vec::new(), 0));
+        self.record = match (row, columns.last()) {
+            (Some(_), _) if is_schema && columns.len() == SCHEMA => tree(self.label, &columns),
+            (Some(row), _) => Record::Row(row),
+            (None, last) => Record::Entry(last.and_then(integer)),
+        };
+        let root = match &self.record {
+            Record::Tree(root) => Some(root.page),
+            _ => None,
+        };
+        match columns.is_empty() {
+            true => vec![Node::payload(payload)],
+            false => record(database, reader, payload, &columns, head, root),
+        }
+    }
+}
+
+/// Completes a cell that ends at offset `end`: a cell has at least 4 bytes.
+fn finish(mut cell: Cell, bytes: &[u8], end: usize) -> Option<Cell> {
+    let start = cell.place.start;
+    let full = end.max(start + LEAST);
+    let filled = bytes.get(end..full)?;
+    cell.nodes.push(match filled.iter().all(|byte| *byte == 0) {
+        true => Node::Gap(LEAST),
+        false => Node::fixed(filled),
+    });
+    cell.place = start..full;
+    Some(cell)
+}
+
+/// Returns how many of the `size` bytes of a record are in its cell; the others are in pages of their
+/// own.
+fn local(usable: usize, size: usize, is_table: bool) -> usize {
+    let most = match is_table {
+        true => usable - 35,
+        false => (usable - 12) * 64 / 255 - 23,
+    };
+    if size <= most {
+        return size;
+    }
+    let least = (usable - 12) * 32 / 255 - 23;
+    let fitting = least + (size - least) % (usable - 4);
+    if fitting <= most { fitting } else { least }
+}
+
+/// Reads the columns of a record, and the size of the number in front of their kinds. `None` if they do
+/// not take the whole record.
+fn columns(payload: &[u8]) -> Option<(Vec<Column<'_>>, usize)> {
+    let (size, head) = Encoding::VarintBig.read(payload)?;
+    let size = usize::try_from(size).ok()?;
+    let kinds = payload.get(head..size)?;
+    let (mut at, mut value) = (0, size);
+    let mut columns = Vec::new();
+    while at < kinds.len() {
+        let (kind, width) = Encoding::VarintBig.read(&kinds[at..])?;
+        let length = match kind {
+            0 | 8 | 9 => 0,
+            1..=4 => kind as usize,
+            5 => 6,
+            6 | 7 => 8,
+            10 | 11 => return None,
+            _ => usize::try_from((kind - 12) / 2).ok()?,
+        };
+        let end = value.checked_add(length)?;
+        columns.push(Column {
+            kind,
+            raw: &kinds[at..at + width],
+            value: payload.get(value..end)?,
+        });
+        at += width;
+        value = end;
+    }
+    (value == payload.len()).then_some((columns, head))
+}
+
+/// Returns the integer in a column.
+fn integer(column: &Column<'_>) -> Option<u64> {
+    match column.kind {
+        1..=6 => Encoding::Big(column.value.len()).read_at(column.value, 0),
+        8 | 9 => Some(column.kind - 8),
+        _ => None,
+    }
+}
+
+/// Returns the tree that a row of the schema with these columns describes.
+fn tree(label: Label, columns: &[Column<'_>]) -> Record {
+    let page = integer(&columns[3]).and_then(|page| usize::try_from(page).ok());
+    match page.filter(|page| *page > 1) {
+        Some(page) => Record::Tree(Root {
+            page,
+            cell: label,
+            table: columns[2].value.to_vec(),
+            is_index: columns[0].value == b"index",
+        }),
+        None => Record::Other,
+    }
+}
+
+/// Makes the nodes of a record: kinds of its columns, and values, of which texts and bytes may become
+/// shorter. `root` is the page that the fourth column of a row of the schema refers to.
+fn record(
+    database: &Database<'_>,
+    reader: &mut Reader,
+    payload: &[u8],
+    columns: &[Column<'_>],
+    head: usize,
+    root: Option<usize>,
+) -> Vec<Node> {
+    let kinds_label = reader.label();
+    let meaning = Meaning::Length(kinds_label);
+    let size = reader.number(Encoding::VarintBig, meaning, 0, &payload[..head]);
+    let (mut kinds, mut values) = (vec![size], Vec::new());
+    for (index, column) in columns.iter().enumerate() {
+        if column.kind < 12 {
+            kinds.push(Node::fixed(column.raw));
+            values.push(match root.filter(|_| index == 3) {
+                Some(root) => database.reference(reader, root, column.value),
+                None => Node::fixed(column.value),
+            });
+            continue;
+        }
+        let label = reader.label();
+        let base = 12 + column.kind % 2;
+        kinds.push(reader.number(
+            Encoding::Serial(base),
+            Meaning::Length(label),
+            0,
+            column.raw,
+        ));
+        let value = match base {
+            12 => reader.payload(column.value),
+            _ => vec![Node::payload(column.value)],
+        };
+        values.push(Group::new(label, value).into());
+    }
+    values.insert(0, Group::new(kinds_label, kinds).into());
+    values
+}

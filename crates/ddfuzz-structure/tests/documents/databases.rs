@@ -1,0 +1,196 @@
+//! Databases of SQLite: pages, cells and free space stay as they must be.
+
+use crate::open;
+
+/// Size of a page.
+const PAGE: usize = 512;
+
+/// Number in an integer of one to eight bytes.
+fn big(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .fold(0, |number, byte| number << 8 | usize::from(*byte))
+}
+
+/// A record of columns: `None` for an integer of a byte, whose value is the only byte.
+fn record(columns: &[(bool, &[u8])]) -> Vec<u8> {
+    let kind = |(is_text, value): &(bool, &[u8])| match is_text {
+        true => 13 + 2 * value.len() as u8,
+        false => value.len() as u8,
+    };
+    let mut record = vec![1 + columns.len() as u8];
+    record.extend(columns.iter().map(kind));
+    record.extend(columns.iter().flat_map(|column| column.1));
+    record
+}
+
+/// A row of a table.
+fn row(number: u8, columns: &[(bool, &[u8])]) -> Vec<u8> {
+    let record = record(columns);
+    [&[record.len() as u8, number], &record[..]].concat()
+}
+
+/// A page with cells behind `front`, of this kind and with the head's last number, if it has one.
+fn page(front: &[u8], kind: u8, last: Option<u8>, cells: &[Vec<u8>]) -> Vec<u8> {
+    let mut page = front.to_vec();
+    let content: usize = cells.iter().map(Vec::len).sum();
+    let mut at = PAGE - content;
+    page.extend([kind, 0, 0, 0, cells.len() as u8]);
+    page.extend((at as u16).to_be_bytes());
+    page.push(0);
+    page.extend(last.iter().flat_map(|last| u32::from(*last).to_be_bytes()));
+    for cell in cells {
+        page.extend((at as u16).to_be_bytes());
+        at += cell.len();
+    }
+    page.resize(PAGE - content, 0);
+    page.extend(cells.concat());
+    page
+}
+
+/// A database with a table of two pages below one, an index of it, and a free page that lists another.
+pub fn database() -> Vec<u8> {
+    let mut head = b"SQLite format 3\0".to_vec();
+    head.extend([
+        2, 0, 1, 1, 0, 64, 32, 32, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0, 0, 6, 0, 0, 0, 2,
+    ]);
+    head.extend([0, 0, 0, 1, 0, 0, 0, 4]);
+    head.resize(56, 0);
+    head.extend([0, 0, 0, 1]);
+    head.resize(100, 0);
+    let table = b"CREATE TABLE t(a)";
+    let index = b"CREATE INDEX i ON t(a)";
+    let schema = [
+        row(
+            1,
+            &[
+                (true, b"table"),
+                (true, b"t"),
+                (true, b"t"),
+                (false, &[2]),
+                (true, table),
+            ],
+        ),
+        row(
+            2,
+            &[
+                (true, b"index"),
+                (true, b"i"),
+                (true, b"t"),
+                (false, &[5]),
+                (true, index),
+            ],
+        ),
+    ];
+    let names = [b"one", b"two", b"six", b"ten"];
+    let rows: Vec<Vec<u8>> = (1..=4)
+        .map(|number| row(number, &[(true, names[number as usize - 1])]))
+        .collect();
+    let mut order = [1, 2, 3, 4];
+    order.sort_by_key(|number| names[number - 1]);
+    let entries = order.map(|number| {
+        let record = record(&[(true, names[number - 1]), (false, &[number as u8])]);
+        [&[record.len() as u8], &record[..]].concat()
+    });
+    let mut trunk = [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 7].to_vec();
+    trunk.resize(PAGE, 0);
+    [
+        page(&head, 13, None, &schema),
+        page(&[], 5, Some(4), &[vec![0, 0, 0, 3, 2]]),
+        page(&[], 13, None, &rows[..2]),
+        page(&[], 13, None, &rows[2..]),
+        page(&[], 10, None, &entries),
+        trunk,
+        vec![0; PAGE],
+    ]
+    .concat()
+}
+
+/// Returns offset, kind and cells of a page, each from its offset on.
+fn cells(text: &[u8], number: usize) -> (u8, Vec<&[u8]>, usize) {
+    let page = &text[(number - 1) * PAGE..number * PAGE];
+    let head = if number == 1 { &page[100..] } else { page };
+    let count = big(&head[3..5]);
+    let start = if matches!(head[0], 2 | 5) { 12 } else { 8 };
+    let pointers = head[start..start + 2 * count].chunks(2);
+    let cells: Vec<&[u8]> = pointers.map(|at| &page[big(at)..]).collect();
+    let first = big(&head[5..7]);
+    assert!(
+        cells
+            .iter()
+            .all(|cell| PAGE - cell.len() >= first && cell.len() >= 4)
+    );
+    (head[0], cells, big(&head[8..12]))
+}
+
+/// Returns the rows of the table at a page: number and text.
+fn rows(text: &[u8], number: usize) -> Vec<(u8, Vec<u8>)> {
+    let (kind, cells, last) = cells(text, number);
+    if kind == 13 {
+        let row = |cell: &&[u8]| {
+            let size = usize::from(cell[0]);
+            (cell[1], cell[4..2 + size].to_vec())
+        };
+        return cells.iter().map(row).collect();
+    }
+    let children = cells.iter().map(|cell| big(&cell[..4]));
+    children
+        .chain([last])
+        .flat_map(|child| rows(text, child))
+        .collect()
+}
+
+#[test]
+fn what_is_left_of_a_database_is_one() {
+    let text = database();
+    assert_eq!(rows(&text, 2).len(), 4);
+    let document = open(&text).expect("a document");
+    let (mut left, mut pages) = (Vec::new(), Vec::new());
+    for part in 0..document.parts().len() {
+        let fewer = document.without(&[part]).text();
+        let count = big(&fewer[28..32]);
+        assert_eq!(fewer.len(), count * PAGE, "without {part}");
+        pages.push(count);
+        let free = big(&fewer[36..40]);
+        assert_eq!(free > 0, big(&fewer[32..36]) > 0, "without {part}");
+        let (_, schema, _) = cells(&fewer, 1);
+        // Kinds of five columns: the fourth is the first page of the tree.
+        let mut roots = schema.iter().map(|cell| {
+            let texts = [cell[3], cell[4], cell[5]].map(|kind| usize::from(kind - 13) / 2);
+            (cell[8], cell[8 + texts.iter().sum::<usize>()])
+        });
+        let table = roots
+            .find(|(kind, _)| *kind == b't')
+            .map(|(_, root)| rows(&fewer, root.into()));
+        let index = roots
+            .find(|(kind, _)| *kind == b'i')
+            .map(|(_, root)| cells(&fewer, root.into()).1);
+        if let (Some(table), Some(index)) = (table, index) {
+            left.push((table.len(), index.len()));
+        }
+    }
+    // One row with its entry; the first page of the table with the entries of its rows.
+    for counts in [(3, 3), (2, 2)] {
+        assert!(left.contains(&counts), "{left:?}");
+    }
+    // The free pages; the free page that is listed; the table or the index.
+    for count in [3, 4, 5, 6] {
+        assert!(pages.contains(&count), "{pages:?}");
+    }
+}
+
+#[test]
+fn texts_in_a_database_become_shorter() {
+    let text = database();
+    let document = open(&text).expect("a document");
+    let mut payloads = document.payloads();
+    let place = payloads
+        .iter()
+        .position(|payload| payload[..] == b"six"[..])
+        .expect("a text");
+    payloads[place] = payloads[place][..1].into();
+    let fewer = document.with(&payloads).text();
+    assert_eq!(fewer.len(), text.len());
+    let texts: Vec<Vec<u8>> = rows(&fewer, 2).into_iter().map(|row| row.1).collect();
+    assert_eq!(texts, [&b"one"[..], b"two", b"s", b"ten"]);
+}

@@ -1,0 +1,128 @@
+//! Pictures of Windows, and streams of xz.
+
+use std::io::{Read, Write};
+
+use lzma_rust2::{CheckType, XzOptions, XzReader, XzWriter};
+
+use crate::open;
+use crate::samples::png;
+use crate::searches::reduce;
+
+/// A picture of 3 columns and 5 rows with 4 colors.
+pub fn bmp() -> Vec<u8> {
+    let word = |number: usize| (number as u32).to_le_bytes();
+    let numbers = [70 + 5 * 4, 0, 70, 40, 3, 5];
+    let mut text = b"BM".to_vec();
+    text.extend(numbers.into_iter().flat_map(word));
+    text.extend([1, 0, 8, 0]);
+    text.extend([0, 20, 2835, 2835, 4, 0].into_iter().flat_map(word));
+    text.extend((0..4).flat_map(|color| [color, color * 2, 255, 0]));
+    text.extend((0..5).flat_map(|row| [row % 4, 1, 2, 0]));
+    text
+}
+
+/// An icon of two pictures.
+pub fn icon() -> Vec<u8> {
+    let pictures = [png(), bmp()[14..].to_vec()];
+    let mut at = 6 + 16 * 2;
+    let mut text = vec![0, 0, 1, 0, 2, 0];
+    for picture in &pictures {
+        text.extend([16, 16, 0, 0, 1, 0, 32, 0]);
+        text.extend((picture.len() as u32).to_le_bytes());
+        text.extend((at as u32).to_le_bytes());
+        at += picture.len();
+    }
+    [text, pictures.concat()].concat()
+}
+
+/// Two streams of xz, the first one of two blocks.
+pub fn xz() -> Vec<u8> {
+    let stream = |check: CheckType, blocks: Option<u64>, content: &[u8]| {
+        let mut options = XzOptions::with_preset(1);
+        options.set_check_sum_type(check);
+        options.lzma_options.dict_size = 4096;
+        options.set_block_size(blocks.and_then(std::num::NonZeroU64::new));
+        let mut writer = XzWriter::new(Vec::new(), options).expect("a writer");
+        writer.write_all(content).expect("memory");
+        writer.finish().expect("memory")
+    };
+    let content = b"a text in a stream of xz, ".repeat(300);
+    [
+        stream(CheckType::Crc64, Some(4096), &content),
+        vec![0; 4],
+        stream(CheckType::Crc32, None, b"another stream"),
+    ]
+    .concat()
+}
+
+/// Decompresses the streams of xz.
+fn unpack(text: &[u8]) -> Option<Vec<u8>> {
+    let mut content = Vec::new();
+    XzReader::new(text, true).read_to_end(&mut content).ok()?;
+    Some(content)
+}
+
+#[test]
+fn rows_and_colors_are_counted() {
+    let text = bmp();
+    let document = open(&text).expect("a document");
+    let word =
+        |text: &[u8], at: usize| u32::from_le_bytes(*text[at..].first_chunk().expect("a word"));
+    for (part, colors, rows) in [(1, 3, 5), (6, 4, 4)] {
+        let fewer = document.without(&[part]).text();
+        assert_eq!(fewer.len(), text.len() - 4);
+        let stated = [2, 10, 22, 34, 46].map(|at| word(&fewer, at));
+        assert_eq!(stated, [86, 54 + 4 * colors, rows, 4 * rows, colors]);
+    }
+}
+
+#[test]
+fn pictures_of_an_icon_go_with_their_entries() {
+    let text = icon();
+    let document = open(&text).expect("a document");
+    let last = document.parts().len() - 1;
+    let fewer = document.without(&[last]).text();
+    assert_eq!(fewer[4], 1);
+    assert_eq!(fewer[18..22], 22_u32.to_le_bytes());
+    assert_eq!(fewer[22..], png());
+}
+
+#[test]
+fn streams_and_blocks_of_xz_are_deleted() {
+    let text = xz();
+    let all = unpack(&text).expect("two streams");
+    let document = open(&text).expect("a document");
+    let mut sizes = Vec::new();
+    for part in 0..document.parts().len() {
+        let content = unpack(&document.without(&[part]).text());
+        sizes.push(content.map_or(0, |content| all.len() - content.len()));
+    }
+    // A stream, its two blocks, and the other stream with its block.
+    for gone in [7800, 4096, 7800 - 4096, 14] {
+        assert!(sizes.contains(&gone), "{sizes:?}");
+    }
+}
+
+#[test]
+fn the_content_of_xz_is_reduced() {
+    let content = [
+        b"some text\n".repeat(200),
+        b"a marker\n".to_vec(),
+        b"some more\n".repeat(200),
+    ];
+    let mut options = XzOptions::with_preset(6);
+    options.set_check_sum_type(CheckType::Crc64);
+    let mut writer = XzWriter::new(Vec::new(), options).expect("a writer");
+    writer.write_all(&content.concat()).expect("memory");
+    let text = writer.finish().expect("memory");
+    let fails = |text: &[u8]| {
+        let content = unpack(text);
+        content.is_some_and(|content| content.windows(6).any(|bytes| bytes == b"marker"))
+    };
+    let reduced = reduce(&text, &fails, false);
+    assert_eq!(unpack(&reduced.text).as_deref(), Some(&b"marker"[..]));
+    // Head, head of the block, a chunk that is not compressed, check, index, foot.
+    let least = 12 + 12 + 12 + 8 + 12 + 12;
+    assert!(reduced.text.len() <= least, "{}", reduced.text.len());
+    assert!(reduced.tests < 120, "{} tests", reduced.tests);
+}
