@@ -13,12 +13,13 @@ use crate::{
     StoreWriter, Variants,
     finders::Finders,
     lock,
-    minimization_order::{PendingEntry, SlippedInputs, pending, pending_of_group, size},
+    minimization_order::{PendingEntry, SlippedInputs, is_slip, pending, pending_of_group, size},
 };
 use ddfuzz_exec::Target;
 use ddfuzz_minimize::{MinimizeError, Options};
 use ddfuzz_store as store;
 use ddfuzz_store::report::GroupView;
+use ddfuzz_store::report::size::counted;
 use ddfuzz_store::{
     CampaignFile, Entry, EntryId, Group, Kind, KnownGroups, Reader, Store, StoreError,
 };
@@ -32,6 +33,10 @@ const MIN_TOTAL: Duration = Duration::from_secs(5);
 /// Least time that must be left for minimizing hangs and memory blow-ups after fuzzing, so that
 /// another of these minimizations begins.
 const MIN_ENTRY: Duration = Duration::from_secs(1);
+
+/// Least time for which all crashes that only minimizations have met are minimized together after
+/// fuzzing, unless the user has set a time limit for each entry.
+const MIN_SLIPPED: Duration = Duration::from_secs(60);
 
 /// Why an entry that was found on another target is not minimized.
 const FOREIGN: &str = "the crash does not reproduce with this program, on which it was not found";
@@ -402,38 +407,60 @@ pub(crate) fn minimize_with<S: StoreWriter>(
     }
 }
 
-/// Time budget for minimizing all hangs and memory blow-ups together when fuzzing is over, since
-/// each of their failing runs takes all its permitted time or memory.
-pub(crate) struct HangBudget {
-    /// Time that is left for minimizing hangs and memory blow-ups; `None` if only the time limit of
-    /// each entry counts, since the user has set one.
-    left: Option<Duration>,
-    /// Hangs and memory blow-ups for whose minimization no time was left.
-    refused: HashSet<EntryId>,
+/// Entries that have a common time budget when fuzzing is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Budgeted {
+    /// Hangs and memory blow-ups: each of their failing runs takes all its permitted time or memory.
+    Slow,
+    /// Crashes that only minimizations have met. Each minimization of one may meet further ones: a
+    /// program with a damaged stack jumps to another place for each candidate.
+    Slipped,
 }
 
-impl HangBudget {
-    /// Creates the budget for minimizing hangs and memory blow-ups after the time `fuzzed` of
-    /// fuzzing: a fifth of it, at least 5 seconds; unlimited if `minimizing` is not hurried, since
-    /// the user has set a time limit for each entry.
-    pub(crate) fn after(fuzzed: Duration, minimizing: &Minimizing) -> HangBudget {
-        let left = minimizing.hurried;
-        HangBudget {
-            left: left.then(|| (fuzzed / HANG_DIVISOR).max(MIN_TOTAL)),
-            refused: HashSet::new(),
+/// Time budgets for what is minimized when fuzzing is over: one for all hangs and memory blow-ups
+/// together, and one for all crashes that only minimizations have met.
+pub(crate) struct RestBudget {
+    reader: Reader,
+    /// Time that is left for hangs and memory blow-ups, and for crashes that only minimizations have
+    /// met; `None` if only the time limit of each entry counts, since the user has set one.
+    left: Option<[Duration; 2]>,
+    /// Entries for whose minimization no time was left: hangs and memory blow-ups, and others.
+    refused: [HashSet<EntryId>; 2],
+}
+
+impl RestBudget {
+    /// Creates the budgets for minimizing entries of an output directory after the time `fuzzed` of
+    /// fuzzing: a fifth of it, at least 5 seconds, for hangs and memory blow-ups; as long as it, at
+    /// least a minute, for crashes that only minimizations have met. Unlimited if `minimizing` is not
+    /// hurried, since the user has set a time limit for each entry.
+    pub(crate) fn after(fuzzed: Duration, minimizing: &Minimizing, reader: Reader) -> RestBudget {
+        let slow = (fuzzed / HANG_DIVISOR).max(MIN_TOTAL);
+        RestBudget {
+            reader,
+            left: (minimizing.hurried).then(|| [slow, fuzzed.max(MIN_SLIPPED)]),
+            refused: Default::default(),
         }
     }
 
-    /// Returns the settings `minimizing` with the time limit for this entry: if it is a hang or
-    /// memory blow-up, at most what is left of the budget. `None` if less than a second is left
-    /// then: the entry is not minimized, and [counted](HangBudget::note); others may still be.
+    fn budgeted(&self, id: &EntryId) -> Option<Budgeted> {
+        if is_slow(id) {
+            return Some(Budgeted::Slow);
+        }
+        let entry = self.reader.entry(id).ok().flatten()?;
+        is_slip(entry.crash.found.as_ref()).then_some(Budgeted::Slipped)
+    }
+
+    /// Returns the settings `minimizing` with the time limit for this entry: at most what is left of
+    /// its budget, if it has one. `None` if less than a second is left then: the entry is not
+    /// minimized, and [counted](RestBudget::notes); others may still be.
     pub(crate) fn of(&mut self, id: &EntryId, minimizing: &Minimizing) -> Option<Minimizing> {
-        let budget_time = match self.left.filter(|_| is_slow(id)) {
-            Some(left) if left < MIN_ENTRY => {
-                self.refused.insert(id.clone());
+        let of = self.left.zip(self.budgeted(id));
+        let budget_time = match of.map(|(left, of)| (left[of as usize], of)) {
+            Some((left, of)) if left < MIN_ENTRY => {
+                self.refused[of as usize].insert(id.clone());
                 return None;
             }
-            Some(left) => Some(
+            Some((left, _)) => Some(
                 minimizing
                     .budget_time
                     .map_or(left, |budget| budget.min(left)),
@@ -446,26 +473,38 @@ impl HangBudget {
         })
     }
 
-    /// Subtracts the time `taken` by the minimization of an entry from the budget, if the entry is
-    /// a hang or memory blow-up.
+    /// Subtracts the time `taken` by the minimization of an entry from its budget, if it has one.
     pub(crate) fn spend(&mut self, id: &EntryId, taken: Duration) {
-        if let Some(left) = self.left.as_mut().filter(|_| is_slow(id)) {
-            *left = left.saturating_sub(taken);
+        let of = self.budgeted(id);
+        if let Some((left, of)) = self.left.as_mut().zip(of) {
+            left[of as usize] = left[of as usize].saturating_sub(taken);
         }
     }
 
-    /// Returns the note to the user how many hangs and memory blow-ups are not minimized, because
-    /// there was no time left for them; `None` if there are none.
-    pub(crate) fn note(&self) -> Option<String> {
-        let (groups, are) = match self.refused.len() {
-            0 => return None,
-            1 => ("1 hang".to_owned(), "is"),
-            groups => (format!("{groups} hangs"), "are"),
-        };
-        Some(format!(
-            "{groups} {are} not minimized: that would take longer than a fifth of the fuzzing; \
-             --budget-time gives each its own time, and --resume goes on"
-        ))
+    /// Returns notes to the user how many hangs and memory blow-ups, and how many crashes that only
+    /// minimizations have met, are not minimized, because there was no time left for them.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        let [slow, slipped] = self.refused.each_ref().map(HashSet::len);
+        let are = |count: usize| if count == 1 { "is" } else { "are" };
+        let mut notes = Vec::new();
+        if slow > 0 {
+            notes.push(format!(
+                "{} {} not minimized: that would take longer than a fifth of the fuzzing; \
+                 --budget-time gives each its own time, and --resume goes on",
+                counted(slow as u64, "hang"),
+                are(slow)
+            ));
+        }
+        if slipped > 0 {
+            notes.push(format!(
+                "{} that only minimizations have met {} not minimized: that would take longer than \
+                 the fuzzing; --budget-time gives each its own time, and `ddfuzz min` with the \
+                 output directory goes on",
+                counted(slipped as u64, "input"),
+                are(slipped)
+            ));
+        }
+        notes
     }
 }
 

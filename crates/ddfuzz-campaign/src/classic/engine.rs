@@ -11,7 +11,7 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 use super::inputs::Inputs;
 use super::worker::{Chunk, WorkerContext, start_worker};
 use crate::minimization_order;
-use crate::minimization_queue::HangBudget;
+use crate::minimization_queue::RestBudget;
 use crate::{
     CampaignError, CampaignSession, CampaignState, Finding, MinimizerReply, PauseGate, Phase,
     ProgramWatch, Progress, Screen, Settings, SlippedInputs, StopCondition, Stored, Summary, Until,
@@ -63,7 +63,7 @@ pub fn run(
         more: BTreeSet::new(),
         spent: Duration::ZERO,
         fuzzed: None,
-        hangs: None,
+        rest: None,
         done: 0,
         waiting: 0,
     };
@@ -118,9 +118,9 @@ struct ClassicEngine<'a> {
     spent: Duration,
     /// How long this call of ddfuzz has fuzzed; `None` until fuzzing has ended.
     fuzzed: Option<Duration>,
-    /// Time budget for minimizing hangs and memory blow-ups after fuzzing; `None` until fuzzing has
-    /// ended.
-    hangs: Option<HangBudget>,
+    /// Time budgets for hangs, memory blow-ups and crashes that only minimizations have met, after
+    /// fuzzing; `None` until fuzzing has ended.
+    rest: Option<RestBudget>,
     /// Number of entries (stored findings) minimized in this call of ddfuzz since fuzzing ended.
     done: u64,
     /// Number of entries (stored findings) that are to be minimized after fuzzing and are not yet
@@ -137,11 +137,12 @@ impl ClassicEngine<'_> {
         let fuzzed = fuzzed?;
         self.session.or_stopped(saved, ())?;
         self.fuzzed = Some(fuzzed);
-        self.hangs = Some(HangBudget::after(fuzzed, &self.settings.minimizing));
+        let reader = self.session.reader();
+        self.rest = Some(RestBudget::after(fuzzed, &self.settings.minimizing, reader));
         if self.settings.when != When::Off {
             let minimized = self.minimize_queue().and_then(|()| self.minimize_rest());
             self.session.or_stopped(minimized, ())?;
-            if let Some(note) = self.hangs.as_ref().and_then(HangBudget::note) {
+            for note in self.rest.iter().flat_map(RestBudget::notes) {
                 self.session.screen.note(&note);
             }
         }
@@ -492,8 +493,8 @@ impl ClassicEngine<'_> {
             && let Some(id) = self.queue.front().cloned()
         {
             let minimizing = &self.settings.minimizing;
-            let how = match &mut self.hangs {
-                Some(hangs) => hangs.of(&id, minimizing),
+            let how = match &mut self.rest {
+                Some(rest) => rest.of(&id, minimizing),
                 None => Some(minimizing.clone()),
             };
             let Some(how) = how else {
@@ -512,8 +513,8 @@ impl ClassicEngine<'_> {
             let since = Instant::now();
             let result = self.session.minimize(&id, &how, &progress);
             self.spent += since.elapsed();
-            if let Some(hangs) = &mut self.hangs {
-                hangs.spend(&id, since.elapsed());
+            if let Some(rest) = &mut self.rest {
+                rest.spend(&id, since.elapsed());
             }
             self.queue.pop_front();
             self.done += u64::from(self.fuzzed.is_some() && result.is_ok());
