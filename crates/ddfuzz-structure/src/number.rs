@@ -470,7 +470,7 @@ static CRC64: [u64; 256] = {
         let mut crc = byte as u64;
         let mut bit = 0;
         while bit < 8 {
-            crc = crc >> 1 ^ (crc & 1) * 0xc96c_5795_d787_0f42;
+            crc = (crc >> 1) ^ ((crc & 1) * 0xc96c_5795_d787_0f42);
             bit += 1;
         }
         table[byte] = crc;
@@ -481,7 +481,7 @@ static CRC64: [u64; 256] = {
 
 /// Computes the CRC-64 of [`Sum::Crc64`].
 fn crc64(bytes: &[u8]) -> u64 {
-    let fold = |crc: u64, byte: &u8| CRC64[usize::from(crc as u8 ^ byte)] ^ crc >> 8;
+    let fold = |crc: u64, byte: &u8| CRC64[usize::from(crc as u8 ^ byte)] ^ (crc >> 8);
     !bytes.iter().fold(u64::MAX, fold)
 }
 

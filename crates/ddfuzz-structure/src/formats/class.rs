@@ -12,8 +12,10 @@ use crate::reader::Reader;
 pub const SIGNATURE: &[u8] = b"\xca\xfe\xba\xbe";
 /// Version of the first class files, which no other file with the signature has at this place.
 const OLDEST: u64 = 45;
-/// Maximum number of constants of a file that is taken apart: each index counts the ones before it.
-const MOST_CONSTANTS: u64 = 1 << 12;
+/// Maximum number of constants of a file that is taken apart, and its maximum size in bytes: each index
+/// counts the constants before it.
+const MOST_CONSTANTS: u64 = 1 << 11;
+const LARGEST: usize = 1 << 18;
 /// Kinds of constants with two indices after their kind, with one, and with two words.
 const PAIRS: [u8; 4] = [9, 10, 11, 12];
 const SINGLES: [u8; 5] = [7, 8, 16, 19, 20];
@@ -68,7 +70,7 @@ type Item = (Vec<Node>, usize);
 pub fn class(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let count = HALF.read_at(text, 8)?;
     let is_class = HALF.read_at(text, 6)? >= OLDEST && (1..MOST_CONSTANTS).contains(&count);
-    is_class.then_some(())?;
+    (is_class && text.len() <= LARGEST).then_some(())?;
     let mut class = Class {
         text,
         first: reader.label(),

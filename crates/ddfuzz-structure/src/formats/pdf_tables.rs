@@ -15,6 +15,9 @@ const OFFSET: usize = 10;
 /// Size of a row of a table without its end of line.
 const ROW: usize = 18;
 
+/// Maximum number of tables, trailers and offsets of tables that are read.
+const MOST_SECTIONS: usize = 1 << 10;
+
 /// What stands between objects.
 pub enum Section {
     Table {
@@ -56,7 +59,8 @@ pub fn sections(reader: &mut Reader, text: &[u8], objects: &[Object]) -> Vec<Sec
         let mut words: Vec<(usize, bool)> = words.chain(trailers).collect();
         words.sort_unstable();
         for (at, is_table) in words {
-            if sections.last().is_some_and(|last| last.place().end > at) {
+            let is_inside = sections.last().is_some_and(|last| last.place().end > at);
+            if is_inside || sections.len() >= MOST_SECTIONS {
                 continue;
             }
             let section = match is_table {

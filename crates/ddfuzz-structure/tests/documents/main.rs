@@ -2,6 +2,7 @@
 //! becoming wrong; hostile ones do no harm.
 
 mod archives;
+mod classes;
 mod databases;
 mod fonts;
 mod grammars;
@@ -58,7 +59,7 @@ fn a_file_without_one_of_its_parts_is_a_file_of_its_format() {
             // Parts of a directory go with the entry of another directory that refers to it.
             let left = parts.len() - (last - index);
             match name {
-                "ar" | "jpeg" | "sfnt" | "tiff" | "tiff-be" | "pdf" | "sqlite" => {
+                "ar" | "jpeg" | "sfnt" | "tiff" | "tiff-be" | "pdf" | "sqlite" | "class" => {
                     assert!(fewer.parts().len() <= left, "{name}")
                 }
                 _ => assert_eq!(fewer.parts().len(), left, "{name}"),
@@ -81,7 +82,7 @@ fn a_file_without_one_of_its_parts_is_a_file_of_its_format() {
             // What refers to a name that is gone refers to the one in its place, once opened again.
             let others = match name {
                 "ar" | "elf" | "macho" | "pe" | "cff" | "sfnt" | "sfnt-cff" | "jpeg" | "wasm"
-                | "pdf" => 0,
+                | "class" | "pdf" => 0,
                 _ => again.parts().len(),
             };
             for other in 0..others {

@@ -182,14 +182,14 @@ fn rows(text: &[u8]) -> Option<BTreeMap<usize, [u8; 4]>> {
     let rows: Vec<[u8; 4]> = match after(table, "/DecodeParms").is_some() {
         true => {
             let mut above = [0_u8; 4];
-            let rows = content.chunks(5).map(|row| {
+            let rows = content.chunks_exact(5).map(|row| {
                 above = std::array::from_fn(|at| above[at].wrapping_add(row[1 + at]));
                 above
             });
             rows.collect()
         }
         false => content
-            .chunks(4)
+            .chunks_exact(4)
             .map(|row| row.try_into().unwrap())
             .collect(),
     };
@@ -200,7 +200,9 @@ fn rows(text: &[u8]) -> Option<BTreeMap<usize, [u8; 4]>> {
         .split(|byte| *byte == b' ')
         .filter_map(number)
         .collect();
-    let numbers = index.chunks(2).flat_map(|run| run[0]..run[0] + run[1]);
+    let numbers = index
+        .chunks_exact(2)
+        .flat_map(|run| (run[0]..).take(run[1].min(100)));
     let numbers: Vec<usize> = numbers.collect();
     (numbers.len() == rows.len()).then(|| numbers.into_iter().zip(rows).collect())
 }

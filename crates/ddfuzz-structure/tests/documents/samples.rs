@@ -495,6 +495,7 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("sqlite", crate::databases::database()),
         ("bmp", crate::pictures::bmp()),
         ("ico", crate::pictures::icon()),
+        ("class", crate::classes::class()),
         ("gif", gif()),
         ("jpeg", jpeg()),
         ("jpeg", crate::photos::photo()),
