@@ -146,7 +146,7 @@ impl Suspects {
             return;
         };
         // The call computes the size from a value that it reads.
-        if size.read.is_some() {
+        if size.read.is_some() && !block.passes_size {
             self.add_likely(&block.allocated, SHORT);
         }
         if let Some(read) = block.size_read_by() {
@@ -306,6 +306,9 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
         ..Suspects::default()
     };
     all.add_out_of_range(it);
+    for odd in &it.observed {
+        all.add(&odd.place, &odd.why);
+    }
     all.add_heap(it);
     all.add_values(it);
     all.add_earlier(it);
@@ -388,6 +391,7 @@ mod tests {
             bytes: 3,
             allocated: vec![own(50)],
             size: Some(value(60, vec![odd])),
+            passes_size: false,
             extent: None,
             writer: own(70),
             reads: false,
@@ -410,6 +414,7 @@ mod tests {
             bytes: 3,
             allocated: vec![own(50)],
             size: Some(value(60, Vec::new())),
+            passes_size: false,
             extent: Some(in_writer),
             writer: frame("fill", "main.c", 70),
             reads: false,
@@ -431,6 +436,43 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_only_passes_the_size_on_is_passed_over() {
+        let size = OriginRecord {
+            read: Some(own(50)),
+            ..value(60, vec![value(65, Vec::new())])
+        };
+        let block = OverflowRecord {
+            bytes: 3,
+            allocated: vec![own(50)],
+            size: Some(size),
+            passes_size: true,
+            extent: None,
+            writer: own(70),
+            reads: false,
+            is_averted: true,
+        };
+        let it = Explanation {
+            overflow: Some(block),
+            ..Explanation::default()
+        };
+        assert_eq!(lines(&it), [Some(60), Some(65)]);
+    }
+
+    #[test]
+    fn what_is_odd_in_the_failing_run_comes_before_values() {
+        let odd = SuspectRecord {
+            place: vec![own(90)],
+            why: "writes to memory that was freed".to_owned(),
+        };
+        let it = Explanation {
+            observed: vec![odd],
+            origin: Some(value(10, Vec::new())),
+            ..Explanation::default()
+        };
+        assert_eq!(lines(&it), [Some(90), Some(10)]);
+    }
+
+    #[test]
     fn the_function_that_takes_a_size_from_memory_for_its_caller_is_named() {
         let read = |function| OriginRecord {
             read: Some(frame(function, "main.c", 55)),
@@ -441,6 +483,7 @@ mod tests {
                 bytes: 3,
                 allocated: vec![own(50)],
                 size: Some(size),
+                passes_size: false,
                 extent: None,
                 writer: own(70),
                 reads: false,
