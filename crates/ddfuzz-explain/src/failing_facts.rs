@@ -12,6 +12,8 @@ use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Trace, if_sup
 use crate::places::{frame_record, frame_records};
 use crate::report::{Explanation, OriginRecord, OverflowRecord, SuspectRecord, SwitchedRecord};
 
+/// What is said of a statement that has chosen where the value was written by which the run failed.
+pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it fails";
 /// Largest number of statements on which the failure depends that are told.
 const DEPENDS: usize = 16;
 
@@ -128,6 +130,7 @@ pub fn add_observed(result: &mut Explanation, engine: &Engine, failing: &Ending)
             Oddity::SetsOthers => "gives others what this one lacks",
             Oddity::ChangesKey => "changes the value by which this record is filed",
             Oddity::WritesFreed => "writes to memory that was freed",
+            Oddity::ChoosesPlace => CHOOSES_PLACE,
         }
         .to_owned(),
     };

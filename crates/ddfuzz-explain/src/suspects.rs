@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use crate::chain::Confidence;
 use crate::dwarf::is_library_file;
+use crate::failing_facts::CHOOSES_PLACE;
 use crate::links::is_in_buffer;
 use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, SuspectRecord, WriterRecord,
@@ -188,6 +189,15 @@ impl Suspects {
         self.add(&it.used_late, "uses what was freed");
     }
 
+    /// Adds what made the value by which the run has failed, where another place for it may be wrong as well: the
+    /// others come first where the value is the same in both runs.
+    fn add_value(&mut self, it: &Explanation) {
+        let is_chosen = it.observed.iter().any(|odd| odd.why == CHOOSES_PLACE);
+        if let Some(value) = it.origin.as_ref().filter(|_| is_chosen) {
+            self.add_likely(&value.written, VALUE);
+        }
+    }
+
     /// Adds what made the value by which the run has failed, and the confirmed variables of the chain, the
     /// last one first. A value comes after the last variable if the passing run executes the same statement,
     /// and it is in no link: as far as is known, it is the same in both runs.
@@ -306,10 +316,16 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
         ..Suspects::default()
     };
     all.add_out_of_range(it);
-    for odd in &it.observed {
+    let is_place = |odd: &&SuspectRecord| odd.why == CHOOSES_PLACE;
+    for odd in it.observed.iter().filter(|odd| !is_place(odd)) {
         all.add(&odd.place, &odd.why);
     }
     all.add_heap(it);
+    all.add_value(it);
+    // The value stands where it was written.
+    for odd in it.observed.iter().filter(is_place) {
+        all.add(&odd.place, &odd.why);
+    }
     all.add_values(it);
     all.add_earlier(it);
     let mut found = all.found;

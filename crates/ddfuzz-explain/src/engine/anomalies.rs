@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use iced_x86::OpKind;
 
 use super::backward::Reached;
-use super::dependence::{Dependence, Dependences};
+use super::dependence::{Dependence, Dependences, is_copy};
 use super::instructions::{ARGUMENTS, Executed, RESULT, general};
 use super::library::LibraryCall;
 use super::recorded::Recorded;
@@ -20,6 +20,8 @@ const CLOSE: u32 = 8;
 const RECORD: u64 = 512;
 /// Smallest number that may be the address of a record.
 const LOWEST: u64 = 0x1_0000;
+/// Number of bytes by which the stack pointer is higher at least when a function has returned.
+const RETURNED: u64 = 16;
 /// Largest size in bytes of the stack below and above which memory is not told from local variables.
 const STACK: u64 = 8 << 20;
 
@@ -34,6 +36,9 @@ pub enum Oddity {
     ChangesKey,
     /// It writes to a heap block that was freed.
     WritesFreed,
+    /// It is in a function that has chosen where the value was written by which the run failed: it decides that,
+    /// or computes a part of the address.
+    ChoosesPlace,
 }
 
 /// An instruction of a recorded run of which something is odd.
@@ -104,7 +109,37 @@ impl<'a> Observed<'a> {
         found.extend(self.changed_key(order));
         found.extend(self.freed_write());
         found.extend(self.not_set(order));
+        found.extend(self.chosen_place(order));
         found
+    }
+
+    /// Where the value by which the run failed was only copied to where it was read: finds the nearest
+    /// instruction that has computed a part of the address, in a function that had returned before the write, and
+    /// before it the condition that decided on it.
+    fn chosen_place(&self, order: &[Reached]) -> Vec<Anomaly> {
+        let nearest = order.iter().take_while(|it| it.cost == 0);
+        let values = nearest.filter(|it| it.how == Dependence::Value);
+        let mut stores = values.filter_map(|it| self.store_of(it.at));
+        let Some(store) = stores.find(|it| stored(self.executed(it.at)) != Some(0)) else {
+            return Vec::new();
+        };
+        let level = |at: usize| self.executed(at).registers[usize::from(STACK_POINTER)];
+        // Those that are still being executed have a higher stack pointer than all that is executed since.
+        let has_returned =
+            |at: usize| (at..store.at).any(|later| level(later) > level(at) + RETURNED);
+        let makers = self.makers(self.direct(store.at, Dependence::Address), false);
+        let computes = |at: &usize| {
+            let it = self.executed(*at);
+            self.is_own(*at) && !it.is_library_call() && !is_copy(it) && has_returned(*at)
+        };
+        let Some(computing) = makers.into_iter().find(computes) else {
+            return Vec::new();
+        };
+        let decided = self.direct(computing, Dependence::Control).into_iter();
+        let decided = decided.filter(|at| self.executed(*at).is_condition() && self.is_own(*at));
+        let all = decided.chain([computing]);
+        let oddity = Oddity::ChoosesPlace;
+        all.map(|at| Anomaly { at, oddity }).collect()
     }
 
     fn executed(&self, at: usize) -> &Executed {
@@ -156,8 +191,14 @@ impl<'a> Observed<'a> {
             };
             let inside = record..record.saturating_add(RECORD);
             let makers = self.makers(self.direct(filed.at, Dependence::Address), false);
+            // Pointers in the record change when its neighbours do.
+            let is_number =
+                |it: &Store| stored(self.executed(it.at)).is_some_and(|value| value >> 32 == 0);
             let fields = self.stores.iter().filter(|it| {
-                it.at < filed.at && inside.contains(&it.address) && it.address != filed.address
+                it.at < filed.at
+                    && inside.contains(&it.address)
+                    && it.address != filed.address
+                    && is_number(it)
             });
             for field in fields {
                 let values = self.makers(self.direct(field.at, Dependence::Value), false);

@@ -136,8 +136,6 @@ struct Pass {
     /// The instruction that has last written each byte of memory, by words of eight bytes.
     memory: HashMap<u64, [u32; 8]>,
     frames: Vec<Frame>,
-    /// Flow of the instruction that ends before an address.
-    ends: HashMap<u64, (FlowControl, u64)>,
 }
 
 impl Default for Pass {
@@ -151,7 +149,6 @@ impl Default for Pass {
                 call: NONE,
                 jumps: Vec::new(),
             }],
-            ends: HashMap::new(),
         }
     }
 }
@@ -191,9 +188,6 @@ impl Pass {
             Some(known) => known.clone(),
             None => {
                 let shape = Rc::new(Shape::of(executed));
-                let it = &executed.instruction;
-                self.ends
-                    .insert(it.next_ip(), (it.flow_control(), it.near_branch_target()));
                 self.shapes.insert(executed.pc(), shape.clone());
                 shape
             }
@@ -257,7 +251,11 @@ impl Pass {
             FlowControl::ConditionalBranch => {
                 let target = it.near_branch_target();
                 let range = match target > it.ip() {
-                    true => (it.next_ip(), self.end_behind(target)),
+                    // With the other branch, where the code that is jumped over ends by a jump behind it.
+                    true => {
+                        let end = recorded.branches.get(&target);
+                        (it.next_ip(), end.copied().unwrap_or(target))
+                    }
                     // The rounds of a loop.
                     false => (target, it.next_ip()),
                 };
@@ -277,19 +275,6 @@ impl Pass {
             // A later decision on the same code replaces an earlier one.
             frame.jumps.retain(|it| (it.1, it.2) != (from, to));
             frame.jumps.push((at, from, to));
-        }
-    }
-
-    /// The end of the code that a forward jump to `target` decides on: with the other branch, where the code
-    /// that is jumped over ends by a jump behind it.
-    fn end_behind(&self, target: u64) -> u64 {
-        match self.ends.get(&target) {
-            Some((FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch, to))
-                if *to > target =>
-            {
-                *to
-            }
-            _ => target,
         }
     }
 
@@ -355,4 +340,59 @@ pub fn is_copy(executed: &Executed) -> bool {
         M::Ret,
     ];
     copies.contains(&it)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records instructions at 0x100 and behind, each executed with the same registers but for those given.
+    fn recorded(code: &[(u64, &[u8])]) -> Recorded {
+        let one = |(pc, bytes): &(u64, &[u8])| {
+            let mut registers = [0x5000; REGISTERS];
+            registers[usize::from(STACK_POINTER)] = 0x9000;
+            registers[REGISTERS - 1] = *pc;
+            Executed::new(bytes, registers).unwrap()
+        };
+        Recorded {
+            executed: code.iter().map(one).collect(),
+            ..Recorded::default()
+        }
+    }
+
+    fn of(found: &Dependences, at: usize, how: Dependence) -> Vec<u32> {
+        let all = found.from(at).iter().filter(|it| it.1 == how);
+        all.map(|it| it.0).collect()
+    }
+
+    const ZERO: &[u8] = &[0x31, 0xc0]; // xor eax, eax
+    const STORE: &[u8] = &[0x89, 0x43, 0x08]; // mov [rbx+8], eax
+    const LOAD: &[u8] = &[0x8b, 0x53, 0x08]; // mov edx, [rbx+8]
+    const BASE: &[u8] = &[0x48, 0x89, 0xf3]; // mov rbx, rsi
+
+    #[test]
+    fn values_come_through_memory_and_addresses_from_registers() {
+        let code = [(0x100, BASE), (0x103, ZERO), (0x105, STORE), (0x108, LOAD)];
+        let found = Dependences::of(&recorded(&code));
+        assert!(of(&found, 1, Dependence::Value).is_empty());
+        assert_eq!(of(&found, 2, Dependence::Value), [1]);
+        assert_eq!(of(&found, 2, Dependence::Address), [0]);
+        assert_eq!(of(&found, 3, Dependence::Value), [2]);
+        assert_eq!(of(&found, 3, Dependence::Address), [0]);
+    }
+
+    #[test]
+    fn a_jump_decides_on_both_branches_and_on_nothing_behind_them() {
+        let jump: &[u8] = &[0x74, 0x04]; // je 0x106
+        let over: &[u8] = &[0xeb, 0x02]; // jmp 0x108
+        let then = [(0x100, jump), (0x102, ZERO), (0x104, over), (0x108, ZERO)];
+        let found = Dependences::of(&recorded(&then));
+        assert_eq!(of(&found, 1, Dependence::Control), [0]);
+        assert!(of(&found, 3, Dependence::Control).is_empty());
+        let mut other = recorded(&[then[0], (0x106, ZERO), then[3]]);
+        other.branches.insert(0x106, 0x108);
+        let found = Dependences::of(&other);
+        assert_eq!(of(&found, 1, Dependence::Control), [0]);
+        assert!(of(&found, 2, Dependence::Control).is_empty());
+    }
 }

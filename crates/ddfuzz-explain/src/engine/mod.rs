@@ -231,6 +231,8 @@ pub struct Engine {
     /// Until when the failing run is recorded as a whole, with the memory that calls of libraries change; `None`
     /// where it is not.
     whole_until: Option<Instant>,
+    /// As [`Recorded::branches`](recorded::Recorded::branches).
+    branches: HashMap<u64, u64>,
     /// Instructions of the program itself, by their addresses.
     decoded: HashMap<u64, recorded::Code>,
     /// Number of values read from memory for which it is still tested whether they were set.
@@ -307,6 +309,7 @@ impl Engine {
             whole: None,
             whole_until: None,
             decoded: HashMap::new(),
+            branches: HashMap::new(),
             lives_left: origin::LIVES,
             ends_at_panics: false,
             getrandom: None,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Instant;
 
-use iced_x86::Instruction;
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
 use ddfuzz_triage::memory::Memory;
 
@@ -31,6 +31,8 @@ const MOST_WHOLE: usize = 60_000;
 const WHOLE_TIME: u32 = 2;
 /// Largest number of points of a whole run from which on it is recorded.
 const WHOLE_POINTS: usize = 5_000;
+/// Smallest number of bytes that a jump has to jump over for its code not to be looked at.
+const FARTHEST: u64 = 2048;
 /// Number of bytes behind a pointer that are compared around a call of a library.
 const NEAR: usize = 512;
 /// DWARF numbers of the registers of all arguments: rdi, rsi, rdx, rcx, r8, r9.
@@ -57,6 +59,9 @@ pub(crate) struct Recorded {
     /// number of bytes. Only changes close to what the arguments point to are seen, and only in a recording of
     /// a whole run.
     pub changed: HashMap<usize, Vec<(u64, u64)>>,
+    /// Where the code that a conditional jump jumps over ends by a jump: where that leads to, by the address behind
+    /// it. Known only in a recording of a whole run.
+    pub branches: HashMap<u64, u64>,
 }
 
 /// What is known of the code at an address that a recorded run has executed.
@@ -91,6 +96,7 @@ impl Recorded {
             points: all.iter().map(|(at, point)| (at - start, *point)).collect(),
             fault: self.fault.filter(|_| !is_bounded),
             changed: HashMap::new(),
+            branches: HashMap::new(),
         })
     }
 
@@ -147,6 +153,29 @@ impl Recorded {
     pub fn source(&self, at: usize, value: Value) -> Option<Source> {
         source(&self.executed, at, value, |at| self.statement(at))
     }
+}
+
+/// Returns the number of bytes that a conditional jump jumps over; `None` for other instructions, and for jumps
+/// back or far ahead.
+fn skipped(jump: &Instruction) -> Option<usize> {
+    let is_jump = jump.flow_control() == FlowControl::ConditionalBranch;
+    let size = jump.near_branch_target().checked_sub(jump.next_ip());
+    let size = size.filter(|size| is_jump && *size < FARTHEST)?;
+    Some(size as usize)
+}
+
+/// Returns where the jump leads to that ends the code over which `jump` jumps, with the address behind it; `None`
+/// where that ends otherwise. `bytes` are that code.
+fn jump_behind(jump: &Instruction, bytes: &[u8]) -> Option<(u64, u64)> {
+    let decoder = Decoder::with_ip(64, bytes, jump.next_ip(), DecoderOptions::NONE);
+    let last = decoder.into_iter().last()?;
+    let target = last.near_branch_target();
+    let is_jump = matches!(
+        last.flow_control(),
+        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
+    );
+    let is_ahead = last.next_ip() == jump.near_branch_target() && target > last.next_ip();
+    (is_jump && is_ahead).then_some((last.next_ip(), target))
 }
 
 /// Returns the runs of bytes in which memory differs from what it was before, `read` reads it again.
@@ -225,7 +254,8 @@ impl Engine {
         self.whole_until = Some(until);
         let recorded = self.record_anew(Side::Failing, points, (false, MOST_WHOLE));
         self.whole_until = None;
-        let recorded = recorded?;
+        let mut recorded = recorded?;
+        recorded.branches = std::mem::take(&mut self.branches);
         if !recorded.executed.is_empty() {
             self.whole = Some(Rc::new(recorded));
         }
@@ -247,6 +277,10 @@ impl Engine {
         // Only code of the program itself stays as it is.
         if code.is_own {
             self.decoded.insert(pc, code);
+            let skipped = skipped(&code.instruction);
+            let bytes = skipped.map(|size| run.process.bytes(code.instruction.next_ip(), size));
+            let behind = bytes.and_then(|bytes| jump_behind(&code.instruction, &bytes));
+            self.branches.extend(behind);
         }
         Some(code)
     }
