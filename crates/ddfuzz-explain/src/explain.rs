@@ -220,11 +220,8 @@ impl<'a> Explaining<'a> {
         let block = add_heap_facts(&mut self.result, &mut engine, &criterion, &failing)?;
         let trace = engine.trace(Side::Failing)?;
         engine.facts_until = Instant::now() + request.budget / FACTS;
-        if_supported(engine.record_whole(&trace.points).map(Some))?;
-        add_observed(&mut self.result, &engine, &failing);
-        if let Some(block) = block {
-            add_block_facts(&mut self.result, &mut engine, &trace, &block)?;
-        }
+        add_observed(&mut self.result, &mut engine, &trace)?;
+        add_block_facts(&mut self.result, &mut engine, &trace, block.as_ref())?;
         let written = add_crash_facts(&mut self.result, &mut engine, &criterion, &trace, limit)?;
         engine.facts_until = engine.deadline;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;

@@ -56,7 +56,7 @@ pub fn add_heap_facts(
 }
 
 /// Adds to a result where the size of a heap block came from behind whose end the run of `trace` writes
-/// (`block`), and what decided how much it writes.
+/// (`block`; nothing where there is none), and what decided how much it writes.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -64,8 +64,11 @@ pub fn add_block_facts(
     result: &mut Explanation,
     engine: &mut Engine,
     trace: &Trace,
-    block: &Overflow,
+    block: Option<&Overflow>,
 ) -> Result<(), EngineError> {
+    let Some(block) = block else {
+        return Ok(());
+    };
     let size = if_supported(engine.size_origin(&trace.points, block.block.asked))?;
     let extent = if_supported(engine.extent_origin(&trace.points, block))?;
     if let Some(record) = &mut result.overflow {
@@ -120,9 +123,18 @@ pub fn add_crash_facts(
     Ok(written)
 }
 
-/// Adds to a result what the recorded failing run shows beside the values by which it failed.
-pub fn add_observed(result: &mut Explanation, engine: &Engine, failing: &Ending) {
-    let seen = engine.observed(failing);
+/// Records the failing run as a whole where it is short, and adds to a result what that shows beside the values
+/// by which it failed.
+///
+/// # Errors
+/// When the run cannot be made.
+pub fn add_observed(
+    result: &mut Explanation,
+    engine: &mut Engine,
+    failing: &Trace,
+) -> Result<(), EngineError> {
+    if_supported(engine.record_whole(&failing.points).map(Some))?;
+    let seen = engine.observed(&failing.ending);
     let record = |(oddity, calls): &(Oddity, Vec<u64>)| SuspectRecord {
         place: frame_records(engine, calls),
         why: match oddity {
@@ -140,6 +152,7 @@ pub fn add_observed(result: &mut Explanation, engine: &Engine, failing: &Ending)
         .filter(|it| it.line > Some(0))
         .take(DEPENDS)
         .collect();
+    Ok(())
 }
 
 /// Adds to a result the heap block from whose pointer the address was computed at which the failing run has

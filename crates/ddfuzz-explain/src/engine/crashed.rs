@@ -154,7 +154,7 @@ impl Engine {
     /// Returns what the recorded failing run shows beside the values by which it failed: what is odd, and the
     /// nearest statement of each function on which the failure depends. Nothing where the run was not recorded.
     pub(crate) fn observed(&self, ending: &Ending) -> Seen {
-        let Some(whole) = &self.whole else {
+        let Some(whole) = &self.whole.run else {
             return Seen::default();
         };
         let dependences = Dependences::of(whole);

@@ -226,15 +226,10 @@ pub struct Engine {
     followed: HashMap<origin::Reading, origin::Back>,
     /// The instructions that were executed one by one between points.
     recorded: HashMap<recorded::RecordingKey, Rc<recorded::Recorded>>,
-    /// All instructions of the failing run, or its last ones; `None` where they are too many.
-    pub(crate) whole: Option<Rc<recorded::Recorded>>,
-    /// Until when the failing run is recorded as a whole, with the memory that calls of libraries change; `None`
-    /// where it is not.
-    whole_until: Option<Instant>,
-    /// As [`Recorded::branches`](recorded::Recorded::branches).
-    branches: HashMap<u64, u64>,
-    /// Instructions of the program itself, by their addresses.
-    decoded: HashMap<u64, recorded::Code>,
+    /// The recording of the whole failing run.
+    pub(crate) whole: recorded::Whole,
+    /// What is known of the program's own code that was executed one instruction at a time.
+    code: recorded::KnownCode,
     /// Number of values read from memory for which it is still tested whether they were set.
     lives_left: usize,
     /// Whether a Rust panic ends a run where it begins, so that its stack is known.
@@ -306,10 +301,8 @@ impl Engine {
             imports,
             followed: HashMap::new(),
             recorded: HashMap::new(),
-            whole: None,
-            whole_until: None,
-            decoded: HashMap::new(),
-            branches: HashMap::new(),
+            whole: recorded::Whole::default(),
+            code: recorded::KnownCode::default(),
             lives_left: origin::LIVES,
             ends_at_panics: false,
             getrandom: None,
@@ -375,7 +368,7 @@ impl Engine {
     pub fn set_input(&mut self, side: Side, input: Vec<u8>) {
         self.recorded.retain(|key, _| key.0 != side);
         if side == Side::Failing {
-            self.whole = None;
+            self.whole.run = None;
         }
         self.sides[side as usize].1 = input;
     }

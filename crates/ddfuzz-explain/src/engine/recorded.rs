@@ -75,6 +75,23 @@ pub(super) struct Code {
     is_user: bool,
 }
 
+/// The recording of a whole run.
+#[derive(Default)]
+pub(crate) struct Whole {
+    /// All instructions of the failing run, or its last ones; `None` where they are too many.
+    pub run: Option<Rc<Recorded>>,
+    /// Until when that is recorded, with the memory that calls of libraries change; `None` where it is not.
+    until: Option<Instant>,
+}
+
+/// What is known of the code of the program itself, by its addresses.
+#[derive(Default)]
+pub(super) struct KnownCode {
+    instructions: HashMap<u64, Code>,
+    /// As in [`Recorded`].
+    branches: HashMap<u64, u64>,
+}
+
 impl Recorded {
     /// The part of a recording that begins at the first of some points and, with `is_bounded`, ends at the last
     /// one; `None` where not all of these are in it.
@@ -228,7 +245,7 @@ impl Engine {
         if let Some(known) = key.and_then(|key| self.recorded.get(&key)) {
             return Ok(known.clone());
         }
-        let whole = self.whole.as_ref().filter(|_| side == Side::Failing);
+        let whole = self.whole.run.as_ref().filter(|_| side == Side::Failing);
         let recorded = match whole.and_then(|it| it.cut(points, is_bounded)) {
             Some(part) => part,
             None => self.record_anew(side, points, (is_bounded, MOST_STEPS))?,
@@ -251,20 +268,20 @@ impl Engine {
         let points = &points[points.len().saturating_sub(WHOLE_POINTS).max(main)..];
         let now = Instant::now();
         let until = now + self.facts_until.saturating_duration_since(now) / WHOLE_TIME;
-        self.whole_until = Some(until);
+        self.whole.until = Some(until);
         let recorded = self.record_anew(Side::Failing, points, (false, MOST_WHOLE));
-        self.whole_until = None;
+        self.whole.until = None;
         let mut recorded = recorded?;
-        recorded.branches = std::mem::take(&mut self.branches);
+        recorded.branches = std::mem::take(&mut self.code.branches);
         if !recorded.executed.is_empty() {
-            self.whole = Some(Rc::new(recorded));
+            self.whole.run = Some(Rc::new(recorded));
         }
         Ok(())
     }
 
     /// Decodes the instruction at an address, unless that is known; `None` where there is none.
     fn code_at(&mut self, run: &mut Run, pc: u64) -> Option<Code> {
-        if let Some(known) = self.decoded.get(&pc) {
+        if let Some(known) = self.code.instructions.get(&pc) {
             return Some(*known);
         }
         let bytes = run.process.bytes(pc, 15);
@@ -276,11 +293,11 @@ impl Engine {
         };
         // Only code of the program itself stays as it is.
         if code.is_own {
-            self.decoded.insert(pc, code);
+            self.code.instructions.insert(pc, code);
             let skipped = skipped(&code.instruction);
             let bytes = skipped.map(|size| run.process.bytes(code.instruction.next_ip(), size));
             let behind = bytes.and_then(|bytes| jump_behind(&code.instruction, &bytes));
-            self.branches.extend(behind);
+            self.code.branches.extend(behind);
         }
         Some(code)
     }
@@ -300,7 +317,7 @@ impl Engine {
         let mut registers = by_number(&self.run_to(&mut run, *first)?);
         let mut rest = points.iter().peekable();
         let mut own = 0;
-        let is_late = |it: &Engine| it.whole_until.is_some_and(|until| Instant::now() >= until);
+        let is_late = |it: &Engine| it.whole.until.is_some_and(|until| Instant::now() >= until);
         while recorded.executed.len() < most && !is_late(self) {
             self.check_time()?;
             let pc = registers[REGISTERS - 1];
@@ -362,7 +379,11 @@ impl Engine {
             _ => return Err(EngineError::Unsupported(super::Unsupported::Unsteady)),
         }
         let now = run.process.registers()?;
-        let is_known = self.decoded.get(&now.rip).is_some_and(|it| it.is_own);
+        let is_known = self
+            .code
+            .instructions
+            .get(&now.rip)
+            .is_some_and(|it| it.is_own);
         if is_known || self.is_own_code(now.rip) {
             return Ok(Some(by_number(&now)));
         }
@@ -405,7 +426,7 @@ impl Engine {
         let last = recorded
             .executed
             .last()
-            .filter(|_| self.whole_until.is_some());
+            .filter(|_| self.whole.until.is_some());
         let is_such =
             |it: &&Executed| matches!(it.library, Some(LibraryCall::Other | LibraryCall::CopyText));
         let Some(call) = last.filter(is_such) else {
