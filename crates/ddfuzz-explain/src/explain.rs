@@ -14,9 +14,13 @@ use crate::delta::Delta;
 use crate::engine::slices::{Goal, Sliced};
 use crate::engine::watchdog::TimeLimit;
 use crate::engine::writer::{By, Writer};
-use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
+use crate::engine::{
+    Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported, if_supported,
+};
 use crate::experiments::Runs;
-use crate::failing_facts::{add_block_facts, add_crash_facts, add_heap_facts, origin_record};
+use crate::failing_facts::{
+    add_block_facts, add_crash_facts, add_heap_facts, add_observed, origin_record,
+};
 use crate::failure::{with_command, without_debug_info};
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate};
@@ -216,9 +220,8 @@ impl<'a> Explaining<'a> {
         let block = add_heap_facts(&mut self.result, &mut engine, &criterion, &failing)?;
         let trace = engine.trace(Side::Failing)?;
         engine.facts_until = Instant::now() + request.budget / FACTS;
-        if let Some(block) = block {
-            add_block_facts(&mut self.result, &mut engine, &trace, &block)?;
-        }
+        add_observed(&mut self.result, &mut engine, &trace)?;
+        add_block_facts(&mut self.result, &mut engine, &trace, block.as_ref())?;
         let written = add_crash_facts(&mut self.result, &mut engine, &criterion, &trace, limit)?;
         engine.facts_until = engine.deadline;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;

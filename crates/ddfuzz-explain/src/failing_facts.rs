@@ -3,13 +3,19 @@
 
 use ddfuzz_exec::{Ended, RUST_PANIC};
 
+use crate::engine::anomalies::Oddity;
 use crate::engine::origin::{History, Origin};
 use crate::engine::overflow::Overflow;
 use crate::engine::switched::Switched;
 use crate::engine::watchdog::TimeLimit;
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Trace, if_supported};
 use crate::places::{frame_record, frame_records};
-use crate::report::{Explanation, OriginRecord, OverflowRecord, SwitchedRecord};
+use crate::report::{Explanation, OriginRecord, OverflowRecord, SuspectRecord, SwitchedRecord};
+
+/// What is said of a statement that has chosen where the value was written by which the run failed.
+pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it fails";
+/// Largest number of statements on which the failure depends that are told.
+const DEPENDS: usize = 16;
 
 /// Adds to a result the heap block behind whose end the failing run has written; where there is none,
 /// the call of `free` without which it does not fail, else the call of `realloc` without whose move of a
@@ -28,6 +34,7 @@ pub fn add_heap_facts(
         bytes: it.block.size,
         allocated: frame_records(engine, &it.block.calls),
         size: None,
+        passes_size: false,
         extent: None,
         writer: frame_record(engine, it.write.writer.pc),
         reads: false,
@@ -49,7 +56,7 @@ pub fn add_heap_facts(
 }
 
 /// Adds to a result where the size of a heap block came from behind whose end the run of `trace` writes
-/// (`block`), and what decided how much it writes.
+/// (`block`; nothing where there is none), and what decided how much it writes.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -57,12 +64,16 @@ pub fn add_block_facts(
     result: &mut Explanation,
     engine: &mut Engine,
     trace: &Trace,
-    block: &Overflow,
+    block: Option<&Overflow>,
 ) -> Result<(), EngineError> {
+    let Some(block) = block else {
+        return Ok(());
+    };
     let size = if_supported(engine.size_origin(&trace.points, block.block.asked))?;
     let extent = if_supported(engine.extent_origin(&trace.points, block))?;
     if let Some(record) = &mut result.overflow {
-        record.size = size.map(|it| origin_record(engine, &it));
+        record.passes_size = size.as_ref().is_some_and(|it| it.1);
+        record.size = size.map(|it| origin_record(engine, &it.0));
         record.extent = extent.map(|it| origin_record(engine, &it));
     }
     Ok(())
@@ -112,6 +123,38 @@ pub fn add_crash_facts(
     Ok(written)
 }
 
+/// Records the failing run as a whole where it is short, and adds to a result what that shows beside the values
+/// by which it failed.
+///
+/// # Errors
+/// When the run cannot be made.
+pub fn add_observed(
+    result: &mut Explanation,
+    engine: &mut Engine,
+    failing: &Trace,
+) -> Result<(), EngineError> {
+    if_supported(engine.record_whole(&failing.points).map(Some))?;
+    let seen = engine.observed(&failing.ending);
+    let record = |(oddity, calls): &(Oddity, Vec<u64>)| SuspectRecord {
+        place: frame_records(engine, calls),
+        why: match oddity {
+            Oddity::Counts => "counts the elements that get what this one lacks",
+            Oddity::SetsOthers => "gives others what this one lacks",
+            Oddity::ChangesKey => "changes the value by which this record is filed",
+            Oddity::WritesFreed => "writes to memory that was freed",
+            Oddity::ChoosesPlace => CHOOSES_PLACE,
+        }
+        .to_owned(),
+    };
+    result.observed = seen.odd.iter().map(record).collect();
+    let nearest = seen.nearest.iter().map(|pc| frame_record(engine, *pc));
+    result.depends = nearest
+        .filter(|it| it.line > Some(0))
+        .take(DEPENDS)
+        .collect();
+    Ok(())
+}
+
 /// Adds to a result the heap block from whose pointer the address was computed at which the failing run has
 /// crashed, behind the end of the block. `history` is that of the crash.
 fn add_beyond(
@@ -127,7 +170,8 @@ fn add_beyond(
     result.overflow = Some(OverflowRecord {
         bytes: found.block.size,
         allocated: frame_records(engine, &found.block.calls),
-        size: size.map(|it| origin_record(engine, &it)),
+        passes_size: size.as_ref().is_some_and(|it| it.1),
+        size: size.map(|it| origin_record(engine, &it.0)),
         extent: None,
         writer: frame_record(engine, found.at),
         reads: found.is_read,

@@ -22,6 +22,7 @@ mod failure;
 pub mod graph;
 mod links;
 pub mod matching;
+mod named_places;
 mod passing;
 mod places;
 mod plain_build;

@@ -44,6 +44,14 @@ pub struct Explanation {
     /// was made again with one of them decided otherwise, and has ended well. All but the first one are
     /// such that the failing statement was executed nonetheless.
     pub switched: Vec<SwitchedRecord>,
+    /// Statements of which something is odd in the failing run, the most telling first: one that changes the
+    /// value by which a record is filed, writes to memory that was freed, or gives other elements what the one
+    /// lacks by which the run failed. Empty where nothing is, or where the run is too long to be recorded.
+    pub observed: Vec<SuspectRecord>,
+    /// The statements on which the failure depends by values, addresses and conditions: of each function the
+    /// nearest one that computes a number, and the nearest one that decides; those nearest to the failure first,
+    /// sixteen at most. Empty as `observed` is.
+    pub depends: Vec<FrameRecord>,
     /// Numbers of the points in time (statement executions) of both runs.
     pub points: PointsRecord,
     /// The points at which states were compared, in the order of time.
@@ -244,6 +252,8 @@ pub struct OverflowRecord {
     /// Where the size of the block came from; null where the call gives it as a constant, or where
     /// that is not known.
     pub size: Option<OriginRecord>,
+    /// Whether the call that allocates the block only passes that value on, and computes nothing from it.
+    pub passes_size: bool,
     /// Where the value came from that decided how much was written: a length, the bound of a loop or an
     /// index; null where that is not known.
     pub extent: Option<OriginRecord>,

@@ -2,6 +2,7 @@
 
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
+use crate::named_places::{calls, depends, plain_place, shown_place};
 use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, SuspectRecord, SwitchedRecord, WriterRecord,
 };
@@ -12,6 +13,9 @@ const LINES: usize = 12;
 const LOOK_FIRST: &str = "Look here first: ";
 /// Largest number of links of the chain that the text of an explanation shows.
 const SHOWN: usize = 6;
+
+/// Number of lines that close the text: how sure it is, and what is not known.
+const CLOSING: usize = 2;
 
 /// Writes an explanation as a text of at most twelve lines.
 pub fn text(it: &Explanation) -> String {
@@ -59,7 +63,13 @@ pub fn text(it: &Explanation) -> String {
             // The last row is that of the failure.
             let room = LINES.saturating_sub(lines.len() + rest.len() + 1);
             lines.extend(chain(it, room.min(SHOWN)));
+            let (facts, end) = (rest.len() - CLOSING, lines.len() + rest.len() - CLOSING);
             lines.extend(rest);
+            match depends(it, &lines) {
+                Some(depends) if facts > 0 => lines[end - 1] += &format!(" {depends}"),
+                Some(depends) if lines.len() < LINES => lines.insert(end, depends),
+                _ => {}
+            }
         }
     }
     lines.truncate(LINES);
@@ -371,22 +381,6 @@ fn parting(
     }
 }
 
-/// Describes a place in the code: its file and line, or its function where they are unknown.
-fn shown_place(place: &FrameRecord) -> String {
-    match place.line {
-        Some(_) => format!("at {}", plain_place(place)),
-        None => format!("in {}", plain_place(place)),
-    }
-}
-
-/// Writes the file and line of a place in the code, or its function where they are unknown.
-fn plain_place(place: &FrameRecord) -> String {
-    match (&place.file, place.line) {
-        (Some(file), Some(line)) => format!("{}:{line}", base(file)),
-        _ => place.function.clone(),
-    }
-}
-
 /// Writes a sentence about the heap block past whose end the failing run has written; `None` where
 /// none is known.
 fn overflow(it: &Explanation) -> Option<String> {
@@ -542,14 +536,6 @@ fn used_late(it: &Explanation) -> String {
         true => String::new(),
         false => format!(" It is used after that by {}.", calls(&it.used_late)),
     }
-}
-
-/// Writes the functions and places of nested calls in one line, innermost first.
-fn calls(places: &[FrameRecord]) -> String {
-    let named = places
-        .iter()
-        .map(|it| format!("{} {}", it.function, shown_place(it)));
-    named.collect::<Vec<_>>().join(" < ")
 }
 
 /// Returns the indices of at most `most` links that the text shows, in order: of a long chain the

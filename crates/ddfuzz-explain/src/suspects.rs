@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use crate::chain::Confidence;
 use crate::dwarf::is_library_file;
+use crate::failing_facts::CHOOSES_PLACE;
 use crate::links::is_in_buffer;
 use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, SuspectRecord, WriterRecord,
@@ -146,7 +147,7 @@ impl Suspects {
             return;
         };
         // The call computes the size from a value that it reads.
-        if size.read.is_some() {
+        if size.read.is_some() && !block.passes_size {
             self.add_likely(&block.allocated, SHORT);
         }
         if let Some(read) = block.size_read_by() {
@@ -186,6 +187,15 @@ impl Suspects {
             self.add_likely(&value.written, VALUE);
         }
         self.add(&it.used_late, "uses what was freed");
+    }
+
+    /// Adds what made the value by which the run has failed, where another place for it may be wrong as well: the
+    /// others come first where the value is the same in both runs.
+    fn add_value(&mut self, it: &Explanation) {
+        let is_chosen = it.observed.iter().any(|odd| odd.why == CHOOSES_PLACE);
+        if let Some(value) = it.origin.as_ref().filter(|_| is_chosen) {
+            self.add_likely(&value.written, VALUE);
+        }
     }
 
     /// Adds what made the value by which the run has failed, and the confirmed variables of the chain, the
@@ -306,7 +316,16 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
         ..Suspects::default()
     };
     all.add_out_of_range(it);
+    let is_place = |odd: &&SuspectRecord| odd.why == CHOOSES_PLACE;
+    for odd in it.observed.iter().filter(|odd| !is_place(odd)) {
+        all.add(&odd.place, &odd.why);
+    }
     all.add_heap(it);
+    all.add_value(it);
+    // The value stands where it was written.
+    for odd in it.observed.iter().filter(is_place) {
+        all.add(&odd.place, &odd.why);
+    }
     all.add_values(it);
     all.add_earlier(it);
     let mut found = all.found;
@@ -388,6 +407,7 @@ mod tests {
             bytes: 3,
             allocated: vec![own(50)],
             size: Some(value(60, vec![odd])),
+            passes_size: false,
             extent: None,
             writer: own(70),
             reads: false,
@@ -410,6 +430,7 @@ mod tests {
             bytes: 3,
             allocated: vec![own(50)],
             size: Some(value(60, Vec::new())),
+            passes_size: false,
             extent: Some(in_writer),
             writer: frame("fill", "main.c", 70),
             reads: false,
@@ -431,6 +452,43 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_only_passes_the_size_on_is_passed_over() {
+        let size = OriginRecord {
+            read: Some(own(50)),
+            ..value(60, vec![value(65, Vec::new())])
+        };
+        let block = OverflowRecord {
+            bytes: 3,
+            allocated: vec![own(50)],
+            size: Some(size),
+            passes_size: true,
+            extent: None,
+            writer: own(70),
+            reads: false,
+            is_averted: true,
+        };
+        let it = Explanation {
+            overflow: Some(block),
+            ..Explanation::default()
+        };
+        assert_eq!(lines(&it), [Some(60), Some(65)]);
+    }
+
+    #[test]
+    fn what_is_odd_in_the_failing_run_comes_before_values() {
+        let odd = SuspectRecord {
+            place: vec![own(90)],
+            why: "writes to memory that was freed".to_owned(),
+        };
+        let it = Explanation {
+            observed: vec![odd],
+            origin: Some(value(10, Vec::new())),
+            ..Explanation::default()
+        };
+        assert_eq!(lines(&it), [Some(90), Some(10)]);
+    }
+
+    #[test]
     fn the_function_that_takes_a_size_from_memory_for_its_caller_is_named() {
         let read = |function| OriginRecord {
             read: Some(frame(function, "main.c", 55)),
@@ -441,6 +499,7 @@ mod tests {
                 bytes: 3,
                 allocated: vec![own(50)],
                 size: Some(size),
+                passes_size: false,
                 extent: None,
                 writer: own(70),
                 reads: false,

@@ -1,18 +1,22 @@
 //! The values by which the failing run has failed: what the instruction that crashed uses, or what was
 //! compared before the program ended itself; and the size of a heap block that is too short.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use ddfuzz_exec::Ended;
 use ddfuzz_triage::runtime_modules::ends_program;
 use iced_x86::{FlowControl, Mnemonic};
 
+use super::anomalies::{Observed, Oddity, callers};
+use super::backward::{Reached, backward};
+use super::dependence::{Dependences, is_copy};
 use super::instructions::{ARGUMENTS, Executed, Value};
 use super::library::LibraryCall;
 use super::origin::{FEW_POINTS, History, LONGEST, Origin, Used};
 use super::overflow::{AllocationCall, Overflow};
 use super::recorded::Recorded;
-use super::sources::{comparison, guards, last_write};
+use super::sources::{Source, comparison, guards, last_write};
 use super::writer::{By, Watched};
 use super::{Ending, Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::frames::STACK_POINTER;
@@ -25,6 +29,8 @@ const POINTS: [usize; 3] = [100, 20, 4];
 const NEAR: u64 = 4096;
 /// Number of bits of the addresses that a program can have.
 const ADDRESS_BITS: u32 = 47;
+/// Largest number of calls that are told of an instruction of which something is odd.
+const CALLERS: usize = 3;
 /// Largest number of conditions of one function of a standard library whose values are followed back.
 const CONDITIONS: usize = 4;
 /// Largest number of instructions after the program's last own one that belong to how it ends.
@@ -72,6 +78,17 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     registers.into_iter().map(Value::Register).collect()
 }
 
+/// What a recorded failing run shows beside the values by which it failed.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// What is odd about some instructions, each with its address and those of the calls that led to it,
+    /// innermost first.
+    pub odd: Vec<(Oddity, Vec<u64>)>,
+    /// Addresses of instructions on which the failure depends, of each function the nearest one that computes,
+    /// and the nearest one that decides; those nearest to the failure first.
+    pub nearest: Vec<u64>,
+}
+
 impl Engine {
     /// Follows the value back by which the failing run has failed: that of the instruction that
     /// crashed, or of the condition after which the program has ended itself.
@@ -90,17 +107,30 @@ impl Engine {
                 recorded = self.record(Side::Failing, from, false)?;
             }
         }
-        let Some(end) = recorded.executed.len().checked_sub(1) else {
+        let Some((used, of, own)) = self.failing_values(&recorded, &failing.ending) else {
             return Ok(None);
         };
+        let mut found = self.history(points, of, used)?;
+        found.moments.insert(0, (recorded, own));
+        Ok(Some(found))
+    }
+
+    /// Returns the values by which a recorded run has failed, the address of the instruction that has, and the
+    /// index of the last one of the program's own; `None` where nothing is recorded.
+    fn failing_values(
+        &self,
+        recorded: &Rc<Recorded>,
+        ending: &Ending,
+    ) -> Option<(Vec<Used>, u64, usize)> {
+        let end = recorded.executed.len().checked_sub(1)?;
         let executed = &recorded.executed;
         let own = executed.iter().rposition(|it| self.is_user(it.pc()));
         let left = own.filter(|own| end - own > ENDING_STEPS);
         let last = left.unwrap_or(end);
         let crashed = &executed[last];
-        let ends_itself = self.ends_itself(&failing.ending);
+        let ends_itself = self.ends_itself(ending);
         let is_segv = [libc::SIGSEGV, libc::SIGBUS].map(Ended::Signal);
-        let is_fault = recorded.fault.is_some() || is_segv.contains(&failing.ending.ended);
+        let is_fault = recorded.fault.is_some() || is_segv.contains(&ending.ended);
         let is_fault = !ends_itself && (is_fault || crashed.is_division());
         let mut used: Vec<Used> = Vec::new();
         let mut of = crashed.pc();
@@ -118,9 +148,66 @@ impl Engine {
                 used.extend(values.map(|value| (recorded.clone(), at, value)));
             }
         }
-        let mut found = self.history(points, of, used)?;
-        found.moments.insert(0, (recorded, own.unwrap_or(last)));
-        Ok(Some(found))
+        Some((used, of, own.unwrap_or(last)))
+    }
+
+    /// Returns what the recorded failing run shows beside the values by which it failed: what is odd, and the
+    /// nearest statement of each function on which the failure depends. Nothing where the run was not recorded.
+    pub(crate) fn observed(&self, ending: &Ending) -> Seen {
+        let Some(whole) = &self.whole.run else {
+            return Seen::default();
+        };
+        let dependences = Dependences::of(whole);
+        let seeds = self.failing_values(whole, ending);
+        let mut seeds: Vec<usize> =
+            seeds.map_or_else(Vec::new, |(used, ..)| used.iter().map(|it| it.1).collect());
+        seeds.dedup();
+        let order = backward(whole, &dependences, &seeds);
+        let is_user = |pc: u64| self.is_user(pc);
+        let calls = |at: usize| {
+            let pcs = callers(whole, at, CALLERS).into_iter();
+            let pcs = pcs.map(|at| whole.executed[at].pc());
+            let own = pcs.filter(|pc| self.is_user(*pc));
+            std::iter::once(whole.executed[at].pc())
+                .chain(own)
+                .collect()
+        };
+        let found = Observed::new(whole, &dependences, &is_user).anomalies(&order);
+        let odd = found.iter().map(|it| (it.oddity, calls(it.at))).collect();
+        Seen {
+            odd,
+            nearest: self.nearest(whole, &order),
+        }
+    }
+
+    /// Returns the addresses of the nearest instruction of each of the program's functions that has computed a
+    /// number, and of the nearest one that has decided, among those of a recording on which the failure depends
+    /// (`order`); of functions that have only copied values the nearest one.
+    fn nearest(&self, whole: &Recorded, order: &[Reached]) -> Vec<u64> {
+        let (mut known, mut functions) = (HashSet::new(), HashSet::new());
+        let mut nearest = Vec::new();
+        for is_computed in [true, false] {
+            for it in order {
+                let executed = &whole.executed[it.at];
+                let pc = executed.pc();
+                let function = self.info.function(pc.wrapping_sub(self.bias));
+                let function = function.filter(|_| self.is_user(pc));
+                let Some(function) = function.map(std::ptr::from_ref) else {
+                    continue;
+                };
+                let is_new = match is_computed {
+                    true if is_copy(executed) => false,
+                    true => known.insert((function, executed.is_condition())),
+                    false => !functions.contains(&function),
+                };
+                if is_new {
+                    functions.insert(function);
+                    nearest.push((it.cost, pc));
+                }
+            }
+        }
+        nearest.sort_by_key(|it| it.0);
+        nearest.into_iter().map(|it| it.1).collect()
     }
 
     /// Returns the comparisons by which a program came to end itself: those of the function of a standard
@@ -245,7 +332,8 @@ impl Engine {
     }
 
     /// Finds where the size came from with which the failing run has asked for a heap block: the
-    /// value from which the statement with the call computed it. `None` where that is not known.
+    /// value from which the statement with the call computed it, and whether that only passes the value on.
+    /// `None` where that is not known.
     /// `points` are the points (statement executions) of the failing run.
     ///
     /// # Errors
@@ -254,7 +342,7 @@ impl Engine {
         &mut self,
         points: &[Point],
         asked: AllocationCall,
-    ) -> Result<Option<Origin>, EngineError> {
+    ) -> Result<Option<(Origin, bool)>, EngineError> {
         let function = |pc: u64| {
             let found = self.info.function(pc.wrapping_sub(self.bias));
             found.map(std::ptr::from_ref)
@@ -284,7 +372,11 @@ impl Engine {
         let sizes = asked.sizes.iter().map(|it| Value::Register(*it));
         let used = sizes.map(|value| (recorded.clone(), at, value));
         let of = recorded.executed[at].pc();
+        let is_passed = asked.sizes.len() == 1
+            && recorded
+                .source(at, Value::Register(asked.sizes[0]))
+                .is_some_and(|it| matches!(it, Source::Read { .. }));
         let found = self.history(points, of, used.collect())?;
-        Ok(found.origin)
+        Ok(found.origin.map(|origin| (origin, is_passed)))
     }
 }

@@ -177,7 +177,7 @@ impl Engine {
                 executed: vec![executed],
                 ..Recorded::default()
             };
-            let is_over = self.step_once(run, &mut recorded)?;
+            let is_over = self.step_once(run, &mut recorded)?.is_none();
             let passes = |number: &usize| memory.contains(&registers[*number]);
             // Other registers may still hold an address that is of no use any more.
             let mut declared = ARGUMENTS.iter().take(recorded.executed[0].parameters);

@@ -52,13 +52,18 @@ impl Executed {
         let at = registers[REGISTERS - 1];
         let mut decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);
         let instruction = decoder.decode();
-        (!instruction.is_invalid()).then_some(Executed {
+        (!instruction.is_invalid()).then(|| Executed::again(instruction, registers))
+    }
+
+    /// A decoded instruction that is executed with these registers.
+    pub(super) fn again(instruction: Instruction, registers: [u64; REGISTERS]) -> Executed {
+        Executed {
             instruction,
             registers,
             library: None,
             parameters: 0,
             before: None,
-        })
+        }
     }
 
     /// Returns the address of the instruction.
@@ -141,7 +146,7 @@ impl Executed {
         }
     }
 
-    fn address(&self, memory: &UsedMemory) -> Option<u64> {
+    pub(super) fn address(&self, memory: &UsedMemory) -> Option<u64> {
         memory.virtual_address(0, |register, _, _| match register {
             Register::ES | Register::CS | Register::SS | Register::DS => Some(0),
             register => Some(self.registers[general(register)?]),
@@ -202,6 +207,11 @@ impl Executed {
     /// The memory that the instruction reads: address and number of bytes.
     pub fn read(&self) -> Option<(u64, u64)> {
         self.memory(is_read)
+    }
+
+    /// Returns true if the instruction writes to memory.
+    pub(super) fn is_write_to_memory(&self) -> bool {
+        self.memory(is_write).is_some()
     }
 
     /// The memory that the instruction writes, unless it is addressed as a local variable of its own
@@ -452,17 +462,17 @@ pub(super) fn is_clobbered(register: usize) -> bool {
     [0, 1, 2, 4, 5, 8, 9, 10, 11].contains(&register) || register >= REGISTERS
 }
 
-fn is_write(access: OpAccess) -> bool {
+pub(super) fn is_write(access: OpAccess) -> bool {
     use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
     matches!(access, Write | CondWrite | ReadWrite | ReadCondWrite)
 }
 
-fn is_read(access: OpAccess) -> bool {
+pub(super) fn is_read(access: OpAccess) -> bool {
     use OpAccess::{CondRead, Read, ReadCondWrite, ReadWrite};
     matches!(access, Read | CondRead | ReadWrite | ReadCondWrite)
 }
 
-fn size(size: MemorySize) -> u64 {
+pub(super) fn size(size: MemorySize) -> u64 {
     (size.size() as u64).clamp(1, 64)
 }
 
@@ -480,7 +490,7 @@ fn value_of(register: Register) -> Option<Value> {
 }
 
 /// Returns the DWARF number of a vector register, also for a part of one; `None` for other registers.
-fn vector(register: Register) -> Option<usize> {
+pub(super) fn vector(register: Register) -> Option<usize> {
     (register.is_vector_register()).then(|| REGISTERS + register.number())
 }
 

@@ -27,6 +27,8 @@ pub enum LibraryCall {
     Fill,
     /// The function ends the life of the heap block that it is given.
     Free,
+    /// The function allocates a heap block of as many bytes as its first argument says.
+    Allocate,
     /// The function writes to no memory of the program that had a value before.
     Nothing,
     /// The function may do anything.
@@ -34,10 +36,8 @@ pub enum LibraryCall {
 }
 
 /// Names of functions of the C and C++ libraries that write to no memory of the program that had a
-/// value before: those that allocate, compare, search, convert and print.
-const HARMLESS: [&str; 45] = [
-    "_Znwm",
-    "_Znam",
+/// value before: those that compare, search, convert and print.
+const HARMLESS: [&str; 42] = [
     "abs",
     "atof",
     "atoi",
@@ -59,7 +59,6 @@ const HARMLESS: [&str; 45] = [
     "isdigit",
     "isspace",
     "labs",
-    "malloc",
     "memchr",
     "memcmp",
     "printf",
@@ -100,6 +99,7 @@ impl LibraryCall {
             "strcpy" | "stpcpy" | "strncpy" => LibraryCall::CopyText,
             "memset" => LibraryCall::Fill,
             name if frees(name) => LibraryCall::Free,
+            "malloc" | "_Znwm" | "_Znam" => LibraryCall::Allocate,
             name if HARMLESS.contains(&name) => LibraryCall::Nothing,
             // `std::ostream` and its operators.
             name if name.starts_with("_ZNSo") || name.starts_with("_ZStls") => LibraryCall::Nothing,
@@ -116,7 +116,7 @@ impl LibraryCall {
             LibraryCall::Copy | LibraryCall::Fill => {
                 Some(address < to.saturating_add(length) && to < address.saturating_add(size))
             }
-            LibraryCall::Nothing => Some(false),
+            LibraryCall::Nothing | LibraryCall::Allocate => Some(false),
             // The allocator keeps its words in what is freed.
             LibraryCall::Free => {
                 (!(to..to.saturating_add(FREED)).contains(&address)).then_some(false)

@@ -4,7 +4,10 @@
 //! All calls must come from one thread, which traces nothing else and has no children. When it
 //! ends, the kernel kills whatever it still traces.
 
+pub(crate) mod anomalies;
+pub(crate) mod backward;
 pub mod crashed;
+pub(crate) mod dependence;
 pub mod freed;
 pub mod heap;
 pub mod instructions;
@@ -223,6 +226,10 @@ pub struct Engine {
     followed: HashMap<origin::Reading, origin::Back>,
     /// The instructions that were executed one by one between points.
     recorded: HashMap<recorded::RecordingKey, Rc<recorded::Recorded>>,
+    /// The recording of the whole failing run.
+    pub(crate) whole: recorded::Whole,
+    /// What is known of the program's own code that was executed one instruction at a time.
+    code: recorded::KnownCode,
     /// Number of values read from memory for which it is still tested whether they were set.
     lives_left: usize,
     /// Whether a Rust panic ends a run where it begins, so that its stack is known.
@@ -294,6 +301,8 @@ impl Engine {
             imports,
             followed: HashMap::new(),
             recorded: HashMap::new(),
+            whole: recorded::Whole::default(),
+            code: recorded::KnownCode::default(),
             lives_left: origin::LIVES,
             ends_at_panics: false,
             getrandom: None,
@@ -358,6 +367,9 @@ impl Engine {
     /// Replaces the input of the passing or failing run.
     pub fn set_input(&mut self, side: Side, input: Vec<u8>) {
         self.recorded.retain(|key, _| key.0 != side);
+        if side == Side::Failing {
+            self.whole.run = None;
+        }
         self.sides[side as usize].1 = input;
     }
 

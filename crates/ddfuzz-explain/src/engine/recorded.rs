@@ -1,10 +1,15 @@
 //! Instructions that a run executes one at a time, from a point on.
 
+use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::Instant;
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
 use ddfuzz_triage::memory::Memory;
 
 use super::instructions::{ARGUMENTS, Executed, Value};
+use super::library::LibraryCall;
 use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
 use super::sources::{Source, source};
@@ -19,6 +24,19 @@ const MOST_KEPT: usize = 200_000;
 /// Largest number of instructions outside of the program's own code that are recorded after the last
 /// point of a run.
 const BEYOND: usize = 2000;
+
+/// Largest number of instructions that are recorded of a whole run.
+const MOST_WHOLE: usize = 60_000;
+/// Part of the time for facts of the failing run in which it is recorded as a whole, as its divisor.
+const WHOLE_TIME: u32 = 2;
+/// Largest number of points of a whole run from which on it is recorded.
+const WHOLE_POINTS: usize = 5_000;
+/// Smallest number of bytes that a jump has to jump over for its code not to be looked at.
+const FARTHEST: u64 = 2048;
+/// Number of bytes behind a pointer that are compared around a call of a library.
+const NEAR: usize = 512;
+/// DWARF numbers of the registers of all arguments: rdi, rsi, rdx, rcx, r8, r9.
+const ALL_ARGUMENTS: [usize; 6] = [5, 4, 1, 2, 8, 9];
 
 /// Largest number of terms of an address among which a pointer is searched for.
 const TERMS: usize = 16;
@@ -37,9 +55,68 @@ pub(crate) struct Recorded {
     pub points: Vec<(usize, Point)>,
     /// The address that could not be accessed, where the run has crashed by a memory access.
     pub fault: Option<u64>,
+    /// The memory that calls of libraries have changed, by the index of the call in `executed`: address and
+    /// number of bytes. Only changes close to what the arguments point to are seen, and only in a recording of
+    /// a whole run.
+    pub changed: HashMap<usize, Vec<(u64, u64)>>,
+    /// Where the code that a conditional jump jumps over ends by a jump: where that leads to, by the address behind
+    /// it. Known only in a recording of a whole run.
+    pub branches: HashMap<u64, u64>,
+}
+
+/// What is known of the code at an address that a recorded run has executed.
+#[derive(Clone, Copy)]
+pub(super) struct Code {
+    /// The decoded instruction.
+    instruction: Instruction,
+    /// Whether it belongs to a function with debug information.
+    is_own: bool,
+    /// Whether it is the program's own code, and not that of a standard library.
+    is_user: bool,
+}
+
+/// The recording of a whole run.
+#[derive(Default)]
+pub(crate) struct Whole {
+    /// All instructions of the failing run, or its last ones; `None` where they are too many.
+    pub run: Option<Rc<Recorded>>,
+    /// Until when that is recorded, with the memory that calls of libraries change; `None` where it is not.
+    until: Option<Instant>,
+}
+
+/// What is known of the code of the program itself, by its addresses.
+#[derive(Default)]
+pub(super) struct KnownCode {
+    instructions: HashMap<u64, Code>,
+    /// As in [`Recorded`].
+    branches: HashMap<u64, u64>,
 }
 
 impl Recorded {
+    /// The part of a recording that begins at the first of some points and, with `is_bounded`, ends at the last
+    /// one; `None` where not all of these are in it.
+    fn cut(&self, points: &[Point], is_bounded: bool) -> Option<Recorded> {
+        let index = |point: &Point| {
+            let is_it = |(_, it): &(usize, Point)| (it.pc, it.nth) == (point.pc, point.nth);
+            self.points.iter().position(is_it)
+        };
+        let (first, last) = (index(points.first()?)?, index(points.last()?)?);
+        let all = &self.points[first..=last];
+        let is_same = all.iter().map(|it| (it.1.pc, it.1.nth));
+        if !is_same.eq(points.iter().map(|it| (it.pc, it.nth))) {
+            return None;
+        }
+        let (start, end) = (all.first()?.0, all.last()?.0);
+        let end = if is_bounded { end } else { self.executed.len() };
+        Some(Recorded {
+            executed: self.executed[start..end].to_vec(),
+            points: all.iter().map(|(at, point)| (at - start, *point)).collect(),
+            fault: self.fault.filter(|_| !is_bounded),
+            changed: HashMap::new(),
+            branches: HashMap::new(),
+        })
+    }
+
     /// The last point that was passed when an instruction was executed.
     pub fn passed(&self, at: usize) -> Option<usize> {
         let behind = self.points.partition_point(|(index, _)| *index <= at);
@@ -95,6 +172,52 @@ impl Recorded {
     }
 }
 
+/// Returns the number of bytes that a conditional jump jumps over; `None` for other instructions, and for jumps
+/// back or far ahead.
+fn skipped(jump: &Instruction) -> Option<usize> {
+    let is_jump = jump.flow_control() == FlowControl::ConditionalBranch;
+    let size = jump.near_branch_target().checked_sub(jump.next_ip());
+    let size = size.filter(|size| is_jump && *size < FARTHEST)?;
+    Some(size as usize)
+}
+
+/// Returns where the jump leads to that ends the code over which `jump` jumps, with the address behind it; `None`
+/// where that ends otherwise. `bytes` are that code.
+fn jump_behind(jump: &Instruction, bytes: &[u8]) -> Option<(u64, u64)> {
+    let decoder = Decoder::with_ip(64, bytes, jump.next_ip(), DecoderOptions::NONE);
+    let last = decoder.into_iter().last()?;
+    let target = last.near_branch_target();
+    let is_jump = matches!(
+        last.flow_control(),
+        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch
+    );
+    let is_ahead = last.next_ip() == jump.near_branch_target() && target > last.next_ip();
+    (is_jump && is_ahead).then_some((last.next_ip(), target))
+}
+
+/// Returns the runs of bytes in which memory differs from what it was before, `read` reads it again.
+fn changes(
+    before: &[(u64, Vec<u8>)],
+    mut read: impl FnMut(u64, usize) -> Vec<u8>,
+) -> Vec<(u64, u64)> {
+    let mut found: Vec<(u64, u64)> = Vec::new();
+    for (start, bytes) in before {
+        let now = read(*start, bytes.len());
+        let differ = bytes
+            .iter()
+            .zip(&now)
+            .enumerate()
+            .filter(|(_, it)| it.0 != it.1);
+        for at in differ.map(|(offset, _)| start + offset as u64) {
+            match found.last_mut() {
+                Some((first, size)) if *first + *size == at => *size += 1,
+                _ => found.push((at, 1)),
+            }
+        }
+    }
+    found
+}
+
 /// Returns the number that some bytes are, the lowest one first; `None` for more than eight.
 fn number(bytes: &[u8]) -> Option<u64> {
     let mut all = [0; 8];
@@ -122,7 +245,12 @@ impl Engine {
         if let Some(known) = key.and_then(|key| self.recorded.get(&key)) {
             return Ok(known.clone());
         }
-        let recorded = Rc::new(self.record_anew(side, points, is_bounded)?);
+        let whole = self.whole.run.as_ref().filter(|_| side == Side::Failing);
+        let recorded = match whole.and_then(|it| it.cut(points, is_bounded)) {
+            Some(part) => part,
+            None => self.record_anew(side, points, (is_bounded, MOST_STEPS))?,
+        };
+        let recorded = Rc::new(recorded);
         let kept: usize = self.recorded.values().map(|it| it.executed.len()).sum();
         if let Some(key) = key.filter(|_| kept < MOST_KEPT) {
             self.recorded.insert(key, recorded.clone());
@@ -130,24 +258,68 @@ impl Engine {
         Ok(recorded)
     }
 
-    /// Records instructions as [`record`](Engine::record) does, in a new run.
+    /// Records all instructions of the failing run from its first point on, or the last ones where these are too
+    /// many, with the memory that libraries change. Nothing is recorded where the run does not end before
+    /// [`MOST_WHOLE`] instructions.
+    pub(crate) fn record_whole(&mut self, points: &[Point]) -> Result<(), EngineError> {
+        // What runs before `main` is called by the C library.
+        let is_main = |it: &Point| self.function(it.pc) == Some("main");
+        let main = points.iter().position(is_main).unwrap_or(0);
+        let points = &points[points.len().saturating_sub(WHOLE_POINTS).max(main)..];
+        let now = Instant::now();
+        let until = now + self.facts_until.saturating_duration_since(now) / WHOLE_TIME;
+        self.whole.until = Some(until);
+        let recorded = self.record_anew(Side::Failing, points, (false, MOST_WHOLE));
+        self.whole.until = None;
+        let mut recorded = recorded?;
+        recorded.branches = std::mem::take(&mut self.code.branches);
+        if !recorded.executed.is_empty() {
+            self.whole.run = Some(Rc::new(recorded));
+        }
+        Ok(())
+    }
+
+    /// Decodes the instruction at an address, unless that is known; `None` where there is none.
+    fn code_at(&mut self, run: &mut Run, pc: u64) -> Option<Code> {
+        if let Some(known) = self.code.instructions.get(&pc) {
+            return Some(*known);
+        }
+        let bytes = run.process.bytes(pc, 15);
+        let executed = Executed::new(&bytes, [pc; REGISTERS])?;
+        let code = Code {
+            instruction: executed.instruction,
+            is_own: self.is_own_code(pc),
+            is_user: self.is_user(pc),
+        };
+        // Only code of the program itself stays as it is.
+        if code.is_own {
+            self.code.instructions.insert(pc, code);
+            let skipped = skipped(&code.instruction);
+            let bytes = skipped.map(|size| run.process.bytes(code.instruction.next_ip(), size));
+            let behind = bytes.and_then(|bytes| jump_behind(&code.instruction, &bytes));
+            self.code.branches.extend(behind);
+        }
+        Some(code)
+    }
+
+    /// Records instructions as [`record`](Engine::record) does, in a new run, at most `most`.
     fn record_anew(
         &mut self,
         side: Side,
         points: &[Point],
-        is_bounded: bool,
+        (is_bounded, most): (bool, usize),
     ) -> Result<Recorded, EngineError> {
         let mut recorded = Recorded::default();
         let Some(first) = points.first() else {
             return Ok(recorded);
         };
         let mut run = self.start(side)?;
-        self.run_to(&mut run, *first)?;
+        let mut registers = by_number(&self.run_to(&mut run, *first)?);
         let mut rest = points.iter().peekable();
         let mut own = 0;
-        while recorded.executed.len() < MOST_STEPS {
+        let is_late = |it: &Engine| it.whole.until.is_some_and(|until| Instant::now() >= until);
+        while recorded.executed.len() < most && !is_late(self) {
             self.check_time()?;
-            let registers = by_number(&run.process.registers()?);
             let pc = registers[REGISTERS - 1];
             if let Some(point) = rest.next_if(|point| point.pc == pc) {
                 recorded.points.push((recorded.executed.len(), *point));
@@ -155,20 +327,21 @@ impl Engine {
                     return Ok(recorded);
                 }
             }
-            if self.is_user(pc) {
+            let Some(code) = self.code_at(&mut run, pc) else {
+                break;
+            };
+            if code.is_user {
                 own = recorded.executed.len() + 1;
             } else if rest.peek().is_none() && recorded.executed.len() - own > BEYOND {
                 return Ok(recorded);
             }
-            let code = run.process.bytes(pc, 15);
-            let Some(mut executed) = Executed::new(&code, registers) else {
-                break;
-            };
+            let mut executed = Executed::again(code.instruction, registers);
             executed.before = (executed.summed())
                 .and_then(|(at, size)| number(&run.process.bytes(at, size as usize)));
             recorded.executed.push(executed);
-            if self.step_once(&mut run, &mut recorded)? {
-                return Ok(recorded);
+            match self.step_once(&mut run, &mut recorded)? {
+                Some(next) => registers = next,
+                None => return Ok(recorded),
             }
         }
         if !is_bounded {
@@ -190,24 +363,29 @@ impl Engine {
         Ok(written.collect())
     }
 
-    /// Executes one instruction, or one call of a library as a whole; returns true if the run has
-    /// crashed by it.
+    /// Executes one instruction, or one call of a library as a whole; returns the registers after it, `None` if
+    /// the run has crashed by it.
     pub(super) fn step_once(
         &mut self,
         run: &mut Run,
         recorded: &mut Recorded,
-    ) -> Result<bool, EngineError> {
+    ) -> Result<Option<[u64; REGISTERS]>, EngineError> {
         match run.process.step()? {
             Stop::Trap => {}
             Stop::Signal(_) => {
                 recorded.fault = self.classifier.fault_address(run.process.pid);
-                return Ok(true);
+                return Ok(None);
             }
             _ => return Err(EngineError::Unsupported(super::Unsupported::Unsteady)),
         }
         let now = run.process.registers()?;
-        if self.is_own_code(now.rip) {
-            return Ok(false);
+        let is_known = self
+            .code
+            .instructions
+            .get(&now.rip)
+            .is_some_and(|it| it.is_own);
+        if is_known || self.is_own_code(now.rip) {
+            return Ok(Some(by_number(&now)));
         }
         if let Some(last) = recorded.executed.last_mut() {
             let (called, parameters) =
@@ -219,20 +397,48 @@ impl Engine {
         let Some(back) = run.process.word(now.rsp).filter(|it| self.is_own_code(*it)) else {
             return Err(EngineError::Unsupported(super::Unsupported::Unsteady));
         };
+        let before = self.pointed_to(run, recorded);
         run.process.set_breakpoint(back)?;
-        loop {
+        let after = loop {
             match self.resume(&mut run.process, Pace::Free)? {
-                Next::Breakpoint(registers) if registers.rsp > now.rsp => break,
+                Next::Breakpoint(registers) if registers.rsp > now.rsp => break registers,
                 Next::Breakpoint(registers) => drop(run.process.step_over(registers.rip)?),
                 Next::Other(_) => {}
                 Next::Ended(_) => {
                     recorded.fault = self.classifier.fault_address(run.process.pid);
-                    return Ok(true);
+                    return Ok(None);
                 }
             }
-        }
+        };
         run.process.remove_breakpoint(back)?;
-        Ok(false)
+        let changed = changes(&before, |at, size| run.process.bytes(at, size));
+        if !changed.is_empty() {
+            recorded
+                .changed
+                .insert(recorded.executed.len() - 1, changed);
+        }
+        Ok(Some(by_number(&after)))
+    }
+
+    /// Returns the memory to which the arguments of the last recorded instruction point, a call of a library
+    /// that may write anywhere: addresses and bytes. Empty where changes are not recorded.
+    fn pointed_to(&self, run: &mut Run, recorded: &Recorded) -> Vec<(u64, Vec<u8>)> {
+        let last = recorded
+            .executed
+            .last()
+            .filter(|_| self.whole.until.is_some());
+        let is_such =
+            |it: &&Executed| matches!(it.library, Some(LibraryCall::Other | LibraryCall::CopyText));
+        let Some(call) = last.filter(is_such) else {
+            return Vec::new();
+        };
+        let arguments = ALL_ARGUMENTS.map(|number| call.registers[number]);
+        let read = |at: u64| (at, run.process.bytes(at, NEAR));
+        let all = arguments
+            .into_iter()
+            .filter(|it| *it >= NEAR as u64)
+            .map(read);
+        all.filter(|(_, bytes)| !bytes.is_empty()).collect()
     }
 
     /// Returns whether the library's function that the recorded instruction `at` of the failing run calls

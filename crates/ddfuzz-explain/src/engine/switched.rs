@@ -126,7 +126,10 @@ impl Engine {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, point)?;
         for _ in first..at {
-            if self.step_once(&mut run, &mut Recorded::default())? {
+            if self
+                .step_once(&mut run, &mut Recorded::default())?
+                .is_none()
+            {
                 return Ok(None);
             }
         }

@@ -1,0 +1,332 @@
+//! What a recorded failing run shows beside the values by which it failed: an element that does not get what
+//! others get, a key that is changed while its entry is filed by it, and the use of memory that was freed. Pure.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use iced_x86::OpKind;
+
+use super::backward::Reached;
+use super::dependence::{Dependence, Dependences, is_copy};
+use super::instructions::{ARGUMENTS, Executed, RESULT, general};
+use super::library::LibraryCall;
+use super::recorded::Recorded;
+use crate::dwarf::frames::STACK_POINTER;
+
+/// Largest number of instructions through which an address is followed back.
+const FOLLOWED: usize = 400;
+/// Largest cost of an instruction on which the failure depends for which a changed key is searched.
+const CLOSE: u32 = 8;
+/// Largest size in bytes of a record that is filed by one of its fields.
+const RECORD: u64 = 512;
+/// Smallest number that may be the address of a record.
+const LOWEST: u64 = 0x1_0000;
+/// Number of bytes by which the stack pointer is higher at least when a function has returned.
+const RETURNED: u64 = 16;
+/// Largest size in bytes of the stack below and above which memory is not told from local variables.
+const STACK: u64 = 8 << 20;
+
+/// What is odd about an instruction of a failing run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Oddity {
+    /// It counts the elements that get a value which the element does not get by which the run failed.
+    Counts,
+    /// It writes that value to other elements.
+    SetsOthers,
+    /// It changes a value by which the record that it belongs to is filed where it is found later.
+    ChangesKey,
+    /// It writes to a heap block that was freed.
+    WritesFreed,
+    /// It is in a function that has chosen where the value was written by which the run failed: it decides that,
+    /// or computes a part of the address.
+    ChoosesPlace,
+}
+
+/// An instruction of a recorded run of which something is odd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anomaly {
+    /// Index of the instruction.
+    pub at: usize,
+    /// What is odd about it.
+    pub oddity: Oddity,
+}
+
+/// A write of an instruction to memory that is no local variable.
+struct Store {
+    at: usize,
+    address: u64,
+    size: u64,
+}
+
+/// A recorded run with its dependences and its writes.
+pub struct Observed<'a> {
+    recorded: &'a Recorded,
+    dependences: &'a Dependences,
+    stores: Vec<Store>,
+    /// Whether the code at an address is the program's own.
+    is_user: &'a dyn Fn(u64) -> bool,
+}
+
+/// Returns true if an address is on the stack, as the stack pointer of an instruction says.
+fn is_on_stack(executed: &Executed, address: u64) -> bool {
+    let stack = executed.registers[usize::from(STACK_POINTER)];
+    (stack.saturating_sub(STACK)..stack.saturating_add(STACK)).contains(&address)
+}
+
+/// Returns the value that an instruction stores, if it copies one from a register or has it in itself.
+fn stored(executed: &Executed) -> Option<u64> {
+    let it = &executed.instruction;
+    match it.op1_kind() {
+        OpKind::Register => Some(executed.registers[general(it.op1_register())?]),
+        _ => it.try_immediate(1).ok(),
+    }
+}
+
+impl<'a> Observed<'a> {
+    /// A recording with its dependences; `is_user` is true for addresses of the program's own code.
+    pub fn new(
+        recorded: &'a Recorded,
+        dependences: &'a Dependences,
+        is_user: &'a dyn Fn(u64) -> bool,
+    ) -> Observed<'a> {
+        let all = recorded.executed.iter().enumerate();
+        let written = all.filter(|(_, it)| !it.is_library_call());
+        let stores = written.filter_map(|(at, it)| {
+            let (address, size) = it.written_elsewhere()?;
+            (!is_on_stack(it, address)).then_some(Store { at, address, size })
+        });
+        Observed {
+            recorded,
+            dependences,
+            stores: stores.collect(),
+            is_user,
+        }
+    }
+
+    /// Returns what is odd in the recording, the most telling first. `order` are the instructions on which the
+    /// failure depends.
+    pub fn anomalies(&self, order: &[Reached]) -> Vec<Anomaly> {
+        let mut found = Vec::new();
+        found.extend(self.changed_key(order));
+        found.extend(self.freed_write());
+        found.extend(self.not_set(order));
+        found.extend(self.chosen_place(order));
+        found
+    }
+
+    /// Where the value by which the run failed was only copied to where it was read: finds the nearest
+    /// instruction that has computed a part of the address, in a function that had returned before the write, and
+    /// before it the condition that decided on it.
+    fn chosen_place(&self, order: &[Reached]) -> Vec<Anomaly> {
+        let nearest = order.iter().take_while(|it| it.cost == 0);
+        let values = nearest.filter(|it| it.how == Dependence::Value);
+        let mut stores = values.filter_map(|it| self.store_of(it.at));
+        let Some(store) = stores.find(|it| stored(self.executed(it.at)) != Some(0)) else {
+            return Vec::new();
+        };
+        let level = |at: usize| self.executed(at).registers[usize::from(STACK_POINTER)];
+        // Those that are still being executed have a higher stack pointer than all that is executed since.
+        let has_returned =
+            |at: usize| (at..store.at).any(|later| level(later) > level(at) + RETURNED);
+        let makers = self.makers(self.direct(store.at, Dependence::Address), false);
+        let computes = |at: &usize| {
+            let it = self.executed(*at);
+            self.is_own(*at) && !it.is_library_call() && !is_copy(it) && has_returned(*at)
+        };
+        let Some(computing) = makers.into_iter().find(computes) else {
+            return Vec::new();
+        };
+        let decided = self.direct(computing, Dependence::Control).into_iter();
+        let decided = decided.filter(|at| self.executed(*at).is_condition() && self.is_own(*at));
+        let all = decided.chain([computing]);
+        let oddity = Oddity::ChoosesPlace;
+        all.map(|at| Anomaly { at, oddity }).collect()
+    }
+
+    fn executed(&self, at: usize) -> &Executed {
+        &self.recorded.executed[at]
+    }
+
+    fn is_own(&self, at: usize) -> bool {
+        (self.is_user)(self.executed(at).pc())
+    }
+
+    fn store_of(&self, at: usize) -> Option<&Store> {
+        let found = self.stores.binary_search_by_key(&at, |it| it.at).ok()?;
+        Some(&self.stores[found])
+    }
+
+    /// Returns instructions on which those of `first` depend by their values, with these, the nearest ones first;
+    /// by the addresses from which they read as well if `is_wide`.
+    fn makers(&self, first: Vec<usize>, is_wide: bool) -> Vec<usize> {
+        let mut rest = VecDeque::from(first);
+        let (mut known, mut found) = (HashSet::new(), Vec::new());
+        while let Some(next) = rest.pop_front() {
+            if !known.insert(next) || found.len() >= FOLLOWED {
+                continue;
+            }
+            found.push(next);
+            let all = self.dependences.from(next).iter();
+            let is_such = |how| how == Dependence::Value || is_wide && how == Dependence::Address;
+            rest.extend(all.filter(|it| is_such(it.1)).map(|it| it.0 as usize));
+        }
+        found
+    }
+
+    /// Returns the instructions on which the instruction `at` depends directly in one way.
+    fn direct(&self, at: usize, how: Dependence) -> Vec<usize> {
+        let all = self.dependences.from(at).iter();
+        all.filter(|it| it.1 == how)
+            .map(|it| it.0 as usize)
+            .collect()
+    }
+
+    /// Finds the first change of a field by which a record was filed, after that: the address to which the
+    /// pointer to the record was written depends on the field, or on the value that was written to it, and the
+    /// failure depends on that pointer.
+    fn changed_key(&self, order: &[Reached]) -> Option<Anomaly> {
+        let close = order.iter().take_while(|it| it.cost <= CLOSE);
+        for filed in close.filter_map(|it| self.store_of(it.at)) {
+            let Some(record) = stored(self.executed(filed.at)).filter(|it| *it > LOWEST) else {
+                continue;
+            };
+            let inside = record..record.saturating_add(RECORD);
+            let makers = self.makers(self.direct(filed.at, Dependence::Address), false);
+            // Pointers in the record change when its neighbours do.
+            let is_number =
+                |it: &Store| stored(self.executed(it.at)).is_some_and(|value| value >> 32 == 0);
+            let fields = self.stores.iter().filter(|it| {
+                it.at < filed.at
+                    && inside.contains(&it.address)
+                    && it.address != filed.address
+                    && is_number(it)
+            });
+            for field in fields {
+                let values = self.makers(self.direct(field.at, Dependence::Value), false);
+                let is_key = makers.contains(&field.at)
+                    || values
+                        .iter()
+                        .any(|it| makers.contains(it) && self.is_variable(*it));
+                let is_change = |it: &&Store| {
+                    it.at > filed.at
+                        && it.address < field.address + field.size
+                        && field.address < it.address + it.size
+                        && self.is_own(it.at)
+                        && stored(self.executed(it.at)) != stored(self.executed(field.at))
+                };
+                let changed = self.stores.iter().find(is_change).filter(|_| is_key);
+                if let Some(change) = changed {
+                    return Some(Anomaly {
+                        at: change.at,
+                        oddity: Oddity::ChangesKey,
+                    });
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns true if an instruction writes a variable on the stack, such as a parameter.
+    fn is_variable(&self, at: usize) -> bool {
+        let it = self.executed(at);
+        !it.is_library_call() && !it.is_call() && it.is_write_to_memory()
+    }
+
+    /// Finds the first write of the program to a heap block that was freed and not allocated again.
+    fn freed_write(&self) -> Option<Anomaly> {
+        let mut live: HashMap<u64, u64> = HashMap::new();
+        let mut freed: Vec<(u64, u64)> = Vec::new();
+        let mut stores = self.stores.iter().peekable();
+        for (at, it) in self.recorded.executed.iter().enumerate() {
+            match it.library {
+                Some(LibraryCall::Allocate) => {
+                    let size = it.registers[ARGUMENTS[0]];
+                    let start = self.recorded.executed.get(at + 1)?.registers[RESULT];
+                    freed.retain(|block| block.1 <= start || start + size <= block.0);
+                    live.insert(start, size);
+                }
+                Some(LibraryCall::Free) => {
+                    let start = it.registers[ARGUMENTS[0]];
+                    freed.extend(live.remove(&start).map(|size| (start, start + size)));
+                }
+                // What else allocates memory may give it out again.
+                Some(LibraryCall::Other) => freed.clear(),
+                _ => {}
+            }
+            let Some(store) = stores.next_if(|it| it.at == at) else {
+                continue;
+            };
+            let is_inside = |block: &(u64, u64)| (block.0..block.1).contains(&store.address);
+            if self.is_own(at) && freed.iter().any(is_inside) {
+                return Some(Anomaly {
+                    at,
+                    oddity: Oddity::WritesFreed,
+                });
+            }
+        }
+        None
+    }
+
+    /// Where the failure depends on a constant that a statement has written to several elements: finds the
+    /// instruction that has later written another value to others of them, but not to the one of the failure,
+    /// and before it the one that counts which elements get it.
+    fn not_set(&self, order: &[Reached]) -> Vec<Anomaly> {
+        let nearest = order.iter().take_while(|it| it.cost == 0);
+        let initial = nearest.filter_map(|it| self.store_of(it.at)).find(|it| {
+            let op = self.executed(it.at).instruction.op1_kind();
+            op != OpKind::Register || stored(self.executed(it.at)) == Some(0)
+        });
+        let Some(initial) = initial.filter(|it| self.is_own(it.at)) else {
+            return Vec::new();
+        };
+        let pc = self.executed(initial.at).pc();
+        let others: HashSet<u64> = (self.stores.iter())
+            .filter(|it| self.executed(it.at).pc() == pc && it.address != initial.address)
+            .map(|it| it.address)
+            .collect();
+        let is_set = |it: &&Store| {
+            others.contains(&it.address)
+                && self.executed(it.at).pc() != pc
+                && self.is_own(it.at)
+                && stored(self.executed(it.at)).is_some_and(|value| value != 0)
+        };
+        let Some(set) = self.stores.iter().rfind(is_set) else {
+            return Vec::new();
+        };
+        let counts = |at: &usize| {
+            let it = self.executed(*at);
+            let is_counter = it.summed().is_some() || it.counter().is_some();
+            is_counter && it.summand() == Some(1) && self.is_own(*at)
+        };
+        let counter = [false, true].into_iter().find_map(|is_wide| {
+            let makers = self.makers(self.direct(set.at, Dependence::Address), is_wide);
+            makers.into_iter().find(counts)
+        });
+        let counter = counter.map(|at| Anomaly {
+            at,
+            oddity: Oddity::Counts,
+        });
+        let set = Anomaly {
+            at: set.at,
+            oddity: Oddity::SetsOthers,
+        };
+        counter.into_iter().chain([set]).collect()
+    }
+}
+
+/// Returns the calls that have led to a recorded instruction, innermost first, at most `most`.
+pub fn callers(recorded: &Recorded, at: usize, most: usize) -> Vec<usize> {
+    let stack = |at: usize| recorded.executed[at].registers[usize::from(STACK_POINTER)];
+    let mut highest = stack(at);
+    let mut found = Vec::new();
+    for before in (0..at).rev() {
+        let it = &recorded.executed[before];
+        if stack(before) > highest && it.is_call() && !it.is_library_call() {
+            found.push(before);
+            if found.len() >= most {
+                break;
+            }
+        }
+        highest = highest.max(stack(before));
+    }
+    found
+}

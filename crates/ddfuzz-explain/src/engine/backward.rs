@@ -1,0 +1,78 @@
+//! The executed instructions on which a failure depends, the nearest ones first. Pure.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use super::dependence::{Dependence, Dependences, is_copy};
+use super::recorded::Recorded;
+
+/// Cost of a step back from a number that is computed to those of which it is made.
+const COMPUTED: u32 = 2;
+/// Cost of a step back from a value to what made the address from which it is read.
+const ADDRESSED: u32 = 4;
+/// Cost of a step back to the condition that decided.
+const DECIDED: u32 = 6;
+/// Largest number of instructions that are visited.
+const VISITED: usize = 60_000;
+
+/// An instruction on which a failure depends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reached {
+    /// Index of the instruction.
+    pub at: usize,
+    /// How far it is from the failure.
+    pub cost: u32,
+    /// Index of the instruction that depends on it.
+    pub from: usize,
+    /// How that instruction depends on it.
+    pub how: Dependence,
+}
+
+/// Returns the instructions on which those of `seeds` depend by their values and addresses, and what those
+/// depend on, the nearest ones first.
+pub fn backward(recorded: &Recorded, found: &Dependences, seeds: &[usize]) -> Vec<Reached> {
+    let mut heap = BinaryHeap::new();
+    let mut costs: HashMap<usize, u32> = HashMap::new();
+    let mut order = Vec::new();
+    for seed in seeds {
+        for (to, how) in found.from(*seed) {
+            if *how != Dependence::Control {
+                heap.push((Reverse(0), *to, *seed as u32, *how as u8));
+            }
+        }
+    }
+    while let Some((Reverse(cost), at, from, how)) = heap.pop() {
+        let at = at as usize;
+        if costs.contains_key(&at) {
+            continue;
+        }
+        costs.insert(at, cost);
+        let how = match how {
+            0 => Dependence::Value,
+            1 => Dependence::Address,
+            _ => Dependence::Control,
+        };
+        order.push(Reached {
+            at,
+            cost,
+            from: from as usize,
+            how,
+        });
+        if order.len() >= VISITED {
+            break;
+        }
+        let by_copy = is_copy(&recorded.executed[at]);
+        for (to, how) in found.from(at) {
+            let step = match how {
+                Dependence::Value if by_copy => 0,
+                Dependence::Value => COMPUTED,
+                Dependence::Address => ADDRESSED,
+                Dependence::Control => DECIDED,
+            };
+            if !costs.contains_key(&(*to as usize)) {
+                heap.push((Reverse(cost + step), *to, at as u32, *how as u8));
+            }
+        }
+    }
+    order
+}
