@@ -202,7 +202,7 @@ fn a_resumed_budget_of_time_counts_what_has_passed_whatever_the_number_of_worker
 #[test]
 fn the_time_that_has_passed_is_recorded_once_a_second() {
     let slow = |text: &[u8], _: bool| {
-        std::thread::sleep(Duration::from_millis(120));
+        std::thread::sleep(Duration::from_millis(300));
         Ok(Answer::of(all_of(b"178")(text)))
     };
     let (result, log) = run(INPUT, &mut answers(slow));
