@@ -296,6 +296,14 @@ impl Traceable {
         }
     }
 
+    /// Runs `target` on `input` in a new process, untraced, and returns how its first process ended,
+    /// whatever became of the processes that it started. Fails when the target cannot be run.
+    pub fn status_of(target: &Target, input: &[u8]) -> Result<Ended, ExecError> {
+        let mut run = Traceable::new(target, Way::Command)?.start(input, true)?;
+        run.release()?;
+        run.wait()
+    }
+
     /// Checks whether the program was loaded, after a run of `target` that ended by `ended`.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ use crate::engine::slices::{Goal, Sliced};
 use crate::engine::watchdog::TimeLimit;
 use crate::engine::writer::{By, Writer};
 use crate::engine::{
-    Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported, if_supported,
+    Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported,
 };
 use crate::experiments::Runs;
 use crate::failing_facts::{

@@ -10,13 +10,18 @@ use super::group::ChosenGroup;
 use crate::cli::Failure;
 use crate::cli::cargo::project::{fuzz_binaries, nearest_fuzz_crate};
 use crate::exec::facts::{DEBUG_ASSERTIONS, TargetFacts};
-use crate::exec::{Channel, Program, Target, bundled};
+use crate::exec::{Channel, Ended, Program, Target, Traceable, Way, bundled};
 use crate::report::export::{
     EntryFunction, FuzzProject, Input, InputSource, LinkedHarness, ProgramCall, Reproducer, base64,
     c_array, c_entry_test, c_program_test, hexdump, interestingness_test, rust_call_test,
     rust_fuzz_test, rust_program_test,
 };
 use crate::store::{Reader, hash_of};
+use crate::triage::{Quick, Triager};
+
+/// Number of runs of a program on a reproducer, none of which ends by a crash of the program itself,
+/// after which its crash may be that of a process that it starts.
+const STATUS_RUNS: usize = 3;
 
 /// Values of `--as`: the format in which a reproducer is exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -110,6 +115,7 @@ impl ExportRequest<'_> {
             return Ok(rust_fuzz_test(group, self.input, project, &target));
         }
         let (program, facts) = self.program(&target)?;
+        self.check_status(&target, group)?;
         let called = ProgramCall {
             program: &from_package(&program, self.package),
             target: &target.by_main(),
@@ -142,6 +148,7 @@ impl ExportRequest<'_> {
             }
         }
         let (program, facts) = self.program(&target)?;
+        self.check_status(&target, group)?;
         let called = ProgramCall {
             program: &program,
             target: &target.by_main(),
@@ -190,6 +197,30 @@ impl ExportRequest<'_> {
         let mut sanitizers = known.unwrap_or_default();
         sanitizers.retain(|name| name != DEBUG_ASSERTIONS);
         sanitizers
+    }
+
+    /// Fails if the crash, which still happens, is that of a process that the program starts, and the
+    /// program itself ends as if nothing had happened: an exported test looks at the program's own
+    /// status, and would pass.
+    fn check_status(&self, target: &Target, group: &Reproducer) -> Result<(), Failure> {
+        if !matches!(self.chosen.entry().crash.ended, Ended::Signal(_)) {
+            return Ok(());
+        }
+        for _ in 0..STATUS_RUNS {
+            let ended = Traceable::status_of(target, &group.input)?;
+            if ended.is_crash(target.crash_exit) {
+                return Ok(());
+            }
+        }
+        let mut triager = Triager::of_target(target, Way::Command)?;
+        match triager.key(&group.input)? {
+            Quick::Crash { .. } => Err(Failure::usage(
+                "a process that the program starts crashes, and the program does not end by that \
+                 crash: an exported test would not see it",
+            )
+            .hint("`ddfuzz check` with the output directory sees it")),
+            Quick::Ended(_) => Ok(()),
+        }
     }
 
     /// Returns the path of the program of the target, and facts read from the program file. Fails

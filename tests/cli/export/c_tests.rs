@@ -54,6 +54,26 @@ fn a_program_is_run_on_its_input_and_judged() {
 }
 
 #[test]
+fn a_crash_that_the_status_of_the_program_hides_is_not_exported() {
+    let desk = Desk::new();
+    let source = "#include <stdio.h>\n#include <stdlib.h>\n#include <sys/wait.h>\n\
+                  #include <unistd.h>\nint main(void) {\n    int fails = getchar() == 'k';\n\
+                  if (fork() == 0) {\n        if (fails) abort();\n        _exit(0);\n    }\n\
+                  wait(0);\n    return 0;\n}\n";
+    let path = desk.write("parent.c", source);
+    desk.compile(path.to_str().unwrap(), "parent");
+    desk.write("crash", "k");
+    let said = desk.call("triage crash -o ddfuzz-out --json -- ./parent");
+    let major = said.exits(1).json()["groups"][0]["major"].clone();
+    for form in ["c-test", "rust-test"] {
+        let words = format!("export {} --as {form} --to it", major.as_str().unwrap());
+        let said = desk.call(&words).exits(2);
+        assert!(said.err.contains("would not see it"), "{said:?}");
+        assert!(!desk.file("it").exists());
+    }
+}
+
+#[test]
 fn a_program_found_in_a_sandbox_is_at_home_where_it_runs() {
     let desk = Desk::new();
     let source = "#include <stdlib.h>\n#include <string.h>\n#include <unistd.h>\nint main(void) {\n\
