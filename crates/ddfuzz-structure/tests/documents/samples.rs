@@ -468,7 +468,7 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("three", b"three three three", true),
     ];
     let opentype = |magic: &[u8]| [magic, &sfnt()[4..]].concat();
-    vec![
+    let mut all = vec![
         ("png", png()),
         ("riff", riff()),
         ("iff", iff()),
@@ -489,13 +489,6 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("zip", zip(&members)),
         ("tar", tar()),
         ("ar", crate::archives::library()),
-        ("pdf", crate::pdfs::pdf()),
-        ("pdf", crate::pdfs::packed_pdf()),
-        ("xz", crate::pictures::xz()),
-        ("sqlite", crate::databases::database()),
-        ("bmp", crate::pictures::bmp()),
-        ("ico", crate::pictures::icon()),
-        ("class", crate::classes::class()),
         ("gif", gif()),
         ("jpeg", jpeg()),
         ("jpeg", crate::photos::photo()),
@@ -520,5 +513,20 @@ pub fn all() -> Vec<(&'static str, Vec<u8>)> {
         ("cbor", cbor()),
         ("messagepack", message_pack()),
         ("protobuf", protobuf()),
+    ];
+    all.extend(documents());
+    all
+}
+
+/// Documents, databases, pictures and class files.
+fn documents() -> Vec<(&'static str, Vec<u8>)> {
+    vec![
+        ("pdf", crate::pdfs::pdf()),
+        ("pdf", crate::pdfs::packed_pdf()),
+        ("xz", crate::pictures::xz()),
+        ("sqlite", crate::databases::database()),
+        ("bmp", crate::pictures::bmp()),
+        ("ico", crate::pictures::icon()),
+        ("class", crate::classes::class()),
     ]
 }
