@@ -14,9 +14,7 @@ use crate::delta::Delta;
 use crate::engine::slices::{Goal, Sliced};
 use crate::engine::watchdog::TimeLimit;
 use crate::engine::writer::{By, Writer};
-use crate::engine::{
-    Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported,
-};
+use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::experiments::Runs;
 use crate::failing_facts::{
     add_block_facts, add_crash_facts, add_heap_facts, add_observed, origin_record,

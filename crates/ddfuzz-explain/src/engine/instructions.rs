@@ -209,11 +209,6 @@ impl Executed {
         self.memory(is_read)
     }
 
-    /// Returns true if the instruction writes to memory.
-    pub(super) fn is_write_to_memory(&self) -> bool {
-        self.memory(is_write).is_some()
-    }
-
     /// The memory that the instruction writes, unless it is addressed as a local variable of its own
     /// function.
     pub(super) fn written_elsewhere(&self) -> Option<(u64, u64)> {

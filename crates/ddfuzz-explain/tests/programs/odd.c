@@ -29,8 +29,8 @@ static struct entry *add(int key)
     it->key = key;
     it->value = 10 * key;
     it->owner = NULL;
-    it->next = slots[key % 8];
-    slots[key % 8] = it;
+    it->next = slots[it->key % 8];
+    slots[it->key % 8] = it;
     all[count++] = it;
     return it;
 }
