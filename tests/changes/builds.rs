@@ -252,6 +252,31 @@ fn a_result_that_only_left_over_files_made_fail_is_refused() {
     assert!(honest, "{text}");
 }
 
+#[test]
+fn a_new_version_that_fails_only_without_results_of_the_old_one_is_told() {
+    // The build makes `object` once, whatever becomes of `flags`.
+    let version = |flags: &str| files(&[("flags", flags), ("note", flags)]);
+    let folder = two(
+        version("#!/bin/sh\nexit 0\n"),
+        version("#!/bin/sh\nkill -SEGV $$\n"),
+    );
+    let build = "[ -e object ] || cp flags object; cp object prog; chmod +x prog";
+    let by_program = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--build",
+        build,
+        "--",
+        "./prog",
+    ];
+    for words in [by_build(build, "! grep -q kill prog"), by_program] {
+        let (code, kind, message) = failure(&mut changes(folder.path(), &words));
+        assert_eq!((code, kind.as_str()), (3, "stale-build"), "{message}");
+        assert!(message.contains("in an empty directory"), "{message}");
+    }
+}
+
 /// Makes a command run as `nobody` if the tests run as root, who may write everywhere. Returns false,
 /// and says so, if that user cannot start ddfuzz.
 fn as_nobody(command: &mut Command) -> bool {

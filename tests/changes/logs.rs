@@ -371,11 +371,20 @@ fn a_continued_search_confirms_its_result_on_the_build_of_the_old_version() {
     let commits = [Commit::new("one", old), Commit::new("two", new)];
     create(&at.join("repository"), &commits);
     // The build never removes what it has copied, so that `b.c` is there in each later version.
-    let words = by_build("mkdir -p made && cp *.c made/", "! test -e made/b.c");
-    let found = result(changes(at, &words).args(["--budget-tests", "0"]));
-    assert_eq!(found["claim"], "best-so-far");
-    let (code, kind, message) = failure(&mut changes(at, &words));
-    assert_eq!((code, kind.as_str()), (3, "stale-build"), "{message}");
+    let (build, test) = ("mkdir -p made && cp *.c made/", "! test -e made/b.c");
+    let by_test = format!("{build}; {test}");
+    let alone = ["A..B", "--repo", "repository", "--run", &by_test];
+    for (words, hint) in [
+        (&by_build(build, test)[..], "make clean"),
+        (&alone, "the test leaves files behind"),
+    ] {
+        let mut first = changes(at, words);
+        let found = result(first.args(["--budget-tests", "0", "--force"]));
+        assert_eq!(found["claim"], "best-so-far");
+        let (code, kind, message) = failure(&mut changes(at, words));
+        assert_eq!((code, kind.as_str()), (3, "stale-build"), "{message}");
+        assert!(message.contains(hint), "{message}");
+    }
 }
 
 #[test]

@@ -96,15 +96,17 @@ pub enum ChangesError {
         /// The end of what the test command printed.
         output: String,
     },
-    /// The version with the found changes failed in the search; but built again on the untouched
-    /// build of the old version, it does not build, or does not fail in all of three tests.
-    #[error(
-        "the result has failed in the search, but not built on the old version alone ({outcome})"
-    )]
+    /// What earlier builds or tests have left in the directory changes the outcome of a test. The
+    /// version with the found changes failed in the search; but built again on the untouched build
+    /// of the old version, it does not build, or does not fail in all of three tests. Or the new
+    /// version fails only if it is built in an empty directory, not on the build of the old one.
+    #[error("{what}")]
     StaleBuild {
-        /// Why the found changes could not be confirmed, in words: the outcome of the first test,
-        /// after they were built again, that was not FAIL.
-        outcome: String,
+        /// What was tested in two ways, with which outcomes, in words.
+        what: String,
+        /// Whether a command builds each version; if false, the tests leave behind what changes
+        /// later tests.
+        has_build: bool,
     },
     /// The user stopped the search before it was finished.
     #[error("interrupted after {executed} tests; the state is in the log")]

@@ -124,6 +124,11 @@ fn check(
         let outcomes = outcomes.join(", ");
         return Err(ChangesError::Alternating { shown, outcomes });
     }
+    if what == What::Baseline
+        && let Some(workers) = &mut session.workers
+    {
+        workers.check_not_stale(tree, |report| report.outcome == Some(Outcome::Fail))?;
+    }
     let (what_was, output) = match session.workers {
         Some(_) => (session.last.what.clone(), session.last.output.clone()),
         None => (format!("its test gave {}", outcomes[0]), String::new()),
@@ -654,10 +659,13 @@ fn confirm(session: &mut Session<'_>, tree: &Arc<Tree>) -> Result<(), ChangesErr
     for time in 0..TIMES {
         let outcome = session.check(What::Confirm, tree, time == 0)?;
         if outcome != Some(Outcome::Fail) {
+            let outcome = outcome.map_or("it does not build".to_owned(), |it| it.to_string());
+            let workers = session.workers.as_ref();
             return Err(ChangesError::StaleBuild {
-                outcome: outcome.map_or("it does not build".to_owned(), |outcome| {
-                    outcome.to_string()
-                }),
+                what: format!(
+                    "the result has failed in the search, but not built on the old version alone ({outcome})"
+                ),
+                has_build: workers.is_none_or(|workers| workers.has_build),
             });
         }
     }

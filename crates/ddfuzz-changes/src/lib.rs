@@ -45,6 +45,6 @@ pub use repository::{Commit, Repository};
 pub use result::{BuildCounts, ChangeRecord, ChangesResult, CommitRecord, TestCounts, describe};
 pub use session::{Budget, Session};
 pub use tree::{Content, Entry, Tree};
-pub use workbench::{Report, Workbench};
+pub use workbench::{BuildBase, Report, Workbench};
 pub use workers::Workers;
 pub use worktree::remove_folder;

@@ -24,7 +24,7 @@ use crate::change_set::ChangeSet;
 use crate::repository::Repository;
 use crate::search::Probed;
 use crate::tree::Tree;
-use crate::workbench::Report;
+use crate::workbench::{BuildBase, Report};
 use crate::workers::Workers;
 
 /// All changes between two versions; `first` is the number that the log gives to the first of them.
@@ -586,15 +586,15 @@ impl<'a> Session<'a> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(interrupted);
         }
-        let on = match anew {
-            true => Some(self.tree(&self.old.clone())?),
-            false => None,
+        let base = match anew {
+            true => BuildBase::Version(self.tree(&self.old.clone())?),
+            false => BuildBase::Any,
         };
         let Some(workers) = &mut self.workers else {
             return Err(ChangesError::Unfinished);
         };
         let report = workers
-            .run(tree, on.as_ref(), ahead)
+            .run(tree, &base, ahead)
             .map_err(|error| match error {
                 ChangesError::Interrupted { .. } => interrupted,
                 other => other,

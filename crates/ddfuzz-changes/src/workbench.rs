@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ddfuzz_delta::Outcome;
@@ -98,6 +99,19 @@ impl Report {
     }
 }
 
+/// What is in the directory of a workbench when the build of a version begins there, beside the
+/// version's files.
+#[derive(Clone, Debug)]
+pub enum BuildBase {
+    /// The results of earlier builds, of whatever versions.
+    Any,
+    /// Nothing: the directory is emptied.
+    Empty,
+    /// The results of the build of this version, and of no other. If there is no copy of them, this
+    /// version is built first, in the emptied directory.
+    Version(Arc<Tree>),
+}
+
 /// Builds and tests one version of the program after another, in a directory of its own, which
 /// keeps the build results for the next version. The directory is no git worktree; the user's
 /// repository is only read.
@@ -134,10 +148,8 @@ impl Workbench {
     }
 
     /// Writes the files of a version into the directory, builds and tests it, and returns the
-    /// report. A version whose build is in the directory already is only tested. With a version
-    /// `on`, it is always built: in the directory as the build of `on` left it, without results of
-    /// other builds. If there is no copy of that build, `on` is built first in the emptied
-    /// directory.
+    /// report. A version whose build is in the directory already is only tested, unless `base` says
+    /// with what the build shall begin.
     ///
     /// # Errors
     ///
@@ -147,12 +159,16 @@ impl Workbench {
         &mut self,
         tree: &Tree,
         key: [u8; 32],
-        on: Option<&Tree>,
+        base: &BuildBase,
         repository: &Repository,
     ) -> Result<Report, ChangesError> {
         let begin = Instant::now();
         let mut report = Report::default();
-        if let Some(on) = on {
+        if let BuildBase::Empty = base {
+            self.built = None;
+            self.worktree.discard();
+        }
+        if let BuildBase::Version(on) = base {
             self.built = None;
             let is_restored = self.worktree.restore_build(on)?;
             if !is_restored && self.recipe.build.is_some() {
@@ -168,7 +184,7 @@ impl Workbench {
         }
         if self.built != Some(key) {
             self.built = None;
-            if on.is_none() {
+            if let BuildBase::Any = base {
                 self.worktree.restore_nearest(tree)?;
             }
             if let Some(failed) = self.make(tree, repository, &mut report.builds)? {

@@ -12,7 +12,7 @@ use crate::ChangesError;
 use crate::recipe::Recipe;
 use crate::repository::Repository;
 use crate::tree::Tree;
-use crate::workbench::{Report, Workbench};
+use crate::workbench::{BuildBase, Report, Workbench};
 
 /// Maximum time between two checks, while a search waits for a worker, whether the user has stopped
 /// it.
@@ -29,9 +29,8 @@ const LEAST_TEST: Duration = Duration::from_secs(5);
 struct Job {
     tree: Arc<Tree>,
     key: [u8; 32],
-    /// The version on whose untouched build this one is built; `None` if results of any builds may
-    /// be used.
-    on: Option<Arc<Tree>>,
+    /// What the build of the version begins with.
+    base: BuildBase,
     /// Limits for this version: on the wall time of its build, and on the CPU time of its test.
     limits: (Duration, Duration),
 }
@@ -67,6 +66,8 @@ pub struct Workers {
     /// asked for, not those that were only tested ahead.
     slowest: (Duration, Duration),
     stop: Arc<AtomicBool>,
+    /// Whether a command builds each version before its test.
+    pub(crate) has_build: bool,
     /// Number of builds that were run, including failed ones and those of versions that were tested
     /// ahead.
     pub builds: u64,
@@ -112,6 +113,7 @@ impl Workers {
             keep: (recipe.keep_build_time, recipe.keep_test_time),
             slowest: (Duration::ZERO, Duration::ZERO),
             stop: Arc::clone(stop),
+            has_build: recipe.build.is_some(),
             builds: 0,
             speculative: 0,
         })
@@ -152,9 +154,8 @@ impl Workers {
     }
 
     /// Returns the report of building and testing the version `tree`: at once if it was tested
-    /// ahead, else when a worker has done it. Idle workers get the versions `ahead` meanwhile. With a
-    /// version `on`, the version `tree` is built and tested again, on the untouched build of `on`
-    /// (see [`Workbench::run`]).
+    /// ahead, else when a worker has done it. Idle workers get the versions `ahead` meanwhile. If
+    /// `base` is not [`BuildBase::Any`], the version `tree` is built and tested again.
     ///
     /// # Errors
     ///
@@ -163,10 +164,11 @@ impl Workers {
     pub fn run(
         &mut self,
         tree: &Arc<Tree>,
-        on: Option<&Arc<Tree>>,
+        base: &BuildBase,
         ahead: Vec<Arc<Tree>>,
     ) -> Result<Report, ChangesError> {
         let key = tree.key();
+        let is_anew = !matches!(base, BuildBase::Any);
         self.collect();
         let is_known = |workers: &Workers| workers.ahead.contains_key(&key);
         let is_running = |workers: &Workers| {
@@ -175,10 +177,10 @@ impl Workers {
                 .iter()
                 .any(|worker| worker.busy == Some(key))
         };
-        if on.is_some() || !is_known(self) && !is_running(self) {
-            self.wait_for_an_idle_worker(on.is_some())?;
-            if on.is_some() || !is_known(self) {
-                self.give(tree, on);
+        if is_anew || !is_known(self) && !is_running(self) {
+            self.wait_for_an_idle_worker(is_anew)?;
+            if is_anew || !is_known(self) {
+                self.give(tree, base);
             }
         }
         for tree in ahead {
@@ -189,7 +191,7 @@ impl Workers {
                 && !self.workers.iter().any(has)
                 && self.workers.iter().any(is_idle)
             {
-                self.give(&tree, None);
+                self.give(&tree, &BuildBase::Any);
                 self.speculative += 1;
             }
         }
@@ -206,10 +208,35 @@ impl Workers {
         }
     }
 
+    /// Fails if the new version `tree`, which does not fail on the build of the old one, fails (as
+    /// `is_failing` says of the report) when it is built in an empty directory: then the build does
+    /// not notice a change.
+    ///
+    /// # Errors
+    ///
+    /// [`ChangesError::StaleBuild`] then, and those of [`Workers::run`].
+    pub fn check_not_stale(
+        &mut self,
+        tree: &Arc<Tree>,
+        is_failing: impl FnOnce(&Report) -> bool,
+    ) -> Result<(), ChangesError> {
+        let anew = self.run(tree, &BuildBase::Empty, Vec::new())?;
+        match is_failing(&anew) {
+            true => Err(ChangesError::StaleBuild {
+                what: "the new version fails if it is built in an empty directory, but not on \
+                       the build of the old version"
+                    .to_owned(),
+                has_build: self.has_build,
+            }),
+            false => Ok(()),
+        }
+    }
+
     /// Gives the version `tree` to an idle worker: to the one whose last version differs from
-    /// `tree` in the fewest files; with a version `on`, only to the first worker, which mostly has a
-    /// copy of that build. Does nothing if no such worker is idle.
-    fn give(&mut self, tree: &Arc<Tree>, on: Option<&Arc<Tree>>) {
+    /// `tree` in the fewest files; if `base` is not [`BuildBase::Any`], only to the first worker,
+    /// which mostly has a copy of the build of a version that `base` names. Does nothing if no such
+    /// worker is idle.
+    fn give(&mut self, tree: &Arc<Tree>, base: &BuildBase) {
         let distance = |worker: &Worker| match &worker.holds {
             None => usize::MAX,
             Some(held) => held
@@ -217,7 +244,10 @@ impl Workers {
                 .filter(|(path, entry)| tree.get(path) != Some(entry))
                 .count(),
         };
-        let count = if on.is_some() { 1 } else { self.workers.len() };
+        let count = match base {
+            BuildBase::Any => self.workers.len(),
+            BuildBase::Empty | BuildBase::Version(_) => 1,
+        };
         let idle = self.workers[..count]
             .iter_mut()
             .filter(|worker| worker.busy.is_none());
@@ -226,7 +256,7 @@ impl Workers {
             let job = Job {
                 tree: Arc::clone(tree),
                 key,
-                on: on.cloned(),
+                base: base.clone(),
                 limits: self.limits,
             };
             // A worker ends only with the search.
@@ -304,7 +334,7 @@ fn work(
 ) {
     while let Ok(job) = inbox.recv() {
         bench.limit(job.limits.0, job.limits.1);
-        let result = bench.run(&job.tree, job.key, job.on.as_deref(), repository);
+        let result = bench.run(&job.tree, job.key, &job.base, repository);
         if report.send((number, result)).is_err() {
             return;
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::ChangesArgs;
 use super::job::is_refuted;
 use super::subject::{Subject, is_expected};
-use crate::changes::{ChangesError, Recipe, Repository, TestKind, Workers};
+use crate::changes::{BuildBase, ChangesError, Recipe, Report, Repository, TestKind, Workers};
 use crate::cli::Failure;
 use crate::minimize::log::Log;
 
@@ -78,40 +78,45 @@ pub(super) fn learn_failure(
         return Ok(());
     }
     // The first build is that of the old version, on which the result is built at the end.
-    workers.run(&Arc::new(repository.tree(old)?), None, Vec::new())?;
+    workers.run(
+        &Arc::new(repository.tree(old)?),
+        &BuildBase::Any,
+        Vec::new(),
+    )?;
     let tree = Arc::new(repository.tree(new)?);
-    let report = workers.run(&tree, None, Vec::new())?;
+    let report = workers.run(&tree, &BuildBase::Any, Vec::new())?;
     let _ = is_inside.set(report.is_inside);
     if held.get().is_some() {
         return Ok(());
     }
-    let shown = subject.versions.shown(false);
-    let Some(failure) = report.failure else {
-        let (what, output) = (report.what, report.output);
-        return Err(ChangesError::NewNotFailing {
-            shown,
-            what,
-            output,
-        }
-        .into());
+    let is_wanted = |report: &Report| {
+        let expect = args.expect.as_deref();
+        (report.failure.as_ref())
+            .is_some_and(|failure| expect.is_none_or(|expect| is_expected(expect, failure)))
     };
-    if let Some(expect) = args
-        .expect
-        .as_deref()
-        .filter(|expect| !is_expected(expect, &failure))
-    {
-        let what = format!(
+    if !is_wanted(&report) {
+        workers.check_not_stale(&tree, is_wanted)?;
+        return Err(not_failing(subject, args, report).into());
+    }
+    if let Some(failure) = report.failure {
+        let _ = held.set(failure);
+    }
+    Ok(())
+}
+
+/// Returns the error for a new version that does not crash, or not as `--expect` says.
+fn not_failing(subject: &Subject, args: &ChangesArgs, report: Report) -> ChangesError {
+    let other = report.failure.map(|failure| {
+        let expect = args.expect.as_deref().unwrap_or_default();
+        format!(
             "its crash is {} {}, not {expect}",
             failure.class,
             failure.major.short()
-        );
-        return Err(ChangesError::NewNotFailing {
-            shown,
-            what,
-            output: String::new(),
-        }
-        .into());
+        )
+    });
+    ChangesError::NewNotFailing {
+        shown: subject.versions.shown(false),
+        what: other.unwrap_or(report.what),
+        output: report.output,
     }
-    let _ = held.set(failure);
-    Ok(())
 }

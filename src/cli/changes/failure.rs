@@ -99,6 +99,13 @@ fn of_versions(error: &ChangesError) -> Option<(Exit, &'static str, &'static str
     })
 }
 
+/// Hint to the user when the build misses changes.
+const STALE_BUILD: &str = "the build does not notice all changes: let it begin with a clean-up, \
+                           as in --build 'make clean && make'";
+/// Hint to the user when tests without a build influence each other.
+const STALE_TEST: &str =
+    "the test leaves files behind that change later tests: let it begin by removing them";
+
 /// Returns the exit code, the error's short name and a hint for an error about building or testing
 /// the versions; `None` for other errors.
 fn of_tests(error: &ChangesError) -> Option<(Exit, &'static str, &'static str)> {
@@ -131,12 +138,10 @@ fn of_tests(error: &ChangesError) -> Option<(Exit, &'static str, &'static str)> 
             "a status from 128 on ends the search: write `|| exit 1` if a signal is the failure, or give \
              the program after `--`",
         ),
-        ChangesError::StaleBuild { .. } => (
-            Exit::Baseline,
-            "stale-build",
-            "the build does not notice all changes: let it begin with a clean-up, as in \
-             --build 'make clean && make'",
-        ),
+        ChangesError::StaleBuild { has_build, .. } => {
+            let hint = if *has_build { STALE_BUILD } else { STALE_TEST };
+            (Exit::Baseline, "stale-build", hint)
+        }
         ChangesError::Interrupted { .. } => (
             Exit::Interrupted,
             "interrupted",

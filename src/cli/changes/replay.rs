@@ -10,7 +10,8 @@ use serde::Serialize;
 use super::subject::Versions;
 use crate::changes::search::config;
 use crate::changes::{
-    ChangesError, Found, Goal, HeldFailure, Recipe, Repository, Session, TestKind, Workers, find,
+    BuildBase, ChangesError, Found, Goal, HeldFailure, Recipe, Repository, Session, TestKind,
+    Workers, find,
 };
 use crate::cli::log::write_rebuilt;
 use crate::cli::{Exit, Failure, Output};
@@ -169,7 +170,9 @@ pub fn verify(
     let work = replay.work.path();
     let mut workers = Workers::start(1, &recipe, &replay.repository, work, &stop)?;
     // The directory of the worker is still empty.
-    let result = workers.run(&found.failing, None, Vec::new())?.outcome;
+    let result = workers
+        .run(&found.failing, &BuildBase::Any, Vec::new())?
+        .outcome;
     let claim = found.end.claim;
     let tested = match claim {
         Claim::BestSoFar => Tested::default(),
@@ -209,7 +212,7 @@ impl Tested {
     ) -> Result<Tested, Failure> {
         let mut tested = Tested::default();
         if difference {
-            let passing = workers.run(&found.passing, None, Vec::new())?;
+            let passing = workers.run(&found.passing, &BuildBase::Any, Vec::new())?;
             if passing.outcome != Some(Outcome::Pass) {
                 let without = "the version without the changes does not pass";
                 tested.refuted = Some(without.to_owned());
@@ -231,7 +234,7 @@ impl Tested {
                     let Some(tree) = session.compose_on(&found.passing, &kept)? else {
                         continue;
                     };
-                    let report = workers.run(&tree, None, Vec::new())?;
+                    let report = workers.run(&tree, &BuildBase::Any, Vec::new())?;
                     in_time &= !report.timed_out;
                     if report.outcome == Some(refuting) {
                         in_time = false;
