@@ -229,6 +229,34 @@ fn two_directories_are_compared_without_a_repository() {
 }
 
 #[test]
+fn each_version_of_a_directory_has_its_empty_directories() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| folder.path().join(path);
+    for (name, value) in [("old", "good"), ("new", "bad")] {
+        for below in ["deep/made", "kept", name] {
+            std::fs::create_dir_all(at(name).join(below)).unwrap();
+        }
+        std::fs::write(at(name).join("value"), format!("{value}\n")).unwrap();
+    }
+    // A file of the new version, which is an empty directory in the old one.
+    std::fs::create_dir(at("old/other")).unwrap();
+    std::fs::write(at("new/other"), "text\n").unwrap();
+    std::fs::write(at("new/kept/file"), "text\n").unwrap();
+    let build =
+        "touch deep/made/file && touch old/x new/x && { [ -e kept/file ] || test -d kept; }";
+    let words = ["old", "new", "--build", build, "--run", "! grep bad value"];
+    let found = result(&mut changes(folder.path(), &words));
+    assert_eq!(crate::places(&found), ["value:1"]);
+    assert_eq!(found["tests"]["unresolved"], 0, "{found}");
+    let log = std::process::Command::new(env!("CARGO_BIN_EXE_ddfuzz"))
+        .args(["log", "verify", "out/changes/log.jsonl"])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(log.status.success(), "{log:?}");
+}
+
+#[test]
 fn each_file_of_many_hunks_is_read_and_looked_up_once_for_the_result() {
     let Some(git_program) = needs::program("git") else {
         return;

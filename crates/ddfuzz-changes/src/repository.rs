@@ -4,13 +4,14 @@
 //! the output directory (`objects/info/alternates`), in which everything that git may write is
 //! written. Two directories become two commits of such a repository.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::ChangesError;
 use crate::change_set::{FileChange, Hunk};
@@ -33,6 +34,8 @@ const ATTRIBUTES: &str = "*.c diff=cpp\n*.h diff=cpp\n*.cc diff=cpp\n*.cpp diff=
 pub struct Repository {
     folder: PathBuf,
     contents: Mutex<Option<Contents>>,
+    /// Paths of the directories without files in the imported directories; commits have only files.
+    empty_folders: Mutex<BTreeSet<Vec<u8>>>,
 }
 
 /// A running process `git cat-file --batch`, which is asked for object ids and returns the contents
@@ -84,6 +87,7 @@ impl Repository {
         let repository = Repository {
             folder: folder.to_owned(),
             contents: Mutex::new(None),
+            empty_folders: Mutex::default(),
         };
         for folder in [folder, &repository.written()] {
             let mut command = isolated(&mut git());
@@ -130,10 +134,11 @@ impl Repository {
 
     /// Stores the files of a directory as a commit without parents on the branch `name`, and
     /// returns the commit's id. Folders named `.git` are left out, and so are the folder `without`
-    /// (a canonical path), and all that is no file, folder or symbolic link.
+    /// (a canonical path), and all that is no file, folder or symbolic link. Folders without files
+    /// are remembered: see [`Repository::empty_folders`].
     ///
     /// # Errors
-    /// If a file cannot be read, or git refuses.
+    /// If a folder or file cannot be read, or git refuses.
     pub fn import(
         &self,
         directory: &Path,
@@ -154,7 +159,8 @@ impl Repository {
             let broken = ChangesError::system("writing to git fast-import");
             let sent = stdin.write_all(header.as_bytes());
             sent.map_err(broken)?;
-            send_folder(&directory, Path::new(""), without, &mut stdin)?;
+            let mut empty = self.lock_empty_folders();
+            send_folder(&directory, Path::new(""), without, &mut empty, &mut stdin)?;
             stdin
                 .write_all(b"done\n")
                 .map_err(ChangesError::system("writing to git fast-import"))?;
@@ -165,6 +171,17 @@ impl Repository {
         finished("fast-import".to_owned(), done)?;
         let revision = format!("refs/heads/{name}^{{commit}}");
         output(self.git().args(["rev-parse", "--verify", &revision])).map(line)
+    }
+
+    /// Returns the paths of the folders without files in all imported directories. Each version gets
+    /// these folders, because a build may need them, and no change between versions makes them.
+    pub fn empty_folders(&self) -> BTreeSet<Vec<u8>> {
+        self.lock_empty_folders().clone()
+    }
+
+    fn lock_empty_folders(&self) -> MutexGuard<'_, BTreeSet<Vec<u8>>> {
+        let held = self.empty_folders.lock();
+        held.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns all files of the commit `commit`, with their paths, modes and object ids.
@@ -525,24 +542,28 @@ impl Contents {
 
 /// Writes the files in the folder `root/below`, with all folders below it, to `out` as input of
 /// `git fast-import`, in the order of their names. Folders named `.git` and the folder `without`
-/// are left out.
+/// are left out. Adds the folders in which nothing is sent to `empty`.
 fn send_folder(
     root: &Path,
     below: &Path,
     without: Option<&Path>,
+    empty: &mut BTreeSet<Vec<u8>>,
     out: &mut impl Write,
 ) -> Result<(), ChangesError> {
     let folder = root.join(below);
     let entries = std::fs::read_dir(&folder).map_err(ChangesError::at("reading", &folder))?;
-    let mut names: Vec<OsString> = entries.flatten().map(|entry| entry.file_name()).collect();
-    names.sort();
+    let names = entries.map(|entry| Ok(entry?.file_name()));
+    let names: std::io::Result<BTreeSet<OsString>> = names.collect();
+    let names = names.map_err(ChangesError::at("reading", &folder))?;
+    let mut is_empty = true;
     for name in names.into_iter().filter(|name| name != ".git") {
         let path = below.join(&name);
         let file = root.join(&path);
         let facts = std::fs::symlink_metadata(&file).map_err(ChangesError::at("reading", &file))?;
         let (mode, content) = if facts.is_dir() {
             if without != Some(&file) {
-                send_folder(root, &path, without, out)?;
+                send_folder(root, &path, without, empty, out)?;
+                is_empty = false;
             }
             continue;
         } else if facts.is_symlink() {
@@ -565,6 +586,10 @@ fn send_folder(
             .and_then(|()| out.write_all(&content));
         let sent = sent.and_then(|()| out.write_all(b"\n"));
         sent.map_err(ChangesError::system("writing to git fast-import"))?;
+        is_empty = false;
+    }
+    if is_empty {
+        empty.insert(below.as_os_str().as_bytes().to_vec());
     }
     Ok(())
 }

@@ -216,6 +216,7 @@ impl Worktree {
                 true
             }
         };
+        self.make_empty_folders(tree, repository)?;
         if self.sandbox == Sandbox::On {
             let given = sandbox::give(&self.root);
             given.map_err(ChangesError::at(
@@ -258,6 +259,29 @@ impl Worktree {
         empty(&self.root)?;
         for (path, entry) in tree.entries() {
             self.write(path, entry, repository)?;
+        }
+        Ok(())
+    }
+
+    /// Creates the folders without files of the directories that are compared, except where the
+    /// version `tree` has a file in place of one, or a build has made something there.
+    fn make_empty_folders(&self, tree: &Tree, repository: &Repository) -> Result<(), ChangesError> {
+        for path in repository.empty_folders() {
+            let ends = (0..=path.len()).filter(|at| path.get(*at).is_none_or(|byte| *byte == b'/'));
+            let is_free = |at: usize| {
+                let place = std::fs::symlink_metadata(self.path(&path[..at]));
+                tree.get(&path[..at]).is_none() && place.is_ok_and(|facts| facts.is_dir())
+            };
+            for at in ends {
+                let folder = self.path(&path[..at]);
+                match std::fs::create_dir(&folder) {
+                    Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                        return Err(ChangesError::at("creating", &folder)(error));
+                    }
+                    _ if is_free(at) => {}
+                    _ => break,
+                }
+            }
         }
         Ok(())
     }
