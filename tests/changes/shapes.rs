@@ -70,7 +70,32 @@ fn new_deleted_and_renamed_files_are_one_change_each() {
     assert_eq!(found(base(), new, "test -e gone"), ["deleted file gone"]);
     let mut new = with(&base(), &[noise, (b"moved", "1\n2\n3\n".into())]);
     new.remove(&b"keep"[..]);
-    assert_eq!(found(base(), new, "test -e keep"), ["renamed file moved"]);
+    assert_eq!(found(base(), new, "test -e keep"), ["renamed file keep"]);
+}
+
+#[test]
+fn a_change_of_a_renamed_file_has_the_path_to_which_the_patch_applies() {
+    let text = |last: &str| -> File { format!("1\n2\n3\n4\n5\n{last}\n").as_str().into() };
+    let old = with(&base(), &[(b"a.txt", text("6"))]);
+    let new = with(&base(), &[(b"b.txt", text("bad"))]);
+    let folder = tempfile::tempdir().unwrap();
+    let commits = [Commit::new("one", old), Commit::new("two", new)];
+    create(&folder.path().join("repository"), &commits);
+    let words = [
+        "A..B",
+        "--repo",
+        "repository",
+        "--run",
+        "! grep -q bad *.txt",
+    ];
+    let found = result(&mut changes(folder.path(), &words));
+    assert_eq!(crate::places(&found), ["a.txt:6"]);
+    assert_eq!(found["changes"][0]["new_file"], "b.txt");
+    let patch = std::fs::read_to_string(found["cause"].as_str().unwrap()).unwrap();
+    assert!(
+        patch.contains("--- a/a.txt") && !patch.contains("b.txt"),
+        "{patch}"
+    );
 }
 
 #[test]

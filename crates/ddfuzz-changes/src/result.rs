@@ -92,8 +92,12 @@ pub struct BuildCounts {
 /// commits.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChangeRecord {
-    /// Path of the changed file: the new one if the file was renamed.
+    /// Path of the changed file in the version to which the patch applies.
     pub file: OsText,
+    /// Path of the changed file in the new version, if the file has another one there: it was
+    /// renamed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new_file: Option<OsText>,
     /// What the change does to the file: `hunk`, `new file`, `deleted file`, `renamed file`,
     /// `mode`, `binary`, `type`.
     pub kind: &'static str,
@@ -338,8 +342,11 @@ fn record(
         }
         _ => (lines(&file.old)?, lines(&file.new)?),
     };
+    let path = |path: &[u8]| OsText::from(OsStr::from_bytes(path));
+    let is_renamed = path_before(file) != file.path();
     Ok(ChangeRecord {
-        file: OsText::from(OsStr::from_bytes(file.path())),
+        file: path(path_before(file)),
+        new_file: is_renamed.then(|| path(file.path())),
         kind: kind.name(),
         old,
         new,

@@ -193,10 +193,13 @@ fn text(result: &ChangesResult) -> String {
 
 fn change_line(change: &ChangeRecord) -> String {
     let file = change.file.0.to_string_lossy();
-    let place = match (change.kind, change.new) {
-        ("hunk", [line, 0]) => format!("{file}:{line} (lines deleted after it)"),
-        ("hunk", [line, _]) => format!("{file}:{line}"),
-        (kind, _) => format!("{file} ({kind})"),
+    let now = change.new_file.as_ref().map(|now| now.0.to_string_lossy());
+    let place = match (change.kind, change.new, now) {
+        ("hunk", [line, _], Some(now)) => format!("{file}:{} (now {now}:{line})", change.old[0]),
+        ("hunk", [line, 0], None) => format!("{file}:{line} (lines deleted after it)"),
+        ("hunk", [line, _], None) => format!("{file}:{line}"),
+        (kind, _, Some(now)) => format!("{file} ({kind}, now {now})"),
+        (kind, _, None) => format!("{file} ({kind})"),
     };
     let function = match change.function.is_empty() {
         true => String::new(),
