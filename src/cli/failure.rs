@@ -114,7 +114,7 @@ impl Failure {
             text.unwrap_or("no message")
         );
         Failure::new(Exit::Internal, "internal", message)
-            .hint("what was saved so far can be continued with --resume")
+            .hint("what was saved so far stays: repeat the command")
     }
 
     /// Returns the short name of the kind of error, as printed in the JSON output.
@@ -161,6 +161,18 @@ impl Failure {
     pub fn hint(mut self, hint: impl ToString) -> Failure {
         self.report.error.hint = Some(hint.to_string());
         self
+    }
+
+    /// Returns the failure of a command that has the option `--resume`: a hint to repeat the command
+    /// names that option, too.
+    pub fn of_resumable(self) -> Failure {
+        match &self.report.error.hint {
+            Some(hint) if hint.ends_with("repeat the command") => {
+                let hint = format!("{hint} with --resume");
+                self.hint(hint)
+            }
+            _ => self,
+        }
     }
 
     /// Returns the error report that is printed as JSON with `--json`.
@@ -262,7 +274,7 @@ impl From<LogError> for Failure {
             LogError::Disagrees { .. } => Failure::new(Exit::Found, "log", &error),
             LogError::Io { path, source, .. } => match source.kind() {
                 io::ErrorKind::StorageFull => Failure::new(Exit::Usage, "disk-full", &error)
-                    .hint("free some space, and continue with --resume"),
+                    .hint("free some space, and repeat the command"),
                 io::ErrorKind::ReadOnlyFilesystem => {
                     Failure::new(Exit::Usage, "read-only", &error).hint("give a writable place")
                 }
@@ -356,7 +368,7 @@ fn not_kept(what: &str, source: CallbackError) -> Failure {
             "output",
             format!("{what} could not be stored: {source}"),
         )
-        .hint("free some space, or give another output directory, and continue with --resume"),
+        .hint("free some space, or give another output directory, and repeat the command"),
     }
 }
 

@@ -156,6 +156,7 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     };
     let root = root.color(color(&call.words));
     let matches = root.try_get_matches_from(&call.words);
+    let is_resumable = matches.as_ref().is_ok_and(has_resume);
     let (output, job) = match matches.and_then(|matches| understand(&matches)) {
         Ok(job) => job,
         Err(error) => return usage(&error, &call, hint.as_deref()),
@@ -167,9 +168,22 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     match done.unwrap_or_else(|panic| Err(Failure::of_panic(&*panic))) {
         Ok(exit) => output::exit_code(exit).into(),
         Err(failure) => {
+            let failure = match is_resumable {
+                true => failure.of_resumable(),
+                false => failure,
+            };
             output.failure(&failure);
             failure.exit.into()
         }
+    }
+}
+
+/// Checks whether the subcommand of a parsed command line has the option `--resume`.
+fn has_resume(matches: &ArgMatches) -> bool {
+    match matches.subcommand() {
+        Some((_, below)) => has_resume(below),
+        // A flag that is not given has the value false.
+        None => matches.ids().any(|id| id == "resume"),
     }
 }
 
@@ -367,6 +381,28 @@ mod tests {
         // SAFETY: glibc keeps the size of a block and its flags in the word before it.
         let size = unsafe { block.as_ptr().cast::<usize>().sub(1).read() };
         size & IS_MMAPPED != 0
+    }
+
+    #[test]
+    fn only_a_command_with_that_option_is_to_be_repeated_with_resume() {
+        let full = || {
+            let error = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            let error = crate::files::FileError::at("write", "out/x".as_ref())(error);
+            Failure::from(crate::store::StoreError::from(error))
+        };
+        let hint = |failure: Failure| failure.report().error.hint.clone().unwrap_or_default();
+        assert!(hint(full()).ends_with("repeat the command"));
+        assert!(hint(full().of_resumable()).ends_with("repeat the command with --resume"));
+        let is_resumable = |words: &str| {
+            let matches = command().try_get_matches_from(words.split(' '));
+            has_resume(&matches.expect("a command line"))
+        };
+        for words in ["merge a b -o c", "check out", "report out", "log show x"] {
+            assert!(!is_resumable(&format!("ddfuzz {words}")), "{words}");
+        }
+        for words in ["run --target ul", "min x --resume -- y", "triage x -- y"] {
+            assert!(is_resumable(&format!("ddfuzz {words}")), "{words}");
+        }
     }
 
     #[test]
