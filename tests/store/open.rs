@@ -35,6 +35,24 @@ fn a_missing_directory_is_made_and_belongs_to_the_campaign() {
 }
 
 #[test]
+fn a_directory_that_was_cut_off_while_it_was_made_is_ignored_by_git() {
+    let root = tempfile::tempdir().unwrap();
+    let written = |name: &str| {
+        fs::metadata(root.path().join(name))
+            .unwrap()
+            .modified()
+            .unwrap()
+    };
+    fs::write(root.path().join(".lock"), "").unwrap();
+    Store::create_or_resume(root.path(), campaign("c1")).unwrap();
+    // Whoever finds the second has found the first.
+    assert!(written(".gitignore") <= written("ddfuzz.json"));
+    fs::remove_file(root.path().join("ddfuzz.json")).unwrap();
+    let store = Store::create_or_resume(root.path(), campaign("c2")).unwrap();
+    assert!(!store.resumed());
+}
+
+#[test]
 fn an_empty_directory_is_taken() {
     let root = tempfile::tempdir().unwrap();
     Store::create_or_resume(root.path(), campaign("c1")).unwrap();

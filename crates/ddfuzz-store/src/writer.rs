@@ -68,7 +68,11 @@ impl Store {
                 (file, true)
             }
         };
-        let is_new = unwritten;
+        if unwritten {
+            // First, because a directory with a campaign file is not examined for it again.
+            let (name, content) = layout::IGNORE;
+            create_once(&root.join(name), content)?;
+        }
         let resumed = file.current.is_some();
         if !resumed && campaign.is_some() {
             file.current = campaign;
@@ -76,10 +80,6 @@ impl Store {
         }
         if unwritten {
             file.write(root)?;
-        }
-        if is_new {
-            let (name, content) = layout::IGNORE;
-            create_once(&root.join(name), content)?;
         }
         sweep(root);
         let mut store = Store {

@@ -73,19 +73,19 @@ impl Files {
 
     /// Creates the folder `changes` in the output directory, and locks it until the returned lock
     /// is dropped; removes the worktrees that a killed search has left. Writes a `.gitignore` that
-    /// excludes everything into an output directory that did not exist. Fails if another search has
+    /// excludes everything into an output directory that did not exist, or was empty. Fails if another search has
     /// locked the folder, or if it has files that are not of a search, unless `force` is set.
     fn prepare(&self, force: bool, output: &Output) -> Result<Lock, Failure> {
         if !force {
             self.check_free()?;
         }
         let out = self.folder.parent().unwrap_or(&self.folder);
-        let is_new = !out.exists();
-        folder::create_all(&self.folder)?;
-        let ignore = out.join(".gitignore");
-        if is_new && !ignore.exists() {
-            atomic::write(&ignore, b"*\n")?;
+        folder::create_all(out)?;
+        let is_empty = std::fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
+        if is_empty {
+            atomic::write(&out.join(".gitignore"), b"*\n")?;
         }
+        folder::create_all(&self.folder)?;
         let lock = Lock::acquire(&self.named("lock")).map_err(|error| {
             Failure::new(Exit::Usage, "locked", error)
                 .path(&self.folder)
