@@ -88,6 +88,24 @@ fn tests_are_counted_by_the_pass_that_asked() {
 }
 
 #[test]
+fn a_damaged_size_is_shown_as_it_is() {
+    let mut damaged = lines();
+    damaged[2] = reduce(1, "ends", u64::MAX);
+    damaged.insert(3, reduce(1, "ends", 100));
+    damaged.push(reduce(3, "ends", u64::MAX));
+    let shrinking = MinimizationHistory::of(&start(1000), &damaged);
+    assert_eq!(shrinking.passes[0].removed, u64::MAX - 100);
+    assert_eq!(shrinking.size_after, u64::MAX);
+    // Twice what a number can hold.
+    damaged.insert(1, reduce(0, "ends", u64::MAX));
+    damaged.insert(2, reduce(0, "ends", 0));
+    let shrinking = MinimizationHistory::of(&start(1000), &damaged);
+    assert_eq!(shrinking.passes[0].removed, u64::MAX);
+    let shown = passes_table(&shrinking, None) + &curve(&shrinking, None) + &svg(&shrinking, "t");
+    assert!(!shown.is_empty());
+}
+
+#[test]
 fn a_search_without_passes_is_one_with_its_reductions_by_rule() {
     let lines = [
         test(0, 500, "FAIL", "run", None),

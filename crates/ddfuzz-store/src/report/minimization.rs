@@ -173,7 +173,8 @@ impl MinimizationHistory {
     fn reduce(&mut self, pass: usize, i: u64, rule: &str, size: u64) {
         if let Some(pass) = self.passes.get_mut(pass) {
             pass.reductions += 1;
-            pass.removed += self.size_after.saturating_sub(size);
+            let removed = self.size_after.saturating_sub(size);
+            pass.removed = pass.removed.saturating_add(removed);
             if rule != pass.name {
                 *pass.rules.entry(rule.to_owned()).or_default() += 1;
             }
