@@ -337,6 +337,36 @@ fn a_line_after_the_end_is_not_of_the_search() {
 }
 
 #[test]
+fn a_log_that_leads_to_no_result_does_not_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let test = three_lines(at);
+    result(&mut changes(
+        at,
+        &["A..B", "--repo", "repository", "--run", &test],
+    ));
+    let path = at.join("out/changes/log.jsonl");
+    let whole = std::fs::read_to_string(&path).unwrap();
+    for what in ["axiom", "baseline", "confirm"] {
+        let changed = |line: &str| {
+            let outcomes = [("\"PASS\"", "\"FAIL\""), ("\"FAIL\"", "\"PASS\"")];
+            let is_check = line.contains(&format!("\"{what}\""));
+            let other = outcomes
+                .iter()
+                .find(|(from, _)| is_check && line.contains(from));
+            other.map_or(line.to_owned(), |(from, to)| line.replace(from, to)) + "\n"
+        };
+        std::fs::write(&path, whole.lines().map(changed).collect::<String>()).unwrap();
+        for command in ["replay", "verify"] {
+            let done = log_command(at, &[command, "out/changes/log.jsonl"]);
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert_eq!(done.status.code(), Some(1), "{what}: {said}");
+            assert!(said.contains("leads to no result"), "{what}: {said}");
+        }
+    }
+}
+
+#[test]
 fn a_test_that_exceeds_its_time_limit_proves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();

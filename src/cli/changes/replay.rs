@@ -88,6 +88,23 @@ fn replay(path: &Path, log: &Log, record: &ChangesRecord) -> Result<Replay, Fail
     })
 }
 
+/// Converts an error of a replay to a failure. The lines of a log whose search has not come to a
+/// result, or that was changed since, are no advice about the test.
+fn of_replay(error: ChangesError, path: &Path) -> Failure {
+    let failure = match &error {
+        ChangesError::Alternating { .. }
+        | ChangesError::OldNotPassing { .. }
+        | ChangesError::NewNotFailing { .. }
+        | ChangesError::StaleBuild { .. } => {
+            let message = format!("the log leads to no result: {error}");
+            let hint = "repeat the search: the same command begins anew where it had no result";
+            Failure::new(Exit::Found, "log", message).hint(hint)
+        }
+        _ => Failure::from(error),
+    };
+    failure.path(path)
+}
+
 #[derive(Serialize)]
 struct Rebuilt {
     holds: bool,
@@ -111,7 +128,7 @@ pub fn rebuild(
     let found = match replay.found {
         Ok(found) => Some(found),
         Err(ChangesError::Unfinished) => None,
-        Err(error) => return Err(Failure::from(error).path(path)),
+        Err(error) => return Err(of_replay(error, path)),
     };
     if let (Some(out), Some(found)) = (out, &found) {
         write_rebuilt(
@@ -162,9 +179,7 @@ pub fn verify(
     output: &Output,
 ) -> Result<Exit, Failure> {
     let mut replay = replay(path, log, record)?;
-    let found = replay
-        .found
-        .map_err(|error| Failure::from(error).path(path))?;
+    let found = replay.found.map_err(|error| of_replay(error, path))?;
     let recipe = recipe_of(path, start, record)?;
     let stop = crate::cli::signals::stop_flag()?;
     let work = replay.work.path();
