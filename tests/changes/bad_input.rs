@@ -278,6 +278,28 @@ fn a_dirty_tree_does_not_matter_and_stays() {
 }
 
 #[test]
+fn modified_files_that_are_in_no_version_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let repository = two_versions(folder.path());
+    let search = |versions: &str, test: &str| {
+        let words = [versions, "--repo", "repository", "--force", "--run", test];
+        let (code, kind, message) = crate::failure(&mut changes(folder.path(), &words));
+        assert!(code == 2 || code == 3, "{message}");
+        (kind, message.contains("commit them"))
+    };
+    assert_eq!(search("A..HEAD", "true"), ("not-failing".to_owned(), false));
+    std::fs::write(repository.join("value"), "7\n").unwrap();
+    assert_eq!(search("A..HEAD", "true"), ("not-failing".to_owned(), true));
+    assert_eq!(search("B..HEAD", "true"), ("no-change".to_owned(), true));
+    // It may be the version before that works as it should not.
+    assert_eq!(search("B..A", "true"), ("not-failing".to_owned(), false));
+    assert_eq!(
+        search("A..HEAD", "false"),
+        ("old-not-passing".to_owned(), false)
+    );
+}
+
+#[test]
 fn a_shallow_clone_is_searched_without_its_history_or_refused_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let version = |value: &str| files(&[("value", value)]);

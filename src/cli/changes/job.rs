@@ -163,9 +163,22 @@ pub(super) fn search(
             true => Failure::new(Exit::Usage, "disk-full", failure.message())
                 .path(&files.folder)
                 .hint(FREE_SPACE),
-            false => failure,
+            false => with_modifications(failure, subject),
         }
     })
+}
+
+/// Returns the failure of a search; if the second version has no failing change, and there are
+/// uncommitted ones, with a hint at these.
+fn with_modifications(failure: Failure, subject: &Subject) -> Failure {
+    let is_about_new = ["not-failing", "no-change"].contains(&failure.kind());
+    match is_about_new && subject.versions.are_without_modifications() {
+        true => failure.hint(
+            "the modified files of the repository are not in the second version: commit them, or \
+             give two directories",
+        ),
+        false => failure,
+    }
 }
 
 fn search_in(

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::ChangesArgs;
 use crate::changes::{
-    Commit, HeldFailure, Recipe, Repository, TestKind, default_build, is_shallow, resolve,
+    Commit, HeldFailure, Recipe, Repository, TestKind, default_build, is_modified, is_shallow,
+    resolve,
 };
 use crate::cli::export::named_group;
 use crate::cli::target::file_sandbox;
@@ -168,6 +169,16 @@ impl Versions {
             (Versions::Directories { old, .. }, true) => old.display().to_string(),
             (Versions::Directories { new, .. }, false) => new.display().to_string(),
         }
+    }
+
+    /// Returns true if the new version is the commit that is checked out, and tracked files of the
+    /// repository differ from it; false for directories.
+    pub fn are_without_modifications(&self) -> bool {
+        let Versions::Revisions { folder, new, .. } = self else {
+            return false;
+        };
+        let commit = |revision: &str| resolve(folder, revision).ok();
+        commit(new) == commit("HEAD") && is_modified(folder).unwrap_or(false)
     }
 
     /// Returns true if the repository of the versions is a shallow clone, whose history is cut off;
