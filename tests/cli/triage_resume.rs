@@ -112,6 +112,30 @@ fn interrupt(pid: i32) -> i32 {
 }
 
 #[test]
+fn an_input_that_is_run_by_several_calls_counts_once() {
+    let desk = Desk::new();
+    for (folder, texts) in [("in", ["k1", "k2", "h1"]), ("more", ["k2", "k3", "k4"])] {
+        std::fs::create_dir(desk.file(folder)).unwrap();
+        for text in texts {
+            desk.write(&format!("{folder}/{text}"), text);
+        }
+    }
+    desk.script("dies", "case $(cat) in k*) kill -SEGV $$;; esac; exit 0");
+    let seen = |files: &str| {
+        let call = format!("triage {files} -o out --exec command -- ./dies");
+        desk.call(&call).exits(1);
+        let shown = desk.call("show out --json").exits(0).json();
+        let groups = shown["groups"].as_array().unwrap();
+        assert_eq!(groups.len(), 1, "{shown}");
+        groups[0]["runs_seen"].as_u64().unwrap()
+    };
+    assert_eq!(seen("in"), 2);
+    assert_eq!(seen("in"), 2);
+    assert_eq!(seen("more"), 4);
+    assert_eq!(seen("in --resume"), 4);
+}
+
+#[test]
 fn another_program_is_run_anew_and_torn_lines_are_dropped() {
     let desk = desk();
     for index in 4..FILES {

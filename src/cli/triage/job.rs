@@ -15,7 +15,7 @@ use crate::cli::run::campaign_of;
 use crate::cli::target::install_bundled;
 use crate::cli::{Failure, Output, ui};
 use crate::exec::facts::TargetFacts;
-use crate::exec::{Ended, ExecError, Target, Way};
+use crate::exec::{Ended, ExecError, Target, TargetRecord, Way};
 use crate::files::regular;
 use crate::minimize::log::ContentHash;
 use crate::report::{Trace, TriageGroup, TriageInput, TriageResult, size};
@@ -387,6 +387,13 @@ fn compare(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes, output: &O
     }
 }
 
+/// Checks whether a line of the triage journal is of a campaign on this target, of whatever build.
+fn is_of(store: &Store, target: &Target, line: &Triaged) -> bool {
+    let now = TargetRecord::new(target, Way::Command);
+    let mut campaigns = store.campaigns().all();
+    campaigns.any(|one| one.id == line.campaign && one.is_of(&now))
+}
+
 /// The output directory of a triage, in which crashes and the triage journal (the outcome of each
 /// input) are stored while inputs are run.
 pub struct TriageDirectory {
@@ -411,15 +418,21 @@ impl TriageDirectory {
         let fresh = campaign_of(target, way, None);
         let mut store = Store::create_or_resume(out, fresh.clone())?;
         let (journal, mut lines) = store.triage_journal()?;
-        lines.retain(|line| resume && outcomes.is_of_target(line));
         // Counts go on where they were, whatever campaign has begun there since.
-        let campaign = match lines.last() {
+        let campaign = match lines.iter().rev().find(|line| is_of(&store, target, line)) {
             Some(line) => line.campaign.clone(),
-            None => fresh.id.clone(),
+            None => {
+                let id = fresh.id.clone();
+                if store.resumed() {
+                    store.add_campaign(fresh)?;
+                }
+                id
+            }
         };
-        if store.resumed() && lines.is_empty() {
-            store.add_campaign(fresh)?;
+        for line in lines.iter().filter(|line| line.campaign == campaign) {
+            outcomes.note_earlier(line);
         }
+        lines.retain(|line| resume && outcomes.is_of_target(line));
         record_first_build(&mut store, target)?;
         lines.into_iter().for_each(|line| outcomes.recall(line));
         install_bundled(&mut store, target)?;

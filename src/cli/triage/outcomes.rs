@@ -79,6 +79,9 @@ pub struct TriageOutcomes {
     pub variants: Vec<Variant>,
     by_key: HashMap<(Kind, Key, Key), usize>,
     majors: HashSet<(Kind, Key)>,
+    /// The groups of crashing inputs in the journal of earlier calls, by the hashes that identify
+    /// target and input.
+    earlier: HashMap<(ContentHash, ContentHash), (Kind, Key)>,
 }
 
 impl TriageOutcomes {
@@ -91,6 +94,7 @@ impl TriageOutcomes {
             variants: Vec::new(),
             by_key: HashMap::new(),
             majors: HashSet::new(),
+            earlier: HashMap::new(),
         }
     }
 
@@ -115,6 +119,16 @@ impl TriageOutcomes {
             leaks: line.leaks,
         };
         self.outcomes.insert(line.input, outcome);
+    }
+
+    /// Notes an input that an earlier call of ddfuzz has run, for the counts of [`Self::seen`] only:
+    /// this call runs it again.
+    pub fn note_earlier(&mut self, line: &Triaged) {
+        let place = (line.target, line.input);
+        match &line.crash {
+            Some(crash) => self.earlier.insert(place, (crash.kind, crash.major)),
+            None => self.earlier.remove(&place),
+        };
     }
 
     /// Returns the hash of each input that was run, now or by an earlier call, with whether there
@@ -267,15 +281,27 @@ impl TriageOutcomes {
         groups
     }
 
-    /// Returns the number of distinct inputs that showed each crash group, by kind of failure and
-    /// major key.
+    /// Returns the number of distinct inputs that showed each crash group, now or in an earlier
+    /// call, by kind of failure and major key.
     pub fn seen(&self) -> BTreeMap<(Kind, Key), u64> {
-        let mut seen = BTreeMap::new();
-        for variant in self.outcomes.values().filter_map(|outcome| outcome.variant) {
-            let line = &self.variants[variant].line;
-            *seen.entry((line.kind, line.major)).or_default() += 1;
+        let mut seen: BTreeMap<(Kind, Key), HashSet<ContentHash>> = BTreeMap::new();
+        for (input, outcome) in &self.outcomes {
+            if let Some(variant) = outcome.variant {
+                let line = &self.variants[variant].line;
+                let inputs = seen.entry((line.kind, line.major)).or_default();
+                inputs.insert(*input);
+            }
         }
-        seen
+        for ((target, input), group) in &self.earlier {
+            // What this call has seen of the same target stands.
+            if *target != self.target || !self.outcomes.contains_key(input) {
+                seen.entry(*group).or_default().insert(*input);
+            }
+        }
+        let count = |inputs: HashSet<ContentHash>| inputs.len() as u64;
+        seen.into_iter()
+            .map(|(group, inputs)| (group, count(inputs)))
+            .collect()
     }
 
     fn variant(
