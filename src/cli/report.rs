@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::export;
-use super::reports::{HTML, MARKDOWN, check_reports, write_report};
+use super::reports::{HTML, MARKDOWN, check_reports, unwritten_report, write_report};
 use super::results::{absolute, is_standard};
 use super::show::markdown_of;
 use super::{Exit, Failure, Output};
@@ -260,5 +260,5 @@ fn is_stopped(stop: &(Mutex<bool>, Condvar), pause: Duration) -> bool {
 
 fn write_page(file: &Path, out: &Path) -> Result<(), Failure> {
     let text = page_text(&Reader::open(out)?, file)?;
-    atomic::write(file, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
+    atomic::write(file, text.as_bytes()).map_err(|error| unwritten_report(file, error))
 }

@@ -10,7 +10,7 @@ use super::output::print_bytes;
 use super::results::{is_same_path, is_standard};
 use super::{Exit, Failure, Output};
 use crate::exec::{Program, Target};
-use crate::files::{atomic, regular};
+use crate::files::{FileError, atomic, regular};
 use crate::report::cause;
 use crate::report::ci::{Finding, Findings, junit, markdown, sarif};
 
@@ -101,7 +101,20 @@ pub fn write_report(file: &Option<PathBuf>, text: impl FnOnce() -> String) -> Re
     }
     // A link stays, and so do the permissions of a report that is replaced.
     let place = file.canonicalize().unwrap_or_else(|_| file.clone());
-    atomic::rewrite(&place, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
+    atomic::rewrite(&place, text.as_bytes()).map_err(|error| unwritten_report(file, error))
+}
+
+/// Creates a failure for a report that cannot be written to `file`, with what to do next where its
+/// directory is the reason.
+pub fn unwritten_report(file: &Path, error: FileError) -> Failure {
+    match error.io().kind() {
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => {
+            let failure = Failure::new(Exit::Usage, "read-only", error).path(file);
+            failure.hint("give a file in a directory that you may write to; `-` is stdout")
+        }
+        _ if error.is_full() => Failure::from(error).path(file),
+        _ => Failure::unwritten(file, error),
+    }
 }
 
 /// Checks that each requested report file does not exist, is empty, or was written by ddfuzz, and

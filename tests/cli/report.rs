@@ -73,6 +73,9 @@ fn a_page_is_written_where_it_is_wanted_and_over_no_other_file() {
         .exits(2);
     assert_eq!(desk.read("out/report.html"), b"mine");
     desk.call("report nowhere").exits(2);
+    // Nobody can make a file there.
+    let refused = desk.call("report out -o /sys/page.html").exits(2);
+    assert!(refused.err.contains("`-` is stdout"), "{refused:?}");
 }
 
 #[test]
