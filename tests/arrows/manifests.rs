@@ -164,6 +164,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
             "ddfuzz-exec",
             "ddfuzz-explain",
             "ddfuzz-model",
+            "ddfuzz-store",
             "ddfuzz-triage",
         ],
     ),

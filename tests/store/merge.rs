@@ -114,6 +114,30 @@ fn one_entry_twice(sides: [(&[u8], Option<bool>); 2]) -> (TempDir, Vec<u8>, Opti
 }
 
 #[test]
+fn files_that_a_power_cut_has_emptied_are_replaced_by_a_repeated_merge() {
+    let folder = tempfile::tempdir().unwrap();
+    let (a, out) = (folder.path().join("a"), folder.path().join("out"));
+    let mut store = store(folder.path(), "a");
+    let filed = store.file(Kind::Crash, &by_run(crash("m", "n"), 0), b"1");
+    let entry = filed.unwrap().id.folder(&a);
+    for name in ["reproduce.sh", "explanation.json", "explanation.html"] {
+        fs::write(entry.join(name), format!("{name}\n")).unwrap();
+    }
+    drop(store);
+    let inputs = [a.clone()];
+    merge(&inputs, &out).unwrap();
+    let whole = tree(&out);
+    let merged = out.join(entry.strip_prefix(&a).unwrap());
+    for name in ["original", "crash.json", "reproduce.sh", "explanation.json"] {
+        for blank in [&b""[..], b"\0\0\0"] {
+            fs::write(merged.join(name), blank).unwrap();
+            assert_eq!(merge(&inputs, &out).unwrap().new_entries, 0);
+            assert_eq!(tree(&out), whole, "{name}");
+        }
+    }
+}
+
+#[test]
 fn a_finished_minimization_wins_over_a_half_finished_one() {
     let (_, reproducer, proved) = one_entry_twice([(b"short", None), (b"longer", Some(false))]);
     assert_eq!((&reproducer[..], proved), (&b"longer"[..], Some(false)));

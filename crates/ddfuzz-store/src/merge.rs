@@ -3,13 +3,17 @@
 //! The parts of an entry (record, minimization, …) have a total order each. If two directories have
 //! the entry, the smaller part stays; so the result does not depend on the order of merging or on
 //! repetition.
+//!
+//! The files of new entries are written without a sync of each; one sync of the whole file system
+//! comes before the records of their groups are written, and one after it. A power cut before may
+//! leave damaged files, which a repeated merge replaces.
 
 use std::cmp::Ordering;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
 use crate::group::{self, GroupIndex};
-use crate::writer::write_group;
 use crate::{
     EntryId, Kind, Minimized, Reader, Store, StoreError, filing, hash_of, json, layout, reader,
 };
@@ -35,7 +39,7 @@ pub struct Merged {
 /// statistics and the journal of `triage` belong to one campaign and are not merged. The inputs are
 /// not changed; other processes may be writing to them. Fails if a directory cannot be opened, or
 /// `into` is one of `inputs` or lies inside one: nothing is changed then. If a file cannot be
-/// written, merging again continues.
+/// written, or power fails, merging again continues.
 pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     let readers = inputs.iter().map(|input| Reader::open(input));
     let readers = readers.collect::<Result<Vec<_>, _>>()?;
@@ -51,19 +55,16 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     let mut merged = Merged::default();
     for input in &readers {
         merge_programs(input.root(), into)?;
-        for (kind, major) in group::all(input.root())? {
-            merged.new_entries += merge_group(input.root(), into, kind, &major)?;
-        }
-        // A writer may have moved crashes to the flaky ones meanwhile.
-        let moved = group::all(input.root())?.into_iter();
-        for (kind, major) in moved.filter(|(kind, _)| *kind == Kind::Flaky) {
-            merged.new_entries += merge_group(input.root(), into, kind, &major)?;
-        }
         for file in input.corpus()? {
             if let Some(bytes) = json::bytes(&file)? {
-                store.add_to_corpus(&bytes)?;
+                store.add_to_corpus_unsynced(&bytes)?;
             }
         }
+        merged.new_entries += merge_groups(input.root(), into, group::all(input.root())?)?;
+        // A writer may have moved crashes to the flaky ones meanwhile.
+        let mut moved = group::all(input.root())?;
+        moved.retain(|(kind, _)| *kind == Kind::Flaky);
+        merged.new_entries += merge_groups(input.root(), into, moved)?;
         for study in input.studies()? {
             store.take_study(study)?;
         }
@@ -79,32 +80,58 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     Ok(merged)
 }
 
-/// Merges one group (bug) of the output directory `from` into the output directory `into`, and
-/// returns the number of entries (stored inputs) that are new there.
-fn merge_group(from: &Path, into: &Path, kind: Kind, major: &str) -> Result<u64, StoreError> {
-    let theirs = GroupIndex::read(from, kind, major)?;
-    // Read before copying, because copies have new modification times.
-    let ours = GroupIndex::read(into, kind, major)?;
-    let mut new_entries = 0;
-    for id in group::entry_ids(from, kind, major)? {
-        new_entries += u64::from(merge_entry(&id, from, into)?);
-    }
-    let Some(theirs) = theirs else {
-        return Ok(new_entries);
-    };
-    let record = match ours {
-        Some(ours) => {
-            let mut record = ours.record;
-            record.join(theirs.record);
-            record
+/// Merges groups (bugs) of the output directory `from` into the output directory `into`, and
+/// returns the number of entries (stored inputs) that are new there: first the entries of all
+/// groups, and, once these are on the device, the records of the groups.
+fn merge_groups(from: &Path, into: &Path, groups: Vec<(Kind, String)>) -> Result<u64, StoreError> {
+    let (mut new_entries, mut records) = (0, Vec::new());
+    for (kind, major) in groups {
+        let theirs = GroupIndex::read(from, kind, &major)?;
+        // Read before copying, because copies have new modification times.
+        let ours = GroupIndex::read(into, kind, &major)?;
+        for id in group::entry_ids(from, kind, &major)? {
+            new_entries += u64::from(merge_entry(&id, from, into)?);
         }
-        None => theirs.record,
-    };
-    if let Some(index) = GroupIndex::with_record(Some(record), into, kind, major)? {
-        folder::create_all(&layout::group_folder(into, kind, major))?;
-        write_group(into, kind, &index)?;
+        let record = match (ours.map(|ours| ours.record), theirs) {
+            (_, None) => continue,
+            (Some(mut record), Some(theirs)) => {
+                record.join(theirs.record);
+                record
+            }
+            (None, Some(theirs)) => theirs.record,
+        };
+        records.push((kind, major, record));
+    }
+    sync_all(into)?;
+    let is_any = !records.is_empty();
+    for (kind, major, record) in records {
+        if let Some(index) = GroupIndex::with_record(Some(record), into, kind, &major)? {
+            let path = layout::group_folder(into, kind, &major).join(layout::GROUP);
+            create_folder(folder::parent(&path))?;
+            let text = json::text_of(&path, &index.record)?;
+            match path.is_file() {
+                true => atomic::write(&path, &text)?,
+                false => atomic::write_unsynced(&path, &text)?,
+            }
+        }
+    }
+    if is_any {
+        sync_all(into)?;
     }
     Ok(new_entries)
+}
+
+/// Waits until all that was written to the file system of the directory `root` is on the device.
+fn sync_all(root: &Path) -> Result<(), StoreError> {
+    let at = || FileError::at("sync the file system of", root);
+    let folder = fs::File::open(root).map_err(at())?;
+    Ok(nix::unistd::syncfs(folder).map_err(|errno| at()(errno.into()))?)
+}
+
+/// Creates a folder and all missing parents, without a sync.
+fn create_folder(folder: &Path) -> Result<(), StoreError> {
+    let made = fs::create_dir_all(folder);
+    Ok(made.map_err(FileError::at("make the folder", folder))?)
 }
 
 /// Copies the bundled programs (folder `bin`) of the directory `from` that the directory `into`
@@ -156,56 +183,129 @@ fn merge_entry(id: &EntryId, from: &Path, into: &Path) -> Result<bool, StoreErro
         return Ok(false);
     };
     let new = !into.join(layout::ORIGINAL).is_file();
-    folder::create_all(into)?;
+    create_folder(into)?;
+    // Files beside others that are on the device already are synced one by one.
+    let files = EntryFiles { from, into, new };
     // The input first: after an interruption the entry is incomplete, but not lost. One without
     // its hash is damaged, for example cut off by a copy that failed.
     let intact_first = |a: &[u8], b: &[u8]| {
         let order = |input| (hash_of(input) != id.hash(), input);
         order(a).cmp(&order(b))
     };
-    let place = into.join(layout::ORIGINAL);
-    keep_least(&place, Some(original), intact_first, false)?;
+    files.keep_least(layout::ORIGINAL, Some(original), intact_first)?;
     if compare_minimizations(from, into)?.is_lt() {
         // An explanation never stands beside a reproducer that it does not explain.
         for name in layout::EXPLANATION_FILES {
             remove(&into.join(name))?;
         }
-        take_minimization(from, into)?;
+        files.take_minimization()?;
     }
     if compare_minimizations(from, into)?.is_eq() {
-        merge_explanations(from, into)?;
+        files.merge_explanations()?;
     }
     let script = json::bytes(&from.join(layout::REPRODUCE))?;
-    keep_least(&into.join(layout::REPRODUCE), script, |a, b| a.cmp(b), true)?;
+    files.keep_least(layout::REPRODUCE, script, |a, b| a.cmp(b))?;
+    make_executable(&into.join(layout::REPRODUCE))?;
     let crash = json::bytes(&from.join(layout::CRASH))?;
-    keep_least(&into.join(layout::CRASH), crash, compare_records, false)?;
+    files.keep_least(layout::CRASH, crash, compare_records)?;
     let options = json::bytes(&from.join(layout::OPTIONS_LOG))?;
     // The longer log has more progress.
     let further = |a: &[u8], b: &[u8]| (b.len(), a).cmp(&(a.len(), b));
-    keep_least(&into.join(layout::OPTIONS_LOG), options, further, false)?;
+    files.keep_least(layout::OPTIONS_LOG, options, further)?;
     Ok(new)
 }
 
-/// Writes the bytes `theirs` to the file at `path` if the file does not exist, or if `theirs` comes
-/// before the file's bytes in the order `compare`; does nothing if `theirs` is `None`. If `program`
-/// is true, the file is made executable.
-fn keep_least(
-    path: &Path,
-    theirs: Option<Vec<u8>>,
-    compare: impl Fn(&[u8], &[u8]) -> Ordering,
-    program: bool,
-) -> Result<(), StoreError> {
-    let Some(theirs) = theirs else {
+/// Makes a script executable for all who may read it; does nothing if there is none, or its owner
+/// may execute it already.
+fn make_executable(script: &Path) -> Result<(), StoreError> {
+    let Ok(facts) = fs::metadata(script) else {
         return Ok(());
     };
-    let ours = json::bytes(path)?;
-    if ours.is_none_or(|ours| compare(&theirs, &ours).is_lt()) {
-        match program {
-            true => atomic::write_program(path, &theirs)?,
-            false => atomic::write(path, &theirs)?,
+    let mode = facts.permissions().mode();
+    if !facts.is_file() || mode & 0o100 != 0 {
+        return Ok(());
+    }
+    let set = fs::set_permissions(script, Permissions::from_mode(mode | (mode & 0o444) >> 2));
+    Ok(set.map_err(FileError::at("make executable", script))?)
+}
+
+/// The folders of one entry in two output directories, of which one takes over files of the other.
+struct EntryFiles<'a> {
+    from: &'a Path,
+    into: &'a Path,
+    /// Whether the entry is new in `into`, so that its files need not be synced one by one.
+    new: bool,
+}
+
+impl EntryFiles<'_> {
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.into.join(name);
+        match self.new {
+            true => atomic::write_unsynced(&path, bytes)?,
+            false => atomic::write(&path, bytes)?,
+        }
+        Ok(())
+    }
+
+    /// Writes the bytes `theirs` to the file of this name if it does not exist, or if `theirs` comes
+    /// before its bytes in the order `compare`; does nothing if `theirs` is `None`. A file of
+    /// nothing but zero bytes, as a power cut leaves it, counts as missing.
+    fn keep_least(
+        &self,
+        name: &str,
+        theirs: Option<Vec<u8>>,
+        compare: impl Fn(&[u8], &[u8]) -> Ordering,
+    ) -> Result<(), StoreError> {
+        let Some(theirs) = theirs else {
+            return Ok(());
+        };
+        let is_written = |bytes: &Vec<u8>| name == layout::ORIGINAL || !is_blank(bytes);
+        let ours = json::bytes(&self.into.join(name))?.filter(is_written);
+        match ours.is_none_or(|ours| compare(&theirs, &ours).is_lt()) {
+            true => self.write(name, &theirs),
+            false => Ok(()),
         }
     }
-    Ok(())
+
+    /// Replaces the minimization (reproducer, log and result) by that of the other folder. The
+    /// result file is removed first and written last, so that it never stands beside files of
+    /// another minimization.
+    fn take_minimization(&self) -> Result<(), StoreError> {
+        let outcome = json::bytes(&self.from.join(layout::OUTCOME))?;
+        remove(&self.into.join(layout::OUTCOME))?;
+        for name in [layout::LOG, layout::DEBUG, layout::MINIMIZED] {
+            self.take(name)?;
+        }
+        match outcome {
+            Some(outcome) => self.write(layout::OUTCOME, &outcome),
+            None => Ok(()),
+        }
+    }
+
+    /// Replaces the explanation of a failure by that of the other folder, which explains the same
+    /// reproducer, if there is none, or one whose JSON text sorts later.
+    fn merge_explanations(&self) -> Result<(), StoreError> {
+        let record = |folder: &Path| json::bytes(&folder.join(layout::EXPLANATION_RECORD));
+        let ours = record(self.into)?.filter(|ours| !is_blank(ours));
+        let is_taken = match (record(self.from)?, ours) {
+            (Some(theirs), Some(ours)) => theirs < ours,
+            (theirs, _) => theirs.is_some(),
+        };
+        if is_taken {
+            for name in layout::EXPLANATION_FILES {
+                self.take(name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Replaces the file of this name by that of the other folder, which may have none.
+    fn take(&self, name: &str) -> Result<(), StoreError> {
+        match json::bytes(&self.from.join(name))? {
+            Some(bytes) => self.write(name, &bytes),
+            None => remove(&self.into.join(name)),
+        }
+    }
 }
 
 /// Compares two crash records (JSON texts) of one input; a merge keeps the lesser one: not damaged,
@@ -278,42 +378,9 @@ fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
     Ok(Ordering::Equal)
 }
 
-/// Replaces the minimization (reproducer, log and result) in the folder `into` by the one in the
-/// folder `from`. The result file is removed first and written last, so that it never stands beside
-/// files of another minimization.
-fn take_minimization(from: &Path, into: &Path) -> Result<(), StoreError> {
-    let outcome = json::bytes(&from.join(layout::OUTCOME))?;
-    remove(&into.join(layout::OUTCOME))?;
-    for name in [layout::LOG, layout::DEBUG, layout::MINIMIZED] {
-        match json::bytes(&from.join(name))? {
-            Some(bytes) => atomic::write(&into.join(name), &bytes)?,
-            None => remove(&into.join(name))?,
-        }
-    }
-    if let Some(outcome) = outcome {
-        atomic::write(&into.join(layout::OUTCOME), &outcome)?;
-    }
-    Ok(())
-}
-
-/// Replaces the explanation of a failure in the folder `into` by that in the folder `from`, which
-/// explains the same reproducer, if `into` has no explanation, or one whose JSON text sorts later.
-fn merge_explanations(from: &Path, into: &Path) -> Result<(), StoreError> {
-    let record = |folder: &Path| json::bytes(&folder.join(layout::EXPLANATION_RECORD));
-    let is_taken = match (record(from)?, record(into)?) {
-        (Some(theirs), Some(ours)) => theirs < ours,
-        (theirs, _) => theirs.is_some(),
-    };
-    if !is_taken {
-        return Ok(());
-    }
-    for name in layout::EXPLANATION_FILES {
-        match json::bytes(&from.join(name))? {
-            Some(bytes) => atomic::write(&into.join(name), &bytes)?,
-            None => remove(&into.join(name))?,
-        }
-    }
-    Ok(())
+/// Returns whether the bytes are none, or all zero, as those of a file that a power cut has damaged.
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 fn remove(path: &Path) -> Result<(), StoreError> {
