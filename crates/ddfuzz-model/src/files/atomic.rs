@@ -134,6 +134,17 @@ fn named(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
         .prefix(TEMPORARY_PREFIX)
         .permissions(Permissions::from_mode(mode))
         .tempfile_in(folder::parent(path))
+        .map_err(without_path)
+}
+
+/// Returns the error of the system without the name of the temporary file, which `tempfile` adds
+/// and which says nothing to the user; its kind stays.
+fn without_path(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    match (error.raw_os_error(), text.split_once(" at path ")) {
+        (None, Some((system, _))) => io::Error::new(error.kind(), system),
+        _ => error,
+    }
 }
 
 /// Creates a temporary file in the folder of `path`, with the content that `fill` writes, and syncs
@@ -148,4 +159,22 @@ fn temporary(
         .and_then(|()| file.as_file().sync_all())
         .map_err(FileError::at("write", path))?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_file_and_not_the_temporary_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("missing/file");
+        for error in [write(&path, b""), write_unsynced(&path, b"")] {
+            let error = error.expect_err("there is no folder");
+            assert!(error.is_missing(), "{error:?}");
+            let text = error.to_string();
+            assert!(text.contains("missing/file: "), "{text}");
+            assert!(!text.contains(TEMPORARY_PREFIX), "{text}");
+        }
+    }
 }
