@@ -216,7 +216,7 @@ fn the_stage_checks_the_groups_of_its_directory_with_the_new_build() {
     build(&desk, "program", NO_CRASH, CRASH);
     for _ in 0..2 {
         let known = open().known().unwrap();
-        let known: Vec<_> = known.iter().map(|known| known.keys.major).collect();
+        let known: Vec<_> = known.iter().map(|known| known.major).collect();
         assert_eq!(known, [even.keys.major]);
     }
     let builds = builds(&out);

@@ -423,6 +423,7 @@ fn a_group_that_one_copy_has_seen_fail_is_not_called_fixed() {
             .map(|status| (Kind::Crash, BTreeMap::from([("g".to_owned(), status)])))
             .into_iter()
             .collect(),
+        failing: BTreeMap::new(),
     };
     let copy = |name: &str, builds: Vec<Build>| {
         let campaign = Campaign {

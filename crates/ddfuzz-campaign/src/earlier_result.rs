@@ -87,9 +87,8 @@ impl Minimizing {
 /// is none, or the log cannot be read.
 fn last_reduction(path: &Path) -> Option<u64> {
     let log = Log::read(path).ok()?;
-    let reductions = log.lines.iter().filter_map(|(_, line)| match line {
+    log.lines.iter().rev().find_map(|(_, line)| match line {
         Line::Reduce(reduce) => Some(reduce.i),
         _ => None,
-    });
-    reductions.last()
+    })
 }

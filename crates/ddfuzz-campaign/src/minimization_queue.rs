@@ -417,10 +417,24 @@ enum Budgeted {
     Slipped,
 }
 
+impl Budgeted {
+    fn of(id: &EntryId, slipped: bool) -> Option<Budgeted> {
+        match is_slow(id) {
+            true => Some(Budgeted::Slow),
+            false => slipped.then_some(Budgeted::Slipped),
+        }
+    }
+}
+
+/// Returns true if only a minimization has met the entry, by chance; false if it cannot be read.
+pub(crate) fn is_slipped(reader: &Reader, id: &EntryId) -> bool {
+    let entry = reader.entry(id).ok().flatten();
+    entry.is_some_and(|entry| is_slip(entry.crash.found.as_ref()))
+}
+
 /// Time budgets for what is minimized when fuzzing is over: one for all hangs and memory blow-ups
 /// together, and one for all crashes that only minimizations have met.
 pub(crate) struct RestBudget {
-    reader: Reader,
     /// Time that is left for hangs and memory blow-ups, and for crashes that only minimizations have
     /// met; `None` if only the time limit of each entry counts, since the user has set one.
     left: Option<[Duration; 2]>,
@@ -433,28 +447,25 @@ impl RestBudget {
     /// fuzzing: a fifth of it, at least 5 seconds, for hangs and memory blow-ups; as long as it, at
     /// least a minute, for crashes that only minimizations have met. Unlimited if `minimizing` is not
     /// hurried, since the user has set a time limit for each entry.
-    pub(crate) fn after(fuzzed: Duration, minimizing: &Minimizing, reader: Reader) -> RestBudget {
+    pub(crate) fn after(fuzzed: Duration, minimizing: &Minimizing) -> RestBudget {
         let slow = (fuzzed / HANG_DIVISOR).max(MIN_TOTAL);
         RestBudget {
-            reader,
             left: (minimizing.hurried).then(|| [slow, fuzzed.max(MIN_SLIPPED)]),
             refused: Default::default(),
         }
     }
 
-    fn budgeted(&self, id: &EntryId) -> Option<Budgeted> {
-        if is_slow(id) {
-            return Some(Budgeted::Slow);
-        }
-        let entry = self.reader.entry(id).ok().flatten()?;
-        is_slip(entry.crash.found.as_ref()).then_some(Budgeted::Slipped)
-    }
-
     /// Returns the settings `minimizing` with the time limit for this entry: at most what is left of
     /// its budget, if it has one. `None` if less than a second is left then: the entry is not
     /// minimized, and [counted](RestBudget::notes); others may still be.
-    pub(crate) fn of(&mut self, id: &EntryId, minimizing: &Minimizing) -> Option<Minimizing> {
-        let of = self.left.zip(self.budgeted(id));
+    /// `slipped`: whether only a minimization has met it.
+    pub(crate) fn of(
+        &mut self,
+        id: &EntryId,
+        slipped: bool,
+        minimizing: &Minimizing,
+    ) -> Option<Minimizing> {
+        let of = self.left.zip(Budgeted::of(id, slipped));
         let budget_time = match of.map(|(left, of)| (left[of as usize], of)) {
             Some((left, of)) if left < MIN_ENTRY => {
                 self.refused[of as usize].insert(id.clone());
@@ -474,8 +485,9 @@ impl RestBudget {
     }
 
     /// Subtracts the time `taken` by the minimization of an entry from its budget, if it has one.
-    pub(crate) fn spend(&mut self, id: &EntryId, taken: Duration) {
-        let of = self.budgeted(id);
+    /// `slipped` as for [`RestBudget::of`].
+    pub(crate) fn spend(&mut self, id: &EntryId, slipped: bool, taken: Duration) {
+        let of = Budgeted::of(id, slipped);
         if let Some((left, of)) = self.left.as_mut().zip(of) {
             left[of as usize] = left[of as usize].saturating_sub(taken);
         }
@@ -557,33 +569,55 @@ mod tests {
         EntryId::from_names(kind, &key, &key, &hash).expect("names of an entry")
     }
 
-    fn budget(budget: &mut HangBudget, kind: Kind, minimizing: &Minimizing) -> Option<u64> {
-        let how = budget.of(&entry(kind), minimizing)?;
+    /// Returns the time limit in seconds for the minimization of an entry that a run has found.
+    fn budget(budget: &mut RestBudget, kind: Kind, minimizing: &Minimizing) -> Option<u64> {
+        let how = budget.of(&entry(kind), false, minimizing)?;
         how.budget_time.map(|budget| budget.as_secs())
     }
 
     #[test]
     fn hangs_share_a_part_of_the_time_that_was_fuzzed() {
         let how = minimizing(true);
-        let mut hangs = HangBudget::after(Duration::from_secs(100), &how);
+        let mut rest = RestBudget::after(Duration::from_secs(100), &how);
         let id = entry(Kind::Hang);
-        assert_eq!(budget(&mut hangs, Kind::Hang, &how), Some(20));
-        assert_eq!(budget(&mut hangs, Kind::Crash, &how), Some(60));
-        hangs.spend(&id, Duration::from_secs(12));
-        assert_eq!(budget(&mut hangs, Kind::Oom, &how), Some(8));
-        assert_eq!(hangs.note(), None);
-        hangs.spend(&id, Duration::from_millis(7_500));
-        assert_eq!(budget(&mut hangs, Kind::Hang, &how), None);
-        assert_eq!(budget(&mut hangs, Kind::Crash, &how), Some(60));
+        assert_eq!(budget(&mut rest, Kind::Hang, &how), Some(20));
+        assert_eq!(budget(&mut rest, Kind::Crash, &how), Some(60));
+        rest.spend(&id, false, Duration::from_secs(12));
+        assert_eq!(budget(&mut rest, Kind::Oom, &how), Some(8));
+        assert!(rest.notes().is_empty());
+        rest.spend(&id, false, Duration::from_millis(7_500));
+        assert_eq!(budget(&mut rest, Kind::Hang, &how), None);
+        assert_eq!(budget(&mut rest, Kind::Crash, &how), Some(60));
         // Each entry counts once.
-        assert_eq!(budget(&mut hangs, Kind::Hang, &how), None);
-        assert!(hangs.note().unwrap().starts_with("1 hang is not"));
-        assert_eq!(budget(&mut hangs, Kind::Oom, &how), None);
-        assert!(hangs.note().unwrap().starts_with("2 hangs are not"));
-        let mut short = HangBudget::after(Duration::from_secs(2), &how);
+        assert_eq!(budget(&mut rest, Kind::Hang, &how), None);
+        assert!(rest.notes()[0].starts_with("1 hang is not"));
+        assert_eq!(budget(&mut rest, Kind::Oom, &how), None);
+        assert!(rest.notes()[0].starts_with("2 hangs are not"));
+        let mut short = RestBudget::after(Duration::from_secs(2), &how);
         assert_eq!(budget(&mut short, Kind::Hang, &how), Some(5));
         let patient = minimizing(false);
-        let mut hangs = HangBudget::after(Duration::from_secs(2), &patient);
-        assert_eq!(budget(&mut hangs, Kind::Hang, &patient), Some(60));
+        let mut rest = RestBudget::after(Duration::from_secs(2), &patient);
+        assert_eq!(budget(&mut rest, Kind::Hang, &patient), Some(60));
+    }
+
+    #[test]
+    fn crashes_that_only_minimizations_meet_share_the_time_that_was_fuzzed() {
+        let (how, id) = (minimizing(true), entry(Kind::Crash));
+        let mut rest = RestBudget::after(Duration::from_secs(90), &how);
+        let limit = |rest: &mut RestBudget| {
+            let how = rest.of(&id, true, &how)?;
+            how.budget_time.map(|budget| budget.as_secs())
+        };
+        assert_eq!(limit(&mut rest), Some(60));
+        rest.spend(&id, true, Duration::from_secs(50));
+        assert_eq!(limit(&mut rest), Some(40));
+        rest.spend(&id, true, Duration::from_secs(40));
+        assert_eq!(limit(&mut rest), None);
+        assert!(rest.notes()[0].starts_with("1 input that only minimizations have met is not"));
+        // Those that runs have found are minimized all the same.
+        assert_eq!(budget(&mut rest, Kind::Crash, &how), Some(60));
+        let mut short = RestBudget::after(Duration::from_secs(1), &how);
+        short.spend(&id, true, Duration::from_secs(30));
+        assert_eq!(limit(&mut short), Some(30));
     }
 }

@@ -11,7 +11,7 @@ use crossbeam::channel::{self, Receiver, RecvTimeoutError, Sender};
 use super::inputs::Inputs;
 use super::worker::{Chunk, WorkerContext, start_worker};
 use crate::minimization_order;
-use crate::minimization_queue::RestBudget;
+use crate::minimization_queue::{RestBudget, is_slipped};
 use crate::{
     CampaignError, CampaignSession, CampaignState, Finding, MinimizerReply, PauseGate, Phase,
     ProgramWatch, Progress, Screen, Settings, SlippedInputs, StopCondition, Stored, Summary, Until,
@@ -137,8 +137,7 @@ impl ClassicEngine<'_> {
         let fuzzed = fuzzed?;
         self.session.or_stopped(saved, ())?;
         self.fuzzed = Some(fuzzed);
-        let reader = self.session.reader();
-        self.rest = Some(RestBudget::after(fuzzed, &self.settings.minimizing, reader));
+        self.rest = Some(RestBudget::after(fuzzed, &self.settings.minimizing));
         if self.settings.when != When::Off {
             let minimized = self.minimize_queue().and_then(|()| self.minimize_rest());
             self.session.or_stopped(minimized, ())?;
@@ -493,8 +492,9 @@ impl ClassicEngine<'_> {
             && let Some(id) = self.queue.front().cloned()
         {
             let minimizing = &self.settings.minimizing;
+            let slipped = is_slipped(&self.session.reader(), &id);
             let how = match &mut self.rest {
-                Some(rest) => rest.of(&id, minimizing),
+                Some(rest) => rest.of(&id, slipped, minimizing),
                 None => Some(minimizing.clone()),
             };
             let Some(how) = how else {
@@ -514,7 +514,7 @@ impl ClassicEngine<'_> {
             let result = self.session.minimize(&id, &how, &progress);
             self.spent += since.elapsed();
             if let Some(rest) = &mut self.rest {
-                rest.spend(&id, since.elapsed());
+                rest.spend(&id, slipped, since.elapsed());
             }
             self.queue.pop_front();
             self.done += u64::from(self.fuzzed.is_some() && result.is_ok());

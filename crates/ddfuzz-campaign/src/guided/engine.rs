@@ -20,7 +20,7 @@ use super::{
 use crate::campaign_state::CampaignState;
 use crate::lock;
 use crate::minimization_order::SlippedInputs;
-use crate::minimization_queue::{RestBudget, minimize_entry};
+use crate::minimization_queue::{RestBudget, is_slipped, minimize_entry};
 use crate::session::CampaignSession;
 use crate::{
     CampaignError, GroupRegistry, Minimizing, PauseGate, Phase, ProgramWatch, Progress, Screen,
@@ -605,8 +605,7 @@ impl GuidedEngine<'_> {
     /// find further groups; last, smaller inputs that were met by chance during minimizations.
     fn minimize_rest(&mut self) -> Result<(), CampaignError> {
         let (mut taken, mut met, mut done) = (HashSet::new(), SlippedInputs::default(), 0);
-        let (fuzzed, reader) = (self.fuzzed(), self.session.reader());
-        let mut rest = RestBudget::after(fuzzed, &self.settings.minimizing, reader);
+        let mut rest = RestBudget::after(self.fuzzed(), &self.settings.minimizing);
         while !self.session.stopped() {
             if self.watch.is_another() {
                 self.session.take_build(&mut self.watch, &mut self.state)?;
@@ -632,7 +631,8 @@ impl GuidedEngine<'_> {
                 continue;
             };
             taken.insert(id.clone());
-            let Some(minimizing) = rest.of(&id, &self.settings.minimizing) else {
+            let slipped = is_slipped(&self.session.reader(), &id);
+            let Some(minimizing) = rest.of(&id, slipped, &self.settings.minimizing) else {
                 continue;
             };
             self.phase = Phase::minimizing(done, pending.len() as u64, minimizing.budget_time);
@@ -652,7 +652,7 @@ impl GuidedEngine<'_> {
                     Err(error) => return Err(error),
                 }
             }
-            rest.spend(&id, began.elapsed());
+            rest.spend(&id, slipped, began.elapsed());
         }
         rest.notes().into_iter().for_each(|note| self.tell(note));
         self.show_notes();
