@@ -319,7 +319,7 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
             let mut places = it.place.iter();
             places.any(|it| (&it.file, it.line) == (&link.file, link.line))
         };
-        if look == Some(index) && it.look_first.iter().any(is_named) {
+        if look == Some(index) && it.look_first.first().is_some_and(is_named) {
             note += "   <- look here first";
         }
         rows.push((rows.len() + 1, [function, place, change(link), note]));
@@ -600,9 +600,13 @@ fn slice(it: &Explanation) -> Option<String> {
         ""
     };
     let shown: Vec<String> = lines.iter().take(SLICE_LINES).map(u64::to_string).collect();
+    let (these, reproduce) = match slice.kept.len() {
+        1 => ("This".to_owned(), "reproduces"),
+        kept => (format!("These {kept}"), "reproduce"),
+    };
+    let plural = if lines.len() == 1 { "" } else { "s" };
     Some(format!(
-        "These {} of {} statement executions alone reproduce it ({} tests): lines {}{more}",
-        slice.kept.len(),
+        "{these} of {} statement executions alone {reproduce} it ({} tests): line{plural} {}{more}",
         slice.events,
         slice.tests,
         shown.join(", ")

@@ -435,7 +435,8 @@ fn failure(error: ExplainError) -> Failure {
     match error {
         ExplainError::Engine(EngineError::Exec(error)) => error.into(),
         ExplainError::NotFailing(_) => Failure::new(Exit::Baseline, "not-failing", text).hint(
-            "give an input on which the program crashes, or say by --wrong which output is wrong, or \
+            "give first an input on which the program crashes, then one on which it does not; or say by \
+             --wrong which output is wrong, or \
              by --crash-exit which exit status is a failure",
         ),
         ExplainError::NotPassing(_) => Failure::new(Exit::Baseline, "not-passing", text)
