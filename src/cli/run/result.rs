@@ -1,5 +1,6 @@
 //! Result of a campaign: as text, as JSON, as an exit code.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -171,14 +172,15 @@ impl CampaignReport<'_> {
     }
 
     /// Prints the commands that the user could type next for one crash group: one that is not
-    /// fixed, preferably a new one.
+    /// fixed, preferably a new one, the most severe first.
     fn say_next(&self, views: &[GroupView], store: &Store, output: &Output) {
         let is_left =
             |view: &&GroupView| view.kind == Kind::Crash && view.status != Some(Status::Fixed);
         let left = views.iter().filter(is_left);
         let never_comes = |view: &GroupView| view.flaky.is_some_and(|rate| rate.hits == 0);
         let is_old = |view: &GroupView| self.is_new(view, store) == Some(false);
-        let next = left.min_by_key(|view| (never_comes(view), is_old(view)));
+        let next =
+            left.min_by_key(|view| (never_comes(view), is_old(view), Reverse(view.severity)));
         if let Some(view) = next {
             let target = Some(&self.minimizing.target);
             output.suggest_for_groups(self.out, &view.major.short(), target);
