@@ -299,9 +299,8 @@ impl Traceable {
     /// Runs `target` on `input` in a new process, untraced, and returns how its first process ended,
     /// whatever became of the processes that it started. Fails when the target cannot be run.
     pub fn status_of(target: &Target, input: &[u8]) -> Result<Ended, ExecError> {
-        let mut run = Traceable::new(target, Way::Command)?.start(input, true)?;
-        run.release()?;
-        run.wait()
+        let (ended, _) = Traceable::new(target, Way::Command)?.run_untraced(input, true)?;
+        Ok(ended)
     }
 
     /// Checks whether the program was loaded, after a run of `target` that ended by `ended`.
@@ -314,10 +313,8 @@ impl Traceable {
             return Ok(());
         }
         let traceable = Traceable::new(target, Way::Command)?;
-        let mut run = traceable.start(b"", true)?;
-        run.release()?;
-        run.wait()?;
-        let written = String::from_utf8_lossy(&run.stderr_tail()).into_owned();
+        let (_, messages) = traceable.run_untraced(b"", true)?;
+        let written = String::from_utf8_lossy(&messages.stderr).into_owned();
         let message = LOADER_ERRORS.iter().find_map(|error| written.find(error));
         match message.and_then(|at| written[at..].lines().next()) {
             Some(why) => Err(ExecError::NotExecutable {
@@ -358,8 +355,17 @@ impl Traceable {
         random_addresses: bool,
         why: RerunReason,
     ) -> Result<(Ended, CrashMessages), ExecError> {
-        let rerun = self.rerun(why)?;
-        let mut run = rerun.start(input, random_addresses)?;
+        self.rerun(why)?.run_untraced(input, random_addresses)
+    }
+
+    /// Runs an input without a tracer. Returns how the run's first process ended and what the run
+    /// wrote.
+    fn run_untraced(
+        &self,
+        input: &[u8],
+        random_addresses: bool,
+    ) -> Result<(Ended, CrashMessages), ExecError> {
+        let mut run = self.start(input, random_addresses)?;
         run.release()?;
         let ended = run.wait()?;
         Ok((ended, run.crash_messages()))

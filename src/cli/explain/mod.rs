@@ -436,8 +436,7 @@ fn failure(error: ExplainError) -> Failure {
         ExplainError::Engine(EngineError::Exec(error)) => error.into(),
         ExplainError::NotFailing(_) => Failure::new(Exit::Baseline, "not-failing", text).hint(
             "give first an input on which the program crashes, then one on which it does not; or say by \
-             --wrong which output is wrong, or \
-             by --crash-exit which exit status is a failure",
+             --wrong which output is wrong, or by --crash-exit which exit status is a failure",
         ),
         ExplainError::NotPassing(_) => Failure::new(Exit::Baseline, "not-passing", text)
             .hint("give a passing input on which the program ends by itself, without the failure"),
