@@ -112,6 +112,24 @@ impl SanitizerSettings {
     }
 }
 
+/// Returns the user's environment variables `extra` of a process whose output nobody reads, with
+/// sanitizer options that leave symbols out of reports, which cost more than the crash itself. A
+/// sanitizer for which the user has suppressions keeps its options: it needs symbols for them.
+pub fn without_symbols(extra: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let mut all = extra.to_vec();
+    for name in Sanitizer::ALL.map(Sanitizer::variable) {
+        let own = extra.iter().rev().find(|(known, _)| known == name);
+        let value = own.map(|(_, value)| value.clone());
+        let mut value = value.or_else(|| std::env::var_os(name)).unwrap_or_default();
+        if !value.to_string_lossy().contains("suppressions=") {
+            let separator = if value.is_empty() { "" } else { ":" };
+            value.push(format!("{separator}symbolize=0"));
+            set(&mut all, name.as_ref(), &value);
+        }
+    }
+    all
+}
+
 /// Composes the environment of a target as `NAME=VALUE` strings: the inherited variables, unless
 /// `only` is set, and `extra`. `scratch`: the value of TMPDIR, and of HOME if `home` is set.
 /// Without `sanitizer_settings`, the user's sanitizer options stay as they are.
@@ -340,6 +358,19 @@ mod tests {
         }));
         let end = ":detect_leaks=1:max_allocation_size_mb=2048:log_path=/reports/report";
         assert!(told.ends_with(end), "{told}");
+    }
+
+    #[test]
+    fn symbols_are_left_out_unless_suppressions_need_them() {
+        let value = |own: &str| {
+            let all = without_symbols(&[("LSAN_OPTIONS".into(), own.into())]);
+            let mut values = all.into_iter().filter(|(name, _)| name == "LSAN_OPTIONS");
+            let found = values.next().unwrap().1.into_string().unwrap();
+            assert_eq!(values.next(), None);
+            found
+        };
+        assert_eq!(value("symbolize=1"), "symbolize=1:symbolize=0");
+        assert_eq!(value("suppressions=file"), "suppressions=file");
     }
 
     #[test]

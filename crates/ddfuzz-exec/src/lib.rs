@@ -59,7 +59,9 @@ pub use crash_snapshots::CrashSnapshots;
 pub use elf::{
     facts as program_facts, holds as holds_bytes, is_libfuzzer, read as read_program, read_tables,
 };
-pub use environment::{LARGEST_ALLOCATION, LOCALE, Sanitizer, inherited, sanitizer_options};
+pub use environment::{
+    LARGEST_ALLOCATION, LOCALE, Sanitizer, inherited, sanitizer_options, without_symbols,
+};
 pub use executor::{ExecError, Executor, Mock, NotCovered, TimeLimit};
 pub use hang_detector::{Signature, Stuck};
 pub use observations::{CoverageReporting, RunCoverage};

@@ -230,6 +230,18 @@ impl Flags {
         set.is_some_and(|value| value != "0")
     }
 
+    /// Returns the flag that sets the seed of the libFuzzer process that a campaign starts after
+    /// `starts` others; `None` if no seed is set, or for the first process, which has the seed that
+    /// is set. Processes with one seed and one corpus would generate the same inputs, and one that
+    /// is started again after a crash would crash in the same way each time.
+    pub fn seed_of_start(&self, starts: u32) -> Option<OsString> {
+        let seed: i64 = self.value("seed")?.parse().ok()?;
+        // Of 32 bits there, and 0 stands for the clock.
+        let seed = seed as u32;
+        let own = seed.wrapping_add(starts).max(1);
+        (seed != 0 && starts > 0).then(|| format!("-seed={own}").into())
+    }
+
     /// Returns the last value of libFuzzer's flag `name` among the flags that each process gets;
     /// `None` if it is not set.
     pub fn value(&self, name: &str) -> Option<String> {
@@ -262,6 +274,19 @@ mod tests {
         assert_eq!(flags.each, [OsString::from("-fork=2")]);
         assert_eq!(flags.corpora, [PathBuf::from("corpus"), "more".into()]);
         assert!(flags.is_on("fork") && !flags.is_on("merge"));
+    }
+
+    #[test]
+    fn each_process_has_a_seed_of_its_own() {
+        assert_eq!(flags("-seed=7").seed_of_start(0), None);
+        assert_eq!(flags("-seed=7").seed_of_start(2), Some("-seed=9".into()));
+        assert_eq!(
+            flags("-seed=4294967295").seed_of_start(1),
+            Some("-seed=1".into())
+        );
+        // From the clock, which differs for each.
+        assert_eq!(flags("-seed=0").seed_of_start(1), None);
+        assert_eq!(flags("").seed_of_start(1), None);
     }
 
     #[test]

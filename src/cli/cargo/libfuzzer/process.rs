@@ -20,6 +20,7 @@ use crate::campaign::CampaignError;
 use crate::campaign::watch::{Producer, Producing};
 use crate::cli::cargo::libfuzzer::corpus::Corpus;
 use crate::cli::cargo::libfuzzer::{Flags, MAX_LEN};
+use crate::exec::without_symbols;
 use crate::files::regular;
 
 /// Maximum length of a line of libFuzzer's output, in bytes; longer lines are split.
@@ -348,6 +349,8 @@ pub struct LibFuzzers {
     made: u64,
     /// Number of inputs that each process has still to run; empty without a limit.
     left: Vec<u64>,
+    /// Number of libFuzzer processes that the campaign has started so far.
+    starts: u32,
     /// Number of consecutive crashes of libFuzzer on inputs that could not be removed from the
     /// corpus.
     futile: u32,
@@ -376,6 +379,7 @@ impl LibFuzzers {
             began: Instant::now(),
             made: 0,
             left: Vec::new(),
+            starts: 0,
             futile: 0,
             failed: None,
             stop,
@@ -452,7 +456,7 @@ impl LibFuzzers {
 
     /// Starts the libFuzzer process with the index `at` for the remaining time and its remaining
     /// runs; `None` if the time or its runs are used up.
-    fn next(&self, at: usize) -> io::Result<Option<Process>> {
+    fn next(&mut self, at: usize) -> io::Result<Option<Process>> {
         let prefix = Path::new(&self.plan.artifact_prefix);
         let mut words = vec![
             flag("artifact_prefix", prefix),
@@ -474,9 +478,15 @@ impl LibFuzzers {
             words.push(format!("-runs={left}").into());
         }
         words.extend(self.plan.flags.each.iter().cloned());
+        words.extend(self.plan.flags.seed_of_start(self.starts));
+        self.starts = self.starts.wrapping_add(1);
         words.extend(self.corpus.dirs().into_iter().map(OsString::from));
-        let (program, env) = (&self.plan.program, &self.plan.env);
-        Process::start(program, &words, env, None, self.plan.terminal).map(Some)
+        let (program, terminal) = (&self.plan.program, self.plan.terminal);
+        let env = match terminal {
+            TerminalUse::Detached(false) => without_symbols(&self.plan.env),
+            _ => self.plan.env.clone(),
+        };
+        Process::start(program, &words, &env, None, terminal).map(Some)
     }
 
     /// Handles the end of the libFuzzer process with the index `at`: if an input of the corpus
@@ -649,6 +659,7 @@ mod tests {
             began: Instant::now(),
             made: 0,
             left: vec![500, 500],
+            starts: 0,
             futile: 0,
             failed: None,
             stop,
