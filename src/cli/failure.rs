@@ -440,6 +440,9 @@ impl From<CampaignError> for Failure {
             CampaignError::System { .. } | CampaignError::Network(_) => {
                 Failure::new(Exit::Internal, "system", error)
             }
+            CampaignError::Fuzzer { hint, .. } => {
+                Failure::new(Exit::Baseline, "fuzzer", error).hint(hint)
+            }
             CampaignError::Worker(_) => Failure::new(Exit::Baseline, "worker", error)
                 .hint("`ddfuzz doctor -- PROGRAM` checks the machine and the program"),
         }

@@ -21,7 +21,7 @@ use super::output::tell;
 use super::run::{StoreRequest, open_store};
 use super::target::probe_by;
 use super::{Exit, Failure, output, signals};
-use crate::campaign::watch::{Watching, watch};
+use crate::campaign::watch::{Producer, Watching, watch};
 use crate::campaign::{Deadline, Minimizing, Progress, Screen, Summary, When};
 use crate::exec::facts::TargetFacts;
 use crate::exec::{Program, Target};
@@ -136,6 +136,7 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     }
     fuzzers.wait();
     let status = fuzzers.failed().unwrap_or_default();
+    let failure = fuzzers.failure();
     drop(fuzzers);
     drop(started);
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -144,6 +145,7 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
         Ok(summary) => texts.extend(close(&summary, &store, program, artifacts.as_deref())),
         Err(error) => texts.push(format!("ddfuzz: {}", Failure::from(error))),
     }
+    texts.extend(failure.map(|failure| format!("ddfuzz: {}", Failure::from(failure))));
     if !texts.is_empty() {
         print_last(&texts.join("\n"), !status.success());
     }

@@ -212,10 +212,23 @@ impl WatchJob<'_> {
         let mut producer = start()?;
         let (settings, id) = (self.settings, &campaign.id);
         let summary = watch(&store, id, settings, &mut producer, &mut *screen, self.stop);
+        let failure = producer.failure().map(Failure::from);
+        let fuzzer_warning = producer.warning();
         drop((producer, screen));
         // Only now: while it lives, what it has unpacked is there for the workers.
         drop(started);
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let summary = summary?;
+        if let Some(page) = page {
+            page.finish(output)?;
+        }
+        let failure = match failure {
+            // Nothing else can be told.
+            Some(failure) if summary.new_groups + summary.known_crashes == 0 => {
+                return Err(failure);
+            }
+            failure => failure.map(|failure| failure.to_string()),
+        };
         let told = CampaignReport {
             unit: self.unit,
             minimizing,
@@ -224,12 +237,9 @@ impl WatchJob<'_> {
             out: self.out,
             before,
             target_warnings: Vec::new(),
+            fuzzer_warnings: fuzzer_warning.into_iter().chain(failure).collect(),
             tells_coverage: false,
         };
-        let summary = summary?;
-        if let Some(page) = page {
-            page.finish(output)?;
-        }
         report(&summary, &store, &told, output)
     }
 }

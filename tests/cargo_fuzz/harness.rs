@@ -50,6 +50,31 @@ fn a_harness_that_fails_on_every_input_is_not_fuzzed() {
 }
 
 #[test]
+fn what_libfuzzer_finds_is_kept_where_it_cannot_go_on() {
+    let Some(checkout) = doing("assert!(!data.is_empty(), \"nothing to parse\");") else {
+        return;
+    };
+    let seed = checkout.dir.join("seed");
+    std::fs::write(&seed, "a seed").unwrap();
+    let words = "run parse --engine libfuzzer --time 60s --json -o out --jobs 1 --seeds seed";
+    let said = checkout.call(words).exits(1).json();
+    assert_eq!(said["groups"].as_array().unwrap().len(), 1, "{said}");
+    let warning = said["warnings"][0].as_str().unwrap();
+    assert!(
+        warning.contains("first inputs") && warning.contains("--engine libafl"),
+        "{warning}"
+    );
+    for option in ["--seeds nowhere", "--dict nowhere"] {
+        let words = format!("run parse --engine libfuzzer --json -o other --jobs 1 {option}");
+        let error = &checkout.call(&words).exits(2).json()["error"];
+        assert!(
+            error["hint"].as_str().unwrap().contains("nowhere"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn a_harness_that_ignores_its_input_is_fuzzed_with_a_warning() {
     let Some(checkout) = doing("std::hint::black_box(data.len());") else {
         return;

@@ -33,6 +33,16 @@ pub enum CampaignError {
         /// The system's error, which says why the operation failed.
         source: std::io::Error,
     },
+    /// The watched fuzzer has ended too early.
+    #[error("{what}: {why}")]
+    Fuzzer {
+        /// Description of what the watched fuzzer did.
+        what: String,
+        /// How the process of the watched fuzzer ended, and what it printed about the cause.
+        why: String,
+        /// What the user can do about it.
+        hint: &'static str,
+    },
     /// The campaign on another host, given by the address of its broker, cannot be joined.
     #[error("no campaign answers at {address}: {why}")]
     NotJoined {

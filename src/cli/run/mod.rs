@@ -180,6 +180,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
         out: &args.out,
         before,
         target_warnings,
+        fuzzer_warnings: Vec::new(),
         tells_coverage: generator == Generator::Guided,
     };
     report(&summary?, &store, &told, output)

@@ -134,6 +134,8 @@ pub struct CampaignReport<'a> {
     pub before: GroupsBefore,
     /// Warnings about the target that were printed before the campaign began.
     pub target_warnings: Vec<TargetWarning>,
+    /// Warnings about a watched fuzzer, such as one that it ended too early.
+    pub fuzzer_warnings: Vec<String>,
     /// Whether the campaign was guided by coverage; only then can the size of its corpus give rise
     /// to a warning.
     pub tells_coverage: bool,
@@ -167,7 +169,10 @@ impl CampaignReport<'_> {
         let all = self.target_warnings.iter().chain(&late).chain(&slow);
         let full = summary.out_of_room.then(|| of_full_disk(summary.unstored));
         let hung = (summary.unnamed > 0).then(|| of_unnamed(summary.unnamed, self.out));
-        let more = full.into_iter().chain(hung);
+        let more = full
+            .into_iter()
+            .chain(hung)
+            .chain(self.fuzzer_warnings.iter().cloned());
         Ok(all.map(TargetWarning::to_string).chain(more).collect())
     }
 

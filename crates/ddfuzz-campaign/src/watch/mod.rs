@@ -252,6 +252,17 @@ pub trait Producer {
     /// Returns the number of runs that the watched fuzzer has made; 0 if unknown, so that the
     /// summary counts the examined inputs as runs instead.
     fn runs(&self) -> u64;
+
+    /// Returns why the watched fuzzer has ended too early, if it has, at the first call after that.
+    /// What it had found is examined all the same.
+    fn failure(&mut self) -> Option<CampaignError> {
+        None
+    }
+
+    /// Returns a warning about the watched fuzzer for the result of the watch, if there is one.
+    fn warning(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A [`Producer`] for fuzzers that somebody else has started, of which only the files are known.

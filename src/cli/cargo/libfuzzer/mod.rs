@@ -2,6 +2,7 @@
 //! groups and minimizes the crashing inputs that it writes. Parses libFuzzer's flags.
 
 mod corpus;
+mod fuzzers;
 mod process;
 
 use std::ffi::{OsStr, OsString};
@@ -10,18 +11,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub use corpus::Scratch;
-pub use process::{FuzzerOutput, LibFuzzerPlan, LibFuzzers, Process, TerminalUse, flag};
+pub use fuzzers::{LibFuzzerPlan, LibFuzzers};
+pub use process::{FuzzerOutput, Process, TerminalUse, flag};
 
-use super::project::Project;
+use super::project::{Project, libfuzzer_name};
 use super::run::check_harness;
 use crate::campaign::Deadline;
+use crate::campaign::dictionary;
 use crate::campaign::watch::Watching;
-use crate::cli::campaign_args::read_known_and_against;
+use crate::cli::campaign_args::{SeedArgs, read_known_and_against};
 use crate::cli::run::{RunArgs, workers};
 use crate::cli::target::WayArg;
 use crate::cli::watch::WatchJob;
 use crate::cli::{Exit, Failure, Output, signals, values};
 use crate::exec::{Target, Way};
+use crate::files::regular;
 use process::timeout_flag;
 
 /// Default of `--max-len`, the maximum length of inputs in bytes, in campaigns whose engine is
@@ -60,7 +64,8 @@ pub fn run(
     let mut started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
     let way = started.executor.way();
     check_harness(&mut *started.executor, name, &project.corpus(name), output)?;
-    let (plan, corpus) = plan(&args, project, name, program, words, output);
+    let inputs = GivenInputs::of(&args.seeds)?;
+    let (plan, corpus) = plan(&args, project, name, program, words, &inputs, output);
     let settings = Watching {
         deadline,
         ..watching(&args, target, way)?
@@ -108,6 +113,7 @@ fn plan(
     name: &str,
     program: &Path,
     words: &[OsString],
+    inputs: &GivenInputs,
     output: &Output,
 ) -> (LibFuzzerPlan, PathBuf) {
     let mut flags = Flags::of(words);
@@ -129,10 +135,9 @@ fn plan(
         .memory
         .map(|bytes| bytes.div_ceil(1 << 20).max(1));
     own.extend(megabytes.map(|size| format!("-rss_limit_mb={size}").into()));
-    let (seeds, dictionaries) = args.seeds.named();
-    own.extend(dictionaries.iter().map(|path| flag("dict", path)));
+    own.extend(inputs.dictionary.iter().map(|path| flag("dict", path)));
     flags.each.splice(0..0, own);
-    flags.corpora.extend(seeds.iter().cloned());
+    flags.corpora.extend(inputs.corpora.iter().cloned());
     flags.time = Deadline::fuzzing(args.total_time, args.time.or(flags.time));
     flags.runs = args.runs.or(flags.runs);
     let jobs = workers(args.jobs);
@@ -152,6 +157,77 @@ fn plan(
         flags,
     };
     (plan, corpus)
+}
+
+/// Seeds and dictionaries that the user gives, as libFuzzer takes them: directories, and one
+/// dictionary. Files are copied to temporary directories.
+struct GivenInputs {
+    corpora: Vec<PathBuf>,
+    dictionary: Option<PathBuf>,
+    /// The temporary directories, which are removed on drop.
+    _copies: Vec<Scratch>,
+}
+
+impl GivenInputs {
+    /// Checks that the seeds and dictionaries can be read, and copies single seeds, and several
+    /// dictionaries as one.
+    fn of(args: &SeedArgs) -> Result<GivenInputs, Failure> {
+        let (seeds, dictionaries) = args.named();
+        let mut given = GivenInputs {
+            corpora: Vec::new(),
+            dictionary: None,
+            _copies: Vec::new(),
+        };
+        let is_file = |path: &&PathBuf| !path.is_dir();
+        let (files, dirs): (Vec<&PathBuf>, Vec<&PathBuf>) = seeds.iter().partition(is_file);
+        given.corpora.extend(dirs.into_iter().cloned());
+        if !files.is_empty() {
+            let copy = given.copy()?;
+            for path in files {
+                let bytes = regular::read(path, MAX_LEN).map_err(|why| {
+                    Failure::usage(format!("the seed cannot be read: {why}"))
+                        .path(path)
+                        .hint_where_missing(path)
+                })?;
+                let copied = std::fs::write(copy.join(libfuzzer_name(&bytes)), bytes);
+                copied.map_err(|error| Failure::file(&copy, "copying seeds to", &error))?;
+            }
+            given.corpora.push(copy);
+        }
+        for path in dictionaries {
+            dictionary::read(path)?;
+        }
+        given.dictionary = match dictionaries {
+            [] => None,
+            [path] => Some(path.clone()),
+            several => Some(given.joined(several)?),
+        };
+        Ok(given)
+    }
+
+    /// Creates a temporary directory that exists as long as these inputs.
+    fn copy(&mut self) -> Result<PathBuf, Failure> {
+        let dir = std::env::temp_dir();
+        let made = Scratch::new();
+        let made = made.map_err(|error| Failure::file(&dir, "creating a directory in", &error))?;
+        let path = made.path().to_owned();
+        self._copies.push(made);
+        Ok(path)
+    }
+
+    /// Writes one dictionary with the lines of several to a temporary file.
+    fn joined(&mut self, dictionaries: &[PathBuf]) -> Result<PathBuf, Failure> {
+        let mut text = Vec::new();
+        for path in dictionaries {
+            let unread = |error| Failure::file(path, "reading the dictionary", &error);
+            text.extend(std::fs::read(path).map_err(unread)?);
+            text.push(b'\n');
+        }
+        let path = self.copy()?.join("words.dict");
+        let written = std::fs::write(&path, text);
+        written.map_err(|error| Failure::file(&path, "writing", &error))?;
+        Ok(path)
+    }
 }
 
 fn watching(args: &RunArgs, target: Target, way: Way) -> Result<Watching, Failure> {
