@@ -225,7 +225,9 @@ fn minimize_crash(
     if output.quiet && !is_stored && args.export_test.is_none() {
         triager.leave_out_names();
     }
+    let began = Instant::now();
     let crash = baseline(args.input.as_deref(), &input, &mut triager)?;
+    let shown_in = began.elapsed();
     if !is_stored {
         triager.leave_out_names();
     }
@@ -245,6 +247,7 @@ fn minimize_crash(
             files,
             target,
             input: input.clone(),
+            shown_in,
             done: Vec::new(),
         };
         return minimization.run();
@@ -258,6 +261,7 @@ fn minimize_crash(
         path: args.input.as_deref().unwrap_or(Path::new("input")),
         crash,
         input,
+        shown_in,
         started: StartedTarget { executor, triager },
     };
     match &place {
