@@ -44,6 +44,20 @@ fn groups_and_logs_do_not_depend_on_workers_or_on_when_is_minimized() {
 }
 
 #[test]
+fn what_workers_find_is_shown_while_a_group_is_minimized() {
+    let desk = Desk::new();
+    desk.compile("tests/campaign/programs/two_slow_bugs.c", "two_slow_bugs");
+    let words = "run --generator classic --runs 16 --max-len 50 --seed 3 --jobs 1 --budget-tests 6 \
+                 -o out -- ./two_slow_bugs";
+    let said = desk.call(words).exits(1).err;
+    let at = |line: &str| said.find(&format!("\n{line} ")).expect(line);
+    let groups = said.matches("\ngroup t=").count();
+    assert_eq!(groups, 2, "{said}");
+    let last = said.rfind("\ngroup t=").expect("a group");
+    assert!(last < at("minimized"), "{said}");
+}
+
+#[test]
 fn a_count_in_two_calls_gives_the_groups_of_one() {
     let desk = Desk::new();
     let base = "run --target troff --max-len 2000 --seed 11";
