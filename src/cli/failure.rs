@@ -46,6 +46,9 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// Hint for a command that has saved its state.
+pub const CONTINUE: &str = "continue with the same command and --resume";
+
 /// An error that ends a command: exit code, message, and optionally a path and a hint.
 #[derive(Debug)]
 pub struct Failure {
@@ -169,6 +172,18 @@ impl Failure {
         match &self.report.error.hint {
             Some(hint) if hint.ends_with("repeat the command") => {
                 let hint = format!("{hint} with --resume");
+                self.hint(hint)
+            }
+            _ => self,
+        }
+    }
+
+    /// Returns the failure with `how` in place of the hint to continue with `--resume`, which not
+    /// every command has.
+    pub fn continued_by(self, how: &str) -> Failure {
+        match &self.report.error.hint {
+            Some(hint) if hint.contains(CONTINUE) => {
+                let hint = hint.replace(CONTINUE, how);
                 self.hint(hint)
             }
             _ => self,
@@ -320,8 +335,7 @@ impl From<MinimizeError> for Failure {
                 )
             }
             MinimizeError::Interrupted { .. } => {
-                Failure::new(Exit::Interrupted, "interrupted", &error)
-                    .hint("continue with the same command and --resume")
+                Failure::new(Exit::Interrupted, "interrupted", &error).hint(CONTINUE)
             }
             MinimizeError::UnknownSearch(_) | MinimizeError::UnknownStructure(_) => {
                 Failure::usage(&error)
@@ -356,7 +370,7 @@ impl From<OracleError> for Failure {
             OracleError::TestChanged { path } | OracleError::TestGone { path } => {
                 Failure::new(Exit::Baseline, "test-changed", message)
                     .path(&path)
-                    .hint("restore it, and continue with the same command and --resume")
+                    .hint(format!("restore it, and {CONTINUE}"))
             }
         }
     }

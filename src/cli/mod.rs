@@ -157,6 +157,7 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     let root = root.color(color(&call.words));
     let matches = root.try_get_matches_from(&call.words);
     let is_resumable = matches.as_ref().is_ok_and(has_resume);
+    let continuation = matches.as_ref().map_or("", continuation);
     let (output, job) = match matches.and_then(|matches| understand(&matches)) {
         Ok(job) => job,
         Err(error) => return usage(&error, &call, hint.as_deref()),
@@ -165,6 +166,7 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
         output.detail(&settings.to_string());
     }
     let done = catch_unwind(AssertUnwindSafe(|| job(&output)));
+    output.warn_of_tracers();
     match done.unwrap_or_else(|panic| Err(Failure::of_panic(&*panic))) {
         Ok(exit) => output::exit_code(exit).into(),
         Err(failure) => {
@@ -172,9 +174,25 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
                 true => failure.of_resumable(),
                 false => failure,
             };
+            let failure = failure.continued_by(continuation);
             output.failure(&failure);
             failure.exit.into()
         }
+    }
+}
+
+/// Returns how the call with this parsed command line is continued after an interruption, as a hint
+/// for people.
+fn continuation(matches: &ArgMatches) -> &'static str {
+    let is_given = |matches: &ArgMatches, name: &str| matches.ids().any(|id| id == name);
+    match matches.subcommand() {
+        Some(("clean" | "changes", _)) => "continue with the same command",
+        Some(("triage", triage)) if !is_given(triage, "out") => {
+            "with -o DIR a triage can be continued by --resume"
+        }
+        Some((_, below)) => continuation(below),
+        None if is_given(matches, "resume") => failure::CONTINUE,
+        None => "run the same command again: it begins anew",
     }
 }
 
@@ -402,6 +420,37 @@ mod tests {
         }
         for words in ["run --target ul", "min x --resume -- y", "triage x -- y"] {
             assert!(is_resumable(&format!("ddfuzz {words}")), "{words}");
+        }
+    }
+
+    #[test]
+    fn an_interrupted_command_names_only_what_continues_it() {
+        let hint = |words: &str| {
+            let matches = command().try_get_matches_from(words.split(' '));
+            let continuation = continuation(&matches.expect("a command line"));
+            let failure = Failure::interrupted().hint(failure::CONTINUE);
+            let failure = failure.continued_by(continuation);
+            failure.report().error.hint.clone().unwrap_or_default()
+        };
+        for (words, continued) in [
+            ("ddfuzz run --target ul", failure::CONTINUE),
+            ("ddfuzz min x -- y", failure::CONTINUE),
+            ("ddfuzz triage x -o out -- y", failure::CONTINUE),
+            (
+                "ddfuzz triage x -- y",
+                "with -o DIR a triage can be continued by --resume",
+            ),
+            ("ddfuzz clean x -o y -- z", "continue with the same command"),
+            (
+                "ddfuzz log verify x",
+                "run the same command again: it begins anew",
+            ),
+            (
+                "ddfuzz check out",
+                "run the same command again: it begins anew",
+            ),
+        ] {
+            assert_eq!(hint(words), continued, "{words}");
         }
     }
 

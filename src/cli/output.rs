@@ -14,6 +14,7 @@ use crate::exec::facts::{Kind, TargetFacts};
 use crate::exec::{Channel, Target};
 use crate::minimize::Warning;
 use crate::report::text::{printable, shell_operand};
+use crate::triage::programs_avoiding_tracers;
 
 /// Options of every command for its messages and results: `--json`, `--quiet`, `--verbose`,
 /// `--color`.
@@ -249,6 +250,17 @@ impl Output {
     pub fn warn_of_any_input(&self, major: &str) {
         let what = Warning::AnyInputFails;
         self.say(&format!("warning: group {major} {what}"));
+    }
+
+    /// Prints a warning for each program that this call has found to fail without a tracer only.
+    pub fn warn_of_tracers(&self) {
+        for program in programs_avoiding_tracers() {
+            self.say(&format!(
+                "warning: {} does not fail under a tracer (it may look for one, by PTRACE_TRACEME): \
+                 its crashes were examined without one",
+                program.display()
+            ));
+        }
     }
 }
 

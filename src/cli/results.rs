@@ -24,7 +24,7 @@ pub struct ResultArgs {
     /// Log file [default: the result file's name with .log.jsonl]
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// Maximum time for the search, including that before a --resume
+    /// Maximum time, including that before a --resume; of `max` and `diff` that of the search
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     pub budget_time: Option<Duration>,
     /// Maximum number of tests, including those before a --resume

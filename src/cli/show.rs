@@ -1,5 +1,6 @@
 //! `ddfuzz show`: prints the groups of an output directory.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -166,8 +167,9 @@ fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, Store
     Ok(all)
 }
 
-/// Returns all groups of a kind (crash, hang, out of memory, flaky), each with the data of the
-/// crash that represents it; groups without a complete crash are left out.
+/// Returns all groups of a kind (crash, hang, out of memory, flaky), the most severe first, and then
+/// by major key, each with the data of the crash that represents it; groups without a complete crash
+/// are left out.
 pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> {
     let builds = reader.campaigns()?.last_builds();
     let mut views = Vec::new();
@@ -179,5 +181,6 @@ pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> 
             });
         }
     }
+    views.sort_by_key(|view| Reverse(view.severity));
     Ok(views)
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
+use super::failure::CONTINUE;
 use super::{Exit, Failure, Output, ui};
 use crate::campaign::Deadline;
 
@@ -93,9 +94,7 @@ pub fn deadline(total: Option<Duration>, stop: &Arc<AtomicBool>) -> Result<Deadl
 pub fn unless_stopped<T>(stop: &AtomicBool, result: Result<T, Failure>) -> Result<T, Failure> {
     let of_target = |exit| matches!(exit, Exit::Baseline | Exit::Internal);
     result.map_err(|failure| match stop.load(Ordering::Relaxed) {
-        true if of_target(failure.exit) => {
-            Failure::interrupted().hint("continue with the same command and --resume")
-        }
+        true if of_target(failure.exit) => Failure::interrupted().hint(CONTINUE),
         _ => failure,
     })
 }

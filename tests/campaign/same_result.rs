@@ -44,6 +44,24 @@ fn groups_and_logs_do_not_depend_on_workers_or_on_when_is_minimized() {
 }
 
 #[test]
+fn what_workers_find_is_shown_while_a_group_is_minimized() {
+    let desk = Desk::new();
+    desk.compile("tests/campaign/programs/two_slow_bugs.c", "two_slow_bugs");
+    let words = "run --generator classic --runs 16 --max-len 50 --seed 3 --jobs 1 --budget-tests 6 \
+                 -o out -- ./two_slow_bugs";
+    let said = desk.call(words).exits(1).err;
+    let all = || said.lines().map(|line| line.split(' ').next());
+    let found: Vec<usize> = all()
+        .enumerate()
+        .filter(|(_, word)| *word == Some("found"))
+        .map(|(at, _)| at)
+        .collect();
+    let minimized = all().position(|word| word == Some("minimized"));
+    assert_eq!(found.len(), 2, "{said}");
+    assert!(minimized.is_some_and(|at| at > found[1]), "{said}");
+}
+
+#[test]
 fn a_count_in_two_calls_gives_the_groups_of_one() {
     let desk = Desk::new();
     let base = "run --target troff --max-len 2000 --seed 11";

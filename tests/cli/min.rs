@@ -44,10 +44,13 @@ fn the_result_goes_where_it_is_sent() {
     assert!(output.starts_with(desk.file("dir/crashes").to_str().unwrap()));
     let shown = desk.call("show --json dir").exits(0).json();
     assert_eq!(shown["groups"][0]["size_after"], 1);
+    assert_eq!(shown["groups"][0]["runs_seen"], 1);
     // The same again is the same.
     let again = desk.call(words).exits(0).json();
     assert_eq!(again["output"], record["output"]);
     assert_eq!(again["tests"], record["tests"]);
+    let shown = desk.call("show --json dir").exits(0).json();
+    assert_eq!(shown["groups"][0]["runs_seen"], 1);
 }
 
 #[test]
@@ -218,4 +221,47 @@ fn a_failing_call_leaves_no_file_of_stdin() {
     assert_eq!(exit, Some(0), "{said}");
     assert!(said.contains("the input from stdin is in stdin-"), "{said}");
     assert_eq!(left().len(), 3, "{:?}", left());
+}
+
+#[test]
+fn a_program_that_refuses_tracers_is_minimized_without_one() {
+    let desk = Desk::new();
+    desk.compile("tests/cli/programs/refuses_tracers.c", "refuses");
+    desk.write("crash", "abxcd");
+    let said = desk.call("min crash -- ./refuses").exits(0);
+    assert_eq!(desk.read("crash.min"), b"x", "{said:?}");
+    let warned = said.err.contains("does not fail under a tracer");
+    assert!(warned && said.out.contains("1-minimal"), "{said:?}");
+    let verified = desk.call("log verify --json crash.min.log.jsonl").exits(0);
+    assert_eq!(verified.json()["holds"], true);
+    let triaged = desk
+        .call("triage crash --json -- ./refuses")
+        .exits(1)
+        .json();
+    assert_eq!(triaged["groups"][0]["class"], "segv", "{triaged}");
+}
+
+#[test]
+fn a_short_budget_of_time_bounds_the_runs_before_the_search() {
+    let desk = Desk::new();
+    desk.script("slow", "sleep 0.4; grep -q x");
+    desk.write("crash", "abxcd");
+    let words = "min crash --json --test ./slow --budget-time 300ms";
+    let began = std::time::Instant::now();
+    let said = desk.call(words).exits(0);
+    let record = said.json();
+    assert_eq!(
+        (&record["claim"], &record["size_after"]),
+        (&"best-so-far".into(), &5.into())
+    );
+    assert_eq!(record["tests"]["checks"], 0, "{record}");
+    assert!(
+        said.err.contains("the time budget ended before the search"),
+        "{said:?}"
+    );
+    // Before: seven runs of the test.
+    assert!(began.elapsed().as_millis() < 2800);
+    let more = "min crash --json --test ./slow --budget-time 30s --resume --jobs 1";
+    let record = desk.call(more).exits(0).json();
+    assert_eq!(record["claim"], "1-minimal", "{record}");
 }

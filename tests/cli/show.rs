@@ -106,6 +106,10 @@ fn a_group_says_what_the_crash_said_where_and_from_where() {
     let result = desk.call(triage).exits(1).json();
     let groups = result["groups"].as_array().unwrap();
     assert_eq!(groups.len(), 3, "{result}");
+    let shown = desk.call("show --json out").exits(0).json();
+    let shown = shown["groups"].as_array().unwrap();
+    let severities: Vec<_> = shown.iter().map(|group| &group["severity"]).collect();
+    assert_eq!(severities, ["medium", "low", "low"]);
     for (letter, message, function, line) in SAID {
         let is_it = |group: &&serde_json::Value| {
             let file = group["representative"].as_str().unwrap();

@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ddfuzz::delta::Outcome;
-use ddfuzz::minimize::{Answer, Claim, MinimizeError, Options, OracleError};
+use ddfuzz::minimize::log::Log;
+use ddfuzz::minimize::{Answer, Claim, MinimizeError, Options, OracleError, Rate, Warning, replay};
 
 use crate::failures::{all_of, without_times};
 use crate::scripted::{answers, outcomes, resume_with, run, run_with, start};
@@ -35,10 +36,104 @@ fn a_budget_of_no_time_leaves_the_input_as_it_is() {
         ..Options::default()
     };
     let mut oracle = outcomes(all_of(b"178"));
-    let (result, _) = run_with(INPUT, start(INPUT), &mut oracle, &mut options);
+    let (result, log) = run_with(INPUT, start(INPUT), &mut oracle, &mut options);
     let result = result.expect("a result");
     assert_eq!((result.text.as_slice(), result.counts.executed), (INPUT, 0));
     assert_eq!(result.claim, Claim::BestSoFar);
+    assert_eq!(result.warnings, [Warning::Unsearched]);
+    // It has to be known that the input fails.
+    assert_eq!((oracle.asked.len(), oracle.asked_fresh.len()), (1, 0));
+    goes_on(&log, &result);
+
+    // The caller may know that.
+    options.shown_in = Some(Duration::ZERO);
+    let mut none = answers(|_, _| panic!("nothing is to be run"));
+    let (result, log) = run_with(INPUT, start(INPUT), &mut none, &mut options);
+    let result = result.expect("a result");
+    assert_eq!(result.text, INPUT);
+    assert_eq!(result.warnings, [Warning::Unsearched]);
+    goes_on(&log, &result);
+}
+
+/// Checks that a log that a budget has ended gives this result, and goes on without the budget.
+fn goes_on(log: &[u8], result: &ddfuzz::minimize::Minimized) {
+    let parsed = Log::parse(log).expect("a log");
+    let replayed = replay(INPUT, &parsed).expect("it holds");
+    assert_eq!(replayed.minimized.as_ref(), Some(result));
+    let mut oracle = outcomes(all_of(b"178"));
+    let options = &mut Options::default();
+    let (whole, _) = resume_with(INPUT, start(INPUT), log, &mut oracle, options);
+    assert_eq!(whole.expect("a result").claim, Claim::OneMinimal);
+}
+
+#[test]
+fn an_input_that_has_not_failed_yet_is_run_again_whatever_the_time() {
+    let mut options = Options {
+        budget_time: Some(Duration::ZERO),
+        ..Options::default()
+    };
+    let mut runs = 0;
+    let mut oracle = answers(|_, _| {
+        runs += 1;
+        Ok(Answer::of(match runs {
+            3 => Outcome::Fail,
+            _ => Outcome::Pass,
+        }))
+    });
+    let (result, _) = run_with(INPUT, start(INPUT), &mut oracle, &mut options);
+    let result = result.expect("a result");
+    let rate = Rate { hits: 1, tries: 3 };
+    assert_eq!((result.baseline, result.flaky()), (rate, Some(rate)));
+}
+
+/// The begin of a log whose tests have taken hours, in which a smaller input has failed.
+fn left_after_hours() -> Vec<u8> {
+    let hour = Duration::from_secs(3600);
+    let mut left_to_answer = 12;
+    let mut oracle = answers(|text, _| {
+        left_to_answer -= 1;
+        match left_to_answer {
+            0 => Err(OracleError::Failed {
+                why: "the target is gone".to_owned(),
+            }),
+            _ => Ok(Answer {
+                cost: hour,
+                ..Answer::of(all_of(b"178")(text))
+            }),
+        }
+    });
+    let (_, left) = run_with(INPUT, start(INPUT), &mut oracle, &mut Options::default());
+    let lines = without_times(&left);
+    assert!(lines.iter().any(|line| line["kind"] == "reduce"));
+    left
+}
+
+#[test]
+fn a_budget_of_time_leaves_one_confirmation_of_a_smaller_result() {
+    let left = left_after_hours();
+    let options = || Options {
+        budget_time: Some(Duration::from_secs(3600)),
+        ..Options::default()
+    };
+    let mut oracle = outcomes(all_of(b"178"));
+    let (result, log) = resume_with(INPUT, start(INPUT), &left, &mut oracle, &mut options());
+    let result = result.expect("a result");
+    assert_eq!((oracle.asked.len(), oracle.asked_fresh.len()), (0, 1));
+    assert!(result.text.len() < INPUT.len());
+    assert_eq!(result.claim, Claim::BestSoFar);
+    let rate = Rate { hits: 1, tries: 1 };
+    assert_eq!(result.warnings, [Warning::Unconfirmed { rate }]);
+    goes_on(&log, &result);
+
+    // One that does not fail then is no result.
+    let mut never = outcomes(|_| Outcome::Pass);
+    let (result, log) = resume_with(INPUT, start(INPUT), &left, &mut never, &mut options());
+    let result = result.expect("a result");
+    assert_eq!(never.asked_fresh.len(), 1);
+    assert_eq!((&result.text[..], result.claim), (INPUT, Claim::BestSoFar));
+    assert!(matches!(result.warnings[..], [Warning::Restored { .. }]));
+    let replayed = replay(INPUT, &Log::parse(&log).expect("a log")).expect("it holds");
+    assert_eq!(replayed.minimized, Some(result));
 }
 
 #[test]
@@ -121,35 +216,6 @@ fn a_stopped_minimization_says_so_and_goes_on_to_the_same_log() {
     );
     assert_eq!(result.expect("a result").claim, Claim::OneMinimal);
     assert_eq!(without_times(&resumed), without_times(&whole));
-}
-
-#[test]
-fn a_resumed_budget_of_time_counts_the_time_before() {
-    let hour = Duration::from_secs(3600);
-    let slow = |text: &[u8]| Answer {
-        cost: hour,
-        ..Answer::of(all_of(b"178")(text))
-    };
-    let mut left_to_answer = 12;
-    let mut oracle = answers(|text, _| {
-        left_to_answer -= 1;
-        match left_to_answer {
-            0 => Err(OracleError::Failed {
-                why: "the target is gone".to_owned(),
-            }),
-            _ => Ok(slow(text)),
-        }
-    });
-    let (_, left) = run_with(INPUT, start(INPUT), &mut oracle, &mut Options::default());
-
-    let mut rest = outcomes(all_of(b"178"));
-    let mut options = Options {
-        budget_time: Some(hour),
-        ..Options::default()
-    };
-    let (result, _) = resume_with(INPUT, start(INPUT), &left, &mut rest, &mut options);
-    assert_eq!(result.expect("a result").claim, Claim::BestSoFar);
-    assert_eq!((rest.asked.len(), rest.asked_fresh.len()), (0, 3));
 }
 
 #[test]

@@ -226,6 +226,16 @@ fn only_files_of_source_are_shown_and_no_fifo_is_waited_for() {
     assert_eq!(Trace::of(&in_file(folder.path()), None).excerpt(1), None);
 }
 
+#[test]
+fn long_lines_of_source_are_shown_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("wide.c");
+    let wide = format!("f({}, last);", "argument, ".repeat(30));
+    std::fs::write(&file, format!("a\nb\nc\n{wide}\n")).unwrap();
+    let text = Trace::of(&in_file(&file), None).text(Extent::SHORT);
+    assert!(text.contains(&wide), "{text}");
+}
+
 fn make_fifo(path: &Path) {
     let status = std::process::Command::new("mkfifo").arg(path).status();
     assert!(status.unwrap().success());

@@ -255,3 +255,21 @@ fn groups_are_found_by_the_beginning_of_their_key() {
         usize::from(whole.ends_with('0'))
     );
 }
+
+#[test]
+fn a_store_tells_which_groups_have_changed_since_a_call() {
+    let (_root, mut store) = fresh();
+    let a = by_run(crash("a", "b"), 0);
+    let filed = store.file(Kind::Crash, &a, b"input").unwrap();
+    let (first, groups) = store.changed_since(0);
+    assert_eq!(groups, [(Kind::Crash, key("a").short())]);
+    assert_eq!(store.changed_since(first), (first, Vec::new()));
+    let c = by_run(crash("c", "d"), 1);
+    store.file(Kind::Crash, &c, b"other").unwrap();
+    let (second, groups) = store.changed_since(first);
+    assert_eq!(groups, [(Kind::Crash, key("c").short())]);
+    store.write_minimized(&filed.id, b"i").unwrap();
+    let (_, groups) = store.changed_since(second);
+    assert_eq!(groups, [(Kind::Crash, key("a").short())]);
+    assert_eq!(store.changed_since(0).1.len(), 2);
+}

@@ -117,6 +117,23 @@ fn all_ways_to_smash_one_function_share_a_key() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
+fn a_return_into_the_middle_of_code_is_a_smash_of_the_function_that_returned() {
+    for variant in [&PLAIN, &STRIPPED, &DEBUG] {
+        let mut triager = triager(variant);
+        let [instruction, access] = ["astray-2", "astray-6"];
+        let one = keys(&mut triager, instruction.as_bytes());
+        assert_eq!(one.0, "smash");
+        assert_eq!(one, keys(&mut triager, access.as_bytes()));
+        // Where a call precedes the address, it is none.
+        assert_eq!(class(variant, "astray-0"), "ill");
+    }
+    let crash = crash(&DEBUG, b"astray-2");
+    let innermost = crash.innermost_own().expect("an own frame");
+    assert_eq!(innermost.name.as_deref(), Some("returns_astray"));
+}
+
+#[test]
 fn endless_recursion_is_a_stack_overflow() {
     for variant in [&PLAIN, &STRIPPED, &DEBUG, &STATIC] {
         for input in ["descend-1", "mutual", "burst"] {

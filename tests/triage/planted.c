@@ -43,6 +43,20 @@ NOINLINE void overwrites(void) {
   __asm__ volatile("" ::"r"(buffer) : "memory");
   sink++;
 }
+#ifdef __x86_64__
+NOINLINE void returns_astray(long by) {
+  char *volatile *frame = __builtin_frame_address(0);
+  getppid();
+  frame[1] += by;
+}
+NOINLINE void calls_astray(long by) {
+  returns_astray(by);
+  __asm__ volatile("nop; nop; nop; ud2; nop; nop; movl $0, 0");
+  sink++;
+}
+#else
+NOINLINE void calls_astray(long by) { sink += (int)by; }
+#endif
 NOINLINE int descends(int n) { volatile char pad[200]; pad[0] = (char)n; return descends(n + 1) + pad[0]; }
 NOINLINE int pong(int n);
 NOINLINE int ping(int n) { volatile char pad[100]; pad[0] = (char)n; return pong(n + 1) + pad[0]; }
@@ -106,6 +120,7 @@ int main(void) {
   if (is("jump-none")) { function = (void (*)(void))0x4141414141414141; jumps(); }
   if (is("strlen")) measures();
   if (is("smash:")) overwrites();
+  if (is("astray-")) calls_astray(input[7] - '0');
   if (is("descend-1")) sink = first_way(1);
   if (is("descend-2")) sink = second_way(1);
   if (is("mutual")) sink = ping(1);

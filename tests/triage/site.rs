@@ -67,3 +67,19 @@ fn a_source_is_shown_from_its_crate_on_and_a_long_path_by_its_end() {
         assert_eq!(short_source(source), shown);
     }
 }
+
+#[test]
+fn ways_up_in_paths_are_taken() {
+    for (source, shown) in [
+        ("build/../src/./parse.c:3", "src/parse.c:3"),
+        (
+            "/home/u/p/cmake/../lib/../parse.c:3:4",
+            "/home/u/p/parse.c:3:4",
+        ),
+        ("../../src/parse.c:3", "../../src/parse.c:3"),
+        ("/../parse.c:3", "/../parse.c:3"),
+        ("./parse.c:3", "./parse.c:3"),
+    ] {
+        assert_eq!(short_source(source), shown);
+    }
+}

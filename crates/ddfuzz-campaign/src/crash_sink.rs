@@ -87,6 +87,12 @@ pub trait StoreWriter: Send {
     /// Returns a reader of the output directory.
     fn reader(&self) -> &Reader;
 
+    /// Returns the groups that have changed since an earlier call, and the number of changes for the
+    /// next one ([`Store::changed_since`]); `None` where that is not known.
+    fn changed_since(&self, _since: u64) -> Option<(u64, Vec<(Kind, String)>)> {
+        None
+    }
+
     /// Stores a crash, its record and its input in its group ([`Store::file`]).
     fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError>;
 
@@ -104,6 +110,10 @@ pub trait StoreWriter: Send {
 impl StoreWriter for Store {
     fn reader(&self) -> &Reader {
         Store::reader(self)
+    }
+
+    fn changed_since(&self, since: u64) -> Option<(u64, Vec<(Kind, String)>)> {
+        Some(Store::changed_since(self, since))
     }
 
     fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
@@ -165,6 +175,10 @@ impl<B: Deref<Target = Mutex<Store>> + Send> SharedStore<B> {
 impl<B: Deref<Target = Mutex<Store>> + Send> StoreWriter for SharedStore<B> {
     fn reader(&self) -> &Reader {
         &self.reader
+    }
+
+    fn changed_since(&self, since: u64) -> Option<(u64, Vec<(Kind, String)>)> {
+        Some(lock(&*self.store).changed_since(since))
     }
 
     fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {

@@ -459,6 +459,9 @@ pub(crate) struct SlippedInputs {
     /// Slips (inputs with another crash that a minimization has met) that were read from logs and
     /// not handled yet, each with the entry that was minimized.
     slips: VecDeque<(EntryId, LeastSlip)>,
+    /// Number of changes of groups that the store had made when all groups were last looked through
+    /// for minimized entries; `None` before that, and where a store does not tell of changes.
+    changes: Option<u64>,
 }
 
 impl SlippedInputs {
@@ -466,21 +469,22 @@ impl SlippedInputs {
     /// than all results of its own group and all entries of that group still to be minimized, with
     /// the entry whose minimization has met it; `None` if there are no more. Groups whose major key
     /// (12 hex digits) `accepts` rejects are left out.
-    pub(crate) fn next(
+    pub(crate) fn next<S: StoreWriter>(
         &mut self,
-        reader: &Reader,
+        store: &Mutex<S>,
         accepts: &dyn Fn(&str) -> bool,
     ) -> Result<Option<(Entry, LeastSlip)>, CampaignError> {
+        let reader = lock(store).reader().clone();
         loop {
             while let Some((of, slip)) = self.slips.pop_front() {
                 if let Some(entry) = reader.entry(&of)?
                     && accepts(&slip.keys.major.short())
-                    && is_smaller(reader, &entry, &slip)?
+                    && is_smaller(&reader, &entry, &slip)?
                 {
                     return Ok(Some((entry, slip)));
                 }
             }
-            if !self.read_next(reader)? {
+            if !self.read_next(store, &reader)? {
                 return Ok(None);
             }
         }
@@ -488,10 +492,14 @@ impl SlippedInputs {
 
     /// Reads the slips (inputs with another crash) from the next log of a finished minimization;
     /// returns false if all logs were read.
-    fn read_next(&mut self, reader: &Reader) -> Result<bool, CampaignError> {
+    fn read_next<S: StoreWriter>(
+        &mut self,
+        store: &Mutex<S>,
+        reader: &Reader,
+    ) -> Result<bool, CampaignError> {
         if self.unread.is_empty() {
-            for group in reader.groups(Kind::Crash)? {
-                for entry in reader.entries(Kind::Crash, &group.record.major.short())? {
+            for major in self.changed(store, reader)? {
+                for entry in reader.entries(Kind::Crash, &major)? {
                     if entry.minimized.is_some() && self.seen.insert(entry.id.clone()) {
                         self.unread.push_back(entry.id);
                     }
@@ -508,6 +516,24 @@ impl SlippedInputs {
         Ok(true)
     }
 
+    /// Returns the groups of crashes, by their major keys (12 hex digits), that may have another
+    /// minimized entry than at the last call: those that the store has changed since, else all.
+    fn changed<S: StoreWriter>(
+        &mut self,
+        store: &Mutex<S>,
+        reader: &Reader,
+    ) -> Result<Vec<String>, StoreError> {
+        let changes = lock(store).changed_since(self.changes.unwrap_or_default());
+        let before = self.changes;
+        self.changes = changes.as_ref().map(|(count, _)| *count);
+        if let (Some(_), Some((_, groups))) = (before, changes) {
+            let of_crashes = groups.into_iter().filter(|(kind, _)| *kind == Kind::Crash);
+            return Ok(of_crashes.map(|(_, major)| major).collect());
+        }
+        let groups = reader.groups(Kind::Crash)?.into_iter();
+        Ok(groups.map(|group| group.record.major.short()).collect())
+    }
+
     /// Takes the next slip ([`SlippedInputs::next`], an input with another crash that a
     /// minimization has met) that still crashes in its group, and stores it as an entry of that
     /// group; returns false if there is none.
@@ -517,8 +543,7 @@ impl SlippedInputs {
         minimizing: &Minimizing,
         accepts: &dyn Fn(&str) -> bool,
     ) -> Result<bool, CampaignError> {
-        let reader = lock(store).reader().clone();
-        while let Some((entry, slip)) = self.next(&reader, accepts)? {
+        while let Some((entry, slip)) = self.next(store, accepts)? {
             if file_slip(store, minimizing, &entry, &slip)? {
                 return Ok(true);
             }

@@ -167,6 +167,8 @@ struct PendingEntries<'a> {
     known: &'a KnownGroups,
     resume: bool,
     finders: Finders,
+    /// Number of changes of groups that the store had made when `groups` was read.
+    seen: u64,
     /// The campaigns that `finders` were read from.
     campaigns: CampaignFile,
     /// What each group has to be minimized; groups without any are left out.
@@ -189,10 +191,10 @@ impl<'a> PendingEntries<'a> {
         known: &'a KnownGroups,
         resume: bool,
     ) -> Result<PendingEntries<'a>, StoreError> {
-        let (reader, campaigns) = {
-            let mut store = lock(store);
-            store.take_changed();
-            (store.reader().clone(), store.campaigns().clone())
+        let (reader, campaigns, seen) = {
+            let store = lock(store);
+            let (seen, _) = store.changed_since(0);
+            (store.reader().clone(), store.campaigns().clone(), seen)
         };
         let mut all = PendingEntries {
             finders: Finders::of_target(&reader, &minimizing.target)?,
@@ -201,6 +203,7 @@ impl<'a> PendingEntries<'a> {
             minimizing,
             known,
             resume,
+            seen,
             campaigns,
             groups: BTreeMap::new(),
         };
@@ -252,10 +255,12 @@ impl<'a> PendingEntries<'a> {
     /// the most urgent first; those that are resumed come last.
     fn except(&mut self, taken: &HashSet<EntryId>) -> Result<Vec<EntryId>, StoreError> {
         let (changed, campaigns) = {
-            let mut store = lock(self.store);
+            let store = lock(self.store);
             let is_same = *store.campaigns() == self.campaigns;
             let campaigns = (!is_same).then(|| store.campaigns().clone());
-            (store.take_changed(), campaigns)
+            let (seen, changed) = store.changed_since(self.seen);
+            self.seen = seen;
+            (changed, campaigns)
         };
         if let Some(campaigns) = campaigns {
             self.campaigns = campaigns;

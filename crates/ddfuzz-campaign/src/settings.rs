@@ -11,9 +11,8 @@ use ddfuzz_store::KnownGroups;
 /// When the groups that a campaign finds are minimized (`--minimize`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    /// A group is minimized as soon as it is found. In the classic campaign, later findings wait to
-    /// be committed meanwhile, and fuzzing goes on until too many of them wait; in a guided one,
-    /// the fuzzing workers minimize in time slices.
+    /// A group is minimized as soon as it is found. In the classic campaign, a separate worker does
+    /// that, as with [`When::Worker`]; in a guided one, the fuzzing workers minimize in time slices.
     Inline,
     /// Groups are minimized after fuzzing has ended.
     After,

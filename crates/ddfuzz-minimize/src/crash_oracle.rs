@@ -262,7 +262,7 @@ impl CrashOracle {
 
     /// Classifies the crash of `input` by a run under a tracer: returns its class and keys, or how
     /// the traced run ended without a crash. If `crash` is true, runs `input` up to ten times until
-    /// the crash occurs again.
+    /// the crash occurs again, and then without a tracer, which the program may avoid.
     fn key(&mut self, input: &[u8], crash: bool) -> Result<Quick, OracleError> {
         let mut quick = self.slips.classifier.key(input)?;
         for _ in 1..CLASSIFY_RUNS {
@@ -270,6 +270,10 @@ impl CrashOracle {
                 break;
             }
             quick = self.slips.classifier.key(input)?;
+        }
+        if crash && !matches!(quick, Quick::Crash { .. }) {
+            let untraced = self.slips.classifier.key_untraced(input)?;
+            return Ok(untraced.unwrap_or(quick));
         }
         Ok(quick)
     }
@@ -444,6 +448,15 @@ pub trait CrashClassifier: Send {
         Ok(None)
     }
 
+    /// Runs `input`, which has crashed and does not crash under a tracer, without one, and computes
+    /// the class and keys of its crash; `None` if it does not crash each time.
+    ///
+    /// # Errors
+    /// If the target cannot be run.
+    fn key_untraced(&mut self, _input: &[u8]) -> Result<Option<Quick>, ExecError> {
+        Ok(None)
+    }
+
     /// Checks whether a run that ended like this may have crashed although its end does not show
     /// it; [`key`](CrashClassifier::key) then decides by the output of a traced run. `crash_exit`
     /// is an exit status that counts as a crash.
@@ -470,6 +483,10 @@ impl CrashClassifier for Triager {
         time: TimeLimit,
     ) -> Result<Option<(Quick, Duration)>, ExecError> {
         Triager::key_within(self, input, time)
+    }
+
+    fn key_untraced(&mut self, input: &[u8]) -> Result<Option<Quick>, ExecError> {
+        Triager::key_untraced(self, input)
     }
 
     fn suspects(&self, ended: Ended, _crash_exit: Option<i32>) -> bool {

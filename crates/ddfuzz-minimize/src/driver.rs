@@ -20,7 +20,8 @@ const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 /// The steps are: run the input three times (more often if it is flaky); run the empty input, which
 /// is the result if it fails; run the search until it ends or a budget is used up; test in fresh
 /// processes each removal of a single byte that the search left open; and confirm the result three
-/// times in fresh processes. Each run is a line of the log. Lines that the journal already has are
+/// times in fresh processes. A budget of time ends each of these steps
+/// ([`Options::budget_time`]). Each run is a line of the log. Lines that the journal already has are
 /// used as answers first. If they end because a smaller budget was used up, the search continues.
 ///
 /// # Errors
@@ -141,6 +142,9 @@ impl Lines for Driver<'_, '_> {
                 }
                 NextStep::Test(_) => None,
             };
+            if self.ends_by_time() {
+                continue;
+            }
             let left = self.options.left(executed);
             let Some((mut answer, hints)) = self.answerer.answer(&self.progress, left)? else {
                 return Ok(None);
@@ -227,6 +231,13 @@ impl Driver<'_, '_> {
     fn spent(&self) -> bool {
         let executed = self.progress.texts().counts.executed;
         self.options.spent(executed, self.time())
+    }
+
+    /// Ends what is being done if the budget of time is used up; returns false if it is not, or a
+    /// run is needed before.
+    fn ends_by_time(&mut self) -> bool {
+        let is_shown = self.options.shown_in.is_some();
+        self.options.is_out_of_time(self.time()) && self.progress.end_by_time(is_shown)
     }
 
     /// Returns the wall time of the minimization so far, over all calls.

@@ -39,6 +39,13 @@ pub enum Warning {
     },
     /// The same text failed in one run and did not fail in another, so nothing is claimed.
     Contradicted,
+    /// The budget of time ended before the search, so the result is the original input.
+    Unsearched,
+    /// The budget of time ended before the result was confirmed, so nothing is claimed.
+    Unconfirmed {
+        /// How often the result failed in the confirmations that were made, and their number.
+        rate: Rate,
+    },
     /// The budget ended before each byte of the result was replaced by `0`, to see whether its
     /// value matters; the claim still holds.
     Values {
@@ -77,6 +84,20 @@ impl std::fmt::Display for Warning {
                 "the smallest input that failed ({size} bytes) did not fail again, so the result is \
                  the input as it was given"
             ),
+            Warning::Unsearched => f.write_str(
+                "the time budget ended before the search, so the result is the input as it was given",
+            ),
+            Warning::Unconfirmed { rate } => {
+                let again = match rate.tries {
+                    0 => "was not run again".to_owned(),
+                    _ => format!("failed in {rate}"),
+                };
+                write!(
+                    f,
+                    "the time budget ended before the result was confirmed: after the search it \
+                     {again}"
+                )
+            }
             Warning::Contradicted => f.write_str(
                 "the same bytes failed in one run and not in another, so the result is not claimed to \
                  be minimal",
@@ -120,13 +141,25 @@ impl Minimized {
     /// input's runs differed. If one text had contradictory outcomes, the rate of the
     /// confirmations. `None` if the failure is reproducible.
     pub fn flaky(&self) -> Option<Rate> {
+        let is_cut = |warning: &Warning| matches!(warning, Warning::Unconfirmed { .. });
         let of_result = self.warnings.iter().find_map(|warning| match warning {
+            // Too few to say that it never fails: of the same input there are runs before the search.
+            Warning::FlakyResult { rate } if rate.hits == 0 && self.warnings.iter().any(is_cut) => {
+                Some(Rate {
+                    hits: self.baseline.hits,
+                    tries: self.baseline.tries + rate.tries,
+                })
+            }
             Warning::FlakyResult { rate } => Some(*rate),
             _ => None,
         });
+        let differs = (1..self.baseline.tries).contains(&self.baseline.hits);
         let of_others = || {
             self.warnings.iter().find_map(|warning| match warning {
                 Warning::FlakyInput { rate, .. } => Some(*rate),
+                Warning::Unsearched => differs.then_some(self.baseline),
+                // The budget of time has ended before it was run again.
+                Warning::Restored { .. } if self.confirmed.tries == 0 => Some(self.baseline),
                 Warning::Contradicted | Warning::Restored { .. } => Some(self.confirmed),
                 _ => None,
             })

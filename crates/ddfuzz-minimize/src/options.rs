@@ -27,9 +27,14 @@ pub struct Options<'a> {
     /// Largest number of tests that run the target. When it is reached, the best so far is the
     /// result. `None` is no limit.
     pub budget_tests: Option<u64>,
-    /// Longest wall time of the minimization; when it is reached, the best so far is the result.
-    /// Tests and checks before a resume count, too; time in callbacks does not. `None` is no limit.
+    /// Longest wall time of the minimization; when it is reached, the best so far is the result,
+    /// with the run that is being made. At least one run of the input has to fail, and a smaller
+    /// result is run again at least once. Tests and checks before a resume count, too; time in
+    /// callbacks does not. `None` is no limit.
     pub budget_time: Option<Duration>,
+    /// Wall time of the runs in which the caller has just seen the input fail; it counts for
+    /// `budget_time`, and no other run of the input is needed then. `None` if there were none.
+    pub shown_in: Option<Duration>,
     /// Counter, incremented by the caller, of the microseconds that its callbacks took in this
     /// call; they do not count for `budget_time`. `None` counts as 0.
     pub callback_us: Option<&'a AtomicU64>,
@@ -59,6 +64,7 @@ impl Default for Options<'_> {
         Options {
             budget_tests: None,
             budget_time: None,
+            shown_in: None,
             callback_us: None,
             stop: None,
             log_inputs: false,
@@ -93,8 +99,14 @@ impl Options<'_> {
     /// Checks whether the budget of tests or that of time is used up: `executed` tests have run the
     /// target so far, and the minimization has taken `time`.
     pub(super) fn spent(&self, executed: u64, time: Duration) -> bool {
-        self.budget_tests.is_some_and(|budget| executed >= budget)
-            || self.budget_time.is_some_and(|budget| time >= budget)
+        self.budget_tests.is_some_and(|budget| executed >= budget) || self.is_out_of_time(time)
+    }
+
+    /// Checks whether the budget of time is used up by a minimization that has taken `time`.
+    pub(super) fn is_out_of_time(&self, time: Duration) -> bool {
+        let shown = self.shown_in.unwrap_or_default();
+        self.budget_time
+            .is_some_and(|budget| time.saturating_add(shown) >= budget)
     }
 }
 

@@ -122,7 +122,7 @@ pub(super) struct Progress<'a> {
     /// Whether an interestingness script or coverage decides whether a candidate fails, instead of
     /// a crash.
     by_script: bool,
-    /// The stage that ended because a budget was used up, search or proof; `None` if neither did.
+    /// The first stage that ended because a budget was used up; `None` if none did.
     ceased: Option<Stage>,
     confirmed: Rate,
     /// Failure rate of the best in its confirmations if none of them failed, so that the original
@@ -262,6 +262,52 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Ends the present stage because the budget of time is used up; returns false if a run is
+    /// needed before: the input has not failed yet, or a smaller result was not run again.
+    /// `is_shown`: whether the caller has seen the input fail.
+    pub fn end_by_time(&mut self, is_shown: bool) -> bool {
+        self.end_by_budget();
+        let may_end = match self.stage {
+            Stage::Baseline => is_shown || self.baseline.hits > 0,
+            Stage::Axiom => true,
+            Stage::Confirm => self.is_run_again(),
+            _ => false,
+        };
+        if may_end {
+            self.end_here();
+        }
+        may_end
+    }
+
+    /// Checks whether the result was run again after the search, or is the original input, which
+    /// has failed before it.
+    fn is_run_again(&self) -> bool {
+        self.confirmed.tries > 0 || self.reduced().is_none()
+    }
+
+    /// Ends the present stage without the runs that it still needs.
+    fn end_here(&mut self) {
+        self.ceased = self.ceased.or(Some(self.stage));
+        self.stage = match self.stage {
+            Stage::Confirm if self.confirmed.tries > 0 => self.after_confirmations(),
+            _ => Stage::End,
+        };
+        if self.stage == Stage::Confirm {
+            // The original input, whose runs before the search have to do.
+            self.stage = Stage::End;
+        }
+    }
+
+    /// Checks whether the budget of time has ended the minimization before the search.
+    fn is_unsearched(&self) -> bool {
+        matches!(self.ceased, Some(Stage::Baseline | Stage::Axiom))
+    }
+
+    /// Checks whether the result was run again as often as it takes to confirm it.
+    fn is_confirmed(&self) -> bool {
+        self.confirmed.tries >= self.confirmations()
+    }
+
     /// Checks whether the log ended because a budget was used up.
     pub fn ended_by_budget(&self) -> bool {
         self.stage == Stage::Over && self.ceased.is_some()
@@ -392,12 +438,13 @@ impl<'a> Progress<'a> {
     }
 
     /// Builds the end line of the log. It claims minimality only if every run of the input and of
-    /// the result failed, and no text had contradictory outcomes. Nothing is proven for a flaky
-    /// input, nor if the original input is the result because the best did not fail again.
+    /// the result failed, the result was run as often as it takes to confirm it, and no text had
+    /// contradictory outcomes. Nothing is proven for a flaky input, nor if the original input is
+    /// the result because the best did not fail again.
     pub(super) fn end_line(&self) -> EndLine {
         let certificate = self.texts.certificate();
         let best = self.result();
-        let confirmed = self.confirmed.hits == self.confirmed.tries;
+        let confirmed = self.confirmed.hits == self.confirmed.tries && self.is_confirmed();
         let reproducible = confirmed && !self.is_contradicted();
         let (claim, proved, proof) = match self.is_flaky() {
             _ if self.restored.is_some() => {
@@ -438,8 +485,15 @@ impl<'a> Progress<'a> {
                 self.empty_fails && self.restored.is_none(),
                 Warning::EmptyInputFails,
             ),
+            (self.is_unsearched(), Warning::Unsearched),
             (
-                self.is_flaky(),
+                !self.is_unsearched() && self.restored.is_none() && !self.is_confirmed(),
+                Warning::Unconfirmed {
+                    rate: self.confirmed,
+                },
+            ),
+            (
+                self.is_flaky() && !self.is_unsearched(),
                 Warning::FlakyInput {
                     rate: self.baseline,
                     votes: self.votes.needed,

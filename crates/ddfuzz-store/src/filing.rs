@@ -111,9 +111,9 @@ impl Store {
     /// entry's reproducer or minimization result may be new. Writes the group's record if it
     /// changed; if writing fails, the group in memory stays as it was.
     fn update_group(&mut self, entry: &Entry) -> Result<(), StoreError> {
-        let root = self.reader.root();
         let place = (entry.id.kind(), entry.id.major().to_owned());
-        self.changed.insert(place.clone());
+        self.note_change(place.clone());
+        let root = self.reader.root();
         let folder = layout::group_folder(root, place.0, &place.1);
         let before = self.groups.get(&place);
         let mut after = match before {
@@ -219,7 +219,7 @@ impl Store {
         let major = id.major().to_owned();
         let group = layout::group_folder(&root, Kind::Crash, &major);
         for kind in [Kind::Crash, Kind::Flaky] {
-            self.changed.insert((kind, major.clone()));
+            self.note_change((kind, major.clone()));
         }
         let is_last = group::entry_ids(&root, Kind::Crash, &major)?.len() == 1;
         let left = self.groups.remove(&(Kind::Crash, major.clone()));

@@ -1,6 +1,6 @@
 //! The only writer of an output directory: opening, locking, repairing, and writing campaign data.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -30,8 +30,11 @@ pub struct Store {
     file: CampaignFile,
     resumed: bool,
     stats: Option<Appender>,
-    /// Groups with an entry that was stored or changed since [`Store::take_changed`] was called.
-    pub(super) changed: BTreeSet<(Kind, String)>,
+    /// Groups with an entry that was stored, changed or moved since the directory was opened, each
+    /// with the number of its last change.
+    changed: BTreeMap<(Kind, String), u64>,
+    /// Number of changes of groups since the directory was opened.
+    changes: u64,
     /// Lock file that keeps other processes from writing to the directory.
     _lock: Lock,
 }
@@ -91,7 +94,8 @@ impl Store {
             file,
             resumed,
             stats: None,
-            changed: BTreeSet::new(),
+            changed: BTreeMap::new(),
+            changes: 0,
             _lock: lock,
         };
         store.repair()?;
@@ -139,10 +143,21 @@ impl Store {
         &self.file
     }
 
-    /// Returns the groups, by kind and major key (12 hex digits), that have an entry which was stored,
-    /// changed or moved since the last call.
-    pub fn take_changed(&mut self) -> BTreeSet<(Kind, String)> {
-        std::mem::take(&mut self.changed)
+    /// Returns the number of changes of groups so far, for a later call, and the groups, by kind and
+    /// major key (12 hex digits), that have an entry which was stored, changed or moved after the
+    /// first `since` changes.
+    pub fn changed_since(&self, since: u64) -> (u64, Vec<(Kind, String)>) {
+        let groups = self.changed.iter().filter(|(_, at)| **at > since);
+        (
+            self.changes,
+            groups.map(|(group, _)| group.clone()).collect(),
+        )
+    }
+
+    /// Notes that an entry of a group was stored, changed or moved.
+    pub(super) fn note_change(&mut self, group: (Kind, String)) {
+        self.changes += 1;
+        self.changed.insert(group, self.changes);
     }
 
     /// Returns whether the output directory already had a campaign when it was opened.

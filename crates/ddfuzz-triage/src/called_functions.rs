@@ -36,6 +36,13 @@ pub(crate) fn exported_names(
     names
 }
 
+/// Checks whether one of the stack frames `steps` is in the function by which the C library ends a
+/// program, and calls what the program has registered for its end.
+pub(crate) fn is_at_exit(steps: &[Step], layout: &Layout) -> bool {
+    let mut names = steps.iter().filter_map(|step| exact_name(*step, layout));
+    names.any(|name| &*name == "exit")
+}
+
 fn exact_name(step: Step, layout: &Layout) -> Option<Arc<str>> {
     let region = layout.region(step.address)?;
     region

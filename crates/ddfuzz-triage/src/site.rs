@@ -247,8 +247,9 @@ const LONGEST_PATH: usize = 60;
 /// Shortens a source location for display: the path of a file in a crate begins at the crate's
 /// folder (`gif-0.11.1/src/reader/mod.rs:212`), in Rust's libraries at the library's
 /// (`core/src/slice/mod.rs:9`); other paths over 60 characters keep their last three parts
-/// (`…/parser/lib/tlv.c:19`).
+/// (`…/parser/lib/tlv.c:19`). `build/../parser.c:3` becomes `parser.c:3`.
 pub fn short_source(source: &str) -> String {
+    let source = &without_detours(source);
     let inside = of_crate(source).or_else(|| of_checkout(source));
     let library = source
         .split_once("/library/")
@@ -258,6 +259,20 @@ pub fn short_source(source: &str) -> String {
         None if source.chars().count() <= LONGEST_PATH => source.to_owned(),
         None => format!("…/{}", short_location(source)),
     }
+}
+
+/// Returns a path in which `..` has taken away the part before it, as compilers do not that are
+/// given such paths; a `..` at the beginning stays. Links to folders are not looked at.
+pub fn without_detours(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match (part, parts.last()) {
+            (".", Some(_)) => {}
+            ("..", Some(last)) if !matches!(*last, "" | "..") => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    parts.join("/")
 }
 
 /// Returns the part of a source file's path that begins at the crate's folder, for a file in

@@ -5,10 +5,13 @@ use std::time::Instant;
 
 use nix::unistd::Pid;
 
-use crate::called_functions::{exported_names, mark_giving_up, may_give_up, recover_tail_call};
+use crate::called_functions::{
+    exported_names, is_at_exit, mark_giving_up, may_give_up, recover_tail_call,
+};
 use crate::fault::{Access, Address, AddressClass, Fault, address_class, is_canonical};
 use crate::instruction::{
-    LONGEST, MemoryAccess, accesses, goes_nowhere, is_return, jumps_by_pointer, pushed_return,
+    LONGEST, MemoryAccess, accesses, goes_nowhere, is_return, jumps_by_pointer, popped_return,
+    pushed_return,
 };
 use crate::memory::{Maps, Memory, ProcessMemory};
 use crate::modules::{Layout, ModuleCache, Region, Source};
@@ -160,9 +163,16 @@ fn walk_back(
     memory: &mut dyn Memory,
 ) -> (Control, Walk) {
     let here = WalkStart::registers(registers);
-    let faulted = matches!(cause.event,
-        Event::Signal { number: libc::SIGSEGV | libc::SIGBUS, code } if code > 0);
-    if !faulted {
+    let Event::Signal { number, code: 1.. } = cause.event else {
+        return (Control::Sound, walk(here, layout, memory));
+    };
+    if returned_astray(registers, layout, memory) {
+        return (
+            Control::Smashed,
+            walk_from_victim(registers, layout, memory),
+        );
+    }
+    if !matches!(number, libc::SIGSEGV | libc::SIGBUS) {
         return (Control::Sound, walk(here, layout, memory));
     }
     if !maps.is_executable(registers.pc) {
@@ -193,30 +203,73 @@ fn walk_from_nowhere(
     layout: &mut Layout,
     memory: &mut dyn Memory,
 ) -> (Control, Walk) {
-    if let Some(caller) = caller(registers, layout, memory) {
-        return (Control::WildCall, walk(caller, layout, memory));
+    let calls = caller(registers, layout, memory).map(|caller| walk(caller, layout, memory));
+    match calls {
+        // The entry function was called there, and not what is no code: it has returned astray.
+        Some(walk) if !is_behind_entry(&walk, layout) => return (Control::WildCall, walk),
+        _ => {}
     }
-    match victim(registers, layout, memory) {
-        Some(found) => {
-            let (address, trust) = (found - 1, Trust::Scan);
-            let steps = vec![Step { address, trust }];
-            (
-                Control::Smashed,
-                Walk {
-                    steps,
-                    end: End::Smashed,
-                    ..Walk::default()
-                },
-            )
-        }
-        None => (
-            Control::WildCall,
-            Walk {
-                end: End::Untrusted,
-                ..Walk::default()
-            },
-        ),
+    let walk = walk_from_victim(registers, layout, memory);
+    match walk.steps.is_empty() {
+        false => (Control::Smashed, walk),
+        true => (Control::WildCall, walk),
     }
+}
+
+/// Returns the walk of a smashed stack, which has one frame at most: that of the function which
+/// returned to an invalid address ([`victim`]).
+fn walk_from_victim(registers: &Registers, layout: &Layout, memory: &mut dyn Memory) -> Walk {
+    let found = victim(registers, layout, memory).map(|found| Step {
+        address: found - 1,
+        trust: Trust::Scan,
+    });
+    Walk {
+        end: match found {
+            Some(_) => End::Smashed,
+            None => End::Untrusted,
+        },
+        steps: found.into_iter().collect(),
+        ..Walk::default()
+    }
+}
+
+/// Checks whether a walk over the stack of the first thread met only frames behind the entry
+/// function of the target (`main` or that of a harness), which has returned, and not at the end of
+/// the program.
+fn is_behind_entry(walk: &Walk, layout: &Layout) -> bool {
+    let frames = || walk.steps.iter().map(|step| frame(*step, layout));
+    let starts = frames()
+        .last()
+        .flatten()
+        .is_some_and(|last| last.runtime && &*last.module == "exe");
+    starts
+        && walk.end == End::Clean
+        && frames().all(|frame| frame.is_some_and(|frame| frame.runtime))
+        && !is_at_exit(&walk.steps, layout)
+}
+
+/// Longest way, in bytes of code, from an invalid return address to the program counter of the
+/// crash that it led to.
+const ASTRAY: u64 = 64;
+
+/// Checks whether a function has just returned to an address in the middle of a function of the
+/// target that no call precedes: a part of its return address was overwritten. The address still
+/// lies below the stack pointer, and the crash happened shortly behind it.
+fn returned_astray(registers: &Registers, layout: &Layout, memory: &mut dyn Memory) -> bool {
+    let Some(address) = popped_return(registers, memory) else {
+        return false;
+    };
+    let Some(region) = layout.region(address) else {
+        return false;
+    };
+    let function = |at: u64| region.module.function_start(at.wrapping_sub(region.bias));
+    let start = function(address);
+    registers.pc.wrapping_sub(address) < ASTRAY
+        && !region.is_runtime(address)
+        && region.range.contains(&registers.pc)
+        && start.is_some_and(|start| start != address.wrapping_sub(region.bias))
+        && start == function(registers.pc)
+        && !is_return_address(address, layout, memory)
 }
 
 /// Converts an address that a stack walk found to a stack frame with module and function; `None` if

@@ -1,7 +1,9 @@
 //! The `Triager` runs an input again under ptrace, and returns the record or the keys of its crash.
 
 use std::cell::OnceCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::capture::Trace;
@@ -83,6 +85,20 @@ pub enum Quick {
     Ended(Ended),
 }
 
+/// Paths of the programs that avoid tracers, for all triagers of this process.
+static AVOIDING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn avoiding() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    AVOIDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the paths of the programs that have shown to triagers of this process that they avoid
+/// tracers: they fail without one only, since they look for one (`PTRACE_TRACEME`). They are run
+/// without a tracer, and their crashes are named as where ptrace is forbidden.
+pub fn programs_avoiding_tracers() -> Vec<PathBuf> {
+    avoiding().iter().cloned().collect()
+}
+
 /// Runs inputs again under ptrace, and classifies their crashes. Several triagers may work at the
 /// same time, in different threads.
 pub struct Triager {
@@ -93,6 +109,8 @@ pub struct Triager {
     reported: ReportFrames,
     /// Whether the system has refused ptrace; if so, all further runs are made without it.
     refused: bool,
+    /// Path of the target's program; `None` where it is unknown.
+    program: Option<PathBuf>,
     /// Time limits of the runs that [`Triager::examine`] makes; `None`: those of all runs.
     examining: Option<TimeLimit>,
     /// Whether crash records name functions, source lines and the program's compiler options.
@@ -144,6 +162,7 @@ impl Triager {
             symbolizer: Symbolizer::default(),
             reported,
             refused: false,
+            program,
             examining: None,
             names: true,
             instrumentation: OnceCell::new(),
@@ -241,6 +260,10 @@ impl Triager {
             }
             ended = run.ended;
         }
+        if let Some(run) = self.fails_untraced(input)? {
+            let crash = self.crash(run, input, 1, at)?;
+            return Ok(Verdict::Crash(Box::new(crash)));
+        }
         if self.settings.leaks
             && let Some(run) = self.leak(input)?
         {
@@ -286,7 +309,7 @@ impl Triager {
         time: TimeLimit,
     ) -> Result<Option<(Quick, Duration)>, ExecError> {
         let is_cheap = self.start.way() == Way::Harness && self.start.forks();
-        if self.refused || !is_cheap {
+        if self.is_untraced() || !is_cheap {
             return Ok(None);
         }
         let usual = TimeLimit::from(self.start.limits());
@@ -296,6 +319,44 @@ impl Triager {
         let run = run?;
         let cpu = run.cpu;
         Ok(Some((self.quick(run, input)?, cpu)))
+    }
+
+    /// Runs `input`, which has crashed without a tracer and not under one, up to three times without
+    /// one; returns class and keys of its crash if it crashes each time, else `None`. The program
+    /// then is one of those that [avoid tracers](programs_avoiding_tracers).
+    ///
+    /// # Errors
+    /// When the target cannot be started.
+    pub fn key_untraced(&mut self, input: &[u8]) -> Result<Option<Quick>, ExecError> {
+        let run = self.fails_untraced(input)?;
+        run.map(|run| self.quick(run, input)).transpose()
+    }
+
+    /// Runs an input that has not crashed under a tracer without one. If it crashes or exceeds a
+    /// limit in each of three runs, the program avoids tracers, and all later runs of it are made
+    /// without one; returns the last of these runs then, else `None`.
+    fn fails_untraced(&mut self, input: &[u8]) -> Result<Option<Finished>, ExecError> {
+        if self.is_untraced() {
+            return Ok(None);
+        }
+        let mut last = None;
+        for _ in 0..TRIES {
+            let run = self.run_copied(input, false)?;
+            if !self.crashed(&run) {
+                return Ok(None);
+            }
+            last = Some(run);
+        }
+        if let Some(program) = &self.program {
+            avoiding().insert(program.clone());
+        }
+        Ok(last)
+    }
+
+    /// Checks whether runs are made without a tracer: the system has refused it, or the program
+    /// avoids it.
+    fn is_untraced(&self) -> bool {
+        self.refused || (self.program.as_ref()).is_some_and(|program| avoiding().contains(program))
     }
 
     fn quick(&mut self, run: Finished, input: &[u8]) -> Result<Quick, ExecError> {
@@ -454,7 +515,7 @@ impl Triager {
 
     fn run(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
         let began = Instant::now();
-        if !self.refused {
+        if !self.is_untraced() {
             let mut tracee = self.start.start(input, aslr)?;
             match follow(&mut *tracee, &*self.start, &mut self.cache)? {
                 Some(Trace { ended, snapshot }) => {

@@ -48,6 +48,8 @@ pub(super) struct CallMinimization<'a> {
     pub(super) target: Target,
     /// The program's input, as far as it is minimized.
     pub(super) input: Vec<u8>,
+    /// Wall time of the runs that have shown the crash; it counts for `--budget-time`.
+    pub(super) shown_in: Duration,
     pub(super) done: Vec<Phase>,
 }
 
@@ -204,6 +206,7 @@ impl CallMinimization<'_> {
         };
         let mut options = minimizing.options(self.screen.stop);
         (options.budget_tests, options.budget_time) = self.left();
+        options.shown_in = Some(Duration::ZERO);
         let done = into.minimize(start, options, |input, journal, options| {
             minimizing.minimize(input, self.crash, journal, options)
         })?;
@@ -258,7 +261,7 @@ impl CallMinimization<'_> {
         );
         (
             all_tests.map(|all| all.saturating_sub(tests)),
-            all_time.map(|all| all.saturating_sub(time)),
+            all_time.map(|all| all.saturating_sub(self.shown_in + time)),
         )
     }
 
@@ -435,6 +438,7 @@ impl CallMinimization<'_> {
         let options = Options {
             budget_tests,
             budget_time,
+            shown_in: Some(Duration::ZERO),
             stop: Some(self.screen.stop),
             log_inputs: self.args.results.log_inputs,
             ..Options::default()

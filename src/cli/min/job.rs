@@ -23,7 +23,7 @@ use crate::minimize::{
     BoxedOracle, Journal, MinRecord, MinimizeError, Minimized, Options, Workers,
     minimize_by_workers,
 };
-use crate::store::{EntryId, Kind, Store};
+use crate::store::{EntryId, Filed, Kind, Store, StoreError};
 use crate::triage::Crash;
 
 /// A minimization of an input that crashes the target: the input, its crash, and the running target
@@ -34,6 +34,8 @@ pub(super) struct CrashJob<'a> {
     pub(super) path: &'a Path,
     pub(super) crash: Crash,
     pub(super) input: Vec<u8>,
+    /// Wall time of the runs that have shown the crash; it counts for `--budget-time`.
+    pub(super) shown_in: Duration,
     /// The running target, and the triager that analyses its crashes, with which the crash was
     /// found.
     pub(super) started: StartedTarget,
@@ -54,7 +56,10 @@ impl CrashJob<'_> {
             screen: self.screen,
             call: None,
         };
-        let options = self.minimizing.options(self.screen.stop);
+        let options = Options {
+            shown_in: Some(self.shown_in),
+            ..self.minimizing.options(self.screen.stop)
+        };
         into.minimize(start, options, |input, journal, options| {
             let minimizing = &self.minimizing;
             self.screen.say_crash(&self.crash, minimizing.way);
@@ -65,6 +70,7 @@ impl CrashJob<'_> {
 
     pub(super) fn into_directory(self, out: &Path) -> Result<(Finished, MinRecord), Failure> {
         drop(self.started);
+        let shown_in = self.shown_in;
         let Minimizing { target, way, .. } = &self.minimizing;
         let fresh = campaign_of(target, *way, None);
         let mut store = Store::create_or_resume(out, fresh.clone())?;
@@ -72,12 +78,16 @@ impl CrashJob<'_> {
         record_first_build(&mut store, target)?;
         install_bundled(&mut store, target)?;
         let kind = Kind::of_class(&self.crash.class);
-        let crash = self.crash.of_campaign(campaign);
+        let crash = self.crash.of_campaign(campaign.clone());
         let filed = store.file(kind, &crash, &self.input)?;
+        count_input(&mut store, &filed, &crash, &campaign)?;
         let store = Mutex::new(store);
         self.screen.say_crash(&self.crash, *way);
         let minimize = |id: &EntryId| {
-            let options = self.minimizing.options(self.screen.stop);
+            let options = Options {
+                shown_in: Some(shown_in),
+                ..self.minimizing.options(self.screen.stop)
+            };
             let options = self.screen.screen.watch(options, false);
             let finished = self.minimizing.entry_with(&store, id, options)?;
             if let Some(note) = &finished.note {
@@ -105,6 +115,25 @@ impl CrashJob<'_> {
         find_in_store(&store, &mut record.slips)?;
         Ok((finished, record))
     }
+}
+
+/// Counts the given input, which is stored as `filed`, among those that ended in its group; one that
+/// was stored before counts once.
+fn count_input(
+    store: &mut Store,
+    filed: &Filed,
+    crash: &Crash,
+    campaign: &str,
+) -> Result<(), StoreError> {
+    let kind = filed.id.kind();
+    let group = store.reader().group(kind, filed.id.major())?;
+    let before = group.and_then(|group| group.record.seen.get(campaign).copied());
+    let before = before.unwrap_or_default();
+    let seen = match filed.already {
+        true => before.max(1),
+        false => before + 1,
+    };
+    store.set_seen(kind, crash.keys.major, campaign, seen)
 }
 
 /// A minimization of one input that writes a result file and a log.
@@ -250,13 +279,16 @@ pub(super) fn minimize_by_test(
         return Err(no_group());
     };
     let mut oracle = test.oracle()?;
+    let began = Instant::now();
     test.baseline(&mut oracle, input, path)?;
+    let shown_in = Some(began.elapsed());
     if args.results.force {
         place.clear()?;
     }
     let options = Options {
         budget_tests: args.results.budget_tests,
         budget_time: args.results.budget_time,
+        shown_in,
         stop: Some(screen.stop),
         log_inputs: args.results.log_inputs,
         ..Options::default()

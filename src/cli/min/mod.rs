@@ -225,14 +225,13 @@ fn minimize_crash(
     if output.quiet && !is_stored && args.export_test.is_none() {
         triager.leave_out_names();
     }
+    let began = Instant::now();
     let crash = baseline(args.input.as_deref(), &input, &mut triager)?;
+    let shown_in = began.elapsed();
     if !is_stored {
         triager.leave_out_names();
     }
-    if args.results.force {
-        place.clear()?;
-        call_files.as_ref().map_or(Ok(()), CallFiles::clear)?;
-    }
+    args.clear_by_force(&place, call_files.as_ref())?;
     export_test(args, &crash, &named, way)?;
     if let (Some(files), ResultPlace::File { results, .. }) = (call_files, &place) {
         let minimization = CallMinimization {
@@ -245,6 +244,7 @@ fn minimize_crash(
             files,
             target,
             input: input.clone(),
+            shown_in,
             done: Vec::new(),
         };
         return minimization.run();
@@ -258,6 +258,7 @@ fn minimize_crash(
         path: args.input.as_deref().unwrap_or(Path::new("input")),
         crash,
         input,
+        shown_in,
         started: StartedTarget { executor, triager },
     };
     match &place {
@@ -306,6 +307,19 @@ impl MinArgs {
             files.check_none(self.results.resume)?;
         }
         Ok(Some(files))
+    }
+
+    /// With `--force`, removes the files of an earlier result and of its command line.
+    fn clear_by_force(
+        &self,
+        place: &ResultPlace,
+        files: Option<&CallFiles>,
+    ) -> Result<(), Failure> {
+        if self.results.force {
+            place.clear()?;
+            files.map_or(Ok(()), CallFiles::clear)?;
+        }
+        Ok(())
     }
 
     /// Returns the target, but with `--env-vars` all inherited environment variables are set

@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::campaign_args::read_known;
+use super::failure::CONTINUE;
 use super::min::directory::{self, GROUP_BUDGET, MinimizedGroups};
 use super::report::HtmlArgs;
 use super::reports::{ReportArgs, causes, target_name};
@@ -193,7 +194,7 @@ impl TriageArgs {
         }
         if result.interrupted {
             let how = match self.out {
-                Some(_) => "continue with the same command and --resume",
+                Some(_) => CONTINUE,
                 None => "with -o DIR a triage can be continued by --resume",
             };
             output.say(&format!("interrupted: {how}"));

@@ -54,7 +54,6 @@ pub fn run(
         unstored: 0,
         refusals: BTreeMap::new(),
         over: None,
-        blocked: Duration::ZERO,
         first: campaign.checkpoint.next,
         campaign,
         queue: VecDeque::new(),
@@ -98,9 +97,6 @@ struct ClassicEngine<'a> {
     refusals: BTreeMap<RefusalReason, u64>,
     /// Why no more runs are committed (counted and stored); `None` while fuzzing goes on.
     over: Option<EndReason>,
-    /// Time for which minimization on this thread kept findings from being committed (`--minimize
-    /// inline`); it does not count as fuzzing time for `--until`.
-    blocked: Duration,
     campaign: CampaignState<'a>,
     /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
     first: u64,
@@ -197,7 +193,7 @@ impl ClassicEngine<'_> {
         let (order, orders) = channel::unbounded::<EntryId>();
         let (reply, replies) = channel::unbounded::<MinimizerReply>();
         std::thread::scope(|scope| {
-            if self.settings.when == When::Worker {
+            if self.minimizes_meanwhile() {
                 let (store, stop) = (self.session.store, self.session.stop);
                 let minimizing = &self.settings.minimizing;
                 scope.spawn(move || run_minimizer(store, minimizing, stop, &orders, &reply));
@@ -407,7 +403,7 @@ impl ClassicEngine<'_> {
     }
 }
 
-// Minimization, on this thread or by the minimizing worker.
+// Minimization, by the minimizing thread while this call fuzzes, and on this thread afterwards.
 impl ClassicEngine<'_> {
     /// Queues an entry (stored finding) for minimization; returns false if it was queued before in
     /// this call of ddfuzz.
@@ -451,49 +447,36 @@ impl ClassicEngine<'_> {
         Ok(false)
     }
 
-    /// Minimizes the queued entries now (`--minimize inline`), or sends them to the minimizing
-    /// thread (`--minimize worker`); otherwise does nothing.
-    fn order_minimization(&mut self, order: &Sender<EntryId>) -> Result<(), CampaignError> {
-        match self.settings.when {
-            When::Inline => {
-                let began = Instant::now();
-                let done = self.minimize_smaller();
-                self.blocked += began.elapsed();
-                done
-            }
-            When::Worker => {
-                // Which input counts as smaller depends on the results of those before it.
-                if self.queue.is_empty() && self.ordered == 0 {
-                    self.enqueue_smaller()?;
-                }
-                for id in self.queue.drain(..) {
-                    self.ordered += 1;
-                    // The receiver is gone only if the worker failed, which its reply will say.
-                    let _ = order.send(id);
-                }
-                Ok(())
-            }
-            When::After | When::Off => Ok(()),
-        }
+    /// Checks whether a separate thread minimizes while this call of ddfuzz fuzzes: the thread that
+    /// commits results would keep those of the workers waiting (`--minimize inline` and `worker`).
+    fn minimizes_meanwhile(&self) -> bool {
+        matches!(self.settings.when, When::Inline | When::Worker)
     }
 
-    /// Minimizes the queued entries, then further inputs that fuzzing has found in the same groups
-    /// and that may give a smaller result.
-    fn minimize_smaller(&mut self) -> Result<(), CampaignError> {
-        self.minimize_queue()?;
-        while !self.session.stopped() && self.enqueue_smaller()? {
-            self.minimize_queue()?;
+    /// Sends the queued entries to the minimizing thread, if there is one.
+    fn order_minimization(&mut self, order: &Sender<EntryId>) -> Result<(), CampaignError> {
+        if !self.minimizes_meanwhile() {
+            return Ok(());
+        }
+        // Which input counts as smaller depends on the results of those before it.
+        if self.queue.is_empty() && self.ordered == 0 {
+            self.enqueue_smaller()?;
+        }
+        for id in self.queue.drain(..) {
+            self.ordered += 1;
+            // The receiver is gone only if the worker failed, which its reply will say.
+            let _ = order.send(id);
         }
         Ok(())
     }
 
+    /// Minimizes the queued entries on this thread, when fuzzing has ended.
     fn minimize_queue(&mut self) -> Result<(), CampaignError> {
         while !self.session.stopped()
             && let Some(id) = self.queue.front().cloned()
         {
             let minimizing = &self.settings.minimizing;
-            // While it fuzzes, no entry has a common budget.
-            let slipped = self.rest.is_some() && is_slipped(&self.session.reader(), &id);
+            let slipped = is_slipped(&self.session.reader(), &id);
             let how = match &mut self.rest {
                 Some(rest) => rest.of(&id, slipped, minimizing),
                 None => Some(minimizing.clone()),
@@ -504,10 +487,7 @@ impl ClassicEngine<'_> {
             };
             let left = (self.queue.len() + self.waiting) as u64;
             let progress = Progress {
-                phase: match self.fuzzed {
-                    None => Phase::Fuzzing,
-                    Some(_) => Phase::minimizing(self.done, left, how.budget_time),
-                },
+                phase: Phase::minimizing(self.done, left, how.budget_time),
                 ..self.progress()
             };
             self.session.screen.progress(&progress);
@@ -518,7 +498,7 @@ impl ClassicEngine<'_> {
                 rest.spend(&id, slipped, since.elapsed());
             }
             self.queue.pop_front();
-            self.done += u64::from(self.fuzzed.is_some() && result.is_ok());
+            self.done += u64::from(result.is_ok());
             self.take_result(&id, result)?;
         }
         Ok(())
@@ -601,7 +581,7 @@ impl ClassicEngine<'_> {
     /// `--until`. `end`: number of the first run that is not counted if the fuzzing ends now;
     /// `None` at the start of a call of ddfuzz.
     fn check_runs(&mut self, end: Option<u64>) {
-        let fuzzed = self.fuzzing().saturating_sub(self.blocked);
+        let fuzzed = self.fuzzing();
         self.session.count_new(&self.campaign, fuzzed);
         self.end_if_reached(true, end);
     }
@@ -616,7 +596,7 @@ impl ClassicEngine<'_> {
     }
 
     fn end_if_reached(&mut self, of_runs: bool, end: Option<u64>) {
-        let fuzzed = self.fuzzing().saturating_sub(self.blocked);
+        let fuzzed = self.fuzzing();
         let reached = self.session.reached(of_runs, fuzzed);
         let reached = reached.map(|until| EndReason::Until { until, end });
         self.over = self.over.or(reached);

@@ -335,6 +335,10 @@ impl<S: RunCounter> StoreWriter for GroupRegistry<S> {
         self.writer.reader()
     }
 
+    fn changed_since(&self, since: u64) -> Option<(u64, Vec<(Kind, String)>)> {
+        self.writer.changed_since(since)
+    }
+
     fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
         self.store_input(kind, crash, input)
     }

@@ -95,10 +95,8 @@ impl StudyEngine<'_> {
     ) -> Result<(), CampaignError> {
         let began = Instant::now();
         while !self.session.stopped() && budget.is_none_or(|budget| began.elapsed() < budget) {
-            let reader = self.session.reader();
-            let Some((entry, slip)) =
-                slipped.next(&reader, &|major| !self.session.is_muted(major))?
-            else {
+            let next = slipped.next(self.session.store, &|major| !self.session.is_muted(major))?;
+            let Some((entry, slip)) = next else {
                 return Ok(());
             };
             if entry.crash.of.is_none() || self.not_started.contains(&entry.id) {

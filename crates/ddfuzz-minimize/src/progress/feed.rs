@@ -3,7 +3,9 @@
 use ddfuzz_delta::{Comparison, Hints, Outcome};
 use std::time::Duration;
 
-use crate::log::{Base64, CheckLine, EndLine, Line, ReduceLine, Source, TestLine, What};
+use crate::log::{
+    Base64, CheckLine, ContentHash, EndLine, Line, ReduceLine, Source, TestLine, What,
+};
 use crate::progress::{Progress, Stage, Votes};
 use crate::question::Reply;
 use crate::steadiness::{Baseline, judge};
@@ -18,12 +20,8 @@ impl Progress<'_> {
             self.continue_search();
         }
         self.advance_stages();
-        let ceases = match line {
-            Line::Check(check) => check.what == What::Confirm,
-            Line::End(_) => true,
-            _ => false,
-        };
-        if ceases && self.reduction.is_none() {
+        let confirms = matches!(line, Line::Check(check) if check.what == What::Confirm);
+        if confirms && self.reduction.is_none() {
             self.end_by_budget();
         }
         match line {
@@ -83,7 +81,7 @@ impl Progress<'_> {
     /// Returns the stage that follows the last confirmation of the result. It is an error if the
     /// empty input fails only in some runs of a script. If the best failed in none of its
     /// confirmations, the original input is confirmed in its place.
-    fn after_confirmations(&mut self) -> Stage {
+    pub(super) fn after_confirmations(&mut self) -> Stage {
         let steady = self.confirmed.hits == self.confirmed.tries;
         if self.by_script && self.empty_fails && !steady {
             self.empty.hits += self.confirmed.hits;
@@ -225,13 +223,26 @@ impl Progress<'_> {
     }
 
     fn feed_end(&mut self, line: &EndLine) -> Result<(), String> {
-        if let (Stage::Confirm, 0, Some(rate)) = (self.stage, self.confirmed.tries, self.restored) {
-            // Logs written before 2026-11-23 ended here, with a best that did not fail again.
-            self.restored = None;
-            self.confirmed = rate;
-            self.stage = Stage::End;
+        if self.reduction.is_some() {
+            return Err("the reduce line is missing".to_owned());
         }
-        if self.stage != Stage::End || self.reduction.is_some() {
+        let of_best = || ContentHash::of(self.texts.best());
+        match (self.stage, self.confirmed.tries, self.restored) {
+            (Stage::Confirm, 0, Some(rate)) if line.blake3 == of_best() => {
+                // Logs written before 2026-11-23 ended here, with a best that did not fail again.
+                self.restored = None;
+                self.confirmed = rate;
+                self.stage = Stage::End;
+            }
+            (Stage::Baseline | Stage::Axiom, ..) => self.end_here(),
+            // A budget ends the search and the confirmations at once only if nothing is smaller.
+            (Stage::Search | Stage::Proof | Stage::Confirm, ..) if self.is_run_again() => {
+                self.end_by_budget();
+                self.end_here();
+            }
+            _ => {}
+        }
+        if self.stage != Stage::End {
             return Err("the end is not due".to_owned());
         }
         let expected = self.end_line();

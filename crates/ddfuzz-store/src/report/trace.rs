@@ -9,7 +9,7 @@ use super::text::{cut, printable};
 use ddfuzz_model::files::regular;
 use ddfuzz_triage::messages::{Tool, message};
 use ddfuzz_triage::snapshot::End;
-use ddfuzz_triage::{Crash, Frame, Site};
+use ddfuzz_triage::{Crash, Frame, Site, without_detours};
 
 /// Maximum length, in frames, of a recursion's cycle that is recognized in a stack.
 const MAX_CYCLE: usize = 10;
@@ -490,7 +490,7 @@ const ENDINGS: [&str; 36] = [
 /// Maximum size of a source file that is read, in bytes.
 const LARGEST: u64 = 16 << 20;
 /// Maximum number of characters of a source line that are shown.
-const SOURCE_WIDTH: usize = 140;
+const SOURCE_WIDTH: usize = 1000;
 /// Text by which a tab in a source line is replaced.
 const TAB: &str = "    ";
 
@@ -602,7 +602,7 @@ impl Excerpt {
             true => ", written after the crash was seen",
             false => "",
         };
-        let file = self.file.to_string_lossy();
+        let file = without_detours(&self.file.to_string_lossy());
         printable(&format!("{file}:{}{newer}", self.line))
     }
 

@@ -41,6 +41,12 @@ pub(crate) fn pushed_return(registers: &Registers, _memory: &mut dyn Memory) -> 
     Some((registers.lr, registers.sp))
 }
 
+/// Returns the address to which a return instruction has just gone, where that still shows; always
+/// `None`, because the link register may have changed since.
+pub(crate) fn popped_return(_: &Registers, _: &mut dyn Memory) -> Option<u64> {
+    None
+}
+
 /// Checks whether the machine code `code` begins with a return instruction.
 pub(crate) fn is_return(code: &[u8]) -> bool {
     word(code).is_some_and(|code| code & 0xffff_fc1f == 0xd65f_0000)

@@ -73,6 +73,13 @@ pub(crate) fn pushed_return(registers: &Registers, memory: &mut dyn Memory) -> O
     Some((memory.word(registers.sp)?, registers.sp.checked_add(8)?))
 }
 
+/// Returns the address that a return instruction has just taken from the top of the thread's stack,
+/// if the thread with these registers has not used its stack since; `None` where the stack cannot
+/// be read.
+pub(crate) fn popped_return(registers: &Registers, memory: &mut dyn Memory) -> Option<u64> {
+    memory.word(registers.sp.checked_sub(8)?)
+}
+
 /// Checks whether the machine code `code` begins with a return instruction.
 pub(crate) fn is_return(code: &[u8]) -> bool {
     decode(code, 0).is_some_and(|instruction| instruction.flow_control() == FlowControl::Return)
