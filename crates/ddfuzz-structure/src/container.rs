@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ddfuzz_delta::Document;
 
-use crate::node::{Group, Label, Meaning, Node, Number, Part};
+use crate::node::{ByLabel, Group, Label, Meaning, Node, Number, Part};
 use crate::packed::{Codec, Linked, Packed};
 use crate::render::{render, sizes};
 use crate::sharing::Regions;
@@ -129,7 +129,7 @@ impl Document for Container {
 
 /// Appends to `reducible` the labels of the groups outside of compressed nodes that are larger than
 /// their least bytes.
-fn list_reducible(group: &Group, sizes: &HashMap<Label, usize>, reducible: &mut Vec<Label>) {
+fn list_reducible(group: &Group, sizes: &ByLabel<usize>, reducible: &mut Vec<Label>) {
     let size = sizes.get(&group.label).copied().unwrap_or_default();
     if !group.least.is_empty() && size > group.least.len() {
         reducible.push(group.label);

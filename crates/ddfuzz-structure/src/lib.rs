@@ -83,14 +83,21 @@ pub fn structure_of(text: &[u8]) -> Structure {
     if let Some(known) = signed.into_iter().find(|known| open(known, text).is_some()) {
         return format_of(known);
     }
-    if is_text(text) {
+    let text_structure = || {
         let language = KnownLanguage::of(text).and_then(TreeSitter::new);
-        return language.map_or(Structure::Text, |grammar| {
+        language.map_or(Structure::Text, |grammar| {
             Structure::Syntax(Arc::new(grammar))
-        });
+        })
+    };
+    if is_utf8(text) {
+        return text_structure();
     }
     let known = Known::all().find(|known| open(known, text).is_some());
-    known.map_or(Structure::Binary, format_of)
+    match known {
+        Some(known) => format_of(known),
+        None if is_text(text) => text_structure(),
+        None => Structure::Binary,
+    }
 }
 
 /// Returns the name of the language that the extension of a file's name says; `None` if it says
@@ -125,15 +132,30 @@ pub fn structure_names() -> impl Iterator<Item = &'static str> {
         .chain(Known::all().map(|known| known.name))
 }
 
-/// Checks whether the first 4 KiB of an input are UTF-8 without control characters other than
-/// whitespace.
+/// Minimum number of bytes of a text for each one that is not ASCII, in a text that is not UTF-8: it is in
+/// another encoding, such as Latin-1.
+const BYTES_PER_FOREIGN: usize = 16;
+
+/// Checks whether the first 4 KiB of an input have no control characters other than white space, and are UTF-8
+/// or hardly anything but ASCII.
 fn is_text(text: &[u8]) -> bool {
     let sample = &text[..text.len().min(SAMPLE)];
-    let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    let foreign = sample.iter().filter(|byte| !byte.is_ascii()).count();
+    is_utf8(text) || !has_control(sample) && foreign * BYTES_PER_FOREIGN <= sample.len()
+}
+
+/// Checks whether the first 4 KiB of an input are UTF-8 without control characters other than white space.
+fn is_utf8(text: &[u8]) -> bool {
+    let sample = &text[..text.len().min(SAMPLE)];
     let is_utf8 = match std::str::from_utf8(sample) {
         Ok(_) => true,
         // The sample may end within a character.
         Err(error) => error.error_len().is_none(),
     };
-    is_utf8 && !sample.iter().any(is_control)
+    is_utf8 && !has_control(sample)
+}
+
+fn has_control(text: &[u8]) -> bool {
+    let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    text.iter().any(is_control)
 }

@@ -1,6 +1,8 @@
 //! The tree of a file that was taken apart: its nodes, and what the numbers in the file, such as
 //! lengths and checksums, state about groups of nodes.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use crate::number::{Encoding, Sum};
@@ -10,6 +12,31 @@ use crate::runs::Runs;
 /// Identifies a group within the tree of a file. Numbers in the file refer by it to the group whose
 /// length, offset or checksum they state.
 pub type Label = u32;
+
+/// Values by label.
+pub type ByLabel<T> = HashMap<Label, T, BuildHasherDefault<LabelHasher>>;
+
+/// Hasher of labels, which a [`Reader`](crate::reader::Reader) gives out one after the other, so that no file
+/// can choose labels with equal hashes. A map of them is read for each number of each candidate.
+#[derive(Default)]
+pub struct LabelHasher(u64);
+
+/// Odd number whose multiples of successive labels are far apart: 2^64 by the golden ratio.
+const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+impl Hasher for LabelHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32((*byte).into()));
+    }
+
+    fn write_u32(&mut self, label: u32) {
+        self.0 = (self.0 ^ u64::from(label)).wrapping_mul(SPREAD);
+    }
+}
 
 /// A node of the tree of a file. The bytes of all nodes, in order, are the file.
 #[derive(Clone, Debug)]

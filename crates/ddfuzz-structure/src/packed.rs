@@ -1,6 +1,5 @@
 //! Compressed nodes of a file: deflate, with and without zlib, LZW as in GIF and TIFF, and PackBits.
 
-use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use flate2::write::{DeflateEncoder, ZlibEncoder};
 use lzma_rust2::{EncodeMode, Lzma2Options, Lzma2Reader, Lzma2Writer, LzmaOptions, MfType};
 use weezl::{BitOrder, LzwStatus};
 
-use crate::node::{Group, Label, Node};
+use crate::node::{ByLabel, Group, Label, Node};
 
 /// Maximum size of decompressed content, in bytes: a stream with larger content is left compressed,
 /// as a payload.
@@ -66,8 +65,8 @@ pub enum Linked {
 /// their labels.
 #[derive(Debug, Default)]
 pub struct Inside {
-    pub sizes: HashMap<Label, usize>,
-    pub indices: HashMap<Label, u64>,
+    pub sizes: ByLabel<usize>,
+    pub indices: ByLabel<u64>,
 }
 
 /// A node whose bytes are compressed in the file: the tree of its content, and the compressed

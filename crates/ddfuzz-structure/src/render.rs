@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::node::{Group, Label, Meaning, Node, Number, Part};
+use crate::node::{ByLabel, Group, Label, Meaning, Node, Number, Part};
 use crate::number::Encoding;
 use crate::packed::{Inside, Linked, Packed};
 
@@ -39,14 +39,16 @@ enum Span {
 #[derive(Default)]
 struct Renderer<'a> {
     /// Size of each measured group in bytes, by its label.
-    sizes: HashMap<Label, usize>,
+    sizes: ByLabel<usize>,
     /// Number of parts (groups that can be deleted) in each measured group, without those inside of
     /// other parts; by label.
-    counts: HashMap<Label, u64>,
+    counts: ByLabel<u64>,
     /// Number of parts (groups that can be deleted) that precede each group in the group that
     /// contains it; by label.
-    indices: HashMap<Label, u64>,
-    spans: HashMap<Label, Span>,
+    indices: ByLabel<u64>,
+    spans: ByLabel<Span>,
+    /// Labels of the groups in `sizes`, in ascending order.
+    labels: Vec<Label>,
     text: Vec<u8>,
     /// The numbers (lengths, offsets, checksums and others) written so far, each with its range in
     /// the text.
@@ -55,13 +57,13 @@ struct Renderer<'a> {
     /// they are encoded and what they state.
     widths: HashMap<(Encoding, Meaning, i64), usize>,
     /// Size of the gap of each group that has one, by the label of the group.
-    gaps: HashMap<Label, usize>,
+    gaps: ByLabel<usize>,
     /// Labels of all groups, if the rows of a table have runs of numbers ([`Node::Runs`]).
     present: HashSet<Label>,
     /// Compressed nodes whose content depends on groups outside of it, each with its range in the text.
     open: Vec<(&'a Packed, Range<usize>)>,
     /// Bytes of those compressed nodes, as found so far; by the label of the content.
-    packs: HashMap<Label, Vec<u8>>,
+    packs: ByLabel<Vec<u8>>,
 }
 
 /// Maximum number of times that a text is put together, until each number has the size that its
@@ -83,6 +85,8 @@ pub fn render(group: &Group) -> Rendered {
             ..Renderer::default()
         };
         renderer.measure(group);
+        renderer.labels = renderer.sizes.keys().copied().collect();
+        renderer.labels.sort_unstable();
         renderer.write(group);
         if renderer.settle_numbers() {
             break;
@@ -127,7 +131,7 @@ fn is_elastic(number: &Number) -> bool {
 }
 
 /// Returns the size in bytes of each group in `group`, by its label.
-pub fn sizes(group: &Group) -> HashMap<Label, usize> {
+pub fn sizes(group: &Group) -> ByLabel<usize> {
     let mut renderer = Renderer::default();
     renderer.measure(group);
     renderer.sizes
@@ -355,23 +359,29 @@ impl<'a> Renderer<'a> {
         fits & self.settle_packed()
     }
 
+    /// Returns the labels from `range` of groups that are in the file, in ascending order.
+    fn labels(&self, range: Range<Label>) -> &[Label] {
+        let first = self.labels.partition_point(|label| *label < range.start);
+        let last = self.labels.partition_point(|label| *label < range.end);
+        self.labels.get(first..last).unwrap_or_default()
+    }
+
     /// Returns the value that a number states about groups that have been written; `None` if it has
     /// its value already, is a checksum, or is about a group that is not in the file.
     fn stated(&self, number: &Number) -> Option<u64> {
         match number.meaning {
             Meaning::Offset(of, from) | Meaning::Place(of, from) => self.distance(of, from),
             Meaning::Next { first, last, from } => {
-                let next = (first..=last).find_map(|of| self.distance(of, from));
+                let mut left = self.labels(first..last.saturating_add(1)).iter();
+                let next = left.find_map(|of| self.distance(*of, from));
                 Some(next.unwrap_or_default())
             }
             Meaning::NextIndex { first, last, base } => {
-                let next = (first..=last).find_map(|of| self.indices.get(&of));
+                let mut left = self.labels(first..last.saturating_add(1)).iter();
+                let next = left.find_map(|of| self.indices.get(of));
                 Some(next.map_or(0, |index| index + base))
             }
-            Meaning::Present(first, last) => {
-                let present = (first..last).filter(|of| self.sizes.contains_key(of));
-                Some(present.count() as u64)
-            }
+            Meaning::Present(first, last) => Some(self.labels(first..last).len() as u64),
             Meaning::End { .. } => self.end(number),
             Meaning::Length(of) => self.sizes.get(&of).map(|size| *size as u64),
             Meaning::Index(of) => self.indices.get(&of).copied(),
@@ -423,10 +433,10 @@ impl<'a> Renderer<'a> {
         else {
             return None;
         };
-        let is_present = |label: &Label| self.sizes.contains_key(label);
+        let left = self.labels(first..last.saturating_add(1));
         let (left, stated) = match is_last {
-            true => ((first..=last).rev().find(is_present)?, last),
-            false => ((first..=last).find(is_present)?, first),
+            true => (*left.last()?, last),
+            false => (*left.first()?, first),
         };
         let known = self.indices.get(&of.wrapping_add(left - first));
         match known.filter(|_| of > 0) {

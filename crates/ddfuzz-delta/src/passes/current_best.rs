@@ -13,6 +13,10 @@ use crate::{Candidate, Config, Edit, ExtraTests, Hints, Outcome, Rule};
 /// it is a text.
 const SAMPLE: usize = 4096;
 
+/// Minimum number of bytes of a text for each one that is not ASCII, in a text that is not UTF-8: it is in
+/// another encoding, such as Latin-1, or an edit has cut a character.
+const BYTES_PER_FOREIGN: usize = 16;
+
 /// Maximum number of successive equal bytes that are followed backwards to find the first of them,
 /// which bounds the time of a step.
 const LONGEST_RUN: usize = 1 << 16;
@@ -160,8 +164,8 @@ impl CurrentBest {
         (0..len).filter_map(|at| self.byte(at)).collect()
     }
 
-    /// Returns true if the beginning of the current best looks like a text: ASCII or UTF-8 with at
-    /// most 5 % control characters.
+    /// Returns true if the beginning of the current best looks like a text: at most 5 % control
+    /// characters, and UTF-8 or hardly anything but ASCII.
     pub fn is_text(&self) -> bool {
         let sample = self.sample();
         let control = sample
@@ -172,7 +176,11 @@ impl CurrentBest {
             && match std::str::from_utf8(&sample) {
                 Ok(_) => true,
                 // The sample may end within a character.
-                Err(error) => error.error_len().is_none(),
+                Err(error) if error.error_len().is_none() => true,
+                Err(_) => {
+                    let foreign = sample.iter().filter(|byte| !byte.is_ascii());
+                    foreign.count() * BYTES_PER_FOREIGN <= sample.len()
+                }
             }
     }
 

@@ -286,6 +286,39 @@ mod tests {
     }
 
     #[test]
+    fn large_texts_of_keywords_and_of_indented_lines_lose_their_largest_parts_first() {
+        let one = |at: usize| {
+            format!("  def f{at}(x)\n    if x\n      g{at}\n    end\n    return {at}\n  end\n\n")
+        };
+        let keywords: String = (0..240).map(one).collect();
+        let keywords = format!("module A\n{keywords}end\n");
+        let count =
+            |text: &str, word: &str| text.split_whitespace().filter(|one| *one == word).count();
+        let is_closed = |text: &str| {
+            let begun = count(text, "def") + count(text, "if") + count(text, "module");
+            begun == count(text, "end")
+        };
+        let one = |at: usize| {
+            format!(
+                "f{at}:\n  name: Function {at}\n  steps:\n    - g{at}\n    - h{at}\n  last: {at}\n"
+            )
+        };
+        let lines: String = (0..240).map(one).collect();
+        for text in [keywords, lines] {
+            let has = |text: &str, at: &str| text.contains(&format!("f{at}"));
+            let fails = |text: &str| {
+                is_closed(text)
+                    && ["11", "94", "95", "171", "238"]
+                        .iter()
+                        .all(|at| has(text, at))
+            };
+            assert!(fails(&text));
+            let size = size_after(80, &text, fails);
+            assert!(size < text.len() / 16, "{size} of {}", text.len());
+        }
+    }
+
+    #[test]
     fn where_all_is_needed_few_tests_are_made() {
         let text = functions(240);
         assert_eq!(size_after(400, &text, |one| one == text), text.len());

@@ -3,10 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::document::Grammar;
+use crate::document::{Grammar, Structure, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::blocks::blocks;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::elements::MarkupText;
+use crate::passes::halves::delete_halves;
 use crate::passes::list::ListSearch;
 use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, reduce_tree};
 use crate::passes::syntax::{ROUGH, Trial, reduce_program};
@@ -15,6 +16,8 @@ use crate::passes::units::Positions;
 
 /// Maximum size, in bytes, of texts that are reduced by their tags, keywords or indentation.
 const LARGEST: usize = 1 << 20;
+/// Size, in bytes, above which a text loses its largest blocks first.
+const LARGE: usize = 10 << 10;
 /// Maximum size, in bytes, of a tag; a longer one is not read as a tag.
 const LONGEST_TAG: usize = 1 << 10;
 /// Maximum depth of tags inside of tags; deeper tags belong to no pair.
@@ -38,8 +41,13 @@ pub(super) async fn markup(work: &mut CurrentBest) {
     if tags(&work.text()).is_some_and(|tree| has_tags(&tree)) {
         reduce_elements(work).await;
     } else if blocks(&work.text()).is_some() {
+        delete_large_parts(work, blocks).await;
         reduce_tree(work, &blocks).await;
-    } else if let Some(mut tree) = indentation(&work.text()) {
+    } else if indentation(&work.text()).is_some() {
+        delete_large_parts(work, indentation).await;
+        let Some(mut tree) = indentation(&work.text()) else {
+            return;
+        };
         ListSearch::new(work, &mut tree)
             .stop_after(FRUITLESS)
             .reduce()
@@ -51,6 +59,48 @@ pub(super) async fn markup(work: &mut CurrentBest) {
                 .reduce()
                 .await;
         }
+    }
+}
+
+/// Deletes the largest parts of a large text by the tree that `parse` makes of it.
+async fn delete_large_parts(work: &mut CurrentBest, parse: fn(&[u8]) -> Option<Tree>) {
+    if work.len() > LARGE {
+        let grammar: Arc<dyn Grammar> = Arc::new(TreeText { parse });
+        delete_halves(work, &grammar).await;
+    }
+}
+
+/// A grammar whose nodes are those of a tree of blocks.
+#[derive(Debug)]
+struct TreeText {
+    parse: fn(&[u8]) -> Option<Tree>,
+}
+
+impl Grammar for TreeText {
+    fn name(&self) -> &str {
+        Structure::TEXT
+    }
+
+    fn parse(&self, text: &[u8]) -> Option<SyntaxTree> {
+        let tree = (self.parse)(text)?;
+        let root = SyntaxNode {
+            place: 0..text.len(),
+            kind: 0,
+            class: SyntaxClass::Other,
+            parent: None,
+            last: tree.nodes.len() + 1,
+        };
+        let nodes = tree.nodes.iter().map(|node| SyntaxNode {
+            place: node.start..node.end,
+            kind: 1 + u16::from(node.pair),
+            class: SyntaxClass::Statement,
+            parent: Some(node.parent.map_or(0, |parent| parent + 1)),
+            last: node.last + 1,
+        });
+        Some(SyntaxTree {
+            nodes: std::iter::once(root).chain(nodes).collect(),
+            errors: 0,
+        })
     }
 }
 

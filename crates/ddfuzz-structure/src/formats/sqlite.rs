@@ -51,21 +51,26 @@ pub struct Database<'a> {
     pages: BTreeMap<usize, (Part, Vec<Node>)>,
     /// Label of the cell of each row of the table that is read, by the number of the row.
     rows: HashMap<u64, Label>,
-    /// Pages with trees that are yet to be read.
-    roots: Vec<Root>,
+    /// Rows of the schema.
+    schema: Vec<SchemaRow>,
     /// Labels of the free pages that list others, and of all free pages.
     trunks: Range<Label>,
     free: Range<Label>,
 }
 
-/// A tree that the schema lists.
-pub struct Root {
+/// A row of the schema: a table, index, view or trigger.
+pub struct SchemaRow {
+    /// First page of its tree; 0 if it has none.
     pub page: usize,
-    /// Label of the cell of the schema.
+    /// Label of the cell of the row.
     pub cell: Label,
-    /// Name of the table, also of an index of it.
+    /// What it describes, such as `table`.
+    pub kind: Vec<u8>,
+    /// Its name, and that of its table, in lower case.
+    pub name: Vec<u8>,
     pub table: Vec<u8>,
-    pub is_index: bool,
+    /// False if it has no statement of its own, as an index that the statement of its table makes.
+    pub has_text: bool,
 }
 
 /// Reads a database; `None` if its size of pages is none, or its first page cannot be read.
@@ -84,7 +89,7 @@ pub fn sqlite(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         labels: Vec::new(),
         pages: BTreeMap::new(),
         rows: HashMap::new(),
-        roots: Vec::new(),
+        schema: Vec::new(),
         trunks: 0..0,
         free: 0..0,
     };
@@ -209,18 +214,40 @@ impl<'a> Database<'a> {
     /// Reads the trees that the schema lists: each table before its indices, whose entries go with the
     /// rows.
     fn trees(&mut self, reader: &mut Reader) {
-        let mut roots = std::mem::take(&mut self.roots);
-        roots.sort_by(|one, other| {
-            let key = |root: &'_ Root| (root.table.clone(), root.is_index);
+        let mut schema = std::mem::take(&mut self.schema);
+        self.join_schema(reader, &schema);
+        let is_index = |row: &SchemaRow| row.kind == b"index";
+        schema.sort_by(|one, other| {
+            let key = |row: &'_ SchemaRow| (row.table.clone(), is_index(row));
             key(one).cmp(&key(other))
         });
         let mut table = Vec::new();
-        for root in roots {
-            if root.table != table || !root.is_index {
+        for row in schema {
+            if row.table != table || !is_index(&row) {
                 self.rows.clear();
-                table.clone_from(&root.table);
+                table.clone_from(&row.table);
             }
-            self.tree(reader, root.page, Part::With(root.cell));
+            self.tree(reader, row.page, Part::With(row.cell));
+        }
+    }
+
+    /// Lets indices and triggers go with the tables that they belong to. Those with statements of their own
+    /// stay parts.
+    fn join_schema(&mut self, reader: &mut Reader, schema: &[SchemaRow]) {
+        let is_owner = |row: &&SchemaRow| row.name == row.table;
+        let owners: HashMap<&[u8], Label> = schema
+            .iter()
+            .filter(is_owner)
+            .map(|row| (&row.name[..], row.cell))
+            .collect();
+        let others = schema.iter().filter(|row| !is_owner(row));
+        let owned = others.filter_map(|row| {
+            let owner = owners.get(&row.table[..])?;
+            Some((row.cell, (*owner, row.has_text)))
+        });
+        let owned: HashMap<Label, (Label, bool)> = owned.collect();
+        for (_, nodes) in self.pages.values_mut() {
+            join_cells(reader, nodes, &owned);
         }
     }
 
@@ -367,7 +394,7 @@ impl<'a> Database<'a> {
                 let row = row.and_then(|row| self.rows.get(&row));
                 part = row.map_or(Part::Own, |row| Part::With(*row));
             }
-            Record::Tree(root) => self.roots.push(root),
+            Record::Schema(row) => self.schema.push(row),
             _ => {}
         }
         let group = Group {
@@ -416,6 +443,29 @@ impl<'a> Database<'a> {
         nodes.push(Group::new(self.list, others).into());
         nodes.extend((!rest.is_empty()).then(|| Node::payload(rest)));
         nodes
+    }
+}
+
+/// Lets each cell with a label of `owned` go with the cell of its table. If its flag says so, it also stays a
+/// part, inside of a group that goes with the table.
+fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, (Label, bool)>) {
+    for node in nodes {
+        let Node::Group(group) = node else { continue };
+        let Some((owner, is_part)) = owned.get(&group.label) else {
+            join_cells(reader, &mut group.nodes, owned);
+            continue;
+        };
+        let part = Part::With(*owner);
+        if *is_part {
+            let around = Group {
+                part,
+                ..Group::new(reader.label(), Vec::new())
+            };
+            let cell = std::mem::replace(group, around);
+            group.nodes.push(cell.into());
+        } else {
+            group.part = part;
+        }
     }
 }
 

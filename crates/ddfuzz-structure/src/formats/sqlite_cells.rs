@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::sqlite::{Database, Kind, Root};
+use super::sqlite::{Database, Kind, SchemaRow};
 use crate::node::{Group, Label, Meaning, Node};
 use crate::number::Encoding;
 use crate::reader::Reader;
@@ -31,15 +31,16 @@ pub enum Record {
     Row(u64),
     /// An entry of an index, with the number of the row if it ends with one.
     Entry(Option<u64>),
-    /// A row of the schema, with the tree of the table or index that it describes.
-    Tree(Root),
+    /// A row of the schema.
+    Schema(SchemaRow),
     Other,
 }
 
-/// A column of a record: its kind as it is written, and its value.
+/// A column of a record: its kind as it is written, and its value, which begins at offset `at`.
 struct Column<'a> {
     kind: u64,
     raw: &'a [u8],
+    at: usize,
     value: &'a [u8],
 }
 
@@ -86,12 +87,15 @@ pub fn cell(
     cell.nodes.extend(number);
     let row = row.map(|(row, _)| row);
     if local < stated {
-        cell.nodes.push(Node::fixed(payload));
+        let nodes = cell.front(database, reader, payload, is_schema);
+        cell.nodes.extend(nodes);
         let raw = bytes.get(end..end + 4)?;
         let rest = Encoding::Big(4).read_at(raw, 0)? as usize;
         cell.nodes.push(database.reference(reader, rest, raw));
         cell.rest = Some(rest);
-        cell.record = row.map_or(Record::Entry(None), Record::Row);
+        if !matches!(cell.record, Record::Schema(_)) {
+            cell.record = row.map_or(Record::Entry(None), Record::Row);
+        }
         return finish(cell, bytes, end + 4);
     }
     let nodes = cell.payload(database, reader, payload, row, is_schema);
@@ -128,6 +132,29 @@ impl Cell {
         Some((size, row, at))
     }
 
+    /// Makes the nodes of the bytes `front` of a record whose rest is in pages of its own: only the page that
+    /// a row of the schema refers to may change. Notes what such a row describes.
+    fn front(
+        &mut self,
+        database: &Database<'_>,
+        reader: &Reader,
+        front: &[u8],
+        is_schema: bool,
+    ) -> Vec<Node> {
+        let read = columns(front, false).filter(|_| is_schema);
+        let found = read.and_then(|(columns, _)| schema_row(self.label, &columns));
+        let Some((row, place)) = found else {
+            return vec![Node::fixed(front)];
+        };
+        let nodes = vec![
+            Node::fixed(&front[..place.start]),
+            database.reference(reader, row.page, &front[place.clone()]),
+            Node::fixed(&front[place.end..]),
+        ];
+        self.record = Record::Schema(row);
+        nodes
+    }
+
     /// Makes the nodes of the record `payload` of a cell, and notes what the cell is.
     fn payload(
         &mut self,
@@ -137,15 +164,16 @@ impl Cell {
         row: Option<u64>,
         is_schema: bool,
     ) -> Vec<Node> {
-        let (columns, head) = columns(payload).unwrap_or((Vec::new(), 0));
-        self.record = match (row, columns.last()) {
-            (Some(_), _) if is_schema && columns.len() == SCHEMA => tree(self.label, &columns),
-            (Some(row), _) => Record::Row(row),
-            (None, last) => Record::Entry(last.and_then(integer)),
+        let (columns, head) = columns(payload, true).unwrap_or((Vec::new(), 0));
+        let described = match is_schema && columns.len() == SCHEMA {
+            true => schema_row(self.label, &columns).map(|(row, _)| row),
+            false => None,
         };
-        let root = match &self.record {
-            Record::Tree(root) => Some(root.page),
-            _ => None,
+        let root = described.as_ref().map(|row| row.page);
+        self.record = match (described, row) {
+            (Some(described), _) => Record::Schema(described),
+            (None, Some(row)) => Record::Row(row),
+            (None, None) => Record::Entry(columns.last().and_then(integer)),
         };
         match columns.is_empty() {
             true => vec![Node::payload(payload)],
@@ -182,9 +210,9 @@ fn local(usable: usize, size: usize, is_table: bool) -> usize {
     if fitting <= most { fitting } else { least }
 }
 
-/// Reads the columns of a record, and the size of the number in front of their kinds. `None` if they do
-/// not take the whole record.
-fn columns(payload: &[u8]) -> Option<(Vec<Column<'_>>, usize)> {
+/// Reads the columns of a record, and the size of the number in front of their kinds. If `is_whole`, `None` if
+/// they do not take the whole record; else returns the first columns, as far as they are in `payload`.
+fn columns(payload: &[u8], is_whole: bool) -> Option<(Vec<Column<'_>>, usize)> {
     let (size, head) = Encoding::VarintBig.read(payload)?;
     let size = usize::try_from(size).ok()?;
     let kinds = payload.get(head..size)?;
@@ -201,15 +229,19 @@ fn columns(payload: &[u8]) -> Option<(Vec<Column<'_>>, usize)> {
             _ => usize::try_from((kind - 12) / 2).ok()?,
         };
         let end = value.checked_add(length)?;
+        let Some(bytes) = payload.get(value..end) else {
+            break;
+        };
         columns.push(Column {
             kind,
             raw: &kinds[at..at + width],
-            value: payload.get(value..end)?,
+            at: value,
+            value: bytes,
         });
         at += width;
         value = end;
     }
-    (value == payload.len()).then_some((columns, head))
+    (!is_whole || at == kinds.len() && value == payload.len()).then_some((columns, head))
 }
 
 /// Returns the integer in a column.
@@ -221,18 +253,23 @@ fn integer(column: &Column<'_>) -> Option<u64> {
     }
 }
 
-/// Returns the tree that a row of the schema with these columns describes.
-fn tree(label: Label, columns: &[Column<'_>]) -> Record {
-    let page = integer(&columns[3]).and_then(|page| usize::try_from(page).ok());
-    match page.filter(|page| *page > 1) {
-        Some(page) => Record::Tree(Root {
-            page,
-            cell: label,
-            table: columns[2].value.to_vec(),
-            is_index: columns[0].value == b"index",
-        }),
-        None => Record::Other,
-    }
+/// Returns what a row of the schema with these columns describes, and where the number of the first page of
+/// its tree stands in the record; `None` if it lacks a column.
+fn schema_row(label: Label, columns: &[Column<'_>]) -> Option<(SchemaRow, Range<usize>)> {
+    let [kind, name, table, page, ..] = columns else {
+        return None;
+    };
+    let number = integer(page).and_then(|page| usize::try_from(page).ok());
+    let row = SchemaRow {
+        page: number.unwrap_or_default(),
+        cell: label,
+        kind: kind.value.to_vec(),
+        // Case does not matter in names.
+        name: name.value.to_ascii_lowercase(),
+        table: table.value.to_ascii_lowercase(),
+        has_text: columns.get(4).is_none_or(|text| text.kind > 0),
+    };
+    Some((row, page.at..page.at + page.value.len()))
 }
 
 /// Makes the nodes of a record: kinds of its columns, and values, of which texts and bytes may become

@@ -173,8 +173,8 @@ fn what_is_left_of_a_database_is_one() {
     for counts in [(3, 3), (2, 2)] {
         assert!(left.contains(&counts), "{left:?}");
     }
-    // The table; the free pages; the free page that is listed, or the index.
-    for count in [4, 5, 6] {
+    // The table with its index; the free pages; the free page that is listed, or the index.
+    for count in [3, 5, 6] {
         assert!(pages.contains(&count), "{pages:?}");
     }
 }
@@ -193,4 +193,90 @@ fn texts_in_a_database_become_shorter() {
     assert_eq!(fewer.len(), text.len());
     let texts: Vec<Vec<u8>> = rows(&fewer, 2).into_iter().map(|row| row.1).collect();
     assert_eq!(texts, [&b"one"[..], b"two", b"s", b"ten"]);
+}
+
+/// A database with a table whose index has no statement of its own, with a trigger on it, and with a table
+/// whose statement goes on in a page of its own.
+fn schema_database() -> Vec<u8> {
+    let database = database();
+    let statement = [&b"CREATE TABLE l(a)"[..], &[b' '; 600]].concat();
+    // Kinds of five columns: the last one, 13 + 2 * 617, takes two bytes.
+    let kinds = [7, 23, 15, 15, 1, 0x89, 0x5f];
+    let long = [&kinds[..], b"tablell\x05", &statement].concat();
+    // What a page of 512 bytes takes of so long a record, and the page with the rest.
+    let local = 39 + (long.len() - 39) % 508;
+    let head = [0x80 | (long.len() >> 7) as u8, (long.len() & 0x7f) as u8, 4];
+    let cell = [&head[..], &long[..local], &[0, 0, 0, 4]].concat();
+    let mut rest = [&[0; 4][..], &long[local..]].concat();
+    rest.resize(PAGE, 0);
+    let text = |text: &'static [u8]| (true, text);
+    let schema = [
+        row(
+            1,
+            &[
+                text(b"table"),
+                text(b"t"),
+                text(b"t"),
+                (false, &[2]),
+                text(b"CREATE TABLE t(a UNIQUE)"),
+            ],
+        ),
+        // No kind of text, but none.
+        {
+            let mut auto = row(
+                2,
+                &[
+                    text(b"index"),
+                    text(b"auto"),
+                    text(b"T"),
+                    (false, &[3]),
+                    text(b""),
+                ],
+            );
+            auto[7] = 0;
+            auto
+        },
+        row(
+            3,
+            &[
+                text(b"trigger"),
+                text(b"g"),
+                text(b"t"),
+                (false, &[0]),
+                text(b"CREATE TRIGGER g"),
+            ],
+        ),
+        cell,
+    ];
+    let mut head = database[..100].to_vec();
+    head[28..32].copy_from_slice(&[0, 0, 0, 5]);
+    head[32..40].fill(0);
+    [
+        page(&head, 13, None, &schema),
+        page(&[], 13, None, &[row(1, &[text(b"one")])]),
+        page(&[], 10, None, &[vec![5, 3, 17, 1, b'o', b'n', 1]]),
+        rest,
+        page(&[], 13, None, &[]),
+    ]
+    .concat()
+}
+
+#[test]
+fn what_belongs_to_a_table_goes_with_it() {
+    let text = schema_database();
+    let document = open(&text).expect("a document");
+    assert_eq!(document.text(), text);
+    let mut left = Vec::new();
+    for part in 0..document.parts().len() {
+        let fewer = document.without(&[part]).text();
+        let (_, schema, _) = cells(&fewer, 1);
+        left.push((schema.len(), fewer.len() / PAGE));
+    }
+    // Without the table: its index, its trigger and both trees are gone. Without the other one: its tree and the
+    // page with the rest of its statement.
+    for counts in [(1, 3), (3, 3), (3, 5)] {
+        assert!(left.contains(&counts), "{left:?}");
+    }
+    // The index without a statement does not go by itself.
+    assert!(!left.contains(&(3, 4)), "{left:?}");
 }

@@ -178,6 +178,31 @@ fn deep_nests_and_invalid_utf8_are_parsed_or_left() {
 }
 
 #[test]
+fn texts_in_other_encodings_are_texts() {
+    let one =
+        |at: usize| format!("int f{at}(int a) {{ // na_ve\n  return g{at}(a);\n}}\n").into_bytes();
+    let mut text: Vec<u8> = (0..40).flat_map(one).collect();
+    // As in Latin-1.
+    text.iter_mut()
+        .filter(|byte| **byte == b'_')
+        .for_each(|byte| *byte = 0xef);
+    assert_eq!(structure_of(&text).name(), Some("c"));
+    let fails = |text: &[u8]| {
+        let count = |sign: u8| text.iter().filter(|byte| **byte == sign).count();
+        text.windows(4).any(|bytes| bytes == b"g17(") && count(b'{') == count(b'}')
+    };
+    assert_eq!(reduce(&text, &fails, true).text, b"g17(");
+    // The same as a text without a grammar: as many tests as of the text in ASCII.
+    let ascii: Vec<u8> = text.iter().map(|byte| byte & 0x7f).collect();
+    let [one, other] = [&text, &ascii].map(|text| {
+        let search = Full::structured(text, Structure::Text);
+        reduce_by(Box::new(search), text, &fails, true)
+    });
+    assert_eq!(one.text, b"g17(");
+    assert_eq!((one.text, one.tests), (other.text, other.tests));
+}
+
+#[test]
 fn deep_and_half_binary_texts_are_reduced_in_few_tests() {
     let deep = |open: &str, close: &str| open.repeat(100_000) + "7" + &close.repeat(100_000);
     let mut half = b"int f(int a) { return g(a + 1); }\n".repeat(1_000);
