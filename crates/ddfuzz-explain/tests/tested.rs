@@ -63,6 +63,10 @@ fn a_changed_key_is_named_only_where_the_run_fails_by_it() {
         b"a 1 x\nr 1 2\nd 2\ng 1 y\n",
         Some(b"a 1 x\nr 1 5\nd 5\ng 1 y\n"),
     );
+    let text = story::text(&it);
+    let wrong = line_of("filed.c", "static void renumber") + 2;
+    assert_eq!(named(&it), [(Some(wrong), true)], "{text}");
+    assert!(is_told(&it), "{text}");
     // The number is changed within its list, and the name cleared by another statement.
     let it = explained(
         &program,

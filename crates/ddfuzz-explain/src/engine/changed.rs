@@ -101,11 +101,12 @@ impl Engine {
         decision: &Decision,
         jumps: &HashMap<u64, Jump>,
     ) -> Result<Vec<u64>, EngineError> {
-        let found = self.run_to_decision(decision, jumps)?;
-        Ok(found.map_or_else(
-            || vec![decision.pc],
-            |(mut run, registers)| self.stack(&registers, &mut run.process),
-        ))
+        let mut calls = match self.run_to_decision(decision, jumps)? {
+            Some((mut run, registers)) => self.stack(&registers, &mut run.process),
+            None => vec![decision.pc],
+        };
+        calls.retain(|pc| self.is_own_code(*pc));
+        Ok(calls)
     }
 
     /// Starts the failing run, and lets it go on to a decision; `None` where it does not come there again.
