@@ -17,7 +17,7 @@ use crate::engine::writer::{By, Writer};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::experiments::Runs;
 use crate::failing_facts::{
-    add_block_facts, add_crash_facts, add_heap_facts, add_observed, origin_record,
+    add_block_facts, add_crash_facts, add_critical, add_heap_facts, add_observed, origin_record,
 };
 use crate::failure::{with_command, without_debug_info};
 use crate::links::{drop_uninformative, with_later_values};
@@ -218,7 +218,8 @@ impl<'a> Explaining<'a> {
         let block = add_heap_facts(&mut self.result, &mut engine, &criterion, &failing)?;
         let trace = engine.trace(Side::Failing)?;
         engine.facts_until = Instant::now() + request.budget / FACTS;
-        add_observed(&mut self.result, &mut engine, &trace)?;
+        add_critical(&mut self.result, &mut engine, &criterion, &trace, limit)?;
+        add_observed(&mut self.result, &mut engine, &criterion, &trace, limit)?;
         add_block_facts(&mut self.result, &mut engine, &trace, block.as_ref())?;
         let written = add_crash_facts(&mut self.result, &mut engine, &criterion, &trace, limit)?;
         engine.facts_until = engine.deadline;
@@ -240,6 +241,7 @@ impl<'a> Explaining<'a> {
         self.check_points(&runs)?;
         let found = self.chain(&mut runs);
         self.result.tests = runs.engine.tests;
+        self.result.changed_runs = runs.engine.changed_runs;
         self.result.points.used = runs.states.values().filter(|states| states.is_used).count();
         self.result.points.skipped = runs.states.len() - self.result.points.used;
         self.result.examined = runs.examined();

@@ -4,13 +4,17 @@
 use ddfuzz_exec::{Ended, RUST_PANIC};
 
 use crate::engine::anomalies::Oddity;
+use crate::engine::crashed::Odd;
+use crate::engine::critical::Critical;
 use crate::engine::origin::{History, Origin};
 use crate::engine::overflow::Overflow;
 use crate::engine::switched::Switched;
 use crate::engine::watchdog::TimeLimit;
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Trace, if_supported};
 use crate::places::{frame_record, frame_records};
-use crate::report::{Explanation, OriginRecord, OverflowRecord, SuspectRecord, SwitchedRecord};
+use crate::report::{
+    CriticalRecord, Explanation, OriginRecord, OverflowRecord, SuspectRecord, SwitchedRecord,
+};
 
 /// What is said of a statement that has chosen where the value was written by which the run failed.
 pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it fails";
@@ -123,28 +127,62 @@ pub fn add_crash_facts(
     Ok(written)
 }
 
+/// Adds to a result the conditions whose other decision averts the failure, each tested in a run that may take
+/// `limit`. Nothing is added where the run has not crashed, or has damaged its heap before.
+///
+/// # Errors
+/// When the runs cannot be made.
+pub fn add_critical(
+    result: &mut Explanation,
+    engine: &mut Engine,
+    criterion: &Criterion,
+    failing: &Trace,
+    limit: TimeLimit,
+) -> Result<(), EngineError> {
+    let ending = &failing.ending;
+    let is_panic = engine.ends_at_panics && ending.ended == Ended::Exit(RUST_PANIC);
+    let is_crash = ending.crash.is_some() || is_panic;
+    if !is_crash || engine.info.is_empty() || result.overflow.is_some() {
+        return Ok(());
+    }
+    let averts = |it: &Ending| ends_well(it, criterion, ending);
+    let critical = engine.critical(&failing.points, limit, averts);
+    let critical = if_supported(critical.map(Some))?.unwrap_or_default();
+    let record = |it: &Critical| CriticalRecord {
+        place: frame_records(engine, &it.calls),
+        execution: it.decision.nth,
+        reaches: it.reaches,
+        decided: it.decision.decided,
+    };
+    result.critical = critical.iter().map(record).collect();
+    Ok(())
+}
+
 /// Records the failing run as a whole where it is short, and adds to a result what that shows beside the values
-/// by which it failed.
+/// by which it failed, tested in runs that may take `limit`.
 ///
 /// # Errors
 /// When the run cannot be made.
 pub fn add_observed(
     result: &mut Explanation,
     engine: &mut Engine,
+    criterion: &Criterion,
     failing: &Trace,
+    limit: TimeLimit,
 ) -> Result<(), EngineError> {
     if_supported(engine.record_whole(&failing.points).map(Some))?;
-    let seen = engine.observed(&failing.ending);
-    let record = |(oddity, calls): &(Oddity, Vec<u64>)| SuspectRecord {
-        place: frame_records(engine, calls),
-        why: match oddity {
-            Oddity::Counts => "counts the elements that get what this one lacks",
-            Oddity::SetsOthers => "gives others what this one lacks",
+    let averts = |it: &Ending| ends_well(it, criterion, &failing.ending);
+    let seen = if_supported(engine.observed(failing, limit, averts).map(Some))?;
+    let seen = seen.unwrap_or_default();
+    let record = |it: &Odd| SuspectRecord {
+        place: frame_records(engine, &it.calls),
+        why: match it.oddity {
             Oddity::ChangesKey => "changes the value by which this record is filed",
             Oddity::WritesFreed => "writes to memory that was freed",
             Oddity::ChoosesPlace => CHOOSES_PLACE,
         }
         .to_owned(),
+        tested: it.tested,
     };
     result.observed = seen.odd.iter().map(record).collect();
     let nearest = seen.nearest.iter().map(|pc| frame_record(engine, *pc));

@@ -16,7 +16,7 @@ pub struct Explanation {
     pub crash: CrashRecord,
     /// The failing and the passing input, and the difference between them.
     pub input: InputRecord,
-    /// The statements of the program at which to look first, the best one first; three at most.
+    /// The statements of the program at which to look first, the best one first; five at most.
     pub look_first: Vec<SuspectRecord>,
     /// The variables that carried the failure, in the order of time.
     pub chain: Vec<LinkRecord>,
@@ -45,9 +45,14 @@ pub struct Explanation {
     /// such that the failing statement was executed nonetheless.
     pub switched: Vec<SwitchedRecord>,
     /// Statements of which something is odd in the failing run, the most telling first: one that changes the
-    /// value by which a record is filed, writes to memory that was freed, or gives other elements what the one
-    /// lacks by which the run failed. Empty where nothing is, or where the run is too long to be recorded.
+    /// value by which a record is filed, writes to memory that was freed, or chooses where a value is written.
+    /// One without which the run fails nonetheless is left out. Empty where nothing is odd, or where the run is
+    /// too long to be recorded.
     pub observed: Vec<SuspectRecord>,
+    /// Conditions of the failing run whose other decision averts the failure: those first with which the run still
+    /// comes to the failing statement, of these the ones by which least came about; six at most. At most sixty
+    /// conditions are tried.
+    pub critical: Vec<CriticalRecord>,
     /// The statements on which the failure depends by values, addresses and conditions: of each function the
     /// nearest one that computes a number, and the nearest one that decides; those nearest to the failure first,
     /// sixteen at most. Empty as `observed` is.
@@ -58,6 +63,8 @@ pub struct Explanation {
     pub examined: Vec<ExaminedRecord>,
     /// Number of tests: forks of a stopped run that went on with a changed state.
     pub tests: u64,
+    /// Number of runs of the failing input in which one instruction had another effect.
+    pub changed_runs: u64,
     /// Whether the time was over before all variables of the chain were tested: those that were not are
     /// called not confirmed.
     pub out_of_time: bool,
@@ -315,6 +322,21 @@ pub struct SuspectRecord {
     pub place: Vec<FrameRecord>,
     /// What was observed of the statement, as the end of a sentence.
     pub why: String,
+    /// Whether a changed run has shown that the failure depends on the statement; else it is a suspicion.
+    pub tested: bool,
+}
+
+/// A condition of the failing run whose other decision averts the failure, found among all conditions of the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CriticalRecord {
+    /// The statement that decides, and up to two of the calls that led to it, innermost first.
+    pub place: Vec<FrameRecord>,
+    /// How often the run has executed the conditional jump when its other decision averts the failure.
+    pub execution: u64,
+    /// Whether the run comes to the failing statement as often with the other decision as the failing run did.
+    pub reaches: bool,
+    /// Number of executions of statements and conditions that came about by the decision.
+    pub decided: usize,
 }
 
 /// A condition of the failing run whose other decision averts the failure.

@@ -143,7 +143,10 @@ pub fn headline(it: &Explanation) -> String {
 
 /// Names the statements at which to look first; `None` where there are none.
 fn look_at(it: &Explanation) -> Option<String> {
-    let named = |it: &SuspectRecord| format!("{} ({})", calls(&it.place), it.why);
+    let named = |it: &SuspectRecord| {
+        let how = if it.tested { "tested" } else { "suspicion" };
+        format!("{} ({how}: {})", calls(&it.place), it.why)
+    };
     let all: Vec<String> = it.look_first.iter().map(named).collect();
     (!all.is_empty()).then(|| format!("{LOOK_FIRST}{}", all.join(", then ")))
 }
@@ -615,7 +618,11 @@ fn slice(it: &Explanation) -> Option<String> {
 
 fn certainty(it: &Explanation) -> Vec<String> {
     let seconds = it.wall_ms as f64 / 1000.0;
-    let spent = format!("{} tests, {seconds:.1} s.", it.tests);
+    let changed = match it.changed_runs {
+        0 => String::new(),
+        count => format!(" and {count} changed runs"),
+    };
+    let spent = format!("{} tests{changed}, {seconds:.1} s.", it.tests);
     let sure = |link: &&LinkRecord| link.confidence > Confidence::NotConfirmed;
     let sure = (it.chain.iter().rev())
         .find(|link| sure(link) && !is_in_buffer(link))

@@ -11,8 +11,12 @@ use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, SuspectRecord, WriterRecord,
 };
 
-/// Largest number of statements that are named.
+/// Largest number of statements that are named, but for conditions whose other decision averts the failure.
 const NAMED: usize = 3;
+/// Largest number of those conditions that are named.
+const CONDITIONS: usize = 2;
+/// What is said of such a condition.
+const CRITICAL: &str = "decided otherwise, the run does not fail";
 /// Name of the function in which a program begins: it reads the input and calls what does the work.
 const MAIN: &str = "main";
 /// What is said of the statement that wrote a confirmed variable of the chain.
@@ -75,14 +79,19 @@ impl Suspects {
     /// Adds a statement with the calls that led to it, innermost first, unless it is known already. Frames
     /// that are not of the program itself are left out.
     fn add(&mut self, calls: &[FrameRecord], why: &str) {
-        self.add_before(calls, why, |_| false);
+        self.add_before(calls, (why, false), |_| false);
+    }
+
+    /// Adds a statement as [`add`](Suspects::add) does, of which a run has shown that the failure depends on it.
+    fn add_tested(&mut self, calls: &[FrameRecord], why: &str) {
+        self.add_before(calls, (why, true), |_| false);
     }
 
     /// Adds a statement as [`add`](Suspects::add) does; after all others where it is in `main`, or fails
     /// itself: what is wrong there was mostly made elsewhere.
     fn add_likely(&mut self, calls: &[FrameRecord], why: &str) {
         let failing = self.failing.clone();
-        self.add_before(calls, why, |it| {
+        self.add_before(calls, (why, why == CONFIRMED), |it| {
             it.function == MAIN || (&it.file, it.line) == (&failing.0, failing.1)
         });
     }
@@ -100,7 +109,7 @@ impl Suspects {
     fn add_before(
         &mut self,
         calls: &[FrameRecord],
-        why: &str,
+        (why, tested): (&str, bool),
         is_last: impl Fn(&FrameRecord) -> bool,
     ) {
         let Some(place) = own_place(calls) else {
@@ -109,10 +118,12 @@ impl Suspects {
         if self.has(&place) {
             return;
         }
+        let is_last = is_last(&place[0]);
         let why = why.to_owned();
-        match is_last(&place[0]) {
-            true => self.last.push(SuspectRecord { place, why }),
-            false => self.found.push(SuspectRecord { place, why }),
+        let suspect = SuspectRecord { place, why, tested };
+        match is_last {
+            true => self.last.push(suspect),
+            false => self.found.push(suspect),
         }
     }
 
@@ -172,12 +183,13 @@ impl Suspects {
             self.add(&unset.written, "memory from here is read before it is set");
         }
         if !it.moved_early.is_empty() {
-            self.add(&it.used_late, "uses a block where it was before its move");
+            // Without the move the run does not fail.
+            self.add_tested(&it.used_late, "uses a block where it was before its move");
         }
         if it.freed_early.is_empty() {
             return;
         }
-        self.add(&it.freed_early, "frees what is used later");
+        self.add_tested(&it.freed_early, "frees what is used later");
         let values = it.origin.iter().flat_map(all);
         for value in values.filter(|it| it.freed) {
             self.add(&value.written, "frees what is read later");
@@ -307,9 +319,9 @@ fn carries(link: &LinkRecord) -> bool {
     is_written && link.confidence == Confidence::Confirmed && !is_in_buffer(link)
 }
 
-/// Returns the statements of the program at which to look first, three at most: those that have computed a
-/// number out of range, have damaged the heap, wrote the value by which the run failed, or made the confirmed
-/// variables of the chain.
+/// Returns the statements of the program at which to look first: three at most that have computed a number out of
+/// range, have damaged the heap, wrote the value by which the run failed, or made the confirmed variables of the
+/// chain, and after the first of them two conditions at most whose other decision averts the failure.
 pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects {
         failing: (it.crash.file.clone(), it.crash.line),
@@ -318,20 +330,38 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
     all.add_out_of_range(it);
     let is_place = |odd: &&SuspectRecord| odd.why == CHOOSES_PLACE;
     for odd in it.observed.iter().filter(|odd| !is_place(odd)) {
-        all.add(&odd.place, &odd.why);
+        all.add_before(&odd.place, (&odd.why, odd.tested), |_| false);
     }
     all.add_heap(it);
     all.add_value(it);
     // The value stands where it was written.
     for odd in it.observed.iter().filter(is_place) {
-        all.add(&odd.place, &odd.why);
+        all.add_before(&odd.place, (&odd.why, odd.tested), |_| false);
     }
     all.add_values(it);
     all.add_earlier(it);
-    let mut found = all.found;
+    let mut found = std::mem::take(&mut all.found);
     found.append(&mut all.last);
     found.truncate(NAMED);
-    found
+    with_critical(found, it)
+}
+
+/// Adds the conditions whose other decision averts the failure, and with which the run comes to the failing statement
+/// nonetheless: after the first one of some statements, those that are not among them.
+fn with_critical(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
+    let mut all = Suspects::default();
+    let mut rest = found.into_iter();
+    all.found.extend(rest.next());
+    let reaching = it.critical.iter().filter(|it| it.reaches);
+    for condition in reaching.take(CONDITIONS) {
+        let known = own_place(&condition.place);
+        let named = known.and_then(|place| rest.as_slice().iter().position(|it| it.place == place));
+        if named.is_none() {
+            all.add_tested(&condition.place, CRITICAL);
+        }
+    }
+    all.found.extend(rest);
+    all.found
 }
 
 #[cfg(test)]
@@ -479,6 +509,7 @@ mod tests {
         let odd = SuspectRecord {
             place: vec![own(90)],
             why: "writes to memory that was freed".to_owned(),
+            tested: false,
         };
         let it = Explanation {
             observed: vec![odd],

@@ -1,5 +1,4 @@
-//! What a recorded failing run shows beside the values by which it failed: an element that does not get what
-//! others get, a key that is changed while its entry is filed by it, and the use of memory that was freed. Pure.
+//! What a recorded failing run shows beside the values by which it failed: a key that is changed while its entry is filed by it, and the use of memory that was freed. Pure.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -28,10 +27,6 @@ const STACK: u64 = 8 << 20;
 /// What is odd about an instruction of a failing run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oddity {
-    /// It counts the elements that get a value which the element does not get by which the run failed.
-    Counts,
-    /// It writes that value to other elements.
-    SetsOthers,
     /// It changes a value by which the record that it belongs to is filed where it is found later.
     ChangesKey,
     /// It writes to a heap block that was freed.
@@ -108,7 +103,6 @@ impl<'a> Observed<'a> {
         let mut found = Vec::new();
         found.extend(self.changed_key(order));
         found.extend(self.freed_write());
-        found.extend(self.not_set(order));
         found.extend(self.chosen_place(order));
         found
     }
@@ -128,7 +122,7 @@ impl<'a> Observed<'a> {
         // Those that are still being executed have a higher stack pointer than all that is executed since.
         let has_returned =
             |at: usize| (at..store.at).any(|later| level(later) > level(at) + RETURNED);
-        let makers = self.makers(self.direct(store.at, Dependence::Address), false);
+        let makers = self.makers(self.direct(store.at, Dependence::Address));
         let computes = |at: &usize| {
             let it = self.executed(*at);
             self.is_own(*at) && !it.is_library_call() && !is_copy(it) && has_returned(*at)
@@ -156,9 +150,8 @@ impl<'a> Observed<'a> {
         Some(&self.stores[found])
     }
 
-    /// Returns instructions on which those of `first` depend by their values, with these, the nearest ones first;
-    /// by the addresses from which they read as well if `is_wide`.
-    fn makers(&self, first: Vec<usize>, is_wide: bool) -> Vec<usize> {
+    /// Returns instructions on which those of `first` depend by their values, with these, the nearest ones first.
+    fn makers(&self, first: Vec<usize>) -> Vec<usize> {
         let mut rest = VecDeque::from(first);
         let (mut known, mut found) = (HashSet::new(), Vec::new());
         while let Some(next) = rest.pop_front() {
@@ -167,8 +160,8 @@ impl<'a> Observed<'a> {
             }
             found.push(next);
             let all = self.dependences.from(next).iter();
-            let is_such = |how| how == Dependence::Value || is_wide && how == Dependence::Address;
-            rest.extend(all.filter(|it| is_such(it.1)).map(|it| it.0 as usize));
+            let values = all.filter(|it| it.1 == Dependence::Value);
+            rest.extend(values.map(|it| it.0 as usize));
         }
         found
     }
@@ -190,7 +183,7 @@ impl<'a> Observed<'a> {
                 continue;
             };
             let inside = record..record.saturating_add(RECORD);
-            let makers = self.makers(self.direct(filed.at, Dependence::Address), false);
+            let makers = self.makers(self.direct(filed.at, Dependence::Address));
             // Pointers in the record change when its neighbours do.
             let is_number =
                 |it: &Store| stored(self.executed(it.at)).is_some_and(|value| value >> 32 == 0);
@@ -253,52 +246,6 @@ impl<'a> Observed<'a> {
             }
         }
         None
-    }
-
-    /// Where the failure depends on a constant that a statement has written to several elements: finds the
-    /// instruction that has later written another value to others of them, but not to the one of the failure,
-    /// and before it the one that counts which elements get it.
-    fn not_set(&self, order: &[Reached]) -> Vec<Anomaly> {
-        let nearest = order.iter().take_while(|it| it.cost == 0);
-        let initial = nearest.filter_map(|it| self.store_of(it.at)).find(|it| {
-            let op = self.executed(it.at).instruction.op1_kind();
-            op != OpKind::Register || stored(self.executed(it.at)) == Some(0)
-        });
-        let Some(initial) = initial.filter(|it| self.is_own(it.at)) else {
-            return Vec::new();
-        };
-        let pc = self.executed(initial.at).pc();
-        let others: HashSet<u64> = (self.stores.iter())
-            .filter(|it| self.executed(it.at).pc() == pc && it.address != initial.address)
-            .map(|it| it.address)
-            .collect();
-        let is_set = |it: &&Store| {
-            others.contains(&it.address)
-                && self.executed(it.at).pc() != pc
-                && self.is_own(it.at)
-                && stored(self.executed(it.at)).is_some_and(|value| value != 0)
-        };
-        let Some(set) = self.stores.iter().rfind(is_set) else {
-            return Vec::new();
-        };
-        let counts = |at: &usize| {
-            let it = self.executed(*at);
-            let is_counter = it.summed().is_some() || it.counter().is_some();
-            is_counter && it.summand() == Some(1) && self.is_own(*at)
-        };
-        let counter = [false, true].into_iter().find_map(|is_wide| {
-            let makers = self.makers(self.direct(set.at, Dependence::Address), is_wide);
-            makers.into_iter().find(counts)
-        });
-        let counter = counter.map(|at| Anomaly {
-            at,
-            oddity: Oddity::Counts,
-        });
-        let set = Anomaly {
-            at: set.at,
-            oddity: Oddity::SetsOthers,
-        };
-        counter.into_iter().chain([set]).collect()
     }
 }
 

@@ -8,8 +8,9 @@ use ddfuzz_exec::Ended;
 use ddfuzz_triage::runtime_modules::ends_program;
 use iced_x86::{FlowControl, Mnemonic};
 
-use super::anomalies::{Observed, Oddity, callers};
+use super::anomalies::{Anomaly, Observed, Oddity, callers};
 use super::backward::{Reached, backward};
+use super::changed::Change;
 use super::dependence::{Dependences, is_copy};
 use super::instructions::{ARGUMENTS, Executed, Value};
 use super::library::LibraryCall;
@@ -17,6 +18,7 @@ use super::origin::{FEW_POINTS, History, LONGEST, Origin, Used};
 use super::overflow::{AllocationCall, Overflow};
 use super::recorded::Recorded;
 use super::sources::{Source, comparison, guards, last_write};
+use super::watchdog::TimeLimit;
 use super::writer::{By, Watched};
 use super::{Ending, Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::frames::STACK_POINTER;
@@ -78,15 +80,34 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     registers.into_iter().map(Value::Register).collect()
 }
 
+/// An instruction of a failing run of which something is odd.
+pub(crate) struct Odd {
+    /// What is odd about it.
+    pub oddity: Oddity,
+    /// Its address, and those of the calls that led to it, innermost first.
+    pub calls: Vec<u64>,
+    /// Whether a run without it, or with its other decision, does not fail.
+    pub tested: bool,
+}
+
 /// What a recorded failing run shows beside the values by which it failed.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// What is odd about some instructions, each with its address and those of the calls that led to it,
-    /// innermost first.
-    pub odd: Vec<(Oddity, Vec<u64>)>,
+    /// What is odd about some instructions.
+    pub odd: Vec<Odd>,
     /// Addresses of instructions on which the failure depends, of each function the nearest one that computes,
     /// and the nearest one that decides; those nearest to the failure first.
     pub nearest: Vec<u64>,
+}
+
+/// On what a failure depends in the recording of a whole run.
+pub(crate) struct FailureSlice {
+    /// The recording.
+    pub recorded: Rc<Recorded>,
+    /// On which instructions each one depends.
+    pub dependences: Dependences,
+    /// The instructions on which the failure depends, the nearest ones first.
+    pub order: Vec<Reached>,
 }
 
 impl Engine {
@@ -153,31 +174,75 @@ impl Engine {
 
     /// Returns what the recorded failing run shows beside the values by which it failed: what is odd, and the
     /// nearest statement of each function on which the failure depends. Nothing where the run was not recorded.
-    pub(crate) fn observed(&self, ending: &Ending) -> Seen {
-        let Some(whole) = &self.whole.run else {
-            return Seen::default();
+    /// What is odd is tested in runs that may take `limit`, `averts` is true for how they end where they do not fail;
+    /// what a test does not confirm is left out.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub(crate) fn observed(
+        &mut self,
+        failing: &Trace,
+        limit: TimeLimit,
+        averts: impl Fn(&Ending) -> bool,
+    ) -> Result<Seen, EngineError> {
+        let Some(slice) = self.failure_slice(&failing.ending) else {
+            return Ok(Seen::default());
         };
-        let dependences = Dependences::of(whole);
-        let seeds = self.failing_values(whole, ending);
-        let mut seeds: Vec<usize> =
-            seeds.map_or_else(Vec::new, |(used, ..)| used.iter().map(|it| it.1).collect());
-        seeds.dedup();
-        let order = backward(whole, &dependences, &seeds);
+        let (whole, dependences, order) = (&slice.recorded, &slice.dependences, &slice.order);
         let is_user = |pc: u64| self.is_user(pc);
-        let calls = |at: usize| {
-            let pcs = callers(whole, at, CALLERS).into_iter();
-            let pcs = pcs.map(|at| whole.executed[at].pc());
-            let own = pcs.filter(|pc| self.is_user(*pc));
-            std::iter::once(whole.executed[at].pc())
-                .chain(own)
-                .collect()
-        };
-        let found = Observed::new(whole, &dependences, &is_user).anomalies(&order);
-        let odd = found.iter().map(|it| (it.oddity, calls(it.at))).collect();
-        Seen {
-            odd,
-            nearest: self.nearest(whole, &order),
+        let found = Observed::new(whole, dependences, &is_user).anomalies(order);
+        let last = failing.points.last().map_or(0, |it| it.pc);
+        let mut odd = Vec::new();
+        for Anomaly { at, oddity } in found {
+            let change = match oddity {
+                Oddity::ChangesKey | Oddity::WritesFreed => Some(Change::LeftOut),
+                Oddity::ChoosesPlace if whole.executed[at].is_condition() => {
+                    Some(Change::OtherDecision)
+                }
+                Oddity::ChoosesPlace => None,
+            };
+            let run = match change {
+                Some(change) => self.changed_run(whole, (at, change), (limit, last))?,
+                None => None,
+            };
+            let tested = run.map(|it| averts(&it.ending));
+            if tested != Some(false) {
+                let tested = tested.is_some();
+                let pcs = callers(whole, at, CALLERS).into_iter();
+                let pcs = pcs.map(|at| whole.executed[at].pc());
+                let own = pcs.filter(|pc| self.is_user(*pc));
+                let calls = std::iter::once(whole.executed[at].pc())
+                    .chain(own)
+                    .collect();
+                odd.push(Odd {
+                    oddity,
+                    calls,
+                    tested,
+                });
+            }
         }
+        let nearest = self.nearest(whole, order);
+        Ok(Seen { odd, nearest })
+    }
+
+    /// Returns on what the failure depends in the recording of the whole failing run; `None` where the run was not
+    /// recorded.
+    pub(super) fn failure_slice(&mut self, ending: &Ending) -> Option<Rc<FailureSlice>> {
+        if self.whole.slice.is_none() {
+            let recorded = self.whole.run.clone()?;
+            let dependences = Dependences::of(&recorded);
+            let seeds = self.failing_values(&recorded, ending);
+            let mut seeds: Vec<usize> =
+                seeds.map_or_else(Vec::new, |(used, ..)| used.iter().map(|it| it.1).collect());
+            seeds.dedup();
+            let order = backward(&recorded, &dependences, &seeds);
+            self.whole.slice = Some(Rc::new(FailureSlice {
+                recorded,
+                dependences,
+                order,
+            }));
+        }
+        self.whole.slice.clone()
     }
 
     /// Returns the addresses of the nearest instruction of each of the program's functions that has computed a

@@ -6,7 +6,10 @@
 
 pub(crate) mod anomalies;
 pub(crate) mod backward;
+pub(crate) mod changed;
 pub mod crashed;
+pub(crate) mod critical;
+pub(crate) mod decisions;
 pub(crate) mod dependence;
 pub mod freed;
 pub mod heap;
@@ -203,6 +206,8 @@ pub struct Engine {
     pub(crate) facts_until: Instant,
     /// Number of tests (forks of a run with a changed state) so far.
     pub tests: u64,
+    /// Number of runs of the failing input so far in which one instruction had another effect.
+    pub changed_runs: u64,
     /// Whether states are read as registers and words, without variables and types.
     pub is_raw: bool,
     /// Whether the stack is read when the program exits, to tell its exits apart.
@@ -290,6 +295,7 @@ impl Engine {
             deadline,
             facts_until: deadline,
             tests: 0,
+            changed_runs: 0,
             is_raw: false,
             watches_exits: false,
             malloc: None,

@@ -8,6 +8,7 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
 use ddfuzz_triage::memory::Memory;
 
+use super::crashed::FailureSlice;
 use super::instructions::{ARGUMENTS, Executed, Value};
 use super::library::LibraryCall;
 use super::process::{Stop, by_number};
@@ -27,6 +28,8 @@ const BEYOND: usize = 2000;
 
 /// Largest number of instructions that are recorded of a whole run.
 const MOST_WHOLE: usize = 60_000;
+/// Number of instructions after which it is estimated from the points that were passed whether the rest has too many.
+const ESTIMATED: usize = 4_000;
 /// Part of the time for facts of the failing run in which it is recorded as a whole, as its divisor.
 const WHOLE_TIME: u32 = 2;
 /// Largest number of points of a whole run from which on it is recorded.
@@ -82,6 +85,8 @@ pub(crate) struct Whole {
     pub run: Option<Rc<Recorded>>,
     /// Until when that is recorded, with the memory that calls of libraries change; `None` where it is not.
     until: Option<Instant>,
+    /// On what the failure depends in that run, once it is known.
+    pub(super) slice: Option<Rc<FailureSlice>>,
 }
 
 /// What is known of the code of the program itself, by its addresses.
@@ -218,6 +223,13 @@ fn changes(
     found
 }
 
+/// Returns true if a run of `all` points has more instructions than the `most` that are recorded, as the first ones
+/// say.
+fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
+    let (executed, passed) = (recorded.executed.len(), recorded.points.len());
+    executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4
+}
+
 /// Returns the number that some bytes are, the lowest one first; `None` for more than eight.
 fn number(bytes: &[u8]) -> Option<u64> {
     let mut all = [0; 8];
@@ -320,6 +332,9 @@ impl Engine {
         let is_late = |it: &Engine| it.whole.until.is_some_and(|until| Instant::now() >= until);
         while recorded.executed.len() < most && !is_late(self) {
             self.check_time()?;
+            if !is_bounded && is_too_long(&recorded, points.len(), most) {
+                break;
+            }
             let pc = registers[REGISTERS - 1];
             if let Some(point) = rest.next_if(|point| point.pc == pc) {
                 recorded.points.push((recorded.executed.len(), *point));
@@ -487,7 +502,11 @@ impl Engine {
 
     /// Lets a run that has executed the first of some recorded instructions next go on to the last one; returns
     /// false where it ends before that.
-    fn go_to(&mut self, run: &mut Run, executed: &[Executed]) -> Result<bool, EngineError> {
+    pub(super) fn go_to(
+        &mut self,
+        run: &mut Run,
+        executed: &[Executed],
+    ) -> Result<bool, EngineError> {
         let stack = usize::from(STACK_POINTER);
         let place = |it: &Executed| (it.pc(), it.registers[stack]);
         let Some((end, before)) = executed.split_last().filter(|it| !it.1.is_empty()) else {

@@ -281,7 +281,11 @@ impl Engine {
 
     /// Returns the code addresses of the frames on a stopped process's stack, innermost first, at
     /// most 256.
-    fn stack(&mut self, registers: &user_regs_struct, process: &mut Process) -> Vec<u64> {
+    pub(super) fn stack(
+        &mut self,
+        registers: &user_regs_struct,
+        process: &mut Process,
+    ) -> Vec<u64> {
         let frames = self.modules.frames(registers, process);
         frames.iter().map(|frame| frame.code).take(256).collect()
     }

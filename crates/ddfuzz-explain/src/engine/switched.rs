@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::rc::Rc;
 use std::time::Instant;
 
+use super::changed::{Change, ChangedRun};
 use super::origin::{History, Origin};
 use super::recorded::Recorded;
-use super::run::{Next, Pace};
 use super::sources::{comparison, guards};
 use super::watchdog::TimeLimit;
-use super::{Ending, Engine, EngineError, Point, Side};
+use super::{Ending, Engine, EngineError, Point};
 
 /// Largest number of conditions that are tried for each statement.
 const NEAREST: usize = 4;
@@ -73,10 +73,12 @@ impl Engine {
                     return Ok(found);
                 }
                 tried += 1;
-                let switched = self.with_other_decision(recorded, at, (limit, failing))?;
-                let Some((ending, is_reached)) = switched else {
+                let change = (at, Change::OtherDecision);
+                let switched = self.changed_run(recorded, change, (limit, failing))?;
+                let Some(ChangedRun { ending, arrivals }) = switched else {
                     continue;
                 };
+                let is_reached = arrivals > 0;
                 hanging += usize::from(ending.ended == ddfuzz_exec::Ended::Timeout);
                 // What only keeps the run from the failing statement is told once.
                 if !averts(&ending) || !is_reached && !found.is_empty() {
@@ -108,51 +110,5 @@ impl Engine {
         let used = values.map(|value| (recorded.clone(), compared, value));
         let of = compare.pc();
         Ok(self.history(points, of, used.collect())?.origin)
-    }
-
-    /// Makes the failing run with the recorded conditional jump `at` decided otherwise, and returns how it
-    /// ends and whether it has reached the statement `failing` after that; `None` where the jump is not
-    /// reached again.
-    fn with_other_decision(
-        &mut self,
-        recorded: &Recorded,
-        at: usize,
-        (limit, failing): (TimeLimit, u64),
-    ) -> Result<Option<(Ending, bool)>, EngineError> {
-        let (Some(point), Some(next)) = (recorded.passed(at), recorded.executed.get(at + 1)) else {
-            return Ok(None);
-        };
-        let (first, point) = recorded.points[point];
-        let mut run = self.start(Side::Failing)?;
-        self.run_to(&mut run, point)?;
-        for _ in first..at {
-            if self
-                .step_once(&mut run, &mut Recorded::default())?
-                .is_none()
-            {
-                return Ok(None);
-            }
-        }
-        let mut registers = run.process.registers()?;
-        let jump = &recorded.executed[at];
-        if registers.rip != jump.pc() {
-            return Ok(None);
-        }
-        registers.rip = jump.other_way(next.pc());
-        run.process.set_registers(registers)?;
-        run.process.set_breakpoint(failing)?;
-        let _limit = run.process.limit(limit);
-        let mut is_reached = false;
-        loop {
-            match self.resume(&mut run.process, Pace::Free)? {
-                Next::Ended(ending) => return Ok(Some((*ending, is_reached))),
-                Next::Breakpoint(_) => {
-                    is_reached = true;
-                    run.process.step_over_here()?;
-                    run.process.remove_breakpoint(failing)?;
-                }
-                Next::Other(_) => {}
-            }
-        }
     }
 }

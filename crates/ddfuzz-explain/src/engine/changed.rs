@@ -1,0 +1,162 @@
+//! Runs of the failing input in which one instruction has another effect.
+
+use std::collections::HashMap;
+
+use libc::user_regs_struct;
+
+use super::decisions::{Decision, Jump};
+use super::recorded::Recorded;
+use super::run::{Next, Pace, Run};
+use super::watchdog::TimeLimit;
+use super::{Ending, Engine, EngineError, Side};
+
+/// Largest number of times that a changed run stops where the failing run has failed.
+const ARRIVALS: usize = 2_000;
+
+/// What a recorded instruction does instead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// The conditional jump goes the other way.
+    OtherDecision,
+    /// The instruction is not executed.
+    LeftOut,
+}
+
+/// How a run with a changed instruction ends.
+pub(crate) struct ChangedRun {
+    /// How it ends.
+    pub ending: Ending,
+    /// How often it has reached the failing statement after the changed instruction.
+    pub arrivals: usize,
+}
+
+impl Engine {
+    /// Makes the failing run with the recorded instruction `at` changed, and returns how it ends; `None` where
+    /// the instruction is not reached again. `failing` is the address of the failing statement, `limit` the
+    /// time limit of the rest of the run.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub(super) fn changed_run(
+        &mut self,
+        recorded: &Recorded,
+        (at, change): (usize, Change),
+        (limit, failing): (TimeLimit, u64),
+    ) -> Result<Option<ChangedRun>, EngineError> {
+        let (Some(point), Some(next)) = (recorded.passed(at), recorded.executed.get(at + 1)) else {
+            return Ok(None);
+        };
+        let (first, point) = recorded.points[point];
+        let executed = &recorded.executed[at];
+        self.changed_runs += 1;
+        let mut run = self.start(Side::Failing)?;
+        self.run_to(&mut run, point)?;
+        if !self.go_to(&mut run, &recorded.executed[first..=at])? {
+            return Ok(None);
+        }
+        let mut registers = run.process.registers()?;
+        if registers.rip != executed.pc() {
+            return Ok(None);
+        }
+        match change {
+            Change::OtherDecision => registers.rip = executed.other_way(next.pc()),
+            Change::LeftOut => registers.rip = executed.instruction.next_ip(),
+        }
+        run.process.set_registers(registers)?;
+        self.rest_of(&mut run, (limit, failing)).map(Some)
+    }
+
+    /// Makes the failing run with one decision taken otherwise, and returns how it ends; `None` where the run does not
+    /// come there again. `jumps` are conditional jumps by their addresses, `failing` is the address of the failing
+    /// statement, `limit` the time limit of the rest of the run.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub(super) fn other_decision(
+        &mut self,
+        decision: &Decision,
+        jumps: &HashMap<u64, Jump>,
+        (limit, failing): (TimeLimit, u64),
+    ) -> Result<Option<ChangedRun>, EngineError> {
+        self.changed_runs += 1;
+        let (Some((mut run, registers)), Some(jump)) = (
+            self.run_to_decision(decision, jumps)?,
+            jumps.get(&decision.pc),
+        ) else {
+            return Ok(None);
+        };
+        let [_, rip] = jump.ways(registers.eflags);
+        run.process
+            .set_registers(user_regs_struct { rip, ..registers })?;
+        self.rest_of(&mut run, (limit, failing)).map(Some)
+    }
+
+    /// Returns the address of a jump with those of the calls that led to it, innermost first, at one of its
+    /// executions.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub(super) fn calls_at(
+        &mut self,
+        decision: &Decision,
+        jumps: &HashMap<u64, Jump>,
+    ) -> Result<Vec<u64>, EngineError> {
+        let mut calls = match self.run_to_decision(decision, jumps)? {
+            Some((mut run, registers)) => self.stack(&registers, &mut run.process),
+            None => vec![decision.pc],
+        };
+        calls.retain(|pc| self.is_own_code(*pc));
+        Ok(calls)
+    }
+
+    /// Starts the failing run, and lets it go on to a decision; `None` where it does not come there again.
+    fn run_to_decision(
+        &mut self,
+        decision: &Decision,
+        jumps: &HashMap<u64, Jump>,
+    ) -> Result<Option<(Run, user_regs_struct)>, EngineError> {
+        let mut run = self.start(Side::Failing)?;
+        run.process.set_breakpoint(decision.pc)?;
+        let mut left = decision.nth;
+        let registers = loop {
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(registers) if left == 1 => break registers,
+                Next::Breakpoint(registers) => {
+                    left -= 1;
+                    self.pass(&mut run, &registers, jumps)?;
+                }
+                Next::Other(_) => {}
+                Next::Ended(_) => return Ok(None),
+            }
+        };
+        run.process.remove_breakpoint(decision.pc)?;
+        Ok(Some((run, registers)).filter(|it| it.1.rsp == decision.stack))
+    }
+
+    /// Lets a changed run go on to its end.
+    fn rest_of(
+        &mut self,
+        run: &mut Run,
+        (limit, failing): (TimeLimit, u64),
+    ) -> Result<ChangedRun, EngineError> {
+        run.process.set_breakpoint(failing)?;
+        let _limit = run.process.limit(limit);
+        let mut arrivals = 0;
+        loop {
+            match self.resume(&mut run.process, Pace::Free)? {
+                Next::Ended(ending) => {
+                    let ending = *ending;
+                    return Ok(ChangedRun { ending, arrivals });
+                }
+                Next::Breakpoint(_) => {
+                    arrivals += 1;
+                    run.process.step_over_here()?;
+                    if arrivals >= ARRIVALS {
+                        run.process.remove_breakpoint(failing)?;
+                    }
+                }
+                Next::Other(_) => {}
+            }
+        }
+    }
+}

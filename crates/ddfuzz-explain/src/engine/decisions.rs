@@ -1,0 +1,262 @@
+//! The decisions of a run: each execution of a conditional jump of the program's own code.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use ddfuzz_triage::memory::Memory;
+use iced_x86::{ConditionCode, Decoder, DecoderOptions, FlowControl, Instruction};
+use libc::user_regs_struct;
+
+use super::run::{Next, Pace, Run};
+use super::{Engine, EngineError, Point, Side};
+
+/// Largest number of executions of one jump, or of one statement, that are recorded.
+const EXECUTIONS: u64 = 1_000;
+/// Largest number of events of a run that are recorded: executions of jumps, and of statements.
+const EVENTS: usize = 20_000;
+
+/// A conditional jump of the program's own code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Jump {
+    instruction: Instruction,
+    /// Addresses of the code that is executed, or left out, by its decision.
+    decides: Range<u64>,
+}
+
+/// An execution of a conditional jump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Decision {
+    /// Address of the jump.
+    pub pc: u64,
+    /// How often the run has executed it, this time included.
+    pub nth: u64,
+    /// Stack pointer.
+    pub stack: u64,
+    /// Number of recorded events (executions of jumps and statements) that came about by it.
+    pub decided: usize,
+    /// How often the run comes to the failing statement after it.
+    pub arrivals: usize,
+}
+
+impl Jump {
+    /// Returns the address at which a run goes on that decides with these flags, and the address at which it would
+    /// go on otherwise.
+    pub fn ways(&self, flags: u64) -> [u64; 2] {
+        let (next, target) = (
+            self.instruction.next_ip(),
+            self.instruction.near_branch_target(),
+        );
+        match is_met(self.instruction.condition_code(), flags) {
+            true => [target, next],
+            false => [next, target],
+        }
+    }
+}
+
+/// Returns true if the processor's flags are such that an instruction with a condition acts.
+fn is_met(code: ConditionCode, flags: u64) -> bool {
+    let flag = |bit: u32| flags >> bit & 1 != 0;
+    let (carry, parity, zero, sign, overflow) = (flag(0), flag(2), flag(6), flag(7), flag(11));
+    match code {
+        ConditionCode::o => overflow,
+        ConditionCode::no => !overflow,
+        ConditionCode::b => carry,
+        ConditionCode::ae => !carry,
+        ConditionCode::e => zero,
+        ConditionCode::ne => !zero,
+        ConditionCode::be => carry || zero,
+        ConditionCode::a => !carry && !zero,
+        ConditionCode::s => sign,
+        ConditionCode::ns => !sign,
+        ConditionCode::p => parity,
+        ConditionCode::np => !parity,
+        ConditionCode::l => sign != overflow,
+        ConditionCode::ge => sign == overflow,
+        ConditionCode::le => zero || sign != overflow,
+        ConditionCode::g => !zero && sign == overflow,
+        ConditionCode::None => false,
+    }
+}
+
+/// Returns the conditional jumps of a function's code, which begins at the address `start`.
+fn jumps_in(code: &[u8], start: u64) -> Vec<Jump> {
+    let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+    let all: Vec<Instruction> = decoder.into_iter().collect();
+    let before: HashMap<u64, &Instruction> = all.iter().map(|it| (it.next_ip(), it)).collect();
+    let conditional = all.iter().filter(|it| {
+        it.flow_control() == FlowControl::ConditionalBranch
+            && it.condition_code() != ConditionCode::None
+    });
+    let jump = |it: &Instruction| {
+        let target = it.near_branch_target();
+        // Of `if` and `else` the first part ends with a jump behind the second one.
+        let last = before.get(&target);
+        let last = last.filter(|last| last.flow_control() == FlowControl::UnconditionalBranch);
+        let end = last.map(|last| last.near_branch_target());
+        let decides = match target > it.ip() {
+            true => it.next_ip()..end.filter(|end| *end > target).unwrap_or(target),
+            false => target..it.next_ip(),
+        };
+        Jump {
+            instruction: *it,
+            decides,
+        }
+    };
+    conditional.map(jump).collect()
+}
+
+/// Counts for each event (address and stack pointer) how many later ones came about by it: up to the first one that
+/// is in the same function call, and not in the code on which the jump decides, or in one of its callers.
+fn decided(events: &[(u64, u64)], jumps: &HashMap<u64, Jump>) -> Vec<usize> {
+    let mut found = vec![0; events.len()];
+    let mut open: Vec<usize> = Vec::new();
+    for (at, (pc, stack)) in events.iter().enumerate() {
+        let is_left = |by: usize| {
+            let (jump, level) = events[by];
+            let decides = jumps.get(&jump).map(|it| &it.decides);
+            *stack > level || *stack == level && !decides.is_some_and(|it| it.contains(pc))
+        };
+        while let Some(by) = open.pop_if(|by| is_left(*by)) {
+            found[by] = at - by - 1;
+        }
+        if jumps.contains_key(pc) {
+            open.push(at);
+        }
+    }
+    for by in open {
+        found[by] = events.len() - by - 1;
+    }
+    found
+}
+
+impl Engine {
+    /// Finds the conditional jumps of the functions of the program's own code that a run has entered, whose points
+    /// are given, by their addresses.
+    pub(super) fn jumps(&self, run: &mut Run, points: &[Point]) -> HashMap<u64, Jump> {
+        let mut functions: Vec<&Range<u64>> = Vec::new();
+        for point in points {
+            let code = point.pc.wrapping_sub(self.bias);
+            let function = self.info.function(code);
+            let ranges = function.map_or(&[][..], |it| &it.ranges);
+            if !ranges.iter().any(|it| functions.contains(&it)) {
+                functions.extend(ranges);
+            }
+        }
+        let mut found = HashMap::new();
+        for range in functions {
+            let start = range.start.wrapping_add(self.bias);
+            let code = run.process.bytes(start, (range.end - range.start) as usize);
+            let all = jumps_in(&code, start).into_iter();
+            let all = all.map(|it| (it.instruction.ip(), it));
+            found.extend(all.filter(|it| self.is_user(it.0)));
+        }
+        found
+    }
+
+    /// Makes the failing run, and records its decisions, in the order of time: of each jump the first executions.
+    /// `points` are the points (statement executions) of that run.
+    ///
+    /// # Errors
+    /// When the run cannot be made.
+    pub(super) fn decisions(
+        &mut self,
+        points: &[Point],
+    ) -> Result<(Vec<Decision>, HashMap<u64, Jump>), EngineError> {
+        let failing = points.last().map_or(0, |it| it.pc);
+        let mut run = self.start(Side::Failing)?;
+        let jumps = self.jumps(&mut run, points);
+        for pc in jumps.keys().chain(&self.statements.clone()) {
+            run.process.set_breakpoint(*pc)?;
+        }
+        let mut executions: HashMap<u64, u64> = HashMap::new();
+        let mut events: Vec<(u64, u64, u64)> = Vec::new();
+        while events.len() < EVENTS {
+            let registers = match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(registers) => registers,
+                Next::Other(_) => continue,
+                Next::Ended(_) => break,
+            };
+            self.check_time()?;
+            let nth = executions.entry(registers.rip).or_default();
+            *nth += 1;
+            events.push((registers.rip, registers.rsp, *nth));
+            if *nth >= EXECUTIONS {
+                run.process.remove_breakpoint(registers.rip)?;
+            }
+            self.pass(&mut run, &registers, &jumps)?;
+        }
+        let places: Vec<(u64, u64)> = events.iter().map(|it| (it.0, it.1)).collect();
+        let decided = decided(&places, &jumps);
+        let mut arrivals = 0;
+        let mut found = Vec::new();
+        for (at, (pc, stack, nth)) in events.into_iter().enumerate().rev() {
+            if jumps.contains_key(&pc) {
+                found.push(Decision {
+                    pc,
+                    nth,
+                    stack,
+                    decided: decided[at],
+                    arrivals,
+                });
+            }
+            arrivals += usize::from(pc == failing);
+        }
+        found.reverse();
+        Ok((found, jumps))
+    }
+
+    /// Executes the instruction at which a run has stopped: a conditional jump by its flags, others by a step.
+    pub(super) fn pass(
+        &self,
+        run: &mut Run,
+        registers: &user_regs_struct,
+        jumps: &HashMap<u64, Jump>,
+    ) -> Result<(), EngineError> {
+        match jumps.get(&registers.rip) {
+            Some(jump) => {
+                let [rip, _] = jump.ways(registers.eflags);
+                run.process
+                    .set_registers(user_regs_struct { rip, ..*registers })?;
+            }
+            None => drop(run.process.step_over(registers.rip)?),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_those_of_the_processor() {
+        let (carry, zero, sign, overflow) = (1, 1 << 6, 1 << 7, 1 << 11);
+        assert!(is_met(ConditionCode::l, sign) && is_met(ConditionCode::l, overflow));
+        assert!(!is_met(ConditionCode::l, sign | overflow));
+        assert!(is_met(ConditionCode::ge, 0) && is_met(ConditionCode::g, 0));
+        assert!(is_met(ConditionCode::le, zero) && !is_met(ConditionCode::g, zero));
+        assert!(is_met(ConditionCode::be, carry) && !is_met(ConditionCode::a, carry));
+        assert!(is_met(ConditionCode::e, zero) && !is_met(ConditionCode::ne, zero));
+    }
+
+    #[test]
+    fn a_jump_decides_on_what_it_leaves_out_and_on_what_is_called_there() {
+        // 0x100: je 0x106; 0x102: nop; nop; 0x104: jmp 0x108; 0x106: nop; nop; 0x108: jne 0x108
+        let code = [0x74, 4, 0x90, 0x90, 0xeb, 2, 0x90, 0x90, 0x75, 0xfe];
+        let jumps = jumps_in(&code, 0x100);
+        assert_eq!(jumps[0].decides, 0x102..0x108);
+        assert_eq!(jumps[0].ways(1 << 6), [0x106, 0x102]);
+        assert_eq!(jumps[1].decides, 0x108..0x10a);
+        let all = jumps.into_iter().map(|it| (it.instruction.ip(), it));
+        let all: HashMap<u64, Jump> = all.collect();
+        // A call from one of both parts, then the loop behind them.
+        let events = [
+            (0x100, 80),
+            (0x200, 60),
+            (0x108, 80),
+            (0x108, 80),
+            (0x300, 90),
+        ];
+        assert_eq!(decided(&events, &all), [1, 0, 1, 0, 0]);
+    }
+}

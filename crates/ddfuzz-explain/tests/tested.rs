@@ -1,0 +1,77 @@
+//! Statements at which to look first: which of them a changed run of the failing input has tested.
+#![cfg(target_arch = "x86_64")]
+
+mod explained;
+
+use ddfuzz_explain::report::SuspectRecord;
+use ddfuzz_explain::{Explanation, story};
+use explained::{PLAIN, explained, program};
+
+/// The line of a test program that has this text.
+fn line_of(program: &str, text: &str) -> u64 {
+    let path = format!("{}/tests/programs/{program}", env!("CARGO_MANIFEST_DIR"));
+    let source = std::fs::read_to_string(path).unwrap();
+    source.lines().position(|it| it.contains(text)).unwrap() as u64 + 1
+}
+
+/// The suspect that is the statement on a line.
+fn at_line(all: &[SuspectRecord], line: u64) -> Option<&SuspectRecord> {
+    all.iter().find(|it| it.place[0].line == Some(line))
+}
+
+/// Whether the text calls each statement at which to look first what it is: tested, or a suspicion.
+fn is_told(it: &Explanation) -> bool {
+    let text = story::text(it);
+    let line = text.lines().nth(1).unwrap_or_default();
+    let tested = it.look_first.iter().filter(|it| it.tested).count();
+    let counts = [
+        line.matches("(tested: ").count(),
+        line.matches("(suspicion: ").count(),
+    ];
+    counts == [tested, it.look_first.len() - tested]
+}
+
+#[test]
+fn a_wrong_condition_is_named_once_its_other_decision_averts_the_failure() {
+    let program = program("memo.c", PLAIN);
+    let it = explained(
+        &program,
+        b"p a\np b\ng a\no\ng b\n",
+        Some(b"p a\np b\ng b\no\ng b\n"),
+    );
+    let text = story::text(&it);
+    let wrong = line_of("memo.c", "if (memo == first)");
+    let named = at_line(&it.look_first, wrong).unwrap_or_else(|| panic!("{text}"));
+    assert!(named.tested && is_told(&it), "{text}");
+    assert_eq!(named.why, "decided otherwise, the run does not fail");
+    let critical = it.critical.iter();
+    let mut critical = critical.filter(|it| it.place[0].line == Some(wrong));
+    assert!(critical.next().is_some_and(|it| it.reaches), "{text}");
+    assert!(it.changed_runs > 0 && it.changed_runs <= 100, "{text}");
+}
+
+#[test]
+fn a_changed_key_is_named_only_where_the_run_fails_by_it() {
+    let program = program("filed.c", PLAIN);
+    let changes = "changes the value by which this record is filed";
+    let named = |it: &Explanation| -> Vec<(Option<u64>, bool)> {
+        let odd = it.observed.iter().filter(|it| it.why == changes);
+        odd.map(|it| (it.place[0].line, it.tested)).collect()
+    };
+    let it = explained(
+        &program,
+        b"a 1 x\nr 1 2\nd 2\ng 1 y\n",
+        Some(b"a 1 x\nr 1 5\nd 5\ng 1 y\n"),
+    );
+    let text = story::text(&it);
+    let wrong = line_of("filed.c", "static void renumber") + 2;
+    assert_eq!(named(&it), [(Some(wrong), true)], "{text}");
+    assert!(is_told(&it), "{text}");
+    // The number is changed within its list, and the name cleared by another statement.
+    let it = explained(
+        &program,
+        b"a 1 x\nu 1\nw\ng 1 y\n",
+        Some(b"a 1 x\nu 1\nv\ng 1 y\n"),
+    );
+    assert_eq!(named(&it), [], "{}", story::text(&it));
+}
