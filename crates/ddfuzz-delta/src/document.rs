@@ -61,6 +61,12 @@ pub trait Format: Send + Sync {
     /// Parses a text of this format into a document of deletable parts and payloads; `None` if the
     /// text is not of this format. The [text](Document::text) of the document equals `text`.
     fn open(&self, text: &[u8]) -> Option<Arc<dyn Document>>;
+
+    /// Returns a document with the content of `text` in no more bytes, as a database whose pages are full. So are
+    /// the texts of all documents that are made of it. `None` if there is none.
+    fn compact(&self, _text: &[u8]) -> Option<Arc<dyn Document>> {
+        None
+    }
 }
 
 /// A file that was parsed by its format into parts, which can be deleted, and payloads, whose bytes

@@ -11,6 +11,7 @@
 //!
 //! Nothing here reads files, runs anything, or depends on more than the text.
 
+mod compacted;
 mod container;
 mod formats;
 mod functions;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 
 use ddfuzz_delta::{Document, Format, Structure};
 
+use crate::compacted::Compacted;
 use crate::container::Container;
 use crate::formats::Known;
 use crate::grammar::TreeSitter;
@@ -60,6 +62,12 @@ impl Format for KnownFormat {
     fn open(&self, text: &[u8]) -> Option<Arc<dyn Document>> {
         let container = open(self.0, text)?;
         Some(Arc::new(container))
+    }
+
+    fn compact(&self, text: &[u8]) -> Option<Arc<dyn Document>> {
+        let write = self.0.compact()?;
+        let compact = write(text).filter(|compact| compact.len() <= text.len())?;
+        Compacted::new(self.open(&compact)?, write)
     }
 }
 

@@ -21,6 +21,8 @@ use crate::{Edit, Outcome};
 const PAYLOAD: &str = "payload";
 /// Name, in logs, of the test in which compressed payloads of a file are compressed anew.
 const REPACK: &str = "repack";
+/// Name, in logs, of the test in which a file is written anew in fewer bytes.
+const COMPACT: &str = "compact";
 /// Number of successive bytes of a payload that turn out to be needed for the failure, after which
 /// the reduction of the payload ends; the final round of single deletions still tries all bytes of
 /// the file.
@@ -104,9 +106,10 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
         end: work.asked() + TRIAL,
     };
     let mut document = delete_parts(work, document).await;
+    document = compact(work, document, format).await;
     document = repack(work, document).await;
     document = least(work, document).await;
-    document = reduce_roughly(work, document, &trial).await;
+    document = reduce_roughly(work, document, format, &trial).await;
     for _ in 0..ROUNDS {
         let (payloads, size) = (work.reductions(), work.len());
         document = reduce_payloads(work, document, &trial, Care::Thorough).await;
@@ -129,6 +132,7 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
         // Parts may be needed only by a payload that is gone, and payloads only by a greater value.
         let parts = work.reductions();
         document = delete_parts(work, document).await;
+        document = compact(work, document, format).await;
         if work.reductions() == parts && !lowered {
             break;
         }
@@ -142,6 +146,7 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
 async fn reduce_roughly(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
+    format: &dyn Format,
     trial: &Trial,
 ) -> Arc<dyn Document> {
     for _ in 0..ROUGH_ROUNDS {
@@ -152,7 +157,33 @@ async fn reduce_roughly(
         document = reduce_payloads(work, document, trial, Care::Rough).await;
         document = lower(work, document).await;
         document = delete_parts(work, document).await;
+        document = compact(work, document, format).await;
         if (size - work.len()) * WORTH_ANOTHER < size {
+            break;
+        }
+    }
+    document
+}
+
+/// Tests the file with the same content in no more bytes, if its format has such a form; if it still fails, deletes
+/// parts of the new file, and so on as long as that makes it smaller. Returns the smaller document.
+async fn compact(
+    work: &mut CurrentBest,
+    mut document: Arc<dyn Document>,
+    format: &dyn Format,
+) -> Arc<dyn Document> {
+    for _ in 0..ROUGH_ROUNDS {
+        let size = work.len();
+        let Some(compact) = format.compact(&work.text()) else {
+            break;
+        };
+        if let Some(edit) = difference(&work.text(), &compact.text())
+            && work.test(COMPACT, edit).await != Outcome::Fail
+        {
+            break;
+        }
+        document = delete_parts(work, compact).await;
+        if work.len() == size {
             break;
         }
     }

@@ -24,6 +24,7 @@ mod pe;
 mod regions;
 mod sqlite;
 mod sqlite_cells;
+mod sqlite_layout;
 mod subtables;
 mod table;
 mod tiff;
@@ -51,6 +52,11 @@ enum How {
     /// The format is read by this function, because its records refer to each other, or no number
     /// states a length. The function returns `None` for a text of another format.
     Function(fn(&mut Reader, &[u8]) -> Option<Vec<Node>>),
+    /// The same, with a function that writes the same content in as few bytes as it fills.
+    Compacted(
+        fn(&mut Reader, &[u8]) -> Option<Vec<Node>>,
+        fn(&[u8]) -> Option<Vec<u8>>,
+    ),
 }
 
 /// The formats that are recognized by their magic bytes; a format precedes more general ones that
@@ -139,7 +145,7 @@ static KNOWN: &[Known] = &[
     Known {
         name: "sqlite",
         magic: &[(0, sqlite::SIGNATURE)],
-        read: How::Function(sqlite::sqlite),
+        read: How::Compacted(sqlite::sqlite, sqlite_layout::compact),
     },
     Known {
         name: "bmp",
@@ -283,6 +289,15 @@ impl Known {
         self.magic.iter().any(is_signed)
     }
 
+    /// Returns the function that writes the content of a file of this format in as few bytes as it fills; it
+    /// returns `None` for a file that it cannot read. `None` if there is no such function.
+    pub fn compact(&self) -> Option<fn(&[u8]) -> Option<Vec<u8>>> {
+        match self.read {
+            How::Compacted(_, compact) => Some(compact),
+            How::Table(_) | How::Function(_) => None,
+        }
+    }
+
     /// Reads a text into the nodes of its tree; `None` if it is not of this format.
     pub fn read(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let has = |(at, bytes): &(usize, &[u8])| {
@@ -294,7 +309,7 @@ impl Known {
         }
         match self.read {
             How::Table(fields) => reader.table(fields, text),
-            How::Function(read) => read(reader, text),
+            How::Function(read) | How::Compacted(read, _) => read(reader, text),
         }
     }
 }

@@ -12,13 +12,13 @@ use crate::reader::Reader;
 /// Signature of a database.
 pub const SIGNATURE: &[u8] = b"SQLite format 3\0";
 /// Size of the head of a database, which is in front of the first page's own.
-const HEAD: usize = 100;
+pub const HEAD: usize = 100;
 /// Offset of the number of pages in the head.
-const PAGES: usize = 28;
+pub const PAGES: usize = 28;
 /// Offset of the first page of the list of free pages in the head, and, behind it, of their number.
-const FREE: usize = 32;
+pub const FREE: usize = 32;
 /// Offset of the number in the head that is not 0 if pages state where they are referred to.
-const VACUUM: usize = 52;
+pub const VACUUM: usize = 52;
 /// Offset of the first free block, the number of cells, and where cells begin, in the head of a page.
 const FREE_BLOCK: usize = 1;
 const CELLS: usize = 3;
@@ -26,7 +26,7 @@ const CONTENT: usize = 5;
 /// Offset of the number of free bytes between cells, in the head of a page.
 const FRAGMENTS: usize = 7;
 /// Size of the head of a page without children, and offset of the last child of others.
-const LEAF: usize = 8;
+pub const LEAF: usize = 8;
 /// Size of the first two numbers of a free block, its next one and its size.
 const BLOCK: usize = 4;
 
@@ -75,12 +75,7 @@ pub struct SchemaRow {
 
 /// Reads a database; `None` if its size of pages is none, or its first page cannot be read.
 pub fn sqlite(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
-    let size = match Encoding::Big(2).read_at(text, 16)? {
-        1 => 1 << 16,
-        size => size as usize,
-    };
-    let usable = size.checked_sub(usize::from(*text.get(20)?))?;
-    (size.is_power_of_two() && size >= 512 && usable >= 480).then_some(())?;
+    let (size, usable) = page_sizes(text)?;
     let mut database = Database {
         text,
         size,
@@ -101,6 +96,16 @@ pub fn sqlite(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     database.tree(reader, 1, Part::No);
     database.trees(reader);
     Some(database.nodes())
+}
+
+/// Reads the size of a page, and that of the part of it that holds cells; `None` if it is none.
+pub fn page_sizes(text: &[u8]) -> Option<(usize, usize)> {
+    let size = match Encoding::Big(2).read_at(text, 16)? {
+        1 => 1 << 16,
+        size => size as usize,
+    };
+    let usable = size.checked_sub(usize::from(*text.get(20)?))?;
+    (size.is_power_of_two() && size >= 512 && usable >= 480).then_some((size, usable))
 }
 
 impl<'a> Database<'a> {
@@ -470,7 +475,7 @@ fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, (L
 }
 
 /// Returns the kind of a page with cells by its first byte.
-fn kind(byte: u8) -> Option<Kind> {
+pub fn kind(byte: u8) -> Option<Kind> {
     let (is_table, is_leaf) = match byte {
         2 => (false, false),
         5 => (true, false),

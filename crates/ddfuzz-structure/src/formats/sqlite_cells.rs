@@ -197,7 +197,7 @@ fn finish(mut cell: Cell, bytes: &[u8], end: usize) -> Option<Cell> {
 
 /// Returns how many of the `size` bytes of a record are in its cell; the others are in pages of their
 /// own.
-fn local(usable: usize, size: usize, is_table: bool) -> usize {
+pub fn local(usable: usize, size: usize, is_table: bool) -> usize {
     let most = match is_table {
         true => usable - 35,
         false => (usable - 12) * 64 / 255 - 23,
@@ -270,6 +270,14 @@ fn schema_row(label: Label, columns: &[Column<'_>]) -> Option<(SchemaRow, Range<
         has_text: columns.get(4).is_none_or(|text| text.kind > 0),
     };
     Some((row, page.at..page.at + page.value.len()))
+}
+
+/// Returns the first page of the tree that the record of a row of the schema states, and where it stands in the
+/// record; `None` if it states none.
+pub fn root_of(record: &[u8]) -> Option<(usize, Range<usize>)> {
+    let (columns, _) = columns(record, false)?;
+    let (row, place) = schema_row(0, &columns)?;
+    (row.page > 1 && !place.is_empty()).then_some((row.page, place))
 }
 
 /// Makes the nodes of a record: kinds of its columns, and values, of which texts and bytes may become

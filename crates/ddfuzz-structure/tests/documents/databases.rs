@@ -1,5 +1,10 @@
 //! Databases of SQLite: pages, cells and free space stay as they must be.
 
+use std::sync::Arc;
+
+use ddfuzz_delta::{Document, Structure};
+use ddfuzz_structure::structure_named;
+
 use crate::open;
 
 /// Size of a page.
@@ -279,4 +284,75 @@ fn what_belongs_to_a_table_goes_with_it() {
     }
     // The index without a statement does not go by itself.
     assert!(!left.contains(&(3, 4)), "{left:?}");
+}
+
+/// Returns the document of a database whose pages are full.
+fn compact(text: &[u8]) -> Option<Arc<dyn Document>> {
+    match structure_named("sqlite") {
+        Some(Structure::Format(format)) => format.compact(text),
+        _ => None,
+    }
+}
+
+/// Checks that no page below another one is without cells, and that the pages of all trees are there.
+fn assert_filled(text: &[u8], page: usize, is_root: bool) {
+    let (kind, cells, last) = cells(text, page);
+    assert!(is_root || !cells.is_empty(), "page {page} is empty");
+    if matches!(kind, 2 | 5) {
+        let children = cells.iter().map(|cell| big(&cell[..4]));
+        children
+            .chain([last])
+            .for_each(|child| assert_filled(text, child, false));
+    }
+}
+
+#[test]
+fn a_database_is_written_anew_with_full_pages() {
+    let text = database();
+    let document = compact(&text).expect("a document");
+    let written = document.text();
+    // Schema, table and index: two leaves are one, and there is no free page.
+    assert_eq!(written.len(), 3 * PAGE);
+    assert_eq!((big(&written[28..32]), &written[32..40]), (3, &[0; 8][..]));
+    assert_eq!(rows(&written, 2), rows(&text, 2));
+    for part in 0..document.parts().len() {
+        let fewer = document.without(&[part]).text();
+        assert_eq!(fewer.len(), big(&fewer[28..32]) * PAGE, "without {part}");
+        for page in 1..=big(&fewer[28..32]) {
+            assert_filled(&fewer, page, true);
+        }
+    }
+    // A page that is not what the tree says: the file cannot be written anew.
+    let mut damaged = text;
+    damaged[3 * PAGE] = 10;
+    assert!(open(&damaged).is_some() && compact(&damaged).is_none());
+}
+
+#[test]
+fn a_large_table_has_pages_above_its_leaves() {
+    let mut text = schema_database();
+    // A chain of pages, each with one child, whose rows take several pages, also of their own.
+    let count = 120;
+    let first = text.len() / PAGE + 1;
+    text[PAGE..2 * PAGE].copy_from_slice(&page(&[], 5, Some((first + count - 1) as u8), &{
+        let below = |at: usize| vec![0, 0, 0, (first + at) as u8, at as u8 + 1];
+        (0..24).map(below).collect::<Vec<_>>()
+    }));
+    let value = [b'x'; 50];
+    for at in 0..count {
+        let number = at as u8 + 1;
+        text.extend(page(&[], 13, None, &[row(number, &[(true, &value)])]));
+    }
+    text[28..32].copy_from_slice(&((first + count - 1) as u32).to_be_bytes());
+    let document = compact(&text).expect("a document");
+    let written = document.text();
+    assert!(
+        written.len() < text.len() / 4,
+        "{} of {}",
+        written.len(),
+        text.len()
+    );
+    assert_eq!(rows(&written, 2), rows(&text, 2));
+    assert_filled(&written, 1, true);
+    assert_filled(&written, 2, true);
 }

@@ -1,0 +1,78 @@
+//! Documents of formats whose files are written anew as a whole, such as databases: each candidate has the
+//! content that is left, in as few bytes as it fills.
+
+use std::sync::Arc;
+
+use ddfuzz_delta::Document;
+
+/// A document whose text is written anew by `write`. A text that it cannot read stays as it is.
+pub struct Compacted {
+    inner: Arc<dyn Document>,
+    write: fn(&[u8]) -> Option<Vec<u8>>,
+}
+
+impl Compacted {
+    /// Makes a document of `inner`, whose text is that of the new document, too; `None` if it is not.
+    pub fn new(
+        inner: Arc<dyn Document>,
+        write: fn(&[u8]) -> Option<Vec<u8>>,
+    ) -> Option<Arc<dyn Document>> {
+        let text = inner.text();
+        (write(&text)? == text).then(|| Compacted { inner, write }.around())
+    }
+
+    fn around(self) -> Arc<dyn Document> {
+        Arc::new(self)
+    }
+
+    fn with_inner(&self, inner: Arc<dyn Document>) -> Arc<dyn Document> {
+        Compacted { inner, ..*self }.around()
+    }
+}
+
+impl Document for Compacted {
+    fn parts(&self) -> Vec<usize> {
+        self.inner.parts()
+    }
+
+    fn payloads(&self) -> Vec<Arc<[u8]>> {
+        self.inner.payloads()
+    }
+
+    fn without(&self, parts: &[usize]) -> Arc<dyn Document> {
+        self.with_inner(self.inner.without(parts))
+    }
+
+    fn with(&self, payloads: &[Arc<[u8]>]) -> Arc<dyn Document> {
+        self.with_inner(self.inner.with(payloads))
+    }
+
+    fn reducible(&self) -> usize {
+        self.inner.reducible()
+    }
+
+    fn reduced(&self, groups: &[usize]) -> Arc<dyn Document> {
+        self.with_inner(self.inner.reduced(groups))
+    }
+
+    fn repacked(&self) -> Option<Arc<dyn Document>> {
+        Some(self.with_inner(self.inner.repacked()?))
+    }
+
+    fn opaque(&self) -> Arc<dyn Document> {
+        self.with_inner(self.inner.opaque())
+    }
+
+    fn regions(&self) -> Vec<usize> {
+        self.inner.regions()
+    }
+
+    fn sharing(&self, region: usize, with: Option<usize>) -> Option<Arc<dyn Document>> {
+        Some(self.with_inner(self.inner.sharing(region, with)?))
+    }
+
+    fn text(&self) -> Vec<u8> {
+        let text = self.inner.text();
+        (self.write)(&text).unwrap_or(text)
+    }
+}

@@ -1,0 +1,299 @@
+//! Writer of SQLite databases: puts the rows and entries of all trees into as few pages as they fill.
+
+use super::sqlite::{FREE, HEAD, Kind, LEAF, PAGES, VACUUM, kind, page_sizes};
+use super::sqlite_cells::{local, root_of};
+use crate::number::Encoding;
+
+/// Maximum number of pages between the root of a tree and its leaves.
+const DEEPEST: usize = 16;
+/// Number of bytes that a cell takes at least.
+const LEAST: usize = 4;
+
+/// A row of a table or an entry of an index, with all of its record.
+struct Entry {
+    /// Number of the row, as it is written; empty for an entry of an index.
+    row: Vec<u8>,
+    record: Vec<u8>,
+}
+
+/// Returns a database with the trees of `text`, each in as few pages as its rows or entries fill, and without
+/// free pages. `None` if a tree cannot be read, or if pages state where they are referred to.
+pub fn compact(text: &[u8]) -> Option<Vec<u8>> {
+    let (size, usable) = page_sizes(text)?;
+    (Encoding::Big(4).read_at(text, VACUUM)? == 0).then_some(())?;
+    let mut source = Source {
+        text,
+        size,
+        usable,
+        left: text.len() / size,
+    };
+    let (kind, mut schema) = source.tree(1)?;
+    kind.is_table.then_some(())?;
+    let mut roots: Vec<usize> = schema
+        .iter()
+        .filter_map(|entry| Some(root_of(&entry.record)?.0))
+        .collect();
+    roots.sort_unstable();
+    let mut target = Target {
+        head: &text[..HEAD],
+        reserved: &text[usable..size],
+        usable,
+        pages: vec![Vec::new(); 1 + roots.len()],
+    };
+    for entry in &mut schema {
+        let Some((page, place)) = root_of(&entry.record) else {
+            continue;
+        };
+        let (kind, entries) = source.tree(page)?;
+        // No root has a greater number than before, so that it takes no more bytes.
+        let root = 2 + roots.binary_search(&page).ok()?;
+        target.tree(kind.is_table, &entries, root)?;
+        let written = Encoding::Big(place.len()).write(root as u64);
+        entry.record[place].copy_from_slice(&written);
+    }
+    target.tree(true, &schema, 1)?;
+    let count = target.pages.len();
+    let mut text = target.pages.concat();
+    text[PAGES..FREE].copy_from_slice(&Encoding::Big(4).write(count as u64));
+    text[FREE..FREE + 8].fill(0);
+    Some(text)
+}
+
+/// A database that is read.
+struct Source<'a> {
+    text: &'a [u8],
+    size: usize,
+    usable: usize,
+    /// Number of pages that may still be read: each is once in a database.
+    left: usize,
+}
+
+impl<'a> Source<'a> {
+    /// Returns the bytes of a page, which counts as read.
+    fn page(&mut self, page: usize) -> Option<&'a [u8]> {
+        self.left = self.left.checked_sub(1)?;
+        let start = page.checked_sub(1)?.checked_mul(self.size)?;
+        self.text.get(start..start.checked_add(self.usable)?)
+    }
+
+    /// Reads the tree with this root: its kind, and its rows or entries in order.
+    fn tree(&mut self, root: usize) -> Option<(Kind, Vec<Entry>)> {
+        let mut entries = Vec::new();
+        let kind = self.tree_page(root, DEEPEST, &mut entries)?;
+        Some((kind, entries))
+    }
+
+    /// Appends the rows or entries of a page, and of those below it, at most `depth`, to `entries`.
+    fn tree_page(&mut self, page: usize, depth: usize, entries: &mut Vec<Entry>) -> Option<Kind> {
+        let depth = depth.checked_sub(1)?;
+        let bytes = self.page(page)?;
+        let start = if page == 1 { HEAD } else { 0 };
+        let own = kind(*bytes.get(start)?)?;
+        let count = Encoding::Big(2).read_at(bytes, start + 3)? as usize;
+        let head = start + LEAF + if own.is_leaf { 0 } else { 4 };
+        for pointer in bytes.get(head..head + 2 * count)?.chunks(2) {
+            let at = usize::from(u16::from_be_bytes([pointer[0], pointer[1]]));
+            let mut cell = bytes.get(at..)?;
+            if !own.is_leaf {
+                let child = Encoding::Big(4).read_at(cell, 0)? as usize;
+                self.child(child, own, depth, entries)?;
+                cell = &cell[4..];
+            }
+            if own.is_leaf || !own.is_table {
+                entries.push(self.entry(own, cell)?);
+            }
+        }
+        if !own.is_leaf {
+            let last = Encoding::Big(4).read_at(bytes, start + LEAF)? as usize;
+            self.child(last, own, depth, entries)?;
+        }
+        Some(own)
+    }
+
+    fn child(
+        &mut self,
+        page: usize,
+        around: Kind,
+        depth: usize,
+        entries: &mut Vec<Entry>,
+    ) -> Option<()> {
+        let own = self.tree_page(page, depth, entries)?;
+        (own.is_table == around.is_table).then_some(())
+    }
+
+    /// Reads a cell without the page below it, and its record, also from pages of their own.
+    fn entry(&mut self, kind: Kind, mut cell: &[u8]) -> Option<Entry> {
+        let (stated, width) = Encoding::VarintBig.read(cell)?;
+        let stated = usize::try_from(stated).ok()?;
+        cell = &cell[width..];
+        let mut row = Vec::new();
+        if kind.is_table {
+            let (_, width) = Encoding::VarintBig.read(cell)?;
+            row = cell[..width].to_vec();
+            cell = &cell[width..];
+        }
+        (stated <= self.text.len()).then_some(())?;
+        let size = local(self.usable, stated, kind.is_table);
+        let mut record = cell.get(..size)?.to_vec();
+        let mut next = match record.len() < stated {
+            true => Encoding::Big(4).read_at(cell, size)? as usize,
+            false => 0,
+        };
+        while record.len() < stated {
+            let bytes = self.page(next)?;
+            next = Encoding::Big(4).read_at(bytes, 0)? as usize;
+            let rest = stated - record.len();
+            record.extend(bytes[4..].iter().take(rest));
+        }
+        Some(Entry { row, record })
+    }
+}
+
+/// A cell that is written: the page below it, and its other bytes.
+struct Cell {
+    child: Option<usize>,
+    bytes: Vec<u8>,
+}
+
+/// A database that is written.
+struct Target<'a> {
+    /// Head of the database, in front of the first page's own.
+    head: &'a [u8],
+    /// Bytes at the end of each page that hold no cells.
+    reserved: &'a [u8],
+    usable: usize,
+    /// The pages so far: first the roots of all trees, of which that of the schema is the first.
+    pages: Vec<Vec<u8>>,
+}
+
+impl Target<'_> {
+    /// Writes a tree with these rows or entries and this root.
+    fn tree(&mut self, is_table: bool, entries: &[Entry], root: usize) -> Option<()> {
+        let cells = entries.iter().map(|entry| Cell {
+            child: None,
+            bytes: self.cell(is_table, entry),
+        });
+        let mut cells: Vec<Cell> = cells.collect();
+        let mut last = None;
+        let front = if root == 1 { HEAD } else { 0 };
+        for _ in 0..DEEPEST {
+            if self.fitting(&cells, last, front) == cells.len() {
+                self.pages[root - 1] = self.page(is_table, &cells, last, front);
+                return Some(());
+            }
+            (cells, last) = self.level(is_table, cells, last)?;
+        }
+        None
+    }
+
+    /// Writes the pages of one level of a tree; returns the cells of the level above it, and the last page.
+    fn level(
+        &mut self,
+        is_table: bool,
+        mut cells: Vec<Cell>,
+        last: Option<usize>,
+    ) -> Option<(Vec<Cell>, Option<usize>)> {
+        let mut above = Vec::new();
+        // The last row of a leaf of a table is named above it; another cell between two pages moves there.
+        let moves = !is_table || last.is_some();
+        loop {
+            let count = self.fitting(&cells, last, 0);
+            if count == cells.len() {
+                let bytes = self.page(is_table, &cells, last, 0);
+                self.pages.push(bytes);
+                return Some((above, Some(self.pages.len())));
+            }
+            // At least one cell is left for the last page.
+            let count = count.min(cells.len().checked_sub(1 + usize::from(moves))?);
+            let mut rest = cells.split_off(count).into_iter();
+            let (end, bytes) = match moves {
+                true => rest.next().map(|between| (between.child, between.bytes))?,
+                false => (None, row_of(&cells.last()?.bytes)?),
+            };
+            let page = self.page(is_table, &cells, end, 0);
+            self.pages.push(page);
+            let child = Some(self.pages.len());
+            above.push(Cell { child, bytes });
+            (count > 0).then_some(())?;
+            cells = rest.collect();
+        }
+    }
+
+    /// Returns how many of the first cells fit into one page, after `front` other bytes.
+    fn fitting(&self, cells: &[Cell], last: Option<usize>, front: usize) -> usize {
+        let mut left = self.usable - front - LEAF - if last.is_some() { 4 } else { 0 };
+        let fits = |cell: &&Cell| {
+            let size = 2 + cell.bytes.len() + cell.child.map_or(0, |_| 4);
+            let fits = size <= left;
+            left = left.saturating_sub(size);
+            fits
+        };
+        cells.iter().take_while(fits).count()
+    }
+
+    /// Makes a page of cells, with the page below it after all of them.
+    fn page(&self, is_table: bool, cells: &[Cell], last: Option<usize>, front: usize) -> Vec<u8> {
+        let kind = match (is_table, last.is_some()) {
+            (false, true) => 2,
+            (true, true) => 5,
+            (false, false) => 10,
+            (true, false) => 13,
+        };
+        let size = |cell: &Cell| cell.bytes.len() + cell.child.map_or(0, |_| 4);
+        let start = self.usable - cells.iter().map(size).sum::<usize>();
+        let (mut content, mut pointers) = (Vec::new(), Vec::new());
+        for cell in cells {
+            pointers.extend(((start + content.len()) as u16).to_be_bytes());
+            content.extend(
+                cell.child
+                    .iter()
+                    .flat_map(|child| (*child as u32).to_be_bytes()),
+            );
+            content.extend(&cell.bytes);
+        }
+        let mut page = self.head[..front].to_vec();
+        page.extend([kind, 0, 0]);
+        page.extend((cells.len() as u16).to_be_bytes());
+        // 65,536 is written as 0.
+        page.extend((start as u16).to_be_bytes());
+        page.push(0);
+        page.extend(last.iter().flat_map(|last| (*last as u32).to_be_bytes()));
+        page.extend(pointers);
+        page.resize(start, 0);
+        page.extend(content);
+        page.extend(self.reserved);
+        page
+    }
+
+    /// Makes the cell of a row or entry, and the pages with the rest of its record.
+    fn cell(&mut self, is_table: bool, entry: &Entry) -> Vec<u8> {
+        let record = &entry.record;
+        let size = local(self.usable, record.len(), is_table);
+        let mut cell = Encoding::VarintBig.write(record.len() as u64);
+        cell.extend(&entry.row);
+        cell.extend(&record[..size]);
+        let mut rest = record[size..].chunks(self.usable - 4).peekable();
+        if rest.peek().is_some() {
+            cell.extend((self.pages.len() as u32 + 1).to_be_bytes());
+        }
+        while let Some(chunk) = rest.next() {
+            let next = match rest.peek() {
+                Some(_) => self.pages.len() as u32 + 2,
+                None => 0,
+            };
+            let mut page = [&next.to_be_bytes(), chunk].concat();
+            page.resize(self.usable, 0);
+            page.extend(self.reserved);
+            self.pages.push(page);
+        }
+        cell.resize(cell.len().max(LEAST), 0);
+        cell
+    }
+}
+
+/// Returns the number of the row of a cell in a leaf of a table, as it is written.
+fn row_of(cell: &[u8]) -> Option<Vec<u8>> {
+    let (_, size) = Encoding::VarintBig.read(cell)?;
+    let (_, width) = Encoding::VarintBig.read(&cell[size..])?;
+    Some(cell[size..size + width].to_vec())
+}
