@@ -18,7 +18,7 @@ use ddfuzz_exec::{ExecError, Program, Target};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::report::{CheckedGroup, Status, size};
-use ddfuzz_store::{Build, Entry, Group, Kind, Reader, Store, StoreError, rfc3339};
+use ddfuzz_store::{Build, Entry, EntryId, Group, Kind, Reader, Store, StoreError, rfc3339};
 
 /// Least time between two checks of the program's file for changes while a campaign fuzzes.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -297,7 +297,8 @@ impl BuildCheck<'_> {
     /// Checks every group that was found on the target with the present build, by running the
     /// reproducer and the original of its entries until one crashes as before. Records the status of
     /// each group: fixed, cannot tell, flaky, another crash or the same crash. Unfinished
-    /// minimizations start again, since their logs hold results of the earlier build. If the user
+    /// minimizations start again, since their logs hold results of the earlier build, and so do those
+    /// whose result passes while the input that was minimized still fails. If the user
     /// stops meanwhile, nothing is recorded, and the next call of ddfuzz repeats the check. Does
     /// nothing if no campaign of the directory is on the target.
     pub fn recheck(
@@ -346,10 +347,11 @@ impl BuildCheck<'_> {
             return Ok(());
         }
         let mut build = watch.unchecked();
-        let (mut fixed, mut doubtful) = (0, 0);
+        let (mut fixed, mut doubtful, mut passing) = (0, 0, 0);
         for group in checked.into_iter().flatten() {
             fixed += u64::from(group.status == Status::Fixed);
             doubtful += u64::from(group.status == Status::CannotTell);
+            passing += u64::from(self.archive_passing_result(&group)?);
             add_checked(&mut build, group);
         }
         let earlier = self.recorded().map(|build| build.blake3);
@@ -364,9 +366,32 @@ impl BuildCheck<'_> {
                 size::grouped(some)
             ),
         };
+        let passing = match passing {
+            0 => String::new(),
+            some => format!(
+                "; {} of groups that still fail, which counts no more",
+                size::counted(some, "passing result")
+            ),
+        };
         screen.note(&format!(
-            "{count} checked with the new build: {fixed} fixed{doubtful}"
+            "{count} checked with the new build: {fixed} fixed{doubtful}{passing}"
         ));
         Ok(())
+    }
+
+    /// Archives the minimization of the entry by whose input a group still fails, if its result does
+    /// not: the entry is minimized again, and its input is shown until then. Returns true if so.
+    fn archive_passing_result(&self, group: &CheckedGroup) -> Result<bool, StoreError> {
+        if !group.has_passing_result || !group.status.is_as_before(group.kind) {
+            return Ok(false);
+        }
+        let mut store = lock(self.store);
+        let id = entry_of_file(&group.file)
+            .and_then(|(minor, hash)| EntryId::from_names(group.kind, &group.major, &minor, &hash));
+        let entry = id.map(|id| store.reader().entry(&id)).transpose()?;
+        match entry.flatten() {
+            Some(entry) => store.archive_minimization(&entry).map(|()| true),
+            None => Ok(false),
+        }
     }
 }
