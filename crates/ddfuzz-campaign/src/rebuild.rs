@@ -225,6 +225,23 @@ fn add_checked(build: &mut Build, group: CheckedGroup) {
     of_kind.insert(group.major, group.status);
 }
 
+/// Formats how many of the checked groups are fixed and undecided, and that `passing` results of
+/// groups that still fail were archived.
+fn counts(checked: &[CheckedGroup], passing: u64) -> String {
+    let number = |status| checked.iter().filter(|one| one.status == status).count() as u64;
+    let mut text = format!("{} fixed", size::grouped(number(Status::Fixed)));
+    let doubtful = number(Status::CannotTell);
+    if doubtful > 0 {
+        let doubtful = size::grouped(doubtful);
+        text += &format!(", {doubtful} undecided (`ddfuzz check` shows why)");
+    }
+    if passing > 0 {
+        let passing = size::counted(passing, "passing result");
+        text += &format!("; {passing} of groups that still fail set aside");
+    }
+    text
+}
+
 /// Returns the minor key and the hash of the entry that has this file, by the names of its folders.
 fn entry_of_file(file: &Path) -> Option<(String, String)> {
     let mut folders = file.ancestors().skip(1);
@@ -347,35 +364,20 @@ impl BuildCheck<'_> {
             return Ok(());
         }
         let mut build = watch.unchecked();
-        let (mut fixed, mut doubtful, mut passing) = (0, 0, 0);
-        for group in checked.into_iter().flatten() {
-            fixed += u64::from(group.status == Status::Fixed);
-            doubtful += u64::from(group.status == Status::CannotTell);
-            passing += u64::from(self.archive_passing_result(&group)?);
+        let checked: Vec<CheckedGroup> = checked.into_iter().flatten().collect();
+        let mut passing = 0;
+        for group in &checked {
+            passing += u64::from(self.archive_passing_result(group)?);
+        }
+        let counts = counts(&checked, passing);
+        for group in checked {
             add_checked(&mut build, group);
         }
         let earlier = self.recorded().map(|build| build.blake3);
         let earlier = earlier.unwrap_or("unknown".to_owned());
         lock(self.store).archive_unfinished(&earlier, |entry| is_checked(&finders, entry))?;
         self.record(build)?;
-        let fixed = size::grouped(fixed);
-        let doubtful = match doubtful {
-            0 => String::new(),
-            some => format!(
-                ", {} undecided (`ddfuzz check` shows why)",
-                size::grouped(some)
-            ),
-        };
-        let passing = match passing {
-            0 => String::new(),
-            some => format!(
-                "; {} of groups that still fail, which counts no more",
-                size::counted(some, "passing result")
-            ),
-        };
-        screen.note(&format!(
-            "{count} checked with the new build: {fixed} fixed{doubtful}{passing}"
-        ));
+        screen.note(&format!("{count} checked with the new build: {counts}"));
         Ok(())
     }
 
