@@ -141,6 +141,16 @@ impl Failure {
         self
     }
 
+    /// Creates a failure for the log at `path` of a minimization that cannot be resumed.
+    pub fn unresumable(error: LogError, path: &Path) -> Failure {
+        let is_damage = error.is_damage();
+        let failure = Failure::from(error).path(path);
+        match is_damage {
+            true => failure.hint("start again: omit --resume and add --force"),
+            false => failure,
+        }
+    }
+
     /// Returns the failure with a hint that names the first missing directory or file of `path`;
     /// without a new hint if the path exists.
     pub fn hint_where_missing(self, path: &Path) -> Failure {

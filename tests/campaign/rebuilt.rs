@@ -228,27 +228,13 @@ fn the_stage_checks_the_groups_of_its_directory_with_the_new_build() {
 #[test]
 fn after_an_incomplete_fix_the_input_that_still_fails_is_shown() {
     let desk = Desk::new();
-    let program = |least: u32| {
-        let source = format!(
-            "#include <unistd.h>\nvolatile int *volatile nowhere; volatile int least = {least};\n\
-             int main(void) {{ char c[64]; long n = read(0, c, sizeof c);\n\
-             if (n >= least && c[0] == 'z') *nowhere = 1; return 0; }}\n"
-        );
-        let file = desk.write("program.c", source);
-        desk.compile(file.to_str().unwrap(), "program.new");
-        std::fs::rename(desk.file("program.new"), desk.file("program")).unwrap();
-    };
+    let program = |least: u32| build_that_needs(&desk, least);
+    let shown = || shown(&desk).0;
     program(1);
     desk.write("short", "z and more");
     desk.write("long", "z and more, and much more");
     desk.call("triage short -o out --minimize -q -- ./program")
         .exits(1);
-    let shown = || {
-        let shown = desk.call("show out --json").exits(0).json();
-        let file = shown["groups"][0]["file"].as_str().unwrap().to_owned();
-        assert_eq!(shown["groups"].as_array().unwrap().len(), 1, "{shown}");
-        std::fs::read(file).unwrap()
-    };
     assert_eq!(shown(), b"z");
     // What is shown is no longer a crash, but longer inputs are.
     program(20);
@@ -260,4 +246,55 @@ fn after_an_incomplete_fix_the_input_that_still_fails_is_shown() {
     program(15);
     desk.call("triage long -o out --minimize -q -- ./program");
     assert_eq!(shown().len(), 20);
+    // The small result that is no longer a crash keeps no smaller input from being minimized.
+    desk.write("middle", "zQ234567890");
+    desk.call("triage middle -o out --minimize -q -- ./program");
+    assert_eq!(shown().len(), 3);
+}
+
+/// A program that crashes by inputs of `least` bytes and more that begin with z, and by those of
+/// three bytes and more that begin with zQ.
+fn build_that_needs(desk: &Desk, least: u32) {
+    let source = format!(
+        "#include <unistd.h>\nvolatile int *volatile nowhere; volatile int least = {least};\n\
+         int main(void) {{ char c[64]; long n = read(0, c, sizeof c);\n\
+         if ((n >= least && c[0] == 'z') || (n >= 3 && c[0] == 'z' && c[1] == 'Q')) *nowhere = 1;\n\
+         return 0; }}\n"
+    );
+    let file = desk.write("program.c", source);
+    desk.compile(file.to_str().unwrap(), "program.new");
+    std::fs::rename(desk.file("program.new"), desk.file("program")).unwrap();
+}
+
+/// The reproducer that is shown of the only group, and what is claimed of it.
+fn shown(desk: &Desk) -> (Vec<u8>, Value) {
+    let shown = desk.call("show out --json").exits(0).json();
+    let groups = shown["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 1, "{shown}");
+    let file = groups[0]["file"].as_str().unwrap();
+    (std::fs::read(file).unwrap(), groups[0]["claim"].clone())
+}
+
+#[test]
+fn a_result_that_an_incomplete_fix_has_fixed_is_minimized_again() {
+    let desk = Desk::new();
+    build_that_needs(&desk, 1);
+    let input = desk.write("middle", "zQ234567890");
+    desk.call("triage middle -o out --minimize -q -- ./program")
+        .exits(1);
+    assert_eq!(shown(&desk), (b"z".to_vec(), "1-minimal".into()));
+    // The result passes now, and the input still crashes.
+    build_that_needs(&desk, 50);
+    let said = desk.call("triage middle -o out -- ./program");
+    assert!(said.err.contains("1 passing result"), "{said:?}");
+    let original = std::fs::read(input).unwrap();
+    assert_eq!(shown(&desk), (original, Value::Null));
+    let said = desk.call("min out -- ./program").exits(0);
+    assert!(said.err.contains("11 → 3 bytes"), "{said:?}");
+    let (bytes, claim) = shown(&desk);
+    assert!(bytes.starts_with(b"zQ") && bytes.len() == 3, "{bytes:?}");
+    assert_eq!(claim, "1-minimal");
+    let said = desk.call("min out -- ./program").exits(0);
+    assert!(said.out.contains("nothing to minimize"), "{said:?}");
+    desk.is_left_clean();
 }

@@ -1,7 +1,7 @@
 //! `ddfuzz min OUT` and `ddfuzz triage --minimize`: the groups of an output directory are minimized,
 //! as far as they are not; and `ddfuzz run --resume` by the target on record.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::ddfuzz::Desk;
 
@@ -21,17 +21,24 @@ fn desk() -> Desk {
     desk
 }
 
-/// The sizes of all files of this name.
-fn sizes(folder: &Path, name: &str) -> Vec<u64> {
-    let mut sizes = Vec::new();
+/// All files of this name.
+fn files(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         match path.is_dir() {
-            true => sizes.extend(self::sizes(&path, name)),
-            false if path.ends_with(name) => sizes.push(path.metadata().unwrap().len()),
+            true => files.extend(self::files(&path, name)),
+            false if path.ends_with(name) => files.push(path),
             false => {}
         }
     }
+    files
+}
+
+/// The sizes of all files of this name.
+fn sizes(folder: &Path, name: &str) -> Vec<u64> {
+    let files = files(folder, name).into_iter();
+    let mut sizes: Vec<u64> = files.map(|file| file.metadata().unwrap().len()).collect();
     sizes.sort_unstable();
     sizes
 }
@@ -116,6 +123,45 @@ fn options_of_one_input_are_refused_for_a_directory() {
     let error = desk.call("min in --json -- ./two_bugs").exits(2).json();
     let hint = error["error"]["hint"].as_str().unwrap();
     assert!(hint.contains("output directory of ddfuzz"), "{hint}");
+    for (words, option) in [
+        ("min in/a --variants 2 -- ./two_bugs", "--variants"),
+        (
+            "min in/a --search ddmin --grammar pdf -- ./two_bugs",
+            "--grammar",
+        ),
+        ("min groups --search ddmin --grammar pdf", "--grammar"),
+    ] {
+        let error = desk.call(words).exits(2).err;
+        assert!(error.contains(option), "{words}: {error}");
+    }
+    assert!(!desk.file("in/a.min").exists() && !desk.file("a.min").exists());
+}
+
+#[test]
+fn a_damaged_log_is_set_aside_and_keeps_no_other_group_from_being_minimized() {
+    let desk = desk();
+    let groups = desk.file("groups");
+    desk.call("triage in -o groups -q --minimize -- ./two_bugs")
+        .exits(1);
+    // One minimization is to go on, by a log with a line that is none.
+    for (at, log) in files(&groups, "log.jsonl").iter().enumerate() {
+        std::fs::remove_file(log.with_file_name("minimized.json")).unwrap();
+        match at {
+            0 => desk.write(
+                log.to_str().unwrap(),
+                std::fs::read_to_string(log).unwrap() + "{}\n",
+            ),
+            _ => std::fs::remove_file(log).map(|()| log.clone()).unwrap(),
+        };
+    }
+    let said = desk.call("min groups").exits(0);
+    assert!(said.err.contains("log.jsonl.damaged"), "{said:?}");
+    assert_eq!(sizes(&groups, "minimized"), [1, 2]);
+    assert_eq!(files(&groups, "log.jsonl.damaged").len(), 1);
+    // An empty log of a result is the log of no other crash.
+    std::fs::write(&files(&groups, "log.jsonl")[0], "").unwrap();
+    let said = desk.call("min groups").exits(0);
+    assert!(said.out.contains("nothing to minimize"), "{said:?}");
 }
 
 #[test]

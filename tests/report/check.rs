@@ -18,6 +18,7 @@ fn fixed() -> CheckedGroup {
         inputs: 2,
         utility: None,
         came_back: None,
+        has_passing_result: false,
     }
 }
 

@@ -93,6 +93,11 @@ impl StoredGroups {
                 }
                 let of_runs = |entry: &&Entry| !is_slip(entry.crash.found.as_ref());
                 for entry in entries.iter().filter(of_runs) {
+                    if finders.doubt(entry) {
+                        // What may pass keeps no input from being stored.
+                        groups.inputs(kind, &major, entry);
+                        continue;
+                    }
                     groups.add(kind, &major, entry);
                     if kind == Kind::Flaky && entry.minimized.is_some() {
                         // It was a crash until it did not reproduce.
@@ -108,10 +113,14 @@ impl StoredGroups {
     }
 
     fn add(&mut self, kind: Kind, major: &str, entry: &Entry) {
-        let name = (kind, major.to_owned(), utility(&entry.crash));
         let minor = entry.crash.keys.minor.short();
-        let inputs = self.founded.entry(name).or_default();
+        let inputs = self.inputs(kind, major, entry);
         inputs.add(minor, minimization_order::size(entry));
+    }
+
+    fn inputs(&mut self, kind: Kind, major: &str, entry: &Entry) -> &mut StoredInputs {
+        let name = (kind, major.to_owned(), utility(&entry.crash));
+        self.founded.entry(name).or_default()
     }
 }
 

@@ -203,11 +203,10 @@ impl Finders {
         !self.gone.is_empty() && self.gone.contains(&(kind, major.to_owned()))
     }
 
-    /// Checks whether it is not known that an entry fails with the last build, although another entry
-    /// of its group does: after an incomplete fix its result is no result of the group.
+    /// Checks whether the last build leaves an entry in doubt ([`Build::doubts`]): after an incomplete
+    /// fix its result is no result of the group, and its sizes bar no other input.
     pub(crate) fn doubt(&self, entry: &Entry) -> bool {
-        let last = self.last.as_ref();
-        last.and_then(|build| build.has_failed(entry)) == Some(false)
+        self.last.as_ref().is_some_and(|build| build.doubts(entry))
     }
 
     /// Records that a run has failed in a group; returns true if the group was gone.

@@ -90,17 +90,16 @@ pub(crate) fn is_slip(found: Option<&Found>) -> bool {
 pub(crate) struct Bug<'a> {
     root: &'a Path,
     entries: Vec<&'a Entry>,
-    /// Whether any entry of the bug was minimized before; one that was given up was not, nor one
-    /// that an incomplete fix may have fixed.
-    has_result: bool,
+    /// The entries with a result that counts ([`is_result`]).
+    results: Vec<&'a Entry>,
 }
 
 impl<'a> Bug<'a> {
     fn new(reader: &'a Reader, finders: &Finders, entries: Vec<&'a Entry>) -> Bug<'a> {
-        let counts = |entry: &&Entry| is_result(entry) && !finders.doubt(entry);
+        let counts = |entry: &&Entry| is_result(finders, entry);
         Bug {
             root: reader.root(),
-            has_result: entries.iter().any(counts),
+            results: entries.iter().copied().filter(counts).collect(),
             entries,
         }
     }
@@ -124,9 +123,9 @@ impl<'a> Bug<'a> {
             .collect()
     }
 
-    /// Checks whether any entry of the bug (group of crashes) was minimized before.
+    /// Checks whether any entry of the bug (group of crashes) has a result that counts.
     pub(crate) fn has_result(&self) -> bool {
-        self.has_result
+        !self.results.is_empty()
     }
 
     /// Returns the entries that are not minimized; none if the bug has a result.
@@ -167,14 +166,14 @@ impl<'a> Bug<'a> {
     /// one found first. `None` if there is none, or nothing was minimized. It depends on the runs
     /// alone, not on when it is asked for.
     pub(crate) fn smaller_of_runs(&self) -> Option<&'a Entry> {
-        let found = (self.entries.iter()).filter(|entry| !is_slip(entry.crash.found.as_ref()));
-        let found: Vec<&Entry> = found.copied().collect();
+        let is_found = |entry: &&Entry| !is_slip(entry.crash.found.as_ref());
         let order = |entry: &&Entry| {
             let (place, run, name) = rank(entry.crash.found.as_ref());
             (!self.is_begun(entry), place, run, size(entry), name)
         };
-        let reached = SmallestSizes::by(&found);
-        let smaller = found.into_iter().filter(|entry| self.is_open(entry));
+        let reached = SmallestSizes::of(self.results.iter().copied().filter(is_found));
+        let smaller = self.entries.iter().copied().filter(is_found);
+        let smaller = smaller.filter(|entry| self.is_open(entry));
         let smaller = smaller.filter(|entry| reached.is_beaten_by(size(entry)));
         smaller.min_by_key(order)
     }
@@ -184,7 +183,7 @@ impl<'a> Bug<'a> {
     /// minimized. Entries that a minimization has met by chance in a test without a number are left
     /// out, since which of them are met depends on the number of workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
-        let reached = SmallestSizes::by(&self.entries);
+        let reached = SmallestSizes::of(self.results.iter().copied());
         let order = |entry: &&Entry| {
             let begun = self.is_begun(entry);
             (!begun, size(entry), rank(entry.crash.found.as_ref()))
@@ -226,11 +225,11 @@ impl<'a> Bug<'a> {
             .min_by_key(order)
     }
 
-    /// Returns the minor keys (12 hex digits) that have a minimized result in the bug. A result
-    /// counts only if its minor key is still that of the input that was minimized.
+    /// Returns the minor keys (12 hex digits) that have a result in the bug. A result counts only if
+    /// its minor key is still that of the input that was minimized.
     fn shown(&self) -> BTreeSet<&'a str> {
-        let shows = |entry: &&&Entry| entry.minimized.is_some() && !entry.shows_another_minor();
-        let shown = self.entries.iter().filter(shows);
+        let shown = self.results.iter();
+        let shown = shown.filter(|entry| !entry.shows_another_minor());
         shown.map(|entry| entry.id.minor()).collect()
     }
 
@@ -253,8 +252,14 @@ impl<'a> Bug<'a> {
     }
 }
 
+/// Checks whether an entry has a result that counts as one of its group: it was minimized, and not
+/// given up, and no incomplete fix leaves it in doubt.
+pub(crate) fn is_result(finders: &Finders, entry: &Entry) -> bool {
+    was_minimized(entry) && !finders.doubt(entry)
+}
+
 /// Checks whether an entry was minimized, and not given up.
-fn is_result(entry: &Entry) -> bool {
+fn was_minimized(entry: &Entry) -> bool {
     let outcome = entry.minimized.as_ref();
     outcome.is_some_and(|outcome| outcome.given_up.is_none())
 }
@@ -272,18 +277,13 @@ pub(crate) struct SmallestSizes {
 }
 
 impl SmallestSizes {
-    fn by(entries: &[&Entry]) -> SmallestSizes {
+    /// Returns the size of the smallest minimized result of all `entries`, which have results, and the
+    /// size, before minimization, of the smallest of their inputs.
+    pub(crate) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> SmallestSizes {
         let mut reached = SmallestSizes::default();
-        let results = entries.iter().filter(|entry| is_result(entry));
-        let results = results.filter_map(|entry| entry.minimized.as_ref());
+        let results = entries.filter_map(|entry| entry.minimized.as_ref());
         results.for_each(|result| reached.take(result.size_before, result.size_after));
         reached
-    }
-
-    /// Returns the size of the smallest minimized result of all `entries`, and the size, before
-    /// minimization, of the smallest of their inputs that was minimized.
-    pub(crate) fn of(entries: &[Entry]) -> SmallestSizes {
-        SmallestSizes::by(&entries.iter().collect::<Vec<_>>())
     }
 
     /// Updates the smallest sizes by an input of `before` bytes that was minimized to `after`
@@ -576,14 +576,18 @@ pub(crate) fn file_slip<S: StoreWriter>(
 }
 
 /// Returns the slips (inputs with another crash) in the log of an entry's minimization, the
-/// smallest of each major and minor key; none if the log does not exist.
+/// smallest of each major and minor key; none if the log does not exist, or is damaged.
 fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     let path = entry.log();
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let log = Log::read(&path).map_err(MinimizeError::from)?;
-    Ok(least_slips(&entry.original_bytes()?, &log)?)
+    let original = entry.original_bytes()?;
+    let log = Log::read(&path).map_err(MinimizeError::from);
+    match log.and_then(|log| least_slips(&original, &log)) {
+        Err(MinimizeError::Log(error)) if error.is_damage() => Ok(Vec::new()),
+        slips => Ok(slips?),
+    }
 }
 
 /// Checks whether a slip (input that the minimization of `entry` has met) is smaller than all
@@ -595,7 +599,10 @@ fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, 
     let size = slip.input.len() as u64;
     let is_open = |other: &Entry| other.minimized.is_none();
     let waits = |other: &Entry| is_open(other) && self::size(other) <= size;
-    Ok(SmallestSizes::of(&entries).is_larger_than(size) && !entries.iter().any(waits))
+    let builds = reader.campaigns()?.last_builds();
+    let counts = |other: &&Entry| was_minimized(other) && !builds.doubts(other);
+    let reached = SmallestSizes::of(entries.iter().filter(counts));
+    Ok(reached.is_larger_than(size) && !entries.iter().any(waits))
 }
 
 /// Returns the utility of an entry; `None` unless a study of many utilities has found it.

@@ -399,7 +399,7 @@ impl Minimizing {
             Some(begun) => begun.hold_minor,
             None => is_variant(&reader, &finders, &entry, self.variants)?,
         };
-        let note = minimizing.keep_limits(&entry, &mut start);
+        let mut note = minimizing.keep_limits(&entry, &mut start);
         let minimizing = &minimizing;
         let continues = Journal::continues(&entry.log(), &start);
         if !continues || !finders.tell_of(&entry) {
@@ -410,14 +410,28 @@ impl Minimizing {
             let build = build.map_or("earlier".to_owned(), |build| build.to_string());
             entry.archive_minimization(&build)?;
         }
-        let mut journal = Journal::resume(&entry.log(), start).map_err(MinimizeError::from)?;
-        let start = journal.start().clone();
         let mut options = Options {
             on_reduce: Box::new(|best| lock(store).write_minimized(id, best).map_err(Into::into)),
             on_slip: Minimizing::file_slips(store, id, &entry.crash),
             ..options
         };
-        let minimized = minimizing.minimize(&input, &entry.crash, &mut journal, &mut options)?;
+        let mut search = || {
+            let mut journal = Journal::resume(&entry.log(), start.clone())?;
+            let start = journal.start().clone();
+            let minimized = minimizing.minimize(&input, &entry.crash, &mut journal, &mut options);
+            Ok((start, minimized?))
+        };
+        let (start, minimized) = match search() {
+            Err(MinimizeError::Log(error)) if error.is_damage() => {
+                let (log, aside) = (entry.log(), entry.archive_minimization("damaged")?);
+                let (log, aside) = (log.display(), aside.display());
+                note = Some(format!(
+                    "{log}: {error}; it is set aside as {aside}, and the minimization begins anew"
+                ));
+                search()?
+            }
+            done => done?,
+        };
         Ok(Finished {
             note,
             ..Finished::new(start, minimized)

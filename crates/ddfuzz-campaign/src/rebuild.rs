@@ -18,7 +18,7 @@ use ddfuzz_exec::{ExecError, Program, Target};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::report::{CheckedGroup, Status, size};
-use ddfuzz_store::{Build, Entry, Group, Kind, Reader, Store, StoreError, rfc3339};
+use ddfuzz_store::{Build, Entry, EntryId, Group, Kind, Reader, Store, StoreError, rfc3339};
 
 /// Least time between two checks of the program's file for changes while a campaign fuzzes.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -225,6 +225,23 @@ fn add_checked(build: &mut Build, group: CheckedGroup) {
     of_kind.insert(group.major, group.status);
 }
 
+/// Formats how many of the checked groups are fixed and undecided, and that `passing` results of
+/// groups that still fail were archived.
+fn counts(checked: &[CheckedGroup], passing: u64) -> String {
+    let number = |status| checked.iter().filter(|one| one.status == status).count() as u64;
+    let mut text = format!("{} fixed", size::grouped(number(Status::Fixed)));
+    let doubtful = number(Status::CannotTell);
+    if doubtful > 0 {
+        let doubtful = size::grouped(doubtful);
+        text += &format!(", {doubtful} undecided (`ddfuzz check` shows why)");
+    }
+    if passing > 0 {
+        let passing = size::counted(passing, "passing result");
+        text += &format!("; {passing} of groups that still fail set aside");
+    }
+    text
+}
+
 /// Returns the minor key and the hash of the entry that has this file, by the names of its folders.
 fn entry_of_file(file: &Path) -> Option<(String, String)> {
     let mut folders = file.ancestors().skip(1);
@@ -297,7 +314,8 @@ impl BuildCheck<'_> {
     /// Checks every group that was found on the target with the present build, by running the
     /// reproducer and the original of its entries until one crashes as before. Records the status of
     /// each group: fixed, cannot tell, flaky, another crash or the same crash. Unfinished
-    /// minimizations start again, since their logs hold results of the earlier build. If the user
+    /// minimizations start again, since their logs hold results of the earlier build, and so do those
+    /// whose result passes while the input that was minimized still fails. If the user
     /// stops meanwhile, nothing is recorded, and the next call of ddfuzz repeats the check. Does
     /// nothing if no campaign of the directory is on the target.
     pub fn recheck(
@@ -346,27 +364,36 @@ impl BuildCheck<'_> {
             return Ok(());
         }
         let mut build = watch.unchecked();
-        let (mut fixed, mut doubtful) = (0, 0);
-        for group in checked.into_iter().flatten() {
-            fixed += u64::from(group.status == Status::Fixed);
-            doubtful += u64::from(group.status == Status::CannotTell);
+        let checked: Vec<CheckedGroup> = checked.into_iter().flatten().collect();
+        let mut passing = 0;
+        for group in &checked {
+            passing += u64::from(self.archive_passing_result(group)?);
+        }
+        let counts = counts(&checked, passing);
+        for group in checked {
             add_checked(&mut build, group);
         }
         let earlier = self.recorded().map(|build| build.blake3);
         let earlier = earlier.unwrap_or("unknown".to_owned());
         lock(self.store).archive_unfinished(&earlier, |entry| is_checked(&finders, entry))?;
         self.record(build)?;
-        let fixed = size::grouped(fixed);
-        let doubtful = match doubtful {
-            0 => String::new(),
-            some => format!(
-                ", {} undecided (`ddfuzz check` shows why)",
-                size::grouped(some)
-            ),
-        };
-        screen.note(&format!(
-            "{count} checked with the new build: {fixed} fixed{doubtful}"
-        ));
+        screen.note(&format!("{count} checked with the new build: {counts}"));
         Ok(())
+    }
+
+    /// Archives the minimization of the entry by whose input a group still fails, if its result does
+    /// not: the entry is minimized again, and its input is shown until then. Returns true if so.
+    fn archive_passing_result(&self, group: &CheckedGroup) -> Result<bool, StoreError> {
+        if !group.has_passing_result || !group.status.is_as_before(group.kind) {
+            return Ok(false);
+        }
+        let mut store = lock(self.store);
+        let id = entry_of_file(&group.file)
+            .and_then(|(minor, hash)| EntryId::from_names(group.kind, &group.major, &minor, &hash));
+        let entry = id.map(|id| store.reader().entry(&id)).transpose()?;
+        match entry.flatten() {
+            Some(entry) => store.archive_minimization(&entry).map(|()| true),
+            None => Ok(false),
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! recorded ones (`check`, and campaigns with a rebuilt program).
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::CampaignError;
@@ -90,6 +91,7 @@ impl Recheck<'_> {
             // A crash that a change has moved may still occur with the original input.
             let mut files = vec![entry.reproducer(), entry.original()];
             files.dedup();
+            let mut result = None;
             for file in files {
                 if self.stop.load(Ordering::Relaxed) {
                     return Ok(None);
@@ -102,26 +104,16 @@ impl Recheck<'_> {
                 inputs += 1;
                 let conditions = triager.conditions(&bytes, &entry.crash)?;
                 let (status, doubt) = status(&entry, &now, &conditions, (self.doubt)(group));
-                let (why, hint) = doubt.map(|doubt| (doubt.why, doubt.hint)).unzip();
                 if checked.as_ref().is_none_or(|held| status > held.status) {
                     checked = Some(CheckedGroup {
-                        major: group.record.major.short(),
-                        kind: group.kind,
-                        class: group.record.class.to_string(),
-                        frame: place(&entry.crash),
-                        status,
-                        why,
-                        hint,
-                        now: now.crash.as_deref().map(shown),
-                        file: std::path::absolute(&file).unwrap_or(file),
-                        inputs: 0,
-                        utility: entry.crash.of.as_ref().map(|of| of.utility.clone()),
-                        came_back: None,
+                        has_passing_result: matches!(result, Some(Status::Fixed | Status::Other)),
+                        ..checked_group(group, &entry, (status, doubt), &now, file)
                     });
                 }
                 if status == Status::Same {
                     break;
                 }
+                result = Some(status);
             }
             if checked
                 .as_ref()
@@ -148,6 +140,33 @@ impl Recheck<'_> {
         let others = all.into_iter();
         entries.extend(others.filter(|one| !representatives.contains(&one.id)));
         Ok(entries)
+    }
+}
+
+/// Makes the result of checking a group by one of its inputs, `file`: its status, with the reason if
+/// it cannot be told, and how the input has failed now.
+fn checked_group(
+    group: &Group,
+    entry: &Entry,
+    (status, doubt): (Status, Option<Unobservable>),
+    now: &Examined,
+    file: PathBuf,
+) -> CheckedGroup {
+    let (why, hint) = doubt.map(|doubt| (doubt.why, doubt.hint)).unzip();
+    CheckedGroup {
+        major: group.record.major.short(),
+        kind: group.kind,
+        class: group.record.class.to_string(),
+        frame: place(&entry.crash),
+        status,
+        why,
+        hint,
+        now: now.crash.as_deref().map(shown),
+        file: std::path::absolute(&file).unwrap_or(file),
+        inputs: 0,
+        utility: entry.crash.of.as_ref().map(|of| of.utility.clone()),
+        came_back: None,
+        has_passing_result: false,
     }
 }
 

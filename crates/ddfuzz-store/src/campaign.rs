@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::{Entry, Group, Kind, StoreError, json, layout, reader};
 use ddfuzz_exec::{Limits, TargetRecord, Way};
-use ddfuzz_minimize::log::Log;
 use ddfuzz_model::files::{OsText, atomic};
 
 /// A fuzzing campaign as recorded in `ddfuzz.json`: its target, limits, seed, start and machine.
@@ -240,11 +239,10 @@ impl LastBuilds {
         self.of_campaigns.get(id)?.as_ref()
     }
 
-    /// Checks whether it is not known that an entry fails with the last build of its target, although
-    /// another entry of its group does: it may show what an incomplete fix has fixed.
-    pub(super) fn doubts(&self, entry: &Entry) -> bool {
-        let build = self.of_entry(entry);
-        build.and_then(|build| build.has_failed(entry)) == Some(false)
+    /// Checks whether the last build of an entry's target leaves it in doubt ([`Build::doubts`]).
+    pub fn doubts(&self, entry: &Entry) -> bool {
+        self.of_entry(entry)
+            .is_some_and(|build| build.doubts(entry))
     }
 
     /// Returns the status of a group with the last builds of all targets on which its inputs were
@@ -350,14 +348,17 @@ impl Build {
         of_kind.insert(major.to_owned(), format!("{minor}/{hash}"));
     }
 
-    /// Checks whether an entry fails with this build: it has shown so, or this build was run when it
-    /// was minimized. `None` if no entry is recorded that has shown it for the group.
-    pub fn has_failed(&self, entry: &Entry) -> Option<bool> {
+    /// Checks whether it is not known that an entry fails with this build, although another entry of
+    /// its group does: it may show what an incomplete fix has fixed. An entry fails with this build if
+    /// it has shown so, or was minimized with it.
+    pub fn doubts(&self, entry: &Entry) -> bool {
         let id = &entry.id;
-        let shown = self.failing.get(&id.kind())?.get(id.major())?;
+        let of_kind = self.failing.get(&id.kind());
+        let Some(shown) = of_kind.and_then(|groups| groups.get(id.major())) else {
+            return false;
+        };
         let is_shown = *shown == format!("{}/{}", id.minor(), id.hash());
-        let logged = || Log::read_start(&entry.log())?.build;
-        Some(is_shown || logged().is_some_and(|build| build.to_string() == self.blake3))
+        !is_shown && entry.build() != Some(&self.blake3)
     }
 
     /// Adds the statuses of another record of the same build; of two statuses of a group the higher

@@ -8,7 +8,9 @@ use std::time::SystemTime;
 
 use crate::group::{self, EntryRank, GroupIndex};
 use crate::writer::{create_once, write_group};
-use crate::{Entry, EntryId, Kind, Minimized, Status, Store, StoreError, json, layout, reproduce};
+use crate::{
+    Build, Entry, EntryId, Kind, Minimized, Status, Store, StoreError, json, layout, reproduce,
+};
 use ddfuzz_exec::{Program, Target};
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::{Crash, Found, Key};
@@ -63,9 +65,21 @@ impl Store {
                     Kind::Crash | Kind::Hang | Kind::Oom => Status::Same,
                 };
                 build.add_failing(kind, id.major(), id.minor(), id.hash());
+                self.archive_passing_result(id, &build)?;
                 self.record_build(&target, build)
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Archives the minimization of an entry whose input fails with `build`, if it was made with
+    /// another build: the check of the groups with this build has not seen its result fail.
+    fn archive_passing_result(&mut self, id: &EntryId, build: &Build) -> Result<(), StoreError> {
+        let entry = self.complete_entry(id)?;
+        let is_older = entry.minimized.is_some() && entry.build() != Some(&build.blake3);
+        match is_older && id.kind() != Kind::Flaky {
+            true => self.archive_minimization(&entry),
+            false => Ok(()),
         }
     }
 
@@ -187,6 +201,13 @@ impl Store {
             }
         }
         Ok(())
+    }
+
+    /// Renames the files of an entry's minimization ([`Entry::archive_minimization`]) by the build
+    /// with which it was made, so that the entry counts as not minimized.
+    pub fn archive_minimization(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        entry.archive_minimization(entry.build().map_or("earlier", String::as_str))?;
+        self.update_group(&self.complete_entry(&entry.id)?)
     }
 
     /// Records the result of minimizing an entry's input in `minimized.json`, after writing the

@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{EntryId, Kind, StoreError, json, layout, reader, rfc3339};
-use ddfuzz_minimize::Rate;
+use ddfuzz_minimize::{Rate, log::Log};
 use ddfuzz_model::files::{FileError, folder, regular};
 use ddfuzz_triage::{Class, Crash, Key, Severity};
 
@@ -24,6 +25,9 @@ pub struct Entry {
     pub crash: Crash,
     /// Result of the minimization of the entry's input; `None` until that minimization has ended.
     pub minimized: Option<Minimized>,
+    /// The build of the program with which the entry was minimized, read when it is first needed
+    /// ([`Entry::build`]).
+    pub(super) build: OnceLock<Option<String>>,
 }
 
 impl Entry {
@@ -45,7 +49,15 @@ impl Entry {
             folder,
             crash,
             minimized,
+            build: OnceLock::new(),
         }))
+    }
+
+    /// Returns the hash of the program, as 64 hex digits, with which the minimization of the entry
+    /// was begun, as its log says; `None` if there is no log, or it names none. The log is read once.
+    pub fn build(&self) -> Option<&String> {
+        let logged = || Some(Log::read_start(&self.log())?.build?.to_string());
+        self.build.get_or_init(logged).as_ref()
     }
 
     /// Returns whether the minimized input has another minor key (call path to the bug) than the
@@ -120,8 +132,9 @@ impl Entry {
 
     /// Renames the files of the entry's minimization (reproducer, log and result), so that it starts
     /// again: `.` and the first 16 characters of `build`, the hash of the program with which it was
-    /// made, are appended to their names, and a number if such files exist already.
-    pub fn archive_minimization(&self, build: &str) -> Result<(), StoreError> {
+    /// made, are appended to their names, and a number if such files exist already. Returns the new
+    /// path of the log.
+    pub fn archive_minimization(&self, build: &str) -> Result<PathBuf, StoreError> {
         let build: String = build.chars().take(16).collect();
         // The result first: it never stands beside files of another minimization.
         let names = [layout::OUTCOME, layout::MINIMIZED, layout::LOG];
@@ -139,7 +152,8 @@ impl Entry {
                     .map_err(FileError::at("rename", &from))?;
             }
         }
-        Ok(folder::sync(&self.folder)?)
+        folder::sync(&self.folder)?;
+        Ok(self.folder.join(format!("{}.{ending}", layout::LOG)))
     }
 
     /// Reads the reproducers of earlier minimizations of the entry, whose files

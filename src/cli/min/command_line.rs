@@ -423,7 +423,7 @@ impl CallMinimization<'_> {
         let call = Call::new(self.target.clone(), part, at);
         let begun = log.exists();
         let mut journal =
-            Journal::resume(log, start).map_err(|error| Failure::from(error).path(log))?;
+            Journal::resume(log, start).map_err(|error| Failure::unresumable(error, log))?;
         let start: StartLine = journal.start().clone();
         let held = HeldCrash::from(self.crash);
         let learn_limit = self.args.target.timeout.is_none();

@@ -163,7 +163,7 @@ impl FileJob<'_> {
         start.input = absolute.ok().map(|path| OsText(path.into()));
         let begun = log.exists();
         let mut journal =
-            Journal::resume(log, start).map_err(|error| Failure::from(error).path(log))?;
+            Journal::resume(log, start).map_err(|error| Failure::unresumable(error, log))?;
         let start: StartLine = journal.start().clone();
         let slips = RefCell::new(Vec::new());
         let mut file = ResultFile::at(result);

@@ -109,9 +109,19 @@ pub fn run(mut args: MinArgs, output: &Output) -> Result<Exit, Failure> {
 /// Minimizes the input file by a crash or an interestingness test, or all groups if it is an output
 /// directory; prints the result.
 fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
+    if args.grammar.is_some() && args.search != "full" {
+        let message = format!("--grammar does not work with --search {}", args.search);
+        return Err(Failure::usage(message).hint("only the search `full` uses a structure"));
+    }
     let input = match &args.input {
         Some(path) if directory::is_output_directory(path) => {
             return directory::run(args, path, output);
+        }
+        _ if args.variants.is_some() => {
+            let message = "--variants works with an output directory, but one input is given";
+            return Err(
+                Failure::usage(message).hint("omit --variants, or give an output directory")
+            );
         }
         Some(path) => read_input(path)?,
         None => Vec::new(),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::campaign_state::MAX_MINORS;
 use crate::crash_sink::RunCounter;
 use crate::finders::Finders;
-use crate::minimization_order::{Bug, Priority, SmallestSizes, is_slip, rank, size};
+use crate::minimization_order::{Bug, Priority, SmallestSizes, is_result, is_slip, rank, size};
 use crate::{
     BuildCheck, CampaignError, CrashSink, KnownKey, Minimizing, ProgramWatch, Report, Silent,
     StoreWriter, Variants,
@@ -128,7 +128,12 @@ impl<S: RunCounter> GroupRegistry<S> {
                 }
                 let entries = registry.entries(&reader, &name)?;
                 for entry in &entries {
-                    registry.add_input(kind, &entry.crash.keys, smallest_size(entry));
+                    // What may pass keeps no input from being stored.
+                    let size = match registry.finders.doubt(entry) {
+                        true => u64::MAX,
+                        false => smallest_size(entry),
+                    };
+                    registry.add_input(kind, &entry.crash.keys, size);
                 }
                 registry.update_reached(&name, &entries);
                 if let Some((priority, entry)) = registry.next_of(&name, &reader, &entries) {
@@ -226,7 +231,9 @@ impl<S: RunCounter> GroupRegistry<S> {
         if let Some(group) = self.groups.get_mut(name)
             && name.0 == Kind::Crash
         {
-            group.reached = SmallestSizes::of(entries);
+            let results = entries.iter();
+            let results = results.filter(|entry| is_result(&self.finders, entry));
+            group.reached = SmallestSizes::of(results);
             let open = entries.iter().filter(|entry| entry.minimized.is_none());
             group.open = open.map(size).min();
         }

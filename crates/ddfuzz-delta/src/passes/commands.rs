@@ -20,6 +20,9 @@ const PART: u16 = 0x103;
 const DEEPEST: usize = 64;
 /// Maximum size, in bytes, of quoted texts and of what stands in brackets after `$`.
 const LONGEST: usize = 1 << 13;
+/// Number of bytes that are searched in vain, in all of a text, for the ends of brackets after `$`; later
+/// brackets are single signs, so that a text of brackets without ends takes no longer than others.
+const MOST_SEARCHED: usize = 64 * LONGEST;
 /// Minimum number of compound commands, each ended by its keyword, in a text that is taken for a script.
 const FEWEST: usize = 4;
 
@@ -57,6 +60,8 @@ struct Reader<'a> {
     ended: usize,
     /// Number of keywords without their counterparts.
     odd: usize,
+    /// Number of bytes that were searched in vain for the ends of brackets after `$`.
+    searched: usize,
 }
 
 impl Reader<'_> {
@@ -70,6 +75,7 @@ impl Reader<'_> {
             documents: Vec::new(),
             ended: 0,
             odd: 0,
+            searched: 0,
         };
         reader.tree.begin(0..text.len(), ROOT, SyntaxClass::Other);
         while reader.list(&[]) {
@@ -348,10 +354,24 @@ impl Reader<'_> {
                     break;
                 }
                 b'<' if rest.starts_with(b"<<") && !rest.starts_with(b"<<<") => self.document(),
-                _ => self.at += length_of_sign(rest),
+                _ => self.at += self.length_of_sign(),
             }
         }
         self.tokens(start..self.at);
+    }
+
+    /// Returns the number of bytes at the present position that belong together ([`length_of_sign`]).
+    fn length_of_sign(&mut self) -> usize {
+        let rest = &self.text[self.at..];
+        let has_bracket = matches!(rest, [b'$', b'(' | b'{', ..]);
+        if has_bracket && self.searched >= MOST_SEARCHED {
+            return 1;
+        }
+        let length = length_of_sign(rest);
+        if has_bracket && length == 1 {
+            self.searched += rest.len().min(LONGEST);
+        }
+        length
     }
 
     /// Reads `<<` and the word that ends a here-document.
@@ -492,6 +512,19 @@ mod tests {
         ] {
             assert!(!is_script(text.repeat(8).as_bytes()), "{text}");
         }
+    }
+
+    #[test]
+    fn ends_of_brackets_are_not_searched_in_vain_again_and_again() {
+        for piece in ["$(", "${", "$(${", "$($()"] {
+            let text = piece.repeat((1 << 20) / piece.len());
+            let reader = Reader::read(text.as_bytes());
+            assert!(reader.searched < MOST_SEARCHED + LONGEST, "{piece}");
+            assert!(!is_script(text.as_bytes()));
+        }
+        // A few brackets without ends change nothing for the others.
+        let text = "a $( b ${c}\n".repeat(8);
+        assert!(Reader::read(text.as_bytes()).searched > 0);
     }
 
     #[test]

@@ -243,6 +243,18 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// Checks whether the content of the log is damaged, or cannot be that of a log of this version;
+    /// the file could be read, and is not that of another minimization.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            LogError::Malformed { .. }
+            | LogError::Version { .. }
+            | LogError::Empty
+            | LogError::Disagrees { .. } => true,
+            LogError::Io { .. } | LogError::Mismatch { .. } => false,
+        }
+    }
+
     /// Returns a function that turns an I/O error into a log error. `what` names the failed
     /// operation ("reading"), `path` the log.
     pub fn io(what: &'static str, path: &std::path::Path) -> impl FnOnce(io::Error) -> LogError {

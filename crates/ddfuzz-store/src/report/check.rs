@@ -68,6 +68,10 @@ pub struct CheckedGroup {
     /// now in the same way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub came_back: Option<CameBack>,
+    /// Whether `file` is an input as found that fails, while the result of its minimization does not
+    /// any more.
+    #[serde(skip)]
+    pub has_passing_result: bool,
 }
 
 /// The commits between which a group that an earlier check found fixed started to fail again.
