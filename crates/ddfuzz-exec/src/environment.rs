@@ -91,7 +91,8 @@ pub const LARGEST_ALLOCATION: &str = "max_allocation_size_mb";
 impl SanitizerSettings {
     fn options(&self) -> Vec<u8> {
         let leaks = u8::from(self.leaks);
-        let mut options = format!("{SANITIZER_OPTIONS}:detect_leaks={leaks}").into_bytes();
+        let mut options =
+            format!("{SANITIZER_OPTIONS}:verbosity=0:detect_leaks={leaks}").into_bytes();
         if !self.signals {
             options.extend(UNHANDLED);
         }
@@ -347,6 +348,8 @@ mod tests {
         assert_eq!(find(None), "ASAN_OPTIONS=abort_on_error=0");
         let plain = find(Some(SanitizerSettings::default()));
         assert!(plain.starts_with("ASAN_OPTIONS=abort_on_error=0:abort_on_error=1:"));
+        // A runtime that logs its start writes a file before any report.
+        assert!(plain.contains(":verbosity=0:"), "{plain}");
         assert!(plain.contains(":detect_leaks=0:handle_segv=0:"));
         let told = find(Some(SanitizerSettings {
             log_path: Some("/reports/report".into()),

@@ -283,22 +283,26 @@ impl Reports {
     }
 
     /// Returns the first 64 KiB of a run's oldest sanitizer report: later reports are by parent
-    /// processes that failed because of the first failure. Complete once all processes of the run
-    /// have ended; empty if there is no report.
+    /// processes that failed because of the first failure. A file without a report, in which a
+    /// runtime has logged something else, is returned only if no other file has one. Complete once
+    /// all processes of the run have ended; empty if there is no file.
     pub fn read(&self) -> Vec<u8> {
         let entries = std::fs::read_dir(self.0.path()).into_iter().flatten();
-        let first = entries
-            .flatten()
-            .take(MOST)
-            .filter_map(|entry| {
-                let facts = entry.metadata().ok().filter(|facts| facts.len() > 0)?;
-                let changed = facts.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-                facts.is_file().then(|| (changed, entry.path()))
-            })
-            .min();
-        first
-            .and_then(|(_, path)| read(&path).ok())
-            .unwrap_or_default()
+        let files = entries.flatten().take(MOST).filter_map(|entry| {
+            let facts = entry.metadata().ok().filter(|facts| facts.len() > 0)?;
+            let changed = facts.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            facts.is_file().then(|| (changed, entry.path()))
+        });
+        let mut files: Vec<(SystemTime, PathBuf)> = files.collect();
+        files.sort();
+        let mut oldest = None;
+        for text in files.iter().filter_map(|(_, path)| read(path).ok()) {
+            if holds_report(&text) {
+                return text;
+            }
+            oldest = oldest.or(Some(text));
+        }
+        oldest.unwrap_or_default()
     }
 
     pub(crate) fn clear(&mut self) {
@@ -306,6 +310,23 @@ impl Reports {
         // reports.
         let _ = self.0.clean();
     }
+}
+
+/// Words that stand in the first line of each kind of sanitizer report, and not in what a runtime
+/// logs beside reports (`WARNING: found 5 unrecognized flag(s)`).
+const REPORT_WORDS: [&[u8]; 6] = [
+    b"ERROR: ",
+    b"FATAL: ",
+    b"CHECK failed",
+    b"WARNING: MemorySanitizer",
+    b"WARNING: ThreadSanitizer",
+    b"runtime error: ",
+];
+
+/// Whether the text that a sanitizer's runtime has written contains a report.
+fn holds_report(text: &[u8]) -> bool {
+    let has = |words: &&[u8]| memchr::memmem::find(text, words).is_some();
+    REPORT_WORDS.iter().any(|words| has(words))
 }
 
 /// Reads the first 64 KiB of a file that a target has written; fails or returns nothing if it is no
@@ -425,6 +446,10 @@ mod tests {
                 .unwrap();
         }
         assert_eq!(reports.read(), b"first");
+        // Not what the parent of all runs has logged when it started.
+        let report = b"==2==ERROR: AddressSanitizer: heap-buffer-overflow";
+        std::fs::write(of(2), report).unwrap();
+        assert_eq!(reports.read(), report);
         std::fs::write(of(3), vec![b'x'; 1 << 20]).unwrap();
         std::fs::remove_file(of(2)).unwrap();
         assert_eq!(reports.read().len(), 1 << 16);

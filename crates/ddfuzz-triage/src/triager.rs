@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -20,6 +20,7 @@ use crate::snapshot::{RawFrame, Snapshot};
 use crate::tracee::Start;
 use crate::watchdog::follow;
 use crate::{Class, Conditions, Crash, Key, Symbolizer};
+use ddfuzz_exec::facts::DEBUG_ASSERTIONS;
 use ddfuzz_exec::{
     CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, TimeLimit, Way, lives,
 };
@@ -142,6 +143,23 @@ struct Finished {
     took: Duration,
     /// CPU time of the finished run; zero where it is unknown.
     cpu: Duration,
+}
+
+/// Checks whether two paths lead to one file.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().ok();
+    real(one).is_some_and(|one| Some(one) == real(other))
+}
+
+/// Checks whether a program that was compiled with `-fsanitize=FLAG` may print reports of the
+/// sanitizer `tool`: the runtimes of address sanitizers look for leaks, and those of all sanitizers
+/// contain UndefinedBehaviorSanitizer's.
+fn comes_with(tool: Tool, flag: &str) -> bool {
+    match tool {
+        Tool::Ubsan => flag != DEBUG_ASSERTIONS,
+        Tool::Lsan => matches!(flag, "leak" | "address" | "hwaddress"),
+        _ => flag == tool.flag(),
+    }
 }
 
 impl Triager {
@@ -537,6 +555,31 @@ impl Triager {
         self.run_copied(input, aslr)
     }
 
+    /// Checks whether the process that died at `snapshot` may have the sanitizer `tool`: false only
+    /// if that process ran the target's program itself, which was compiled without it, and no
+    /// library of the sanitizer is on its stack.
+    fn may_have(&self, snapshot: &Snapshot, tool: Tool) -> bool {
+        let mut frames = snapshot.frames.iter();
+        let of_program = frames.find(|frame| &*frame.module == "exe");
+        let is_program = (of_program.and_then(|frame| frame.path.as_deref()))
+            .zip(self.start.program())
+            .is_some_and(|(path, program)| is_same_file(path, &program));
+        let library = format!("lib{}.", tool.name());
+        let clang_library = format!("libclang_rt.{}", tool.name());
+        let is_of_tool =
+            |name: &str| name.starts_with(&library) || name.starts_with(&clang_library);
+        if !is_program
+            || snapshot
+                .frames
+                .iter()
+                .any(|frame| is_of_tool(&frame.module))
+        {
+            return true;
+        }
+        let instrumentation = self.instrumentation();
+        instrumentation.is_none_or(|all| all.iter().any(|flag| comes_with(tool, flag)))
+    }
+
     fn run_copied(&mut self, input: &[u8], aslr: bool) -> Result<Finished, ExecError> {
         let began = Instant::now();
         let untraced = self.start.run_untraced(input, aslr)?;
@@ -558,7 +601,9 @@ impl Triager {
         began: Instant,
     ) -> Finished {
         let took = began.elapsed();
-        let diagnostics = Diagnostics::of(ended, said);
+        let diagnostics = Diagnostics::of_process(ended, said, |tool| {
+            snapshot.as_deref().is_none_or(|it| self.may_have(it, tool))
+        });
         let (snapshot, reported) = match diagnostics.report() {
             Some(report) => {
                 let (mut snapshot, reported) = self.reported.join(snapshot, ended, report);

@@ -22,6 +22,22 @@ fn said(class: &str, stderr: &str, report: &str) -> Option<String> {
 }
 
 #[test]
+fn a_printed_report_counts_only_of_a_sanitizer_that_the_process_may_have() {
+    let text = "==1==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x1\n    #0 0x1";
+    let told = |stderr: &str, report: &str, may_have: bool| {
+        let said = CrashMessages {
+            stderr: stderr.into(),
+            report: report.into(),
+        };
+        let told = Diagnostics::of_process(ABORTED, said, |_| may_have);
+        told.report().is_some()
+    };
+    assert!(told(text, "", true) && !told(text, "", false));
+    // Only a sanitizer writes there.
+    assert!(told("", text, false));
+}
+
+#[test]
 fn the_first_line_of_a_report_is_told_without_what_differs_from_run_to_run() {
     for (report, expected) in [
         (

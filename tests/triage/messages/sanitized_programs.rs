@@ -152,6 +152,37 @@ fn an_abort_under_any_sanitizer_is_one_without() {
     }
 }
 
+#[test]
+fn a_report_that_a_program_prints_itself_is_not_taken_for_one() {
+    for flags in [&[][..], &["-fsanitize=memory"], &["-fsanitize=undefined"]] {
+        let Some(program) = build("clang", flags) else {
+            continue;
+        };
+        for way in [Way::Command, Way::Inject] {
+            let printed = crash(&program, way, "p");
+            assert_eq!(printed.class.0, "abrt", "{flags:?} {way}");
+            assert!(printed.details.report.is_none(), "{flags:?} {way}");
+        }
+    }
+}
+
+#[test]
+fn what_a_runtime_logs_when_it_starts_hides_no_report() {
+    let Some(program) = build("clang", &["-fsanitize=address"]) else {
+        return;
+    };
+    let mut target = target(&program);
+    let logs = "verbosity=1:unknown_flag=1";
+    target.env.push(("ASAN_OPTIONS".into(), logs.into()));
+    for way in [Way::Command, Way::Inject] {
+        let mut triager = Triager::of_target(&target, way).unwrap();
+        let Verdict::Crash(crash) = triager.examine(b"w").unwrap() else {
+            panic!("by {way} it does not crash each time");
+        };
+        assert_eq!(crash.class.0, "asan:heap-buffer-overflow", "{way}");
+    }
+}
+
 /// Names and lines of the frames of the user's own code.
 fn own_lines(frames: &[Frame]) -> Vec<(&str, bool)> {
     let own = frames.iter().filter(|frame| frame.own);

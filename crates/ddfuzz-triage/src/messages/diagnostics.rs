@@ -41,6 +41,17 @@ impl Diagnostics {
     /// Parses the output `said` of a run for the messages (reports, panics, aborts) that explain
     /// why it ended with `ended`.
     pub fn of(ended: Ended, said: CrashMessages) -> Diagnostics {
+        Diagnostics::of_process(ended, said, |_| true)
+    }
+
+    /// Like [`Diagnostics::of`], of a process that may not have each sanitizer: `may_have` tells of
+    /// a sanitizer whether the process that died may have it. Of others, no report on stderr is
+    /// taken, which the program has printed itself.
+    pub fn of_process(
+        ended: Ended,
+        said: CrashMessages,
+        may_have: impl FnOnce(Tool) -> bool,
+    ) -> Diagnostics {
         let aborted = ended == Ended::Signal(libc::SIGABRT);
         let filed = report(&said.report).filter(explains);
         let mut diagnostics = Diagnostics {
@@ -49,7 +60,7 @@ impl Diagnostics {
         };
         let written = || {
             let written = report(&said.stderr).filter(|_| aborted);
-            written.filter(|it| is_sure(it) && explains(it))
+            written.filter(|it| is_sure(it) && explains(it) && may_have(it.tool))
         };
         diagnostics.fatal = filed
             .or_else(written)
