@@ -60,6 +60,7 @@ fn the_same_signature_stays_exactly_the_same() {
             input: input.to_vec(),
             wanted: RequiredFeatures::signature(before.clone(), &Features::default()),
             folder: desk.file("file"),
+            known: Default::default(),
         };
         let (trimmed, text, _) = trim(&trimming, &file);
         let [after] = reach(&trimming, [&text]);
@@ -87,6 +88,7 @@ fn a_real_program_reaches_all_that_its_seeds_are_kept_for() {
             input: seed.clone(),
             wanted: RequiredFeatures::worth(own.less(&taken)),
             folder: desk.file(&number.to_string()),
+            known: Default::default(),
         };
         taken = taken.or(own);
         let (trimmed, text, _) = trim(&trimming, &file);

@@ -134,6 +134,7 @@ fn a_log_cut_anywhere_is_gone_on_with_to_the_same_result() {
         std::fs::write(folder.join("log.jsonl"), &log[..cut]).unwrap();
         let cut = ToTrim {
             folder: folder.clone(),
+            known: Default::default(),
             ..file.clone()
         };
         let (resumed, resumed_text, _) = trim(&trimming, &cut);
@@ -160,6 +161,7 @@ fn a_log_of_something_else_is_begun_anew() {
         std::fs::write(folder.join("log.jsonl"), log).unwrap();
         let file = ToTrim {
             folder,
+            known: Default::default(),
             ..file.clone()
         };
         assert_eq!(trim(&trimming, &file).1, b"lock");

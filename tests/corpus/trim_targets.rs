@@ -132,5 +132,6 @@ pub fn kept(trimming: &TrimSettings, input: &[u8], kept_for: &[u8], folder: Path
             allowed: None,
         },
         folder,
+        known: Default::default(),
     }
 }

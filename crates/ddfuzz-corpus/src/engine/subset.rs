@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::candidates::Candidates;
@@ -14,7 +14,7 @@ use super::trimming::TrimRounds;
 use super::{CleanError, CleanPhase, Engine};
 use crate::cover::{Effort, Sets, Slowness};
 use crate::measure::{Contents, run_again};
-use crate::trim::TrimSettings;
+use crate::trim::{KnownRuns, TrimSettings};
 use crate::{ContentId, Feature, FeatureUnion, Features};
 use ddfuzz_campaign::{Screen, identity};
 use ddfuzz_minimize::Claim;
@@ -311,6 +311,8 @@ pub(super) struct KeptFile {
     /// file's current content; the file is not trimmed for the same features again. `None` if there
     /// was no such round.
     pub settled_for: Option<Features>,
+    /// What runs in the rounds of trimming have shown of the contents that the file had.
+    pub known: Arc<Mutex<KnownRuns>>,
 }
 
 impl KeptFile {

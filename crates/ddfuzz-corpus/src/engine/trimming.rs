@@ -136,7 +136,9 @@ impl TrimRounds<'_> {
         trim_all(self.trimming, files, self.jobs, watch)?;
         let runs = done.iter().flatten().filter(|trimmed| !trimmed.reused);
         ran.runs += runs
-            .map(|trimmed| trimmed.tests.executed + trimmed.tests.checks)
+            .map(|trimmed| {
+                (trimmed.tests.executed + trimmed.tests.checks).saturating_sub(trimmed.spared)
+            })
             .sum::<u64>();
         let done = tasks.into_iter().zip(done);
         let done = done.filter_map(|(task, trimmed)| Some((task, trimmed?)));
@@ -174,6 +176,7 @@ impl TrimRounds<'_> {
                 input: kept.text().to_owned(),
                 wanted,
                 folder: self.folder.join(name),
+                known: Arc::clone(&kept.known),
             };
             tasks.push(TrimTask { at, owned, file });
         }
@@ -398,6 +401,7 @@ mod tests {
             features: set(&[1]),
             left,
             reused: false,
+            spared: 0,
         }
     }
 

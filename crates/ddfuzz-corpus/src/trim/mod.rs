@@ -8,6 +8,7 @@
 //! not reach all required features in every run, the file stays as it is; a crash of a candidate is
 //! reported before its test is logged.
 
+mod known_runs;
 mod oracle;
 mod trimmer;
 
@@ -21,6 +22,7 @@ use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_minimize::{CallbackError, Claim, Counts, MinimizeError, Proved};
 use ddfuzz_model::files::FileError;
 
+pub use known_runs::KnownRuns;
 pub use oracle::{CoverageOracle, RequiredFeatures, TrimCondition};
 pub use trimmer::{OnSlip, OnSlipOf, OnTrimmed, ToTrim, TrimWatch, Trimmer, trim_all};
 
@@ -103,6 +105,10 @@ pub struct Trimmed {
     /// not run.
     #[serde(skip)]
     pub reused: bool,
+    /// Number of tests that were answered by known runs of earlier rounds, so that the target was
+    /// not run.
+    #[serde(skip)]
+    pub spared: u64,
 }
 
 /// Why a file was not trimmed and stays as it is.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{SkipReason, TrimError};
+use super::{KnownRuns, SkipReason, TrimError};
 use crate::Features;
 use ddfuzz_delta::Outcome;
 use ddfuzz_exec::{
@@ -63,6 +63,20 @@ pub struct TrimCondition {
 }
 
 impl TrimCondition {
+    /// Makes the condition for candidates of a file whose runs had the exit status `exit` and
+    /// reached the features `found`, with the required features `wanted`.
+    fn of(exit: i32, found: &Features, wanted: RequiredFeatures) -> TrimCondition {
+        let of_original = match &wanted.allowed {
+            Some(allowed) => found.less(&wanted.required).less(allowed),
+            None => Features::default(),
+        };
+        TrimCondition {
+            exit,
+            wanted,
+            of_original,
+        }
+    }
+
     /// Returns true if a run of a candidate with the required exit status and the features `found`
     /// meets this condition for trimming the file to the candidate.
     pub fn is_met_by(&self, found: &Features) -> bool {
@@ -146,6 +160,9 @@ pub struct CoverageOracle {
     crash_exit: Option<i32>,
     held: TrimCondition,
     prefilter: Prefilter,
+    known: KnownRuns,
+    /// Number of candidates of the present file that were rejected by known runs.
+    spared: u64,
 }
 
 /// Which candidates are decided by the quick executor alone, whose runs may share a process, and
@@ -184,7 +201,29 @@ impl CoverageOracle {
             slips: Slips::new(Box::new(Triager::of_target(target, way)?)),
             crash_exit: target.crash_exit,
             held: TrimCondition::default(),
+            known: KnownRuns::default(),
+            spared: 0,
         })
+    }
+
+    /// Sets what is known of runs of the next file's contents, in earlier rounds.
+    pub(super) fn begin_file(&mut self, known: KnownRuns) {
+        (self.known, self.spared) = (known, 0);
+    }
+
+    /// Takes out what is known of runs of the present file's contents, and the number of its
+    /// candidates that were rejected by known runs, without a run.
+    pub(super) fn end_file(&mut self) -> (KnownRuns, u64) {
+        let spared = std::mem::take(&mut self.spared);
+        (std::mem::take(&mut self.known), spared)
+    }
+
+    /// Returns the outcome PASS if a known run of the candidate shows that it does not meet the
+    /// condition of the present file; else `None`.
+    fn known_answer(&mut self, candidate: &[u8]) -> Option<Answer> {
+        let rejected = self.known.rejects(candidate, &self.held);
+        self.spared += u64::from(rejected);
+        rejected.then(|| Answer::of(Outcome::Pass))
     }
 
     /// Returns the number of instrumented places (edges) of the target.
@@ -192,13 +231,18 @@ impl CoverageOracle {
         self.fresh.places().unwrap_or_default()
     }
 
-    /// Runs the original `input` in fresh processes, and returns the condition for its candidates,
-    /// with the required features `wanted`, or why the file cannot be trimmed.
+    /// Runs the original `input` in fresh processes, unless enough such runs are known, and returns
+    /// the condition for its candidates, with the required features `wanted`, or why the file cannot
+    /// be trimmed.
     pub fn know(
         &mut self,
         input: &[u8],
         wanted: RequiredFeatures,
     ) -> Result<Result<TrimCondition, SkipReason>, ExecError> {
+        let known = self.known.met(input, ORIGINAL_RUNS);
+        if let Some(met) = known.filter(|met| met.each_time.has_all(&wanted.required)) {
+            return Ok(Ok(TrimCondition::of(met.exit, &met.ever, wanted)));
+        }
         let mut reached: Option<(i32, Features)> = None;
         for (run, counters) in self.fresh_runs(input, ORIGINAL_RUNS)? {
             let Ended::Exit(exit) = run.ended else {
@@ -221,15 +265,7 @@ impl CoverageOracle {
             };
         }
         let (exit, found) = reached.unwrap_or_default();
-        let of_original = match &wanted.allowed {
-            Some(allowed) => found.less(&wanted.required).less(allowed),
-            None => Features::default(),
-        };
-        Ok(Ok(TrimCondition {
-            exit,
-            wanted,
-            of_original,
-        }))
+        Ok(Ok(TrimCondition::of(exit, &found, wanted)))
     }
 
     /// Runs a file's content `times` times in fresh processes; returns each run with its hit
@@ -279,9 +315,14 @@ impl CoverageOracle {
         Ok(())
     }
 
-    /// Runs a content `times` times in fresh processes, and returns the features that every run
-    /// reached; `None` if a run does not meet the condition for candidates of the present file.
+    /// Runs a content `times` times in fresh processes, unless as many such runs are known, and
+    /// returns the features that every run reached; `None` if a run does not meet the condition for
+    /// candidates of the present file.
     pub fn steady(&mut self, text: &[u8], times: usize) -> Result<Option<Features>, ExecError> {
+        let known = self.known.met(text, times);
+        if let Some(met) = known.filter(|met| met.exit == self.held.exit) {
+            return Ok(Some(met.each_time.clone()));
+        }
         let mut steady: Option<Features> = None;
         for (run, counters) in self.fresh_runs(text, times)? {
             let (Ended::Exit(exit), Some(counters)) = (run.ended, counters) else {
@@ -383,8 +424,8 @@ impl CoverageOracle {
     /// Runs a candidate in a fresh process, and returns the outcome.
     fn decide(&mut self, candidate: &[u8]) -> Result<Answer, OracleError> {
         let run = self.fresh.run(candidate)?;
-        let judged = self.held.judge_run(&run, self.fresh.coverage());
-        self.answer_of(&run, judged, candidate)
+        let counters = self.fresh.coverage().map(<[u8]>::to_vec);
+        self.answer_of(&run, counters.as_deref(), candidate)
     }
 
     /// Returns the outcome of testing `candidate`: of its `run` in a fresh process, with the run's
@@ -392,13 +433,15 @@ impl CoverageOracle {
     fn answer_of(
         &mut self,
         run: &Run,
-        judged: Option<Answer>,
+        counters: Option<&[u8]>,
         candidate: &[u8],
     ) -> Result<Answer, OracleError> {
-        let answer = match judged {
+        let answer = match self.held.judge_run(run, counters) {
             Some(answer) => answer,
             None => self.judge(run.ended, candidate)?,
         };
+        self.known
+            .note(candidate, &self.held, run, counters, answer.outcome);
         Ok(Answer {
             cpu: known(run.cpu),
             read: run.read,
@@ -435,9 +478,12 @@ fn known(cpu: Duration) -> Option<Duration> {
 impl Oracle for CoverageOracle {
     fn ask(&mut self, candidate: &[u8], _: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
-        let answer = match self.prefilter(candidate)? {
+        let answer = match self.known_answer(candidate) {
             Some(answer) => answer,
-            None => self.decide(candidate)?,
+            None => match self.prefilter(candidate)? {
+                Some(answer) => answer,
+                None => self.decide(candidate)?,
+            },
         };
         Ok(Answer {
             cost: begin.elapsed(),
@@ -447,7 +493,10 @@ impl Oracle for CoverageOracle {
 
     fn ask_fresh(&mut self, candidate: &[u8], _: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
-        let answer = self.decide(candidate)?;
+        let answer = match self.known_answer(candidate) {
+            Some(answer) => answer,
+            None => self.decide(candidate)?,
+        };
         Ok(Answer {
             cost: begin.elapsed(),
             ..answer
@@ -463,18 +512,32 @@ impl Oracle for CoverageOracle {
         candidates: &[(&[u8], Kind)],
     ) -> Result<Vec<Answer>, OracleError> {
         let begin = Instant::now();
-        let texts: Vec<&[u8]> = candidates.iter().map(|(text, _)| *text).collect();
-        let runs = self.fresh.run_some(&texts)?;
+        let known = candidates.iter().map(|(text, _)| self.known_answer(text));
+        let known: Vec<Option<Answer>> = known.collect();
+        let open = candidates.iter().zip(&known);
+        let open = open.filter(|(_, known)| known.is_none());
+        let texts: Vec<&[u8]> = open.map(|((text, _), _)| *text).collect();
+        let runs = match texts.is_empty() {
+            true => Vec::new(),
+            false => self.fresh.run_some(&texts)?,
+        };
         let cost = begin.elapsed() / u32::try_from(runs.len()).unwrap_or(1).max(1);
         let covered = self.fresh.covered();
-        let judge = |(number, run)| self.held.judge_run(run, counters_of(covered, number));
-        let judged: Vec<Option<Answer>> = runs.iter().enumerate().map(judge).collect();
-        let answers = runs.iter().zip(judged).zip(texts);
-        let answers = answers.map(|((run, judged), text)| {
-            let answer = self.answer_of(run, judged, text)?;
-            Ok(Answer { cost, ..answer })
-        });
-        answers.collect()
+        let counters = |number| counters_of(covered, number).map(<[u8]>::to_vec);
+        let counters: Vec<Option<Vec<u8>>> = (0..runs.len()).map(counters).collect();
+        let mut runs = runs.iter().zip(counters);
+        let mut answers = Vec::with_capacity(candidates.len());
+        for ((text, _), known) in candidates.iter().zip(known) {
+            let answer = match known {
+                Some(answer) => answer,
+                None => match runs.next() {
+                    Some((run, counters)) => self.answer_of(run, counters.as_deref(), text)?,
+                    None => break,
+                },
+            };
+            answers.push(Answer { cost, ..answer });
+        }
+        Ok(answers)
     }
 
     fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {

@@ -3,13 +3,14 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    CoverageOracle, RequiredFeatures, SkipReason, TrimCondition, TrimError, TrimSettings, Trimmed,
+    CoverageOracle, KnownRuns, RequiredFeatures, SkipReason, TrimCondition, TrimError,
+    TrimSettings, Trimmed,
 };
 use crate::Features;
 use ddfuzz_campaign::program_hash;
@@ -41,6 +42,9 @@ pub struct ToTrim {
     /// Folder for `original`, `minimized`, `log.jsonl` and `trimmed.json` of the file to be
     /// trimmed; no other file may use it.
     pub folder: PathBuf,
+    /// What runs in earlier rounds have shown of the file's contents; trimming adds its own runs.
+    /// Clones of this value share it.
+    pub known: Arc<Mutex<KnownRuns>>,
 }
 
 /// Trims files (makes them smaller by delta debugging) one after the other, by a target that is
@@ -71,15 +75,20 @@ impl Trimmer {
         let made = std::fs::create_dir_all(&file.folder);
         made.map_err(FileError::at("make the folder", &file.folder))?;
         keep(&file.folder.join("original"), &file.input)?;
-        let known = asked.and_then(|asked| read(&file.folder, asked));
-        if let Some(trimmed) = known {
+        let stored = asked.and_then(|asked| read(&file.folder, asked));
+        if let Some((trimmed, known)) = stored {
+            *lock(&file.known) = known;
             return Ok(trimmed);
         }
-        let (text, trimmed) = self.trim_anew(file, on_slip, stop)?;
+        self.oracle.begin_file(lock(&file.known).clone());
+        let (text, mut trimmed) = self.trim_anew(file, on_slip, stop)?;
+        let (known, spared) = self.oracle.end_file();
+        trimmed.spared = spared;
         keep(&file.folder.join("minimized"), &text)?;
         if let Some(asked) = asked {
-            write(&file.folder, asked, &trimmed)?;
+            write(&file.folder, asked, &trimmed, &known)?;
         }
+        *lock(&file.known) = known;
         Ok(trimmed)
     }
 
@@ -108,9 +117,11 @@ impl Trimmer {
         }
     }
 
-    /// Trims a file by delta debugging, and logs each test in the file's folder, so that a later
-    /// call can continue. A log that is damaged, is of another input, target, search or condition,
-    /// or has more tests than the budget allows is removed and begun anew.
+    /// Trims a file by delta debugging, and logs each test in the file's folder. The log of an
+    /// interrupted call is continued only if the budget is a time: the runs of that call are not
+    /// known, so that later rounds could need more tests than without the interruption. A log that
+    /// is damaged, is of another input, target, search or condition, or has more tests than the
+    /// budget allows is removed and begun anew.
     fn minimize(
         &mut self,
         file: &ToTrim,
@@ -120,6 +131,9 @@ impl Trimmer {
     ) -> Result<Minimized, MinimizeError> {
         let path = file.folder.join("log.jsonl");
         let start = self.start_line(file, held);
+        if self.trimming.budget_time.is_none() {
+            remove(&path)?;
+        }
         for _ in 0..2 {
             let result = self.minimize_in(&path, &start, file, on_slip, stop);
             match result {
@@ -196,6 +210,7 @@ impl Trimmer {
             features: self.oracle.reached(&file.input, STEADY)?,
             left: Some(left),
             reused: false,
+            spared: 0,
         };
         Ok((file.input.clone(), trimmed))
     }
@@ -212,6 +227,7 @@ fn trimmed(file: &ToTrim, minimized: &Minimized, features: Features) -> Trimmed 
         features,
         left: None,
         reused: false,
+        spared: 0,
     }
 }
 
@@ -244,6 +260,9 @@ struct TrimRecord {
     asked: ContentHash,
     #[serde(flatten)]
     trimmed: Trimmed,
+    /// What runs have shown of the file's contents, in this round and the ones before.
+    #[serde(default)]
+    known: KnownRuns,
 }
 
 /// Hashes all that the result of trimming a file depends on: the file, its required features, the
@@ -269,25 +288,32 @@ pub(super) fn asked(
     Some(ContentHash::of(&text))
 }
 
-/// Reads the result of trimming from a file's folder; `None` if there is none with the hash `asked`
+/// Reads the result of trimming and the known runs from a file's folder; `None` if there is none with the hash `asked`
 /// of all that it depends on, or it is damaged.
-pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<Trimmed> {
+pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<(Trimmed, KnownRuns)> {
     let bytes = std::fs::read(folder.join(NAME)).ok()?;
     let record: TrimRecord = serde_json::from_slice(&bytes).ok()?;
     let minimized = std::fs::read(folder.join("minimized")).ok()?;
     let is_valid = record.asked == asked && ContentHash::of(&minimized) == record.trimmed.blake3;
-    is_valid.then_some(Trimmed {
+    let trimmed = Trimmed {
         reused: true,
         ..record.trimmed
-    })
+    };
+    is_valid.then_some((trimmed, record.known))
 }
 
-/// Writes the result of trimming a file into the file's folder, with the hash `asked` of all that
-/// it depends on.
-pub(super) fn write(folder: &Path, asked: ContentHash, trimmed: &Trimmed) -> Result<(), FileError> {
+/// Writes the result of trimming a file into the file's folder, with the known runs of its contents
+/// and the hash `asked` of all that the result depends on.
+pub(super) fn write(
+    folder: &Path,
+    asked: ContentHash,
+    trimmed: &Trimmed,
+    known: &KnownRuns,
+) -> Result<(), FileError> {
     let record = TrimRecord {
         asked,
         trimmed: trimmed.clone(),
+        known: known.clone(),
     };
     let path = folder.join(NAME);
     let mut text =
@@ -398,6 +424,7 @@ mod tests {
             features: set(&[3, 800]),
             left: None,
             reused: false,
+            spared: 0,
         };
         let minimized = folder.path().join("minimized");
         keep(&minimized, b"abcd").unwrap();
@@ -405,14 +432,15 @@ mod tests {
         keep(&minimized, b"abc").unwrap();
         // A reader of the file sees all old bytes or all new ones.
         assert_eq!(std::io::read_to_string(before).unwrap(), "abcd");
-        write(folder.path(), asked, &trimmed).unwrap();
+        let known = KnownRuns::default();
+        write(folder.path(), asked, &trimmed, &known).unwrap();
         let text = std::fs::read_to_string(folder.path().join(NAME)).unwrap();
         assert!(
             text.starts_with("{\"asked\":\"") && !text.contains("reused"),
             "{text}"
         );
         trimmed.reused = true;
-        assert_eq!(read(folder.path(), asked), Some(trimmed));
+        assert_eq!(read(folder.path(), asked), Some((trimmed, known)));
         assert_eq!(read(folder.path(), ContentHash::of(b"other")), None);
     }
 }

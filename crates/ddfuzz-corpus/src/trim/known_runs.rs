@@ -1,0 +1,211 @@
+//! What runs in fresh processes have shown of a file's contents, so that later rounds of trimming
+//! do not repeat them.
+
+use std::collections::BTreeMap;
+
+use ddfuzz_delta::Outcome;
+use ddfuzz_exec::{Ended, Run};
+use ddfuzz_minimize::log::{ContentHash, ShortHash};
+use serde::{Deserialize, Serialize};
+
+use super::oracle::TrimCondition;
+use crate::{Feature, Features};
+
+/// Maximum number of missing features that are stored of one run.
+const MOST_FEATURES: usize = 16;
+/// Maximum number of rejected candidates that are stored of one file.
+const MOST_CANDIDATES: usize = 4096;
+
+/// Runs of a file's candidates in fresh processes that did not meet the condition of the round they
+/// were made in, and runs of its last result that did. A later round has another condition: it
+/// rejects a candidate without a run if the stored run does not meet this condition either.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnownRuns {
+    /// Why each rejected candidate was rejected, by the hash of its content.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    rejected: BTreeMap<String, Rejection>,
+    /// The runs of the last content that met its condition; `None` if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    met: Option<MetRuns>,
+}
+
+/// Why a run did not meet the condition of its file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Rejection {
+    /// The run had this exit status, not the required one.
+    #[serde(rename = "exit")]
+    Exit(i32),
+    /// The run did not reach these required features, of which [`MOST_FEATURES`] are stored.
+    #[serde(rename = "lacks")]
+    Lacks(Features),
+}
+
+/// Consecutive runs of one content in fresh processes that all met the condition of their file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct MetRuns {
+    content: ContentHash,
+    /// Number of these runs.
+    pub(super) count: usize,
+    /// Exit status of all runs.
+    pub(super) exit: i32,
+    /// Features that each of the runs reached.
+    pub(super) each_time: Features,
+    /// Features that at least one of the runs reached.
+    pub(super) ever: Features,
+}
+
+impl KnownRuns {
+    /// Checks whether an earlier run of `candidate` in a fresh process shows that it does not meet
+    /// `condition`.
+    pub(super) fn rejects(&self, candidate: &[u8], condition: &TrimCondition) -> bool {
+        match self.rejected.get(&name(candidate)) {
+            Some(Rejection::Exit(exit)) => *exit != condition.exit,
+            Some(Rejection::Lacks(features)) => {
+                let required = &condition.wanted.required;
+                features
+                    .as_slice()
+                    .iter()
+                    .any(|one| required.contains(*one))
+            }
+            None => false,
+        }
+    }
+
+    /// Stores a `run` of `candidate` in a fresh process, with its hit counters and the `outcome`
+    /// of its test by `condition`.
+    pub(super) fn note(
+        &mut self,
+        candidate: &[u8],
+        condition: &TrimCondition,
+        run: &Run,
+        counters: Option<&[u8]>,
+        outcome: Outcome,
+    ) {
+        let content = ContentHash::of(candidate);
+        match (run.ended, counters, outcome) {
+            (Ended::Exit(exit), Some(counters), Outcome::Fail) => {
+                self.note_met(content, exit, Features::of_counters(counters));
+                return;
+            }
+            (Ended::Exit(exit), _, Outcome::Pass) if exit != condition.exit => {
+                self.note_rejected(content.short(), Rejection::Exit(exit));
+            }
+            (Ended::Exit(_), Some(counters), Outcome::Pass) => {
+                let required = &condition.wanted.required;
+                let lacks = required.less(&required.of_which_in(counters));
+                let lacks = lacks.as_slice().iter().take(MOST_FEATURES);
+                let lacks: Vec<Feature> = lacks.copied().collect();
+                // A run that only reached features that are not allowed lacks none.
+                if !lacks.is_empty() {
+                    let lacks = Features::from_unsorted(lacks);
+                    self.note_rejected(content.short(), Rejection::Lacks(lacks));
+                }
+            }
+            _ => {}
+        }
+        // A content that does not meet its condition each time must be run again.
+        self.met = self.met.take().filter(|met| met.content != content);
+    }
+
+    fn note_rejected(&mut self, candidate: ShortHash, why: Rejection) {
+        if self.rejected.len() < MOST_CANDIDATES {
+            self.rejected.insert(candidate.to_string(), why);
+        }
+    }
+
+    fn note_met(&mut self, content: ContentHash, exit: i32, reached: Features) {
+        match &mut self.met {
+            Some(met) if met.content == content && met.exit == exit => {
+                met.count += 1;
+                met.each_time = met.each_time.and(&reached);
+                met.ever = met.ever.or(&reached);
+            }
+            met => {
+                *met = Some(MetRuns {
+                    content,
+                    count: 1,
+                    exit,
+                    each_time: reached.clone(),
+                    ever: reached,
+                });
+            }
+        }
+    }
+
+    /// Returns the consecutive runs of `text` that met its condition, if there are at least
+    /// `least`.
+    pub(super) fn met(&self, text: &[u8], least: usize) -> Option<&MetRuns> {
+        let met = self.met.as_ref().filter(|met| met.count >= least)?;
+        (met.content == ContentHash::of(text)).then_some(met)
+    }
+}
+
+fn name(candidate: &[u8]) -> String {
+    ContentHash::of(candidate).short().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::features::set;
+    use crate::trim::RequiredFeatures;
+
+    fn condition(required: &[u32]) -> TrimCondition {
+        TrimCondition {
+            wanted: RequiredFeatures::worth(set(required)),
+            ..TrimCondition::default()
+        }
+    }
+
+    fn exit(status: i32) -> Run {
+        Run::ended(Ended::Exit(status))
+    }
+
+    #[test]
+    fn a_candidate_is_rejected_again_only_for_what_it_lacked() {
+        let mut known = KnownRuns::default();
+        let (first, pass) = (condition(&[0, 8, 16]), Outcome::Pass);
+        known.note(b"a", &first, &exit(0), Some(&[1, 0, 0]), pass);
+        assert!(known.rejects(b"a", &condition(&[8])));
+        assert!(known.rejects(b"a", &condition(&[16, 24])));
+        assert!(!known.rejects(b"a", &condition(&[0, 24])));
+        assert!(!known.rejects(b"b", &condition(&[8])));
+    }
+
+    #[test]
+    fn another_exit_status_rejects_as_long_as_it_is_another() {
+        let mut known = KnownRuns::default();
+        known.note(b"a", &condition(&[0]), &exit(3), None, Outcome::Pass);
+        assert!(known.rejects(b"a", &condition(&[8])));
+        let same = TrimCondition {
+            exit: 3,
+            ..condition(&[8])
+        };
+        assert!(!known.rejects(b"a", &same));
+    }
+
+    #[test]
+    fn a_failure_or_a_killed_run_rejects_nothing() {
+        let mut known = KnownRuns::default();
+        let (required, killed) = (condition(&[0]), Run::ended(Ended::Timeout));
+        known.note(b"a", &required, &killed, None, Outcome::Unresolved);
+        known.note(b"b", &required, &exit(7), None, Outcome::Unresolved);
+        assert_eq!(known, KnownRuns::default());
+    }
+
+    #[test]
+    fn runs_that_met_the_condition_count_until_one_does_not() {
+        let (mut known, required) = (KnownRuns::default(), condition(&[0]));
+        for counters in [[1, 1], [1, 0], [1, 4]] {
+            known.note(b"a", &required, &exit(0), Some(&counters), Outcome::Fail);
+        }
+        known.note(b"b", &required, &exit(0), Some(&[0, 0]), Outcome::Pass);
+        let met = known.met(b"a", 3).unwrap();
+        assert_eq!((&met.each_time, &met.ever), (&set(&[0]), &set(&[0, 8, 11])));
+        assert!(known.met(b"a", 4).is_none() && known.met(b"b", 1).is_none());
+        let text = serde_json::to_string(&known).unwrap();
+        assert_eq!(serde_json::from_str::<KnownRuns>(&text).unwrap(), known);
+        known.note(b"a", &required, &exit(0), Some(&[0, 0]), Outcome::Pass);
+        assert!(known.met(b"a", 1).is_none());
+    }
+}
