@@ -46,8 +46,7 @@ pub struct Explanation {
     pub switched: Vec<SwitchedRecord>,
     /// Statements of which something is odd in the failing run, the most telling first: one that changes the
     /// value by which a record is filed, writes to memory that was freed, or chooses where a value is written.
-    /// One without which the run fails nonetheless is left out. Empty where nothing is odd, or where the run is
-    /// too long to be recorded.
+    /// Empty where nothing is, or where the run is too long to be recorded.
     pub observed: Vec<SuspectRecord>,
     /// Conditions of the failing run whose other decision averts the failure: those first with which the run still
     /// comes to the failing statement, of these the ones by which least came about; six at most. At most sixty

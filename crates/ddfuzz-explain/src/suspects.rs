@@ -329,7 +329,9 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
     };
     all.add_out_of_range(it);
     let is_place = |odd: &&SuspectRecord| odd.why == CHOOSES_PLACE;
-    for odd in it.observed.iter().filter(|odd| !is_place(odd)) {
+    let (tested, rest): (Vec<&SuspectRecord>, Vec<&SuspectRecord>) =
+        (it.observed.iter().filter(|odd| !is_place(odd))).partition(|odd| odd.tested);
+    for odd in tested {
         all.add_before(&odd.place, (&odd.why, odd.tested), |_| false);
     }
     all.add_heap(it);
@@ -340,6 +342,10 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
     }
     all.add_values(it);
     all.add_earlier(it);
+    // The run fails without them as well, as far as is known.
+    for odd in rest {
+        all.add(&odd.place, &odd.why);
+    }
     let mut found = std::mem::take(&mut all.found);
     found.append(&mut all.last);
     found.truncate(NAMED);
@@ -367,6 +373,7 @@ fn with_critical(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectReco
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::CriticalRecord;
 
     fn frame(function: &str, file: &str, line: u64) -> FrameRecord {
         FrameRecord {
@@ -505,18 +512,42 @@ mod tests {
     }
 
     #[test]
-    fn what_is_odd_in_the_failing_run_comes_before_values() {
+    fn what_is_odd_comes_before_values_only_where_a_run_has_tested_it() {
         let odd = SuspectRecord {
             place: vec![own(90)],
             why: "writes to memory that was freed".to_owned(),
-            tested: false,
+            tested: true,
         };
-        let it = Explanation {
+        let mut it = Explanation {
             observed: vec![odd],
             origin: Some(value(10, Vec::new())),
             ..Explanation::default()
         };
         assert_eq!(lines(&it), [Some(90), Some(10)]);
+        it.observed[0].tested = false;
+        assert_eq!(lines(&it), [Some(10), Some(90)]);
+    }
+
+    #[test]
+    fn conditions_whose_other_decision_averts_the_failure_come_after_the_first_statement() {
+        let condition = |line, reaches| CriticalRecord {
+            place: vec![own(line)],
+            execution: 1,
+            reaches,
+            decided: 0,
+        };
+        let mut it = Explanation {
+            origin: Some(value(10, vec![value(20, Vec::new())])),
+            critical: vec![condition(30, true), condition(40, false)],
+            ..Explanation::default()
+        };
+        assert_eq!(lines(&it), [Some(10), Some(30), Some(20)]);
+        let tested = suspects(&it).into_iter().map(|it| it.tested);
+        assert_eq!(tested.collect::<Vec<_>>(), [false, true, false]);
+        // A statement is named once.
+        it.critical[0] = condition(20, true);
+        it.critical[0].place = it.origin.as_ref().unwrap().earlier[0].written.clone();
+        assert_eq!(lines(&it), [Some(10), Some(20)]);
     }
 
     #[test]

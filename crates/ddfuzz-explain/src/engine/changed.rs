@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use ddfuzz_exec::Ended;
 use libc::user_regs_struct;
 
 use super::decisions::{Decision, Jump};
@@ -142,16 +143,37 @@ impl Engine {
         run.process.set_breakpoint(failing)?;
         let _limit = run.process.limit(limit);
         let mut arrivals = 0;
+        match self.to_end(run, failing, &mut arrivals) {
+            Ok(ending) => Ok(ChangedRun { ending, arrivals }),
+            // It was killed while it was stopped.
+            Err(EngineError::System(_)) if self.watchdog.has_fired() => {
+                self.check_time()?;
+                let ending = Ending {
+                    ended: Ended::Timeout,
+                    crash: None,
+                    output: Vec::new(),
+                    stack: Vec::new(),
+                };
+                Ok(ChangedRun { ending, arrivals })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Lets a run go on to its end, and counts how often it comes to the failing statement.
+    fn to_end(
+        &mut self,
+        run: &mut Run,
+        failing: u64,
+        arrivals: &mut usize,
+    ) -> Result<Ending, EngineError> {
         loop {
             match self.resume(&mut run.process, Pace::Free)? {
-                Next::Ended(ending) => {
-                    let ending = *ending;
-                    return Ok(ChangedRun { ending, arrivals });
-                }
+                Next::Ended(ending) => return Ok(*ending),
                 Next::Breakpoint(_) => {
-                    arrivals += 1;
+                    *arrivals += 1;
                     run.process.step_over_here()?;
-                    if arrivals >= ARRIVALS {
+                    if *arrivals >= ARRIVALS {
                         run.process.remove_breakpoint(failing)?;
                     }
                 }

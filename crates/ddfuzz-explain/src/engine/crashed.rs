@@ -174,8 +174,7 @@ impl Engine {
 
     /// Returns what the recorded failing run shows beside the values by which it failed: what is odd, and the
     /// nearest statement of each function on which the failure depends. Nothing where the run was not recorded.
-    /// What is odd is tested in runs that may take `limit`, `averts` is true for how they end where they do not fail;
-    /// what a test does not confirm is left out.
+    /// What is odd is tested in runs that may take `limit`, `averts` is true for how they end where they do not fail.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -206,20 +205,20 @@ impl Engine {
                 None => None,
             };
             let tested = run.map(|it| averts(&it.ending));
-            if tested != Some(false) {
-                let tested = tested.is_some();
-                let pcs = callers(whole, at, CALLERS).into_iter();
-                let pcs = pcs.map(|at| whole.executed[at].pc());
-                let own = pcs.filter(|pc| self.is_user(*pc));
-                let calls = std::iter::once(whole.executed[at].pc())
-                    .chain(own)
-                    .collect();
-                odd.push(Odd {
-                    oddity,
-                    calls,
-                    tested,
-                });
+            // A condition that chooses nothing by which the run fails.
+            if oddity == Oddity::ChoosesPlace && tested == Some(false) {
+                continue;
             }
+            let pcs = callers(whole, at, CALLERS).into_iter();
+            let pcs = pcs.map(|at| whole.executed[at].pc());
+            let own = pcs.filter(|pc| self.is_user(*pc));
+            odd.push(Odd {
+                oddity,
+                calls: std::iter::once(whole.executed[at].pc())
+                    .chain(own)
+                    .collect(),
+                tested: tested == Some(true),
+            });
         }
         let nearest = self.nearest(whole, order);
         Ok(Seen { odd, nearest })

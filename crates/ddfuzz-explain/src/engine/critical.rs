@@ -8,7 +8,7 @@ use ddfuzz_exec::Ended;
 
 use super::decisions::Decision;
 use super::watchdog::TimeLimit;
-use super::{Ending, Engine, EngineError, Point};
+use super::{Ending, Engine, EngineError, Point, if_supported};
 
 /// Largest number of runs in which a condition is decided otherwise.
 const TESTS: usize = 60;
@@ -22,6 +22,8 @@ pub(crate) struct Critical {
     pub decision: Decision,
     /// Whether the run comes to the failing statement as often then as the failing run did.
     pub reaches: bool,
+    /// Whether the run exits with status 0 then.
+    pub succeeds: bool,
     /// Address of the jump, and those of the calls that led to it, innermost first.
     pub calls: Vec<u64>,
 }
@@ -50,7 +52,7 @@ fn in_order(decisions: &[Decision]) -> Vec<Decision> {
 impl Engine {
     /// Finds the conditions of the failing run whose other decision averts the failure, one for each source line:
     /// `averts` is true for how the run then ends. Those come first with which the run still comes to the failing
-    /// statement, of these the ones that decide on least. `points` are the points (statement executions) of the
+    /// statement, then those with which it exits with status 0, of these the ones that decide on least. `points` are the points (statement executions) of the
     /// failing run, `limit` is the time limit of a test.
     ///
     /// # Errors
@@ -75,8 +77,8 @@ impl Engine {
                 break;
             }
             tests += 1;
-            let run = self.other_decision(&decision, &jumps, (limit, failing))?;
-            let Some(run) = run else {
+            let run = self.other_decision(&decision, &jumps, (limit, failing));
+            let Some(run) = if_supported(run)? else {
                 continue;
             };
             if run.ending.ended == Ended::Timeout {
@@ -87,11 +89,12 @@ impl Engine {
                 found.push(Critical {
                     decision,
                     reaches: run.arrivals >= decision.arrivals.max(1),
+                    succeeds: run.ending.ended == Ended::Exit(0),
                     calls: Vec::new(),
                 });
             }
         }
-        found.sort_by_key(|it| (!it.reaches, it.decision.decided));
+        found.sort_by_key(|it| (!it.reaches, !it.succeeds, it.decision.decided));
         found.truncate(FOUND);
         for it in &mut found {
             it.calls = self.calls_at(&it.decision, &jumps)?;
