@@ -16,9 +16,7 @@ use crate::engine::watchdog::TimeLimit;
 use crate::engine::writer::{By, Writer};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::experiments::Runs;
-use crate::failing_facts::{
-    add_block_facts, add_crash_facts, add_critical, add_heap_facts, add_observed, origin_record,
-};
+use crate::failing_facts::{add_facts, add_heap_facts, origin_record};
 use crate::failure::{with_command, without_debug_info};
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate};
@@ -106,9 +104,6 @@ const LEAST_MATCHING: usize = 10;
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
-/// Part of the time for an explanation in which the value is followed back by which the failing run has
-/// crashed, as its divisor.
-const FACTS: u32 = 4;
 /// Smallest and largest time limit of a test.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
@@ -217,12 +212,8 @@ impl<'a> Explaining<'a> {
         self.check_failure(&engine, &failing)?;
         let block = add_heap_facts(&mut self.result, &mut engine, &criterion, &failing)?;
         let trace = engine.trace(Side::Failing)?;
-        engine.facts_until = Instant::now() + request.budget / FACTS;
-        add_critical(&mut self.result, &mut engine, &criterion, &trace, limit)?;
-        add_observed(&mut self.result, &mut engine, &criterion, &trace, limit)?;
-        add_block_facts(&mut self.result, &mut engine, &trace, block.as_ref())?;
-        let written = add_crash_facts(&mut self.result, &mut engine, &criterion, &trace, limit)?;
-        engine.facts_until = engine.deadline;
+        let ways = (&criterion, &trace, limit);
+        let written = add_facts(&mut self.result, &mut engine, ways, block, request.budget)?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
         self.input(&input);

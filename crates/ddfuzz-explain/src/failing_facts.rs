@@ -1,6 +1,8 @@
 //! What the failing run alone shows, for the result: its heap, and where the value came from by which
 //! it crashed.
 
+use std::time::{Duration, Instant};
+
 use ddfuzz_exec::{Ended, RUST_PANIC};
 
 use crate::engine::anomalies::Oddity;
@@ -18,6 +20,11 @@ use crate::report::{
 
 /// What is said of a statement that has chosen where the value was written by which the run failed.
 pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it fails";
+/// Part of the time for an explanation in which conditions are decided otherwise, as its divisor.
+const CONDITIONS: u32 = 8;
+/// Part of the time for an explanation in which the value is followed back by which the failing run has crashed, as
+/// its divisor.
+const FACTS: u32 = 4;
 /// Largest number of statements on which the failure depends that are told.
 const DEPENDS: usize = 16;
 
@@ -59,12 +66,37 @@ pub fn add_heap_facts(
     Ok(found)
 }
 
+/// Adds to a result what runs of the failing input alone show beside its heap, within parts of the time `budget`:
+/// conditions whose other decision averts the failure, what is odd in a recording, where the size of the `block` came
+/// from behind whose end the run writes, and the value by which it has crashed. A changed run may take `limit`.
+/// Returns the last point before that value was written.
+///
+/// # Errors
+/// When the runs cannot be made.
+pub fn add_facts(
+    result: &mut Explanation,
+    engine: &mut Engine,
+    (criterion, failing, limit): (&Criterion, &Trace, TimeLimit),
+    block: Option<Overflow>,
+    budget: Duration,
+) -> Result<Option<Point>, EngineError> {
+    engine.facts_until = Instant::now() + budget / CONDITIONS;
+    add_critical(result, engine, criterion, failing, limit)?;
+    engine.facts_until = Instant::now() + budget / FACTS;
+    add_observed(result, engine, criterion, failing, limit)?;
+    add_block_facts(result, engine, failing, block.as_ref())?;
+    let written = add_crash_facts(result, engine, criterion, failing, limit)?;
+    engine.facts_until = engine.deadline;
+    result.changed_runs = engine.changed_runs;
+    Ok(written)
+}
+
 /// Adds to a result where the size of a heap block came from behind whose end the run of `trace` writes
 /// (`block`; nothing where there is none), and what decided how much it writes.
 ///
 /// # Errors
 /// When the runs cannot be made.
-pub fn add_block_facts(
+fn add_block_facts(
     result: &mut Explanation,
     engine: &mut Engine,
     trace: &Trace,
@@ -91,7 +123,7 @@ pub fn add_block_facts(
 ///
 /// # Errors
 /// When the runs cannot be made.
-pub fn add_crash_facts(
+fn add_crash_facts(
     result: &mut Explanation,
     engine: &mut Engine,
     criterion: &Criterion,
@@ -132,7 +164,7 @@ pub fn add_crash_facts(
 ///
 /// # Errors
 /// When the runs cannot be made.
-pub fn add_critical(
+fn add_critical(
     result: &mut Explanation,
     engine: &mut Engine,
     criterion: &Criterion,
@@ -163,7 +195,7 @@ pub fn add_critical(
 ///
 /// # Errors
 /// When the run cannot be made.
-pub fn add_observed(
+fn add_observed(
     result: &mut Explanation,
     engine: &mut Engine,
     criterion: &Criterion,

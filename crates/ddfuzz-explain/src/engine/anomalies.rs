@@ -1,4 +1,5 @@
-//! What a recorded failing run shows beside the values by which it failed: a key that is changed while its entry is filed by it, and the use of memory that was freed. Pure.
+//! What a recorded failing run shows beside the values by which it failed: a key that is changed while its entry is
+//! filed by it, the use of memory that was freed, and what chose a place that is written. Pure.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

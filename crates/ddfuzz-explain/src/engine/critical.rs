@@ -52,8 +52,8 @@ fn in_order(decisions: &[Decision]) -> Vec<Decision> {
 impl Engine {
     /// Finds the conditions of the failing run whose other decision averts the failure, one for each source line:
     /// `averts` is true for how the run then ends. Those come first with which the run still comes to the failing
-    /// statement, then those with which it exits with status 0, of these the ones that decide on least. `points` are the points (statement executions) of the
-    /// failing run, `limit` is the time limit of a test.
+    /// statement, then those with which it exits with status 0, of these the ones that decide on least. `points` are
+    /// the points (statement executions) of the failing run, `limit` is the time limit of a test.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -275,7 +275,6 @@ impl Engine {
         })?;
         let entry = symbol_in(&program, "_start");
         let image = std::fs::read(&program)?;
-        let calls_getrandom = prepared::calls_getrandom(&image);
         let imports = library::Imports::of(&image, &info.prototypes);
         Ok(Engine {
             sides,
@@ -302,7 +301,7 @@ impl Engine {
             system_call: None,
             input_files: Vec::new(),
             entry,
-            calls_getrandom,
+            calls_getrandom: prepared::calls_getrandom(&image),
             panic: prepared::panic_function(&image),
             imports,
             followed: HashMap::new(),
