@@ -9,7 +9,7 @@
 //! | pass | deletes or replaces |
 //! |---|---|
 //! | `unread` | the bytes that the run of the input did not read |
-//! | `parts`, `repack`, `least`, `payload` | parts, groups with a least form, and payloads of a file of a known format, with everything corrected that depends on them |
+//! | `parts`, `compact`, `repack`, `least`, `payload` | parts, the whole written anew, groups with a least form, and payloads of a file of a known format, with everything corrected that depends on them |
 //! | `siblings`, `hoist`, `unwrap`, `strings`, `attributes` | parts of the tree of brackets, of tags, of keywords, or of indented lines |
 //! | `records`, `payload` | records and their contents, with corrected counts, lengths and checksums |
 //! | `nodes`, `raise`, `uses`, `least`, `blanks`, `names` | nodes of the syntax tree, by siblings, by nodes inside, by the least text; identifiers with their uses; blanks |
