@@ -229,7 +229,8 @@ fn the_fate_of_each_file_is_explained() {
     desk.write("in/crash", crash());
     desk.write("in/other", [&b"yy"[..], &crash()].concat());
     desk.write("in/long", b"x\n".repeat(3000));
-    let result = clean(&desk, "in -o out --max-len 4000");
+    let words = "clean in -o out --max-len 4000 --json --jobs 2 --target ul";
+    let result = desk.call(words).exits(0).json();
     let kept: BTreeSet<&str> = (result["kept"].as_array().unwrap().iter())
         .map(|kept| kept["from"].as_str().unwrap())
         .collect();
@@ -269,7 +270,8 @@ fn the_fate_of_each_file_is_explained() {
 fn a_file_that_was_never_in_the_corpus_is_told_from_one_that_is_gone() {
     let desk = Desk::new();
     corpus(&desk, "in", 20);
-    let result = clean(&desk, "in -o out");
+    let words = "clean in -o out --json --jobs 2 --target ul";
+    let result = desk.call(words).exits(0).json();
     let explain = |file: &str| {
         let said = desk.call(&format!("clean -o out --explain {file}"));
         said.exits(0).out

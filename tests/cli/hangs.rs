@@ -22,8 +22,10 @@ fn what_is_slow_in_the_search_for_a_hang_is_no_hang_of_its_own() {
     let desk = Desk::new();
     desk.write("hang", "xxxxxxh");
     desk.compile("tests/cli/programs/slow_or_hanging.c", "slow");
-    let call = "triage hang --json -o out --minimize --budget-time 5s -- ./slow";
-    desk.call(call).exits(1);
+    // The search has a limit of 0.05 s.
+    let limits = "--timeout 0.3 --budget-time 5s";
+    let call = format!("triage hang --json -o out --minimize {limits} -- ./slow");
+    desk.call(&call).exits(1);
     let groups = std::fs::read_dir(desk.file("out/hangs")).unwrap().count();
     assert_eq!(groups, 1);
 }
