@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::campaign_args::read_known;
+use super::recorded_conditions::{lacks_files, other_conditions};
 use super::run::{self, workers};
+use super::show::incomplete_group;
 use super::target::{TargetArgs, named_target, only_recorded_target};
 use super::{Exit, Failure, Output, changes, signals, ui};
 use crate::campaign::{Finders, Recheck};
@@ -71,7 +73,9 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let is_there = |found: &(Target, Way)| one.is_some() || gone(&found.0).is_none();
     let subject = |entry: &Entry| subject(entry).filter(is_there);
     let doubts = match &one {
-        Some((target, _)) if args.target.is_named() => doubts(&reader, &groups, target)?,
+        Some((target, _)) if args.target.is_named() => {
+            doubts(&reader, &groups, (target, &args.target))?
+        }
         _ => Doubts::default(),
     };
     let recheck = Recheck {
@@ -91,10 +95,10 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let stopped = stop.load(Ordering::Relaxed);
     let incomplete = match stopped {
         true => 0,
-        false => warn_of_incomplete(&groups, &checked, &args.out, output),
+        false => warn_of_incomplete((&reader, &known), &groups, &checked, output)?,
     };
-    let not_run = missing.len() as u64 + incomplete;
-    Ok(report(&args, checked, (not_run, stopped), target, output))
+    let not_run = (missing.len() as u64, incomplete, stopped);
+    Ok(report(&args, checked, not_run, target, output))
 }
 
 /// Fails if options of the command line do not fit the target that a failure records.
@@ -118,35 +122,41 @@ fn check_options(
 
 /// Prints a warning for each group none of whose inputs could be run, and returns their number.
 fn warn_of_incomplete(
+    (reader, known): (&Reader, &KnownGroups),
     groups: &[Group],
     checked: &[Option<CheckedGroup>],
-    out: &Path,
     output: &Output,
-) -> u64 {
+) -> Result<u64, Failure> {
     let both = groups.iter().zip(checked);
-    let incomplete = both.filter(|(_, checked)| checked.is_none());
-    let warn = |(group, _): (&Group, _)| {
-        let (major, out) = (group.record.major.short(), out.display());
-        output.say(&format!(
-            "warning: the group {major} is not checked: none of its inputs is complete in {out}"
-        ));
-    };
-    incomplete.map(warn).count() as u64
+    let unchecked = both.filter(|(_, checked)| checked.is_none());
+    let mut incomplete: Vec<(Kind, String)> = unchecked
+        .map(|(group, _)| (group.kind, group.record.major.short()))
+        .collect();
+    for group in reader.incomplete_groups()? {
+        if !known.has_major(&group.1) && !incomplete.contains(&group) {
+            incomplete.push(group);
+        }
+    }
+    for (kind, major) in &incomplete {
+        output.say(&incomplete_group(reader.root(), *kind, major, "checked"));
+    }
+    Ok(incomplete.len() as u64)
 }
 
-/// Prints the result of `ddfuzz check`, with the groups that came back. `not_run`: number of groups
-/// that were not checked because their program or inputs are missing; `stopped`: whether the user
-/// has ended the check. Returns the exit code, which says
-/// success only if all groups are fixed.
+/// Prints the result of `ddfuzz check`, with the groups that came back. `missing` and `incomplete`:
+/// numbers of groups that were not checked because their programs or inputs are missing; `stopped`:
+/// whether the user has ended the check. Returns the exit code, which says success only if all
+/// groups are fixed.
 fn report(
     args: &CheckArgs,
     checked: Vec<Option<CheckedGroup>>,
-    (not_run, stopped): (u64, bool),
+    (missing, incomplete, stopped): (u64, u64, bool),
     target: Option<&Target>,
     output: &Output,
 ) -> Exit {
     let mut result = CheckResult {
-        not_run,
+        not_run: missing + incomplete,
+        incomplete,
         ..CheckResult::default()
     };
     checked
@@ -253,10 +263,15 @@ impl Doubts {
 }
 
 /// Returns the reasons why runs of `target` that pass show no fix: in a directory with results of
-/// several targets, a group was also found on others; or the program has another file name than the
-/// recorded ones, and none of the functions in which the groups failed. There are none of the second
-/// kind if no program is recorded, or if it comes with ddfuzz.
-fn doubts(reader: &Reader, groups: &[Group], target: &Target) -> Result<Doubts, Failure> {
+/// several targets, a group was also found on others; or the input reaches the program otherwise, or
+/// in another environment, than the options `asked` say; or the program has another file name than
+/// the recorded ones, and none of the functions in which the groups failed. There are none of the
+/// last kind if no program is recorded, or if it comes with ddfuzz.
+fn doubts(
+    reader: &Reader,
+    groups: &[Group],
+    (target, asked): (&Target, &TargetArgs),
+) -> Result<Doubts, Failure> {
     let file = reader.campaigns()?;
     let finders = Finders::of_target(reader, target)?;
     let mut doubts = Doubts::default();
@@ -265,7 +280,11 @@ fn doubts(reader: &Reader, groups: &[Group], target: &Target) -> Result<Doubts, 
     for group in groups {
         let entries = Recheck::entries(reader, group)?;
         let name = (group.kind, group.record.major);
-        if let Some(why) = other_arguments(&file, &entries, target) {
+        let mut otherwise = other_arguments(&file, &entries, target);
+        if otherwise.is_none() && !finders.is_same_but_moved() {
+            otherwise = other_than_found(&file, &entries, (target, asked))?;
+        }
+        if let Some(why) = otherwise {
             doubts.single.insert(name, why);
             continue;
         }
@@ -278,15 +297,11 @@ fn doubts(reader: &Reader, groups: &[Group], target: &Target) -> Result<Doubts, 
             None => unclear.push((name, others)),
         }
     }
-    let mut programs = BTreeSet::new();
-    for record in file.all().filter_map(|campaign| campaign.target.as_ref()) {
-        programs.extend(
-            record
-                .program
-                .as_ref()
-                .map(|path| Path::new(&path.0).file_name()),
-        );
-    }
+    let records = file.all().filter_map(|campaign| campaign.target.as_ref());
+    let programs: BTreeSet<_> = records
+        .filter_map(|record| record.program.as_ref())
+        .map(|path| Path::new(&path.0).file_name())
+        .collect();
     let Program::Path(path) = &target.program else {
         return Ok(doubts);
     };
@@ -343,6 +358,24 @@ fn other_arguments(
     })
 }
 
+/// Returns the reason why runs of `target` do not show that a group is fixed, if one of its `entries`
+/// was found by another input channel, in another environment or in another directory than the
+/// options `asked` say; `None` otherwise.
+fn other_than_found(
+    file: &CampaignFile,
+    entries: &[Entry],
+    (target, asked): (&Target, &TargetArgs),
+) -> Result<Option<Unobservable>, Failure> {
+    for entry in entries {
+        if let Some(record) = target_of_finder(file, entry)
+            && let Some(why) = other_conditions(record, &entry.crash, (target, asked))?
+        {
+            return Ok(Some(why));
+        }
+    }
+    Ok(None)
+}
+
 /// Returns the reason why runs of `target` do not show that a group is fixed of which `entries` were
 /// found on other targets; `None` if there are no such entries, or the last one's target is not
 /// recorded.
@@ -373,9 +406,8 @@ fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) 
         .iter()
         .filter_map(|campaign| campaign.target.as_ref());
     let mut before = records.filter_map(|record| record.target(target.limits));
-    let calls_entry =
-        || TargetFacts::of(target).is_ok_and(|facts| facts.libfuzzer || facts.target_main);
-    if !target.takes_file() && before.any(|before| before.takes_file()) && !calls_entry() {
+    let has_lost = |before: Target| before.takes_file() && lacks_files(&before, target);
+    if !target.takes_file() && before.any(has_lost) {
         output.say(
             "warning: the inputs were given in a file (@@), and are given on stdin now: a program \
              that does not read them fails on none; put @@ where the file is to stand",

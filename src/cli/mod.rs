@@ -23,6 +23,7 @@ mod man_and_completions;
 mod merge;
 mod min;
 mod output;
+mod recorded_conditions;
 mod report;
 mod reports;
 mod results;

@@ -7,11 +7,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::export;
-use super::reports::{HTML, MARKDOWN, check_reports, unwritten_report, write_report};
+use super::reports::{HTML, MARKDOWN, ReportArgs, check_reports, write_report};
 use super::results::{absolute, is_standard};
-use super::show::markdown_of;
+use super::show::{markdown_of, warn_of_incomplete};
 use super::{Exit, Failure, Output};
-use crate::files::atomic;
 use crate::report::page::{
     PAGE, TargetKnowledge, campaign_page, campaign_report, group_report, issue,
 };
@@ -56,6 +55,7 @@ pub fn run(args: PageArgs, output: &Output) -> Result<Exit, Failure> {
         return markdown(&args, group.as_deref(), output);
     }
     let reader = Reader::open(out)?;
+    warn_of_incomplete(&reader, "shown", output)?;
     let report = || campaign_report(&reader, &OfTargets(&reader));
     if output.json && args.file.is_none() {
         output.result("", &report()?);
@@ -82,7 +82,11 @@ fn markdown(args: &PageArgs, group: Option<&Path>, output: &Output) -> Result<Ex
     check_reports(&[(&Some(file.clone()), MARKDOWN)], output)?;
     let text = match group {
         Some(group) => issue_of(group, out)?,
-        None => markdown_of(&Reader::open(out)?, out)?,
+        None => {
+            let reader = Reader::open(out)?;
+            warn_of_incomplete(&reader, "shown", output)?;
+            markdown_of(&reader, out)?
+        }
     };
     write_report(&Some(file), || text)?;
     Ok(Exit::Done)
@@ -151,11 +155,12 @@ impl HtmlArgs {
     }
 
     /// Checks, before anything is run, that the HTML page of `--html` would not overwrite another
-    /// file.
+    /// file, nor one of the `reports` that the same call writes.
     ///
     /// # Errors
-    /// When the file exists and was not written by ddfuzz, or its directory is missing.
-    pub fn check(&self, out: &Path, output: &Output) -> Result<(), Failure> {
+    /// When the file exists and was not written by ddfuzz, its directory is missing, or it is also
+    /// that of a report.
+    pub fn check(&self, out: &Path, reports: &ReportArgs, output: &Output) -> Result<(), Failure> {
         let Some(file) = self.file(out) else {
             return Ok(());
         };
@@ -165,6 +170,7 @@ impl HtmlArgs {
                     .hint("give a file, or use `ddfuzz report OUT -o -` afterwards"),
             );
         }
+        reports.check_other(&file)?;
         // The output directory may not be there yet.
         if matches!(self.html, Some(None)) && !out.exists() {
             return Ok(());
@@ -220,16 +226,14 @@ impl LivePage {
     }
 
     /// Stops the thread that keeps the HTML page current, writes the last version of the page, and
-    /// prints its path.
-    ///
-    /// # Errors
-    ///
-    /// When the output directory cannot be read, or the page cannot be written.
-    pub fn finish(mut self, output: &Output) -> Result<(), Failure> {
+    /// prints its path. If the page cannot be written, prints a warning: the result of a call is not
+    /// lost with its page.
+    pub fn finish(mut self, output: &Output) {
         self.stop();
-        write_page(&self.file, &self.out)?;
-        output.say(&format!("page: {}", self.file.display()));
-        Ok(())
+        match write_page(&self.file, &self.out) {
+            Ok(()) => output.say(&format!("page: {}", self.file.display())),
+            Err(failure) => output.say(&format!("warning: {}", failure.message())),
+        }
     }
 
     fn stop(&mut self) {
@@ -260,5 +264,5 @@ fn is_stopped(stop: &(Mutex<bool>, Condvar), pause: Duration) -> bool {
 
 fn write_page(file: &Path, out: &Path) -> Result<(), Failure> {
     let text = page_text(&Reader::open(out)?, file)?;
-    atomic::write(file, text.as_bytes()).map_err(|error| unwritten_report(file, error))
+    write_report(&Some(file.to_owned()), || text)
 }

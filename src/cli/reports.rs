@@ -62,6 +62,16 @@ impl ReportArgs {
         check_reports(&all, output)
     }
 
+    /// Fails if `file`, into which the same call writes another report, is also that of one of these.
+    pub fn check_other(&self, file: &Path) -> Result<(), Failure> {
+        let all = [&self.markdown, &self.sarif, &self.junit];
+        let mut all = all.into_iter().flatten();
+        match all.any(|report| is_same_path(report, file)) {
+            true => Err(written_twice(file)),
+            false => Ok(()),
+        }
+    }
+
     /// Writes the reports that the options request (Markdown, SARIF, JUnit) on the crash groups in
     /// `findings`.
     pub fn write(&self, findings: &Findings) -> Result<(), Failure> {
@@ -134,9 +144,7 @@ pub fn check_reports(
         let earlier = reports[..at].iter().find(|(earlier, _)| is_same(earlier));
         match file {
             Some(file) if earlier.is_some() && !is_standard(file) => {
-                let message = format!("two reports would be written to {}", file.display());
-                let failure = Failure::usage(message).path(file);
-                return Err(failure.hint("give each its own file"));
+                return Err(written_twice(file));
             }
             Some(file) if is_standard(file) => to_stdout += 1,
             Some(file) => may_be_written(file, *mark)?,
@@ -149,6 +157,13 @@ pub fn check_reports(
         _ => Err(Failure::usage("more than one report would go to stdout")
             .hint("write all but one of them to files")),
     }
+}
+
+/// Creates a failure for a file into which two reports would be written.
+fn written_twice(file: &Path) -> Failure {
+    let message = format!("two reports would be written to {}", file.display());
+    let failure = Failure::usage(message).path(file);
+    failure.hint("give each its own file")
 }
 
 /// Returns true if the text of `mark` occurs in the first bytes of a report (as many as the mark

@@ -47,6 +47,7 @@ pub fn run(args: ShowArgs, output: &Output) -> Result<Exit, Failure> {
     let output = &study_files.check(output)?;
     let reader = Reader::open(&args.out)?;
     let studied = Studied::read(&reader)?;
+    warn_of_incomplete(&reader, "shown", output)?;
     if studied.is_empty() && !args.sheets.is_empty() {
         return Err(Studied::none(&args.out));
     }
@@ -165,6 +166,25 @@ fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, Store
         all.extend(of_study);
     }
     Ok(all)
+}
+
+/// Prints a warning for each group in an output directory that has no complete input, and so is in
+/// no list of groups; `done` says what is not done with it, such as `shown`.
+pub fn warn_of_incomplete(reader: &Reader, done: &str, output: &Output) -> Result<(), StoreError> {
+    for (kind, major) in reader.incomplete_groups()? {
+        output.say(&incomplete_group(reader.root(), kind, &major, done));
+    }
+    Ok(())
+}
+
+/// Returns the warning about a group without a complete input.
+pub fn incomplete_group(out: &Path, kind: Kind, major: &str, done: &str) -> String {
+    let (folder, out) = (kind.folder(), out.display());
+    format!(
+        "warning: the group {major} is not {done}: none of its inputs is complete in {out} (in \
+         {folder}/{major}, each crash.json is missing or damaged); `ddfuzz triage` of the files \
+         called original there, with another -o, makes such records"
+    )
 }
 
 /// Returns all groups of a kind (crash, hang, out of memory, flaky), the most severe first, and then

@@ -586,18 +586,26 @@ pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure
 }
 
 /// Returns the target on which the groups of an output directory are run again: that of the command
-/// line. What the line does not say, such as an environment variable or the sandbox, is as
-/// `campaigns` record it of the program of that file name; the latest counts.
+/// line. What the line does not say, such as an environment variable or the input channel, is as
+/// `campaigns` record it of the program of that file name, else of any program: a new build may have
+/// another name. The latest counts. Limits are taken from a program of that file name only.
 pub fn named_target(campaigns: &CampaignFile, asked: &TargetArgs) -> Result<Target, Failure> {
     let named = asked.target()?;
-    let is_of = |record: &Target| match (&record.program, &named.program) {
+    let is_of = |record: &&Target| match (&record.program, &named.program) {
         (Program::Path(one), Program::Path(other)) => one.file_name() == other.file_name(),
         (one, other) => one == other,
     };
     let recorded = |campaign: &Campaign| campaign.target.as_ref()?.target(campaign.limits?);
     let latest = campaigns.current.iter().chain(campaigns.all());
-    match latest.filter_map(recorded).find(is_of) {
-        Some(record) => asked.over(record),
+    let latest: Vec<Target> = latest.filter_map(recorded).collect();
+    if let Some(record) = latest.iter().find(is_of) {
+        return asked.over(record.clone());
+    }
+    match latest.into_iter().next() {
+        Some(record) => Ok(Target {
+            limits: named.limits,
+            ..asked.over(record)?
+        }),
         None => Ok(named),
     }
 }

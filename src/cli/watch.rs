@@ -90,7 +90,7 @@ pub struct WatchArgs {
 pub fn run(args: WatchArgs, output: &Output) -> Result<Exit, Failure> {
     check_sources(&args)?;
     let output = &args.reports.check(output)?;
-    args.html.check(&args.out, output)?;
+    args.html.check(&args.out, &args.reports, output)?;
     args.target.check_given("watch", &args.dirs)?;
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;
@@ -220,7 +220,7 @@ impl WatchJob<'_> {
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
         let summary = summary?;
         if let Some(page) = page {
-            page.finish(output)?;
+            page.finish(output);
         }
         let failure = match failure {
             // Nothing else can be told.

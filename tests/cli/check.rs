@@ -533,6 +533,36 @@ fn a_group_without_a_complete_input_is_said_not_to_be_checked() {
         said.err.contains("none of its inputs is complete"),
         "{said:?}"
     );
+    assert!(!said.out.contains("programs no longer exist"), "{said:?}");
+}
+
+#[test]
+fn a_group_whose_record_is_damaged_is_left_out_by_no_command_silently() {
+    let desk = Desk::new();
+    desk.script("frail", "case $(cat) in k) kill -SEGV $$ ;; esac");
+    desk.write("crash", "k");
+    let found = desk.call("triage crash -o out --json -- ./frail").exits(1);
+    let file = found.json()["groups"][0]["representative"].clone();
+    let folder = Path::new(file.as_str().unwrap()).parent().unwrap();
+    std::fs::write(folder.join("crash.json"), "{").unwrap();
+    let group = folder.ancestors().nth(2).unwrap();
+    for missing in [false, true] {
+        if missing {
+            std::fs::remove_file(group.join("group.json")).unwrap();
+        }
+        for (words, code) in [
+            ("show out", 0),
+            ("report out", 0),
+            ("report out --markdown", 0),
+            ("min out", 0),
+            ("check out", 1),
+        ] {
+            let said = desk.call(words).exits(code);
+            let warning = "none of its inputs is complete";
+            assert!(said.err.contains(warning), "{missing} {words}: {said:?}");
+            assert!(!said.out.contains("no longer exist"), "{words}: {said:?}");
+        }
+    }
 }
 
 #[test]
@@ -568,4 +598,79 @@ fn what_is_not_said_of_a_program_is_as_recorded() {
     let test = desk.script("test.sh", "exit 0");
     let words = format!("min input --sandbox --test {}", test.display());
     assert!(desk.call(&words).exits(2).err.contains("--sandbox"));
+}
+
+#[test]
+fn a_build_of_another_name_gets_its_input_as_recorded() {
+    let desk = Desk::new();
+    desk.write("input", "k\x1ck");
+    let die = "kill -SEGV $$";
+    for (options, args, lines) in [
+        ("--env MODE=1", "", format!("[ \"$MODE\" = 1 ] && {die}")),
+        (
+            "--two-files",
+            "@@ @@",
+            format!("[ \"$(cat $2)\" = k ] && {die}"),
+        ),
+        (
+            "--file-name a.t",
+            "@@",
+            format!("case $1 in *a.t) {die} ;; esac"),
+        ),
+        ("--cwd sub", "", format!("[ -f here ] && {die}")),
+        (
+            "--terminal=10x40 --ending q",
+            "",
+            format!("[ -t 0 ] && {die}"),
+        ),
+    ] {
+        std::fs::create_dir_all(desk.file("sub")).unwrap();
+        desk.write("sub/here", "");
+        desk.script("old", &lines);
+        desk.script("new", &lines);
+        desk.call(&format!("triage input {options} -o out -- ./old {args}"))
+            .exits(1);
+        let words = format!("check out --json -- ./new {args}");
+        let checked = desk.call(&words).exits(1).json();
+        assert_eq!(checked["same"], 1, "{options}: {checked}");
+        if !args.is_empty() {
+            let without = desk.call("check out --json -- ./new").exits(1).json();
+            assert_eq!(without["cannot_tell"], 1, "{options}: {without}");
+        }
+        desk.script("new", "true");
+        desk.call(&words).exits(0);
+        std::fs::remove_dir_all(desk.file("out")).unwrap();
+    }
+}
+
+#[test]
+fn what_was_found_otherwise_is_not_called_fixed() {
+    let desk = Desk::new();
+    desk.write("input", "k");
+    let die = "kill -SEGV $$";
+    // What the user says counts.
+    let lines = format!("[ \"$MODE\" = 1 ] && {die}");
+    desk.script("old", &lines);
+    desk.script("new", &lines);
+    desk.call("triage input --env MODE=1 -o out -- ./old")
+        .exits(1);
+    let said = desk.call("check out --env MODE=0 --json -- ./new").exits(0);
+    assert_eq!(said.json()["fixed"], 1, "{said:?}");
+    // Of several records the last is taken, and the others are doubted.
+    desk.write("other", "o");
+    desk.script("last", die);
+    desk.call("triage other -o out -- ./last").exits(1);
+    let said = desk.call("check out --json -- ./new").exits(1).json();
+    let groups = said["groups"].as_array().unwrap().iter();
+    let hints: Vec<&str> = groups.filter_map(|one| one["hint"].as_str()).collect();
+    assert!(hints.contains(&"add --env=MODE=1"), "{said}");
+    // Nor does a triage that runs otherwise show that they are gone.
+    desk.script("new", "true");
+    let words = "triage input --against out --json -- ./new";
+    let compared = desk.call(words).exits(0).json();
+    let open = compared["cannot_tell"].as_array().unwrap();
+    assert!(
+        open.iter().any(|one| one["hint"] == "add --env=MODE=1"),
+        "{compared}"
+    );
 }

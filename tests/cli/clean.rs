@@ -417,6 +417,8 @@ fn what_the_user_has_is_never_written_over() {
         "clean none -o fresh --target ul",
         "clean in --onto none -o fresh --target ul",
         "clean -o fresh --target ul",
+        "clean in -o fresh --skip subset --trim worth --target ul",
+        "clean in -o fresh --skip subset --trim-tests 9 --target ul",
     ] {
         let said = desk.call(words).exits(2);
         assert!(
@@ -435,6 +437,12 @@ fn nothing_is_written_where_nothing_would_be_left() {
     std::fs::create_dir(desk.file("in")).unwrap();
     let empty = desk.call("clean in -o out --target ul").exits(1);
     assert!(empty.err.contains("nothing would be left"), "{empty:?}");
+    desk.write("in/short", "short");
+    let none = desk
+        .call("clean in -o out --max-len 0 --target ul")
+        .exits(1);
+    assert!(none.err.contains("--max-len"), "{none:?}");
+    std::fs::remove_file(desk.file("in/short")).unwrap();
     desk.write("in/crash", crash());
     let crash = desk
         .call("clean in -o out --in-place --minimize off --target ul")

@@ -78,6 +78,36 @@ fn an_older_corpus_stays_also_where_nothing_was_left_out() {
 }
 
 #[test]
+fn only_a_corpus_that_a_cleanup_has_replaced_is_deleted() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 6);
+    corpus(&desk, "in.old", 3);
+    let words = format!("clean in -o out --in-place --delete-old {CHEAP}");
+    let refused = desk.call(&words).exits(2);
+    assert!(refused.err.contains("has moved it there"), "{refused:?}");
+    assert_eq!(files(&desk.file("in.old")).len(), 3);
+    assert_eq!(files(&desk.file("in")).len(), 6);
+    std::fs::remove_dir_all(desk.file("in.old")).unwrap();
+    let private = std::fs::read_dir(desk.file("in")).unwrap();
+    for file in private {
+        let path = file.unwrap().path();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    }
+    desk.call(&format!("clean in -o out --in-place {CHEAP}"))
+        .exits(0);
+    for file in std::fs::read_dir(desk.file("in")).unwrap() {
+        let facts = file.unwrap().metadata().unwrap();
+        assert_eq!(facts.mode() & 0o777, 0o600);
+    }
+    // A file that was put there since is the user's.
+    desk.write("in.old/mine", "mine");
+    desk.call(&words).exits(2);
+    std::fs::remove_dir_all(desk.file("in.old")).unwrap();
+    std::fs::create_dir(desk.file("in.old")).unwrap();
+    desk.call(&words).exits(2);
+}
+
+#[test]
 fn an_output_directory_in_the_corpus_is_not_replaced_with_it() {
     let desk = Desk::new();
     corpus(&desk, "in", 6);

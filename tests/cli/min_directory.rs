@@ -444,3 +444,26 @@ fn another_grammar_is_another_minimization() {
     desk.call("min out --resume --grammar json").exits(0);
     assert_eq!(structure(&log), "json");
 }
+
+#[test]
+fn a_result_whose_reproducer_is_gone_is_made_again_from_its_log() {
+    let desk = desk();
+    desk.call("triage in/a -o groups --minimize -- ./two_bugs")
+        .exits(1);
+    let shown = desk.call("show groups --json").exits(0).json();
+    let group = &shown["groups"][0];
+    assert_eq!(group["claim"], "1-minimal", "{shown}");
+    let file = group["file"].as_str().unwrap();
+    let reproducer = std::fs::read(file).unwrap();
+    for damaged in [None, Some("")] {
+        match damaged {
+            None => std::fs::remove_file(file).unwrap(),
+            Some(text) => std::fs::write(file, text).unwrap(),
+        }
+        let shown = desk.call("show groups --json").exits(0).json();
+        assert_ne!(shown["groups"][0]["claim"], "1-minimal", "{shown}");
+        let result = desk.call("min groups --json").exits(0).json();
+        assert_eq!(result["groups"][0]["claim"], "1-minimal", "{result}");
+        assert_eq!(std::fs::read(file).unwrap(), reproducer);
+    }
+}

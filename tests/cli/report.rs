@@ -1,5 +1,7 @@
 //! `ddfuzz report` and `--html`.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -172,4 +174,94 @@ fn a_page_is_whole_at_each_moment_and_after_a_kill() {
     desk.call("report out").exits(0);
     is_whole(&page().unwrap());
     desk.is_left_clean();
+}
+
+#[test]
+fn no_report_runs_the_program() {
+    let desk = Desk::new();
+    let runs = desk.write("runs", "");
+    std::fs::set_permissions(&runs, Permissions::from_mode(0o666)).unwrap();
+    let source = |crash: &str| {
+        format!(
+            "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n#include <sys/wait.h>\n\
+             int main(void) {{ FILE *runs = fopen(getenv(\"RUNS\"), \"a\"); if (runs) {{ fputc('r', runs); \
+             fclose(runs); }} {crash} return 0; }}"
+        )
+    };
+    desk.write("input", "k");
+    for (crash, has_test) in [
+        ("__builtin_trap();", true),
+        ("if (!fork()) __builtin_trap(); wait(0);", false),
+    ] {
+        let file = desk.write("frail.c", source(crash));
+        desk.compile(file.to_str().unwrap(), "frail");
+        let words = format!(
+            "triage input --env RUNS={} -o out --html -- ./frail",
+            runs.display()
+        );
+        desk.call(&words).exits(1);
+        let before = desk.read("runs").len();
+        assert!(before > 0);
+        desk.call("report out").exits(0);
+        desk.call("report out --markdown").exits(0);
+        let report = desk.call("report out --json").exits(0).json();
+        let group = &report["groups"][0];
+        let major = group["major"].as_str().unwrap();
+        desk.call(&format!("report out --markdown {major}"))
+            .exits(0);
+        assert_eq!(desk.read("runs").len(), before);
+        // A test looks at the status of the program itself.
+        assert_eq!(group["test"].is_object(), has_test, "{group}");
+        std::fs::remove_dir_all(desk.file("out")).unwrap();
+    }
+}
+
+#[test]
+fn a_page_that_cannot_be_written_costs_no_result() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file("sub")).unwrap();
+    let sub = desk.file("sub");
+    std::fs::set_permissions(desk.path(), Permissions::from_mode(0o777)).unwrap();
+    std::fs::set_permissions(&sub, Permissions::from_mode(0o777)).unwrap();
+    let lines = format!("rm -rf {}; kill -SEGV $$", sub.display());
+    desk.script("removes", &lines);
+    desk.write("input", "k");
+    let words = "triage input -o out --html=sub/page.html --json -- ./removes";
+    let said = desk.call(words).exits(1);
+    assert_eq!(
+        said.json()["groups"].as_array().unwrap().len(),
+        1,
+        "{said:?}"
+    );
+    assert!(said.err.contains("warning: "), "{said:?}");
+    std::fs::create_dir(&sub).unwrap();
+    std::fs::set_permissions(&sub, Permissions::from_mode(0o777)).unwrap();
+    let words =
+        "watch input --once --minimize off -o watched --html=sub/page.html --json -- ./removes";
+    let said = desk.call(words).exits(1);
+    assert_eq!(
+        said.json()["groups"].as_array().unwrap().len(),
+        1,
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_page_has_its_own_file_and_keeps_a_link_with_its_mode() {
+    let desk = Desk::new();
+    desk.script("frail", "kill -SEGV $$");
+    desk.write("input", "k");
+    for option in ["--markdown", "--sarif", "--junit"] {
+        let words = format!("triage input -o out --html=page.html {option} page.html -- ./frail");
+        let said = desk.call(&words).exits(2);
+        assert!(said.err.contains("two reports"), "{option}: {said:?}");
+    }
+    let page = desk.write("page.html", "");
+    std::fs::set_permissions(&page, Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink(&page, desk.file("link")).unwrap();
+    desk.call("triage input -o out --html=link -- ./frail")
+        .exits(1);
+    assert!(desk.file("link").is_symlink());
+    is_whole(&desk.read("page.html"));
+    assert_eq!(page.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 }

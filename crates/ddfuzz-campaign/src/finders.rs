@@ -34,6 +34,8 @@ pub struct Finders {
     /// Whether a campaign is on this very target, or none records a target; else the program may
     /// have been moved, or is another one.
     is_recorded: bool,
+    /// Whether a campaign is on a target that is the same but for the directory of the program.
+    is_same_but_moved: bool,
     /// Whether a campaign is on a target whose program has the same file name.
     is_near: bool,
     /// Groups that are gone, each by kind and major key (12 hex digits).
@@ -105,6 +107,7 @@ impl Finders {
         let mut finders = Finders {
             several: None,
             is_recorded: nearest == Nearness::Same || all.all().all(|one| one.target.is_none()),
+            is_same_but_moved: nearest <= Nearness::Moved,
             is_near: nearest != Nearness::Other,
             gone: builds.last().map(gone_with).unwrap_or_default(),
             last: builds.last().cloned(),
@@ -160,6 +163,12 @@ impl Finders {
         };
         campaign.is_some_and(|campaign| several.campaigns.contains(campaign))
             || (several.shares || campaign.is_none()) && in_journal()
+    }
+
+    /// Checks whether a campaign of the directory is on the same target, but for the directory of the
+    /// program: with the same arguments, input channel and environment.
+    pub fn is_same_but_moved(&self) -> bool {
+        self.is_same_but_moved
     }
 
     /// Checks whether a campaign of the directory is on a program of this file name; else all

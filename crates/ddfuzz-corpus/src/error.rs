@@ -65,10 +65,20 @@ impl CleanError {
         CleanError::Journal { source }
     }
 
-    /// Makes the error for a corpus in which no input can be read.
-    pub(super) fn unread() -> CleanError {
+    /// Makes the error for a corpus in which no input can be read, or `oversized` files are longer
+    /// than `max_len` bytes and no other input can be read.
+    pub(super) fn unread(oversized: u64, max_len: u64) -> CleanError {
         CleanError::Empty {
-            why: "there is no input that can be read".to_owned(),
+            why: match oversized {
+                0 => "there is no input that can be read".to_owned(),
+                count => format!(
+                    "no input of at most {max_len} bytes (--max-len) can be read, and {} longer",
+                    match count {
+                        1 => "1 is".to_owned(),
+                        _ => format!("{count} are"),
+                    }
+                ),
+            },
         }
     }
 }

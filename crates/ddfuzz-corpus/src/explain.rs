@@ -1,5 +1,7 @@
 //! Explains why a cleanup kept a file or left it out (`ddfuzz clean --explain`).
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::path::Path;
 
 use super::journal::JournalView;
@@ -8,7 +10,7 @@ use super::{CleanError, CleanPaths, ContentId, Features};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::OsText;
 use ddfuzz_store::report::clean::{CleanResult, KeptFile};
-use ddfuzz_store::{Reader, hash_of};
+use ddfuzz_store::{CrashLine, EntryId, Reader, hash_of};
 
 /// Whether a cleanup kept a file, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,67 +38,199 @@ impl Fate {
 /// was left out.
 const NAMED: usize = 3;
 
-/// Explains whether and why a cleanup kept `file` or left it out. Reads the file and what the
-/// cleanup has stored, and runs nothing.
-///
-/// # Errors
-/// If the output directory or the journal cannot be read. A `file` that cannot be read is no error.
-pub fn explain(place: &CleanPaths, result: &CleanResult, file: &Path) -> Result<Fate, CleanError> {
-    let out = |why: String| Ok(Fate::new(false, true, why));
-    let mut bytes = Vec::new();
-    match read_input(file, result.max_len, &mut bytes) {
-        Ok(()) => {}
-        Err(why @ NotRead::Oversized { .. }) => return out(why.to_string()),
-        Err(NotRead::Vanished) => return Ok(gone(result, file)),
-        Err(why) => return out(format!("it cannot be read: {why}")),
+/// Explains the files of one cleanup. What that needs of the output directory is read once, when the
+/// first file needs it.
+pub struct Explainer<'a> {
+    place: &'a CleanPaths,
+    result: &'a CleanResult,
+    /// The journal of the cleanup's runs; `None` if the file is gone.
+    journal: OnceCell<Option<JournalView>>,
+    /// The kept files, each with the features that it reaches.
+    reached: OnceCell<Vec<(&'a KeptFile, Features)>>,
+    failing: OnceCell<FailingInputs>,
+}
+
+/// The failing inputs of an output directory.
+struct FailingInputs {
+    /// Ids of the stored inputs, by the hash of their content (16 hex digits).
+    stored: HashMap<String, EntryId>,
+    /// The last crash of each content that triage has run.
+    triaged: HashMap<ContentHash, CrashLine>,
+}
+
+/// Returns the value in `cell`, which `make` makes at the first call.
+fn made<T>(
+    cell: &OnceCell<T>,
+    make: impl FnOnce() -> Result<T, CleanError>,
+) -> Result<&T, CleanError> {
+    if cell.get().is_none() {
+        let value = make()?;
+        return Ok(cell.get_or_init(|| value));
     }
-    let id = ContentId::of(&bytes);
-    let content = id.to_string();
-    if let Some(kept) = written_as(result, file) {
-        return Ok(Fate::new(
-            true,
-            true,
-            format!(
-                "it is the kept copy of {}: {}",
-                shown(&kept.from),
-                said(kept)
-            ),
-        ));
-    }
-    if let Some(kept) = result.kept.iter().find(|kept| kept.content == content) {
-        return match is_same(&kept.from, file) {
-            true => Ok(Fate::new(true, true, said(kept))),
-            false => out(format!(
-                "it is a duplicate of {}, which is kept",
-                shown(&kept.from)
-            )),
-        };
-    }
-    if let Some(group) = group_of(place, &bytes)? {
-        return out(group);
-    }
-    let journal = match result.journal == JOURNAL_OF_FRESH {
-        true => place.fresh_journal(),
-        false => place.journal(),
-    };
-    let Some(view) = JournalView::open(&journal)? else {
-        return out("the journal of the cleanup is gone: clean the corpus again".to_owned());
-    };
-    out(match view.seen(&id)? {
-        None => {
-            let why = "no file of its content was run".to_owned();
-            return Ok(Fate::new(false, false, why));
+    cell.get().ok_or(CleanError::Interrupted)
+}
+
+impl<'a> Explainer<'a> {
+    /// Makes an explainer of the cleanup in the output directory of `place`, with its `result`.
+    pub fn new(place: &'a CleanPaths, result: &'a CleanResult) -> Explainer<'a> {
+        Explainer {
+            place,
+            result,
+            journal: OnceCell::new(),
+            reached: OnceCell::new(),
+            failing: OnceCell::new(),
         }
-        Some(seen) if seen.suspicious => format!("it ended by {}", seen.ended),
-        Some(seen) => match seen.features {
-            None if result.edges_before.is_some() => {
-                let ended = seen.ended;
-                format!("its run reported no coverage: it ended by {ended}")
+    }
+
+    fn journal(&self) -> Result<Option<&JournalView>, CleanError> {
+        let journal = match self.result.journal == JOURNAL_OF_FRESH {
+            true => self.place.fresh_journal(),
+            false => self.place.journal(),
+        };
+        let view = made(&self.journal, || Ok(JournalView::open(&journal)?))?;
+        Ok(view.as_ref())
+    }
+
+    /// Explains whether and why a cleanup kept `file` or left it out. Reads the file and what the
+    /// cleanup has stored, and runs nothing.
+    ///
+    /// # Errors
+    /// If the output directory or the journal cannot be read. A `file` that cannot be read is no error.
+    pub fn explain(&self, file: &Path) -> Result<Fate, CleanError> {
+        let result = self.result;
+        let out = |why: String| Ok(Fate::new(false, true, why));
+        let mut bytes = Vec::new();
+        match read_input(file, result.max_len, &mut bytes) {
+            Ok(()) => {}
+            Err(why @ NotRead::Oversized { .. }) => return out(why.to_string()),
+            Err(NotRead::Vanished) => return Ok(gone(result, file)),
+            Err(why) => return out(format!("it cannot be read: {why}")),
+        }
+        let id = ContentId::of(&bytes);
+        let content = id.to_string();
+        if let Some(kept) = written_as(result, file) {
+            return Ok(Fate::new(
+                true,
+                true,
+                format!(
+                    "it is the kept copy of {}: {}",
+                    shown(&kept.from),
+                    said(kept)
+                ),
+            ));
+        }
+        if let Some(kept) = result.kept.iter().find(|kept| kept.content == content) {
+            return match is_same(&kept.from, file) {
+                true => Ok(Fate::new(true, true, said(kept))),
+                false => out(format!(
+                    "it is a duplicate of {}, which is kept",
+                    shown(&kept.from)
+                )),
+            };
+        }
+        if let Some(group) = self.group_of(&bytes)? {
+            return out(group);
+        }
+        let Some(view) = self.journal()? else {
+            return out("the journal of the cleanup is gone: clean the corpus again".to_owned());
+        };
+        out(match view.seen(&id)? {
+            None => {
+                let why = "no file of its content was run".to_owned();
+                return Ok(Fate::new(false, false, why));
             }
-            None => "a smaller input has the same behaviour".to_owned(),
-            Some(features) => covered(&view, result, &features)?,
-        },
-    })
+            Some(seen) if seen.suspicious => format!("it ended by {}", seen.ended),
+            Some(seen) => match seen.features {
+                None if result.edges_before.is_some() => {
+                    let ended = seen.ended;
+                    format!("its run reported no coverage: it ended by {ended}")
+                }
+                None => "a smaller input has the same behaviour".to_owned(),
+                Some(features) => self.covered(view, &features)?,
+            },
+        })
+    }
+
+    /// Returns the explanation of a file that a cleanup left out as redundant, because kept files reach
+    /// its `features`: names up to three of these files, and says how many more there are.
+    fn covered(&self, view: &JournalView, features: &Features) -> Result<String, CleanError> {
+        let mut left = features.clone();
+        let others = made(&self.reached, || reached_by_kept(view, self.result))?;
+        let mut named = Vec::new();
+        // Greedily, the kept file that reaches most of the remaining features.
+        while !left.is_empty() {
+            let best = others
+                .iter()
+                .map(|(kept, reached)| (left.and(reached), kept));
+            let Some((both, kept)) = best.reduce(|a, b| if b.0.len() > a.0.len() { b } else { a })
+            else {
+                break;
+            };
+            if both.is_empty() {
+                break;
+            }
+            named.push(format!("{} ({})", shown(&kept.from), both.len()));
+            left = left.less(&both);
+        }
+        let more = named.len().saturating_sub(NAMED);
+        named.truncate(NAMED);
+        let mut by = named.join(", ");
+        if more > 0 {
+            by += &format!(" and {more} more");
+        }
+        let onto = self.result.onto.as_ref().map(shown);
+        Ok(reached(features.len(), left.len(), &by, onto.as_deref()))
+    }
+
+    /// Returns the explanation of a file that fails, which names its crash group; `None` if its content
+    /// is in no group.
+    fn group_of(&self, bytes: &[u8]) -> Result<Option<String>, CleanError> {
+        let hash = hash_of(bytes);
+        let failing = made(&self.failing, || FailingInputs::read(self.place))?;
+        if let Some(id) = failing.stored.get(&hash) {
+            let (folder, major, minor) = (id.kind().folder(), id.major(), id.minor());
+            let why = format!("it fails, and is stored in {folder}/{major}/{minor}/{hash}");
+            return Ok(Some(why));
+        }
+        // Of inputs with the same crash only one is stored.
+        let crash = failing.triaged.get(&ContentHash::of(bytes));
+        Ok(crash.map(|crash| {
+            let (folder, major) = (crash.kind.folder(), crash.major.short());
+            format!("it fails like the inputs in {folder}/{major}")
+        }))
+    }
+}
+
+impl FailingInputs {
+    fn read(place: &CleanPaths) -> Result<FailingInputs, CleanError> {
+        let reader = Reader::open(place.root())?;
+        let mut stored = HashMap::new();
+        for id in reader.originals()? {
+            stored.entry(id.hash().to_owned()).or_insert(id);
+        }
+        let lines = reader.triaged()?.into_iter();
+        let crashes = lines.filter_map(|line| Some((line.input, line.crash?)));
+        Ok(FailingInputs {
+            stored,
+            triaged: crashes.collect(),
+        })
+    }
+}
+
+/// Returns the kept files, each with the features that its first run reached before it was trimmed.
+fn reached_by_kept<'a>(
+    view: &JournalView,
+    result: &'a CleanResult,
+) -> Result<Vec<(&'a KeptFile, Features)>, CleanError> {
+    let mut all = Vec::new();
+    for kept in &result.kept {
+        let Some(id) = ContentId::parse(kept.size_before, &kept.content) else {
+            continue;
+        };
+        let reached = view.seen(&id)?.and_then(|seen| seen.features);
+        all.push((kept, reached.unwrap_or_default()));
+    }
+    Ok(all)
 }
 
 /// Explains what a cleanup did with a file that no longer exists, as far as it is recorded: only
@@ -144,7 +278,8 @@ fn is_same(one: &OsText, other: &Path) -> bool {
     let one = Path::new(&one.0);
     let absolute = std::path::absolute(other);
     absolute.is_ok_and(|other| one == other)
-        || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+        || (other.canonicalize())
+            .is_ok_and(|other| one.canonicalize().is_ok_and(|one| one == other))
 }
 
 fn said(kept: &KeptFile) -> String {
@@ -153,48 +288,6 @@ fn said(kept: &KeptFile) -> String {
         false => String::new(),
     };
     format!("{}{trimmed}", kept.why)
-}
-
-/// Returns the explanation of a file that a cleanup left out as redundant, because kept files reach
-/// its `features`: names up to three of these files, and says how many more there are.
-fn covered(
-    view: &JournalView,
-    result: &CleanResult,
-    features: &Features,
-) -> Result<String, CleanError> {
-    let mut left = features.clone();
-    let mut others = Vec::new();
-    for kept in &result.kept {
-        let Some(id) = ContentId::parse(kept.size_before, &kept.content) else {
-            continue;
-        };
-        let reached = view.seen(&id)?.and_then(|seen| seen.features);
-        others.push((kept, reached.unwrap_or_default()));
-    }
-    let mut named = Vec::new();
-    // Greedily, the kept file that reaches most of the remaining features.
-    while !left.is_empty() {
-        let best = others
-            .iter()
-            .map(|(kept, reached)| (left.and(reached), kept));
-        let Some((both, kept)) = best.reduce(|a, b| if b.0.len() > a.0.len() { b } else { a })
-        else {
-            break;
-        };
-        if both.is_empty() {
-            break;
-        }
-        named.push(format!("{} ({})", shown(&kept.from), both.len()));
-        left = left.less(&both);
-    }
-    let more = named.len().saturating_sub(NAMED);
-    named.truncate(NAMED);
-    let mut by = named.join(", ");
-    if more > 0 {
-        by += &format!(" and {more} more");
-    }
-    let onto = result.onto.as_ref().map(shown);
-    Ok(reached(features.len(), left.len(), &by, onto.as_deref()))
 }
 
 /// Returns the explanation of a redundant file with `all` features: the kept files named in `by`
@@ -213,27 +306,6 @@ fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
         left if left == all => format!("redundant: its {features} are reached {rest}"),
         left => format!("redundant: its {features} are reached by {by}; {left} of them {rest}"),
     }
-}
-
-/// Returns the explanation of a file that fails, which names its crash group; `None` if its content
-/// is in no group.
-fn group_of(place: &CleanPaths, bytes: &[u8]) -> Result<Option<String>, CleanError> {
-    let hash = hash_of(bytes);
-    let reader = Reader::open(place.root())?;
-    let found = reader.originals()?.into_iter().find(|id| id.hash() == hash);
-    if let Some(id) = found {
-        let (folder, major, minor) = (id.kind().folder(), id.major(), id.minor());
-        let why = format!("it fails, and is stored in {folder}/{major}/{minor}/{hash}");
-        return Ok(Some(why));
-    }
-    // Of inputs with the same crash only one is stored.
-    let content = ContentHash::of(bytes);
-    let lines = reader.triaged()?.into_iter().rev();
-    let crash = (lines.filter(|line| line.input == content)).find_map(|line| line.crash);
-    Ok(crash.map(|crash| {
-        let (folder, major) = (crash.kind.folder(), crash.major.short());
-        format!("it fails like the inputs in {folder}/{major}")
-    }))
 }
 
 fn shown(path: &OsText) -> String {

@@ -35,6 +35,6 @@ pub use ddfuzz_store::report::clean::Amount;
 pub use engine::{CleanPhase, CleanSettings, FuzzerMerge, MergeOutcome, Trim, TrimBy, clean};
 pub use error::CleanError;
 pub use excluded::Excluded;
-pub use explain::{Fate, explain};
+pub use explain::{Explainer, Fate};
 pub use features::{Feature, Features};
 pub use paths::CleanPaths;

@@ -26,6 +26,27 @@ struct Manifest {
     /// none was announced, or the last one has replaced its corpus.
     #[serde(default)]
     incoming: Option<Identity>,
+    /// The corpora that cleanups have replaced, or were about to, and so moved to `CORPUS.old`.
+    #[serde(default)]
+    aside: Vec<ReplacedFolder>,
+}
+
+/// A folder that was replaced: its device and inode, and when an entry was last added to it or
+/// removed from it, in seconds and nanoseconds. None of them changes when it is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct ReplacedFolder {
+    identity: Identity,
+    changed: (i64, i64),
+}
+
+impl ReplacedFolder {
+    fn of(folder: &Path) -> std::io::Result<ReplacedFolder> {
+        let facts = fs::symlink_metadata(folder)?;
+        Ok(ReplacedFolder {
+            identity: Identity::of(folder)?,
+            changed: (facts.mtime(), facts.mtime_nsec()),
+        })
+    }
 }
 
 /// Device and inode of a folder, which do not change when it is moved.
@@ -124,14 +145,25 @@ impl CleanPaths {
         self.note(&manifest)
     }
 
-    /// Records that the folder `fresh` is about to replace a corpus, so that a later cleanup
-    /// recognizes it even if this one is killed.
-    pub fn announce_exchange(&self, fresh: &Path) -> Result<(), FileError> {
+    /// Records that the folder `fresh` is about to replace `corpus`, so that a later cleanup
+    /// recognizes both even if this one is killed.
+    pub fn announce_exchange(&self, fresh: &Path, corpus: &Path) -> Result<(), FileError> {
         let incoming = Identity::of(fresh).map_err(FileError::at("look at", fresh))?;
+        let replaced = ReplacedFolder::of(corpus).map_err(FileError::at("look at", corpus))?;
+        let mut manifest = self.read();
+        manifest.aside.retain(|earlier| *earlier != replaced);
+        manifest.aside.push(replaced);
         self.note(&Manifest {
             incoming: Some(incoming),
-            ..self.read()
+            ..manifest
         })
+    }
+
+    /// Returns true if `folder` is a corpus that a cleanup in this output directory has replaced and
+    /// moved aside, and nothing was directly added to it or removed from it since.
+    pub fn has_replaced(&self, folder: &Path) -> bool {
+        let known = self.read().aside;
+        ReplacedFolder::of(folder).is_ok_and(|folder| known.contains(&folder))
     }
 
     /// Records that the announced folder has replaced the corpus: from now on it is the user's, and
@@ -228,7 +260,7 @@ mod tests {
             fs::write(folder.join("one"), "").unwrap();
         }
         place.announce(&[PathBuf::from("one")]).unwrap();
-        place.announce_exchange(&fresh).unwrap();
+        place.announce_exchange(&fresh, &other).unwrap();
         fs::rename(&fresh, &moved).unwrap();
         assert!(place.is_incoming(&moved));
         assert!(!place.is_incoming(&other) && !place.is_incoming(&fresh));

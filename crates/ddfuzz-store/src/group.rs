@@ -23,7 +23,8 @@ pub struct Entry {
     pub folder: PathBuf,
     /// The crash record of the entry (`crash.json`), with class, keys, stack and message.
     pub crash: Crash,
-    /// Result of the minimization of the entry's input; `None` until that minimization has ended.
+    /// Result of the minimization of the entry's input; `None` until that minimization has ended,
+    /// and where its reproducer is missing or damaged.
     pub minimized: Option<Minimized>,
     /// The build of the program with which the entry was minimized, read when it is first needed
     /// ([`Entry::build`]).
@@ -43,7 +44,8 @@ impl Entry {
         let Some(crash) = crash.filter(|crash| crash.keys.major.short() == id.major()) else {
             return Ok(None);
         };
-        let minimized = json::read_intact(&folder.join(layout::OUTCOME))?;
+        let minimized: Option<Minimized> = json::read_intact(&folder.join(layout::OUTCOME))?;
+        let minimized = minimized.filter(|outcome| outcome.fits(&folder));
         Ok(Some(Entry {
             id: id.clone(),
             folder,
@@ -272,6 +274,14 @@ pub struct Minimized {
 }
 
 impl Minimized {
+    /// Returns whether the reproducer in the entry's folder `folder` has the size that the result
+    /// says. Without a reproducer of its own, a result is that of the whole input.
+    pub(super) fn fits(&self, folder: &Path) -> bool {
+        let reproducer = std::fs::metadata(folder.join(layout::MINIMIZED));
+        let size = reproducer.map_or(self.size_before, |facts| facts.len());
+        self.size_after == size
+    }
+
     /// Returns whether the minimality of the reproducer is completely proved and stronger than
     /// `best-so-far`.
     pub fn is_proved(&self) -> bool {

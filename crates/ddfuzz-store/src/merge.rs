@@ -339,11 +339,10 @@ impl Progress {
         let outcome = json::read_intact::<Minimized>(&folder.join(layout::OUTCOME))?;
         let minimized = fs::metadata(folder.join(layout::MINIMIZED));
         let size = minimized.ok().map(|metadata| metadata.len());
-        // Without a reproducer of its own the result is that of the whole input.
-        let is_damaged =
-            |outcome: &Minimized| outcome.size_after != size.unwrap_or(outcome.size_before);
         Ok(Progress {
-            damaged: outcome.as_ref().is_some_and(is_damaged),
+            damaged: outcome
+                .as_ref()
+                .is_some_and(|outcome| !outcome.fits(folder)),
             unfinished: outcome
                 .as_ref()
                 .is_none_or(|outcome| outcome.given_up.is_some()),

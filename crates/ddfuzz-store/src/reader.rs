@@ -126,6 +126,28 @@ impl Reader {
         Ok(incomplete)
     }
 
+    /// Lists the groups that have a stored input or a record, but no complete entry: the crash record
+    /// of each input is missing or damaged. They cannot be shown, minimized or checked.
+    pub fn incomplete_groups(&self) -> Result<Vec<(Kind, String)>, StoreError> {
+        let mut incomplete = Vec::new();
+        for (kind, major) in group::all(&self.root)? {
+            let ids = group::entry_ids(&self.root, kind, &major)?;
+            let record = layout::group_folder(&self.root, kind, &major).join(layout::GROUP);
+            let is_used = ids.iter().any(|id| id.original(&self.root).is_file());
+            if !is_used && !record.is_file() {
+                continue;
+            }
+            let mut is_complete = false;
+            for id in &ids {
+                is_complete = is_complete || Entry::read(&self.root, id)?.is_some();
+            }
+            if !is_complete {
+                incomplete.push((kind, major));
+            }
+        }
+        Ok(incomplete)
+    }
+
     /// Returns whether the group is muted by a stable key (made of function names): by that of the
     /// best stored input of any of its minor keys. `false` if the group does not exist.
     pub fn is_muted_by_stable_key(

@@ -168,6 +168,7 @@ impl<'a> Tracer<'a> {
         if let Some(cut) = self.cut {
             return cut;
         }
+        let main_crashed = ended.is_crash(self.crash_exit);
         let (process, ended) = match self.crash {
             Some((process, signal)) => (process, Ended::Signal(signal)),
             None => (self.pid, ended),
@@ -185,7 +186,13 @@ impl<'a> Tracer<'a> {
             let snapshot = Some(Box::new(stopped));
             return Trace { ended, snapshot };
         }
-        let snapshot = last.map(|(_, snapshot)| Box::new(snapshot));
+        let of_descendant = process != self.pid && !main_crashed;
+        let snapshot = last.map(|(_, snapshot)| {
+            Box::new(Snapshot {
+                of_descendant,
+                ..snapshot
+            })
+        });
         Trace { ended, snapshot }
     }
 

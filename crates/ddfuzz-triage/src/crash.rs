@@ -321,6 +321,10 @@ pub struct Details {
     /// `-fsanitize=` names them, and `debug-assertions` of Rust; `None` where unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instrumentation: Option<Vec<String>>,
+    /// Whether a process crashed that the program had started, and the program itself ended without
+    /// a crash: its own status does not show the crash.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub of_descendant: bool,
     /// The last 4 KiB that the program wrote to stderr; invalid UTF-8 is replaced.
     pub stderr: String,
     /// When triage captured the crash, and how long that took.
@@ -580,6 +584,7 @@ fn details(snapshot: Option<&Snapshot>, via: Option<&str>, run: &Run<'_>) -> Det
     let code = snapshot.code.iter();
     details.code = code.map(|byte| format!("{byte:02x}")).collect();
     details.end = snapshot.end;
+    details.of_descendant = snapshot.of_descendant;
     if let Some(message) = &snapshot.abort_message {
         details.abort_message = Some(message.clone()); // read off the C library itself
     }

@@ -1,6 +1,7 @@
 //! Where `ddfuzz clean` writes the kept files: checks that no other file is overwritten; `--onto`
 //! adds them to another corpus, `--in-place` replaces the corpus.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
@@ -179,14 +180,20 @@ impl ReplacedCorpus {
     }
 
     /// Fails if a directory exists at `CORPUS.old`, to which the replaced corpus is to be moved,
-    /// unless `--delete-old` is given. A new corpus that a killed call has left there does not
-    /// count.
+    /// unless `--delete-old` is given and an earlier cleanup has moved it there. A new corpus that a
+    /// killed call has left there does not count.
     fn check_aside(&self) -> Result<(), Failure> {
         // What a killed call has left there is what the corpus was to be replaced by.
         if !self.is_aside() || self.place.is_incoming(&self.aside) {
             return Ok(());
         }
         if self.before.is_some() {
+            if !self.place.has_replaced(&self.aside) {
+                let out = self.place.root().display();
+                let why = format!("no cleanup with `-o {out}` has moved it there as it is now");
+                return Err(not_deleted(&self.aside, &why)
+                    .hint("move it to another place, or remove it if you do not need it"));
+            }
             let older = digest(&self.aside, self.max_len).map(drop);
             return older.map_err(|why| {
                 not_deleted(&self.aside, &why).hint("move it to another place, or remove it")
@@ -217,6 +224,9 @@ impl ReplacedCorpus {
         self.check_read(result)?;
         let kept = self.place.corpus();
         let fresh = StagedFolder::beside(&self.corpus)?;
+        let found: HashMap<&Path, &Path> = (result.kept.iter())
+            .map(|file| (Path::new(&file.file.0), Path::new(&file.from.0)))
+            .collect();
         let mut folders = vec![PathBuf::new()];
         while let Some(below) = folders.pop() {
             let folder = kept.join(&below);
@@ -230,7 +240,12 @@ impl ReplacedCorpus {
                 }
                 let path = entry.path();
                 let bytes = std::fs::read(&path).map_err(FileError::at("read", &path))?;
-                fresh.add(&name, &bytes)?;
+                let found = found.get(absolute(&path).as_path());
+                let mode = found.and_then(|found| Some(found.metadata().ok()?.mode() & 0o777));
+                match mode {
+                    Some(mode) => fresh.add_with_mode(&name, &bytes, mode)?,
+                    None => fresh.add(&name, &bytes)?,
+                }
             }
         }
         fresh.take_owner_and_mode()?;
@@ -238,7 +253,7 @@ impl ReplacedCorpus {
         if self.is_aside() {
             self.remove_aside()?;
         }
-        self.place.announce_exchange(fresh.path())?;
+        self.place.announce_exchange(fresh.path(), &self.corpus)?;
         fresh.take_place(&self.aside)?;
         self.place.end_exchange()?;
         // A fuzzer may have added a file until the exchange.

@@ -46,6 +46,7 @@ impl CleanJob {
         let in_place = (self.args.in_place)
             .then(|| destination::ReplacedCorpus::of(&self.args))
             .transpose()?;
+        super::check_trim(&self.args)?;
         check_places(&self.args)?;
         let target = self.args.target.target()?;
         let target = counting(&target);
@@ -152,7 +153,8 @@ impl CleanJob {
         let mut text = clean_table(result, ui::stdout_width());
         text.push_str(&self.where_it_is(result));
         output.result(&text, result);
-        if result.missing.is_empty() && self.args.trim() == TrimArg::Off {
+        let may_trim = result.edges_before.is_some() && !self.args.skip.contains(&SkipArg::Subset);
+        if result.missing.is_empty() && self.args.trim() == TrimArg::Off && may_trim {
             output.suggest("add --trim worth to shorten each kept file, which may take minutes");
         }
         Ok(())

@@ -17,7 +17,7 @@ use super::campaign_args::{MinimizationArgs, searches};
 use super::results::absolute;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, signals, values};
-use crate::corpus::{CleanPaths, Fate, explain};
+use crate::corpus::{CleanPaths, Explainer, Fate};
 use crate::files::{OsText, regular};
 use crate::report::clean::CleanResult;
 use crate::report::text::printable;
@@ -145,10 +145,23 @@ pub enum TrimArg {
 
 /// Checks the options and directories of a cleanup, before its target is built or run.
 pub fn check(args: &CleanArgs) -> Result<(), Failure> {
+    check_trim(args)?;
     if args.in_place {
         destination::ReplacedCorpus::of(args)?;
     }
     check_places(args)
+}
+
+/// Fails if files are to be trimmed but no subset is chosen: what a file must keep is the coverage
+/// for which it was chosen.
+fn check_trim(args: &CleanArgs) -> Result<(), Failure> {
+    match args.trim() != TrimArg::Off && args.skip.contains(&SkipArg::Subset) {
+        true => {
+            let message = "files cannot be trimmed with --skip subset, which chooses none of them";
+            Err(Failure::usage(message).hint("omit --trim and its limits, or --skip subset"))
+        }
+        false => Ok(()),
+    }
 }
 
 pub fn run(mut args: CleanArgs, output: &Output) -> Result<Exit, Failure> {
@@ -215,13 +228,14 @@ struct Explained {
 pub fn explain_files(out: &Path, files: &[PathBuf], output: &Output) -> Result<Exit, Failure> {
     let place = CleanPaths::of(out);
     let result = read_result(&place.result())?;
+    let explainer = Explainer::new(&place, &result);
     let mut all = Vec::new();
     for file in files {
         let Fate {
             kept,
             in_corpus,
             why,
-        } = explain(&place, &result, file).map_err(|error| Failure::from(error).path(file))?;
+        } = (explainer.explain(file)).map_err(|error| Failure::from(error).path(file))?;
         let file = absolute(file);
         let file = OsText::from(&file);
         all.push(Explained {

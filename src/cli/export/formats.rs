@@ -81,6 +81,9 @@ pub(super) struct ExportRequest<'a> {
     pub(super) input: Input<'a>,
     /// File name of the exported C test, for the compiler command in its comment.
     pub(super) file: &'a str,
+    /// Whether the program may be run, to see whether its status shows the crash. If not, the crash
+    /// record tells that.
+    pub(super) may_run: bool,
 }
 
 impl ExportRequest<'_> {
@@ -206,6 +209,19 @@ impl ExportRequest<'_> {
         if !matches!(self.chosen.entry().crash.ended, Ended::Signal(_)) {
             return Ok(());
         }
+        let unseen = || {
+            Failure::usage(
+                "a process that the program starts crashes, and the program does not end by that \
+                 crash: an exported test would not see it",
+            )
+            .hint("`ddfuzz check` with the output directory sees it")
+        };
+        if !self.may_run {
+            return match self.chosen.entry().crash.details.of_descendant {
+                true => Err(unseen()),
+                false => Ok(()),
+            };
+        }
         for _ in 0..STATUS_RUNS {
             let ended = Traceable::status_of(target, &group.input)?;
             if ended.is_crash(target.crash_exit) {
@@ -214,11 +230,7 @@ impl ExportRequest<'_> {
         }
         let mut triager = Triager::of_target(target, Way::Command)?;
         match triager.key(&group.input)? {
-            Quick::Crash { .. } => Err(Failure::usage(
-                "a process that the program starts crashes, and the program does not end by that \
-                 crash: an exported test would not see it",
-            )
-            .hint("`ddfuzz check` with the output directory sees it")),
+            Quick::Crash { .. } => Err(unseen()),
             Quick::Ended(_) => Ok(()),
         }
     }

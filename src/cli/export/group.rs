@@ -20,12 +20,13 @@ pub(in crate::cli) struct ChosenGroup {
 }
 
 /// Opens the output directory `out`, and finds the crash group that `name` means: at least four
-/// first hex digits of its major key, or a path to or into its folder. Fails if it means no group
-/// or several.
+/// first hex digits of its major key, or a path to or into its folder. Where it may be both, a group
+/// of `out` counts. Fails if it means no group or several.
 pub(in crate::cli) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let text = name.to_string_lossy().to_ascii_lowercase();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if name.exists() || text.contains('/') {
+    let is_path = name.exists() || text.contains('/');
+    if is_path && !(is_hex && text.len() >= DIGITS && names_group(out, &text)) {
         return by_path(name);
     }
     let reader = Reader::open(out)?;
@@ -35,6 +36,12 @@ pub(in crate::cli) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGro
     }
     let chosen = by_digits(&reader, &text)?;
     Ok((reader, chosen))
+}
+
+/// Returns true if the major key of a group in the output directory `out` begins with `digits`.
+fn names_group(out: &Path, digits: &str) -> bool {
+    let groups = Reader::open(out).and_then(|reader| reader.groups_named(digits));
+    groups.is_ok_and(|groups| !groups.is_empty())
 }
 
 /// Maximum number of crash groups listed in an error message.

@@ -107,10 +107,11 @@ pub fn regressions(
     Ok((done.tests as u64, done.first_error))
 }
 
-/// Generates a regression test for a recorded crash in the language of its target; returns the name
-/// of the test's format and its text. `None` if the target is written in another language than Rust
-/// and C, the reproducer is too long for the text, or no test can be made, for example because the
-/// program no longer exists.
+/// Generates a regression test for a recorded crash in the language of its target, without running
+/// the program; returns the name of the test's format and its text. `None` if the target is written
+/// in another language than Rust and C, the reproducer is too long for the text, or no test can be
+/// made, for example because the program no longer exists, or does not end by the crash of a process
+/// that it starts.
 pub fn regression_test(reader: &Reader, entry: &Entry) -> Option<(String, String)> {
     let chosen = group::ChosenGroup::of(reader, entry)?;
     let form = match test_form(&chosen.target(reader).ok()?)? {
@@ -129,6 +130,7 @@ pub fn regression_test(reader: &Reader, entry: &Entry) -> Option<(String, String
         package: None,
         input: Input::Inline(&group.input),
         file: "test.c",
+        may_run: false,
     };
     let text = String::from_utf8(asked.text(form, &group).ok()?).ok()?;
     Some((form.name().to_owned(), text))
@@ -181,6 +183,7 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
             None => Input::Inline(&group.input),
         },
         file: args.name(),
+        may_run: true,
     };
     let text = asked.text(form, &group)?;
     if let Some(to) = &args.to {
@@ -242,6 +245,14 @@ impl ExportArgs {
                 Failure::usage("--call works only with Rust tests").hint("add --as rust-test")
             );
         }
+        if self.fuzz_dir.is_some()
+            && !matches!(self.form, None | Some(Form::RustTest | Form::CTest))
+        {
+            return Err(
+                Failure::usage("--fuzz-dir works only with tests of a cargo-fuzz harness")
+                    .hint("add --as rust-test, or omit --fuzz-dir"),
+            );
+        }
         let names_input = |call: &String| call.contains("INPUT");
         if self.call.as_ref().is_some_and(|call| !names_input(call)) {
             let message = "the expression of --call does not use INPUT";
@@ -282,6 +293,13 @@ impl ExportArgs {
         {
             return Err(exists(taken));
         }
+        if let Some(beside) = beside.filter(|beside| beside.exists())
+            && !names_input(to, beside)
+        {
+            let hint = "move it to another place, or give another file with --to: no test at the \
+                        place of --to includes it";
+            return Err(Failure::exists(beside, hint));
+        }
         if let Some(beside) = beside {
             self.put(beside, &group.input, false)?;
         }
@@ -300,6 +318,14 @@ impl ExportArgs {
             false => not_written(&error, file),
         })
     }
+}
+
+/// Returns true if the test at `to` includes the file `beside` as its input, so that an earlier
+/// export has written that file.
+fn names_input(to: &Path, beside: &Path) -> bool {
+    let name = beside.file_name().unwrap_or_default().to_string_lossy();
+    let text = std::fs::read(to).unwrap_or_default();
+    String::from_utf8_lossy(&text).contains(&format!("include_bytes!({name:?})"))
 }
 
 fn exists(file: &Path) -> Failure {

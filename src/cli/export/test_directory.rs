@@ -169,6 +169,7 @@ fn group_test(
             false => Input::Inline(&group.input),
         },
         file: "",
+        may_run: true,
     };
     let mut text = asked.rust_test(&group)?;
     if is_large {

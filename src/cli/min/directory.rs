@@ -117,6 +117,7 @@ pub(in crate::cli) fn minimize(
             size::counted(left_out, "group")
         ));
     }
+    show::warn_of_incomplete(store.reader(), "minimized", output)?;
     let store = Mutex::new(store);
     let mut screen = GroupsScreen {
         line: ui::CountBar::new(output, "group", 0),

@@ -133,7 +133,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let target = args.target_to_run(output)?;
     let known = read_known_and_against(args.known.as_deref(), args.against.as_deref())?;
     let output = &args.reports.check(output)?;
-    args.html.check(&args.out, output)?;
+    args.html.check(&args.out, &args.reports, output)?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
     let (mut started, way) = args.target.start(&target, &stop, output)?;
@@ -280,14 +280,15 @@ impl RunArgs {
             true => explain::explain_new(&self.out, stop, output),
             false => Ok(()),
         };
-        let finished = explained.and_then(|()| page.map_or(Ok(()), |page| page.finish(output)));
-        match finished {
-            Err(failure) if failure.kind() != "interrupted" => {
-                output.say(&format!("warning: {}", failure.message()));
-                Ok(())
-            }
-            answer => answer,
+        match explained {
+            Err(failure) if failure.kind() == "interrupted" => return Err(failure),
+            Err(failure) => output.say(&format!("warning: {}", failure.message())),
+            Ok(()) => {}
         }
+        if let Some(page) = page {
+            page.finish(output);
+        }
+        Ok(())
     }
 
     /// Reads the seeds and the dictionary words for a call with `--resume`. If `resumed` is true

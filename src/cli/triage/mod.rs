@@ -12,20 +12,21 @@ use std::time::Duration;
 use super::campaign_args::read_known;
 use super::failure::CONTINUE;
 use super::min::directory::{self, GROUP_BUDGET, MinimizedGroups};
+use super::recorded_conditions::other_conditions;
 use super::report::HtmlArgs;
 use super::reports::{ReportArgs, causes, target_name};
 use super::run::workers;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, explain, show, signals, ui, values};
 use crate::campaign::{Minimizing, Variants, pending_entries};
-use crate::exec::{Target, Way};
+use crate::exec::{Target, TargetRecord, Way};
 use crate::report::ci::{Finding, Findings};
 use crate::report::text::shell_word;
 use crate::report::{
     CannotTell, SameBy, TriageGroup, TriageResult, triage_cannot_tell, triage_doubts,
     triage_groups_table, triage_summary, triage_table,
 };
-use crate::store::{BaselineGroups, Kind, KnownGroups, Reader, StoreError};
+use crate::store::{BaselineGroups, CampaignFile, Kind, KnownGroups, Reader, StoreError};
 use crate::triage::{Conditions, Crash, Unobservable};
 use job::TriageJob;
 use workers::find_inputs;
@@ -115,7 +116,7 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
     drop(started);
     mute(&mut result, &known);
     if let Some(against) = &against {
-        compare(&mut result, against, &job.target);
+        compare(&mut result, against, (&job.target, &args.target))?;
     }
     if !args.explain {
         args.reports.write(&args.findings(&result, &name))?;
@@ -135,7 +136,7 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
         args.explain(&mut result, &stop, output)?;
         args.reports.write(&args.findings(&result, &name))?;
     }
-    page.map_or(Ok(()), |page| page.finish(output))?;
+    page.into_iter().for_each(|page| page.finish(output));
     let mut shown = args.text(&result, output);
     if let (Some(done), Some(out)) = (&minimized, &args.out) {
         shown.push_str(&format!("\n\n{}", done.text(out)));
@@ -161,7 +162,7 @@ impl TriageArgs {
     /// and that the page overwrites no other file.
     fn check_page(&self, output: &Output) -> Result<(), Failure> {
         match &self.out {
-            Some(out) => self.html.check(out, output),
+            Some(out) => self.html.check(out, &self.reports, output),
             None if self.html.is_asked() => {
                 Err(Failure::usage("--html needs an output directory").hint("give one with -o"))
             }
@@ -269,9 +270,13 @@ fn mute(result: &mut TriageResult, known: &KnownGroups) {
 }
 
 /// Sets for each group in the result of the triage whether the output directory of `--against`
-/// lacks it, and lists the groups of that directory whose crashes cannot show with this build and
-/// its limits.
-fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
+/// lacks it, and lists the groups of that directory whose crashes cannot show with this build, its
+/// limits, input channel and environment.
+fn compare(
+    result: &mut TriageResult,
+    against: &Against,
+    (target, asked): (&Target, &TargetArgs),
+) -> Result<(), Failure> {
     let conditions = Conditions {
         instrumentation: result.instrumentation.clone(),
         limits: target.limits,
@@ -280,7 +285,8 @@ fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
     for group in &mut result.groups {
         against.compare_group(group, &conditions);
     }
-    result.cannot_tell = against.cannot_tell(&conditions);
+    result.cannot_tell = against.cannot_tell(&conditions, (target, asked))?;
+    Ok(())
 }
 
 fn text(result: &TriageResult, each: bool) -> String {
@@ -325,6 +331,8 @@ pub struct Against {
     had: BaselineGroups,
     /// Crashes that represent the groups of the other output directory, one or more for each group.
     crashes: Vec<Crash>,
+    /// The campaigns of the other output directory, which record the targets of these crashes.
+    campaigns: CampaignFile,
 }
 
 impl Against {
@@ -340,7 +348,11 @@ impl Against {
                 }
             }
         }
-        Ok(Against { had, crashes })
+        Ok(Against {
+            had,
+            crashes,
+            campaigns: reader.campaigns()?,
+        })
     }
 
     /// Sets whether `group`, from a triage, is new, that is, missing in the other output directory;
@@ -390,15 +402,25 @@ impl Against {
             || self.crashes.iter().any(|crash| crash.is_comparable(now))
     }
 
-    /// Returns the groups of the other output directory whose crashes cannot show in runs under the
-    /// conditions `now`, such as a bug that only another sanitizer reports.
-    pub fn cannot_tell(&self, now: &Conditions) -> Vec<CannotTell> {
+    /// Returns the groups of the other output directory whose crashes cannot show in runs of `now`
+    /// under these conditions, such as a bug that only another sanitizer reports, or one that was
+    /// found by another input channel.
+    fn cannot_tell(
+        &self,
+        conditions: &Conditions,
+        now: (&Target, &TargetArgs),
+    ) -> Result<Vec<CannotTell>, Failure> {
         let mut all: Vec<CannotTell> = Vec::new();
         for crash in &self.crashes {
             let major = crash.keys.major.short();
-            if let Some(Unobservable { why, hint }) = crash.unobservable(now)
-                && all.iter().all(|known| known.major != major)
-            {
+            if all.iter().any(|known| known.major == major) {
+                continue;
+            }
+            let otherwise = match self.finder(crash) {
+                Some(record) => other_conditions(record, crash, now)?,
+                None => None,
+            };
+            if let Some(Unobservable { why, hint }) = crash.unobservable(conditions).or(otherwise) {
                 all.push(CannotTell {
                     major,
                     class: crash.class.to_string(),
@@ -407,6 +429,14 @@ impl Against {
                 });
             }
         }
-        all
+        Ok(all)
+    }
+
+    /// Returns the record of the target on which a crash was found: that of its
+    /// campaign; `None` if none is recorded, as in a study.
+    fn finder(&self, crash: &Crash) -> Option<&TargetRecord> {
+        let id = crash.campaign()?;
+        let campaign = self.campaigns.all().find(|one| one.id == id)?;
+        campaign.target.as_ref()
     }
 }

@@ -55,6 +55,13 @@ fn a_group_is_named_by_digits_or_by_a_path_to_it() {
             .out;
         assert_eq!(out, "YSB0IGIK\n", "{name}");
     }
+    // A group of the output directory comes before a file of the same name.
+    desk.write(&major[..4], "");
+    let named = desk.call(&format!("export {} --as base64", &major[..4]));
+    assert_eq!(named.exits(0).out, "YSB0IGIK\n");
+    std::fs::remove_file(desk.file(&major[..4])).unwrap();
+    let ignored = desk.call(&format!("export {major} --as base64 --fuzz-dir ."));
+    assert!(ignored.exits(2).err.contains("--fuzz-dir"));
     let error = |name: &str| {
         let words = format!("export {name} --as base64 --json");
         desk.call(&words).exits(2).json()["error"].clone()
@@ -141,4 +148,27 @@ fn a_program_that_is_gone_leaves_the_forms_without_it() {
     let error = of("--as rust-test").exits(2).json();
     let message = error["error"]["message"].as_str().unwrap();
     assert!(message.contains("no longer exists"), "{message}");
+}
+
+#[test]
+fn only_the_input_of_an_earlier_test_is_overwritten() {
+    let desk = Desk::new();
+    desk.write("crash", format!("a t b{}\n", " b".repeat(4000)));
+    let found = desk
+        .call("triage crash -o out --json --target crtplot")
+        .exits(1);
+    let major = found.json()["groups"][0]["major"].clone();
+    let major = major.as_str().unwrap();
+    let words = format!("export {major} -o out --as rust-test --call f(INPUT) --to t.rs");
+    desk.write("t.rs", "fn mine() {}");
+    desk.write("t.rs.bin", "mine");
+    let refused = desk.call(&format!("{words} --force")).exits(2);
+    assert!(refused.err.contains("t.rs.bin"), "{refused:?}");
+    assert_eq!(desk.read("t.rs.bin"), b"mine");
+    assert_eq!(desk.read("t.rs"), b"fn mine() {}");
+    std::fs::remove_file(desk.file("t.rs.bin")).unwrap();
+    for _ in 0..2 {
+        desk.call(&format!("{words} --force")).exits(0);
+        assert_eq!(desk.read("t.rs.bin"), desk.read("crash"));
+    }
 }

@@ -167,7 +167,7 @@ impl Engine<'_> {
         }
         match merged {
             Ok(merged) => {
-                (own.before, own.after) = (Some(merged.all), Some(merged.all));
+                own.all = Some(merged.all);
                 own.added = merged.added.len() as u64;
                 let why = "libFuzzer's own merge adds it to the other kept files";
                 for at in merged.added {

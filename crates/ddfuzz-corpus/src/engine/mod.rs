@@ -123,7 +123,8 @@ impl Engine<'_> {
         };
         let gathered = self.gather(&cleaning.corpus, screen)?;
         if gathered.is_empty() {
-            return Err(CleanError::unread());
+            let oversized = gathered.oversized();
+            return Err(CleanError::unread(oversized, cleaning.max_len));
         }
         let onto = match &cleaning.onto {
             Some(onto) => {
@@ -139,7 +140,8 @@ impl Engine<'_> {
         let mut contents = self.measure(gathered, screen)?;
         totals.begin(&contents);
         if contents.is_empty() {
-            return Err(CleanError::unread());
+            let oversized = totals.oversized.files;
+            return Err(CleanError::unread(oversized, cleaning.max_len));
         }
         if self.runners.have_differed() {
             return Ok(Attempt::DependsOnEarlierRuns);

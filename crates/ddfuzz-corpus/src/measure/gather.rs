@@ -92,6 +92,11 @@ impl Gathered {
         self.len() == 0
     }
 
+    /// Returns the number of files that were not read because they are longer than the maximum.
+    pub fn oversized(&self) -> u64 {
+        self.index.tally.oversized.amount().files
+    }
+
     /// Runs each content once that is not in the journal of the output directory, and returns all
     /// contents with what their runs did.
     pub fn run(

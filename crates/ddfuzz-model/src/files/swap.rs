@@ -4,7 +4,7 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::unistd::syncfs;
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, lchown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -62,6 +62,22 @@ impl StagedFolder {
         let path = self.place_of(name)?;
         let mut file = File::create_new(&path).map_err(FileError::at("write", &path))?;
         file.write_all(bytes).map_err(FileError::at("write", &path))
+    }
+
+    /// Writes a file as [`StagedFolder::add`] does, and gives it the permissions `mode`. Nobody else
+    /// can read it before.
+    ///
+    /// # Errors
+    /// If the file cannot be written or exists already.
+    pub fn add_with_mode(&self, name: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+        let path = self.place_of(name)?;
+        let mut options = File::options();
+        let options = options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(&path).map_err(FileError::at("write", &path))?;
+        let written = file.write_all(bytes);
+        written
+            .and_then(|()| file.set_permissions(fs::Permissions::from_mode(mode)))
+            .map_err(FileError::at("write", &path))
     }
 
     /// Makes `name` in the temporary folder a further name of the file at `from`, and creates

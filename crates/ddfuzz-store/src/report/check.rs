@@ -28,10 +28,14 @@ pub struct CheckResult {
     /// Number of checked groups of crashes without a verdict, because their inputs fail in some
     /// runs only.
     pub flaky: u64,
-    /// Number of groups of crashes of a study (of many utilities) that were not run, because their
-    /// program no longer exists; omitted if 0.
+    /// Number of groups of crashes that were not run, because their program no longer exists or none
+    /// of their inputs is complete; omitted if 0.
     #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub not_run: u64,
+    /// Number of the groups in `not_run` of which no input is complete: the crash record of each is
+    /// missing or damaged. Omitted if 0.
+    #[serde(skip_serializing_if = "crate::json::is_zero")]
+    pub incomplete: u64,
 }
 
 /// A group of crashes that `ddfuzz check` has run again: what was recorded, the verdict, and how
@@ -160,13 +164,13 @@ pub fn check_table(result: &CheckResult, width: Option<usize>) -> String {
         0 => String::new(),
         count => format!("; {} undecided", size::grouped(count)),
     };
-    let not_run = match result.not_run {
+    let not_run = |count: u64, why: &str| match count {
         0 => String::new(),
-        count => format!(
-            "; {} not run, because their programs no longer exist",
-            size::grouped(count)
-        ),
+        count => format!("; {} not run, because {why}", size::grouped(count)),
     };
+    let gone = result.not_run.saturating_sub(result.incomplete);
+    let not_run = not_run(gone, "their programs no longer exist")
+        + &not_run(result.incomplete, "none of their inputs is complete");
     format!(
         "{table}{undecided}{}: {} fixed, {} still failing, {} failing differently, {} flaky{cannot_tell}{not_run}",
         size::counted(result.groups.len() as u64, "group"),

@@ -56,7 +56,7 @@ pub fn run(
         return Err(Failure::usage(message).hint("use -artifact_prefix"));
     }
     let output = &args.reports.check(output)?;
-    args.html.check(&args.out, output)?;
+    args.html.check(&args.out, &args.reports, output)?;
     args.target.program = vec![program.into()];
     let target = args.target.target()?;
     let stop = signals::stop_flag()?;

@@ -247,29 +247,19 @@ impl Cover {
     }
 }
 
-/// Coverage counts by the libFuzzer linked into the target, before and after the cleanup.
+/// Coverage of the corpus as the libFuzzer linked into the target counts it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibFuzzerCounts {
-    /// Coverage of all inputs of the corpus that end normally, as counted by libFuzzer; null if
-    /// libFuzzer could not count it.
-    pub before: Option<LibFuzzerCoverage>,
-    /// Coverage of the files that the cleanup kept, as counted by libFuzzer; null if libFuzzer
-    /// could not count it.
-    pub after: Option<LibFuzzerCoverage>,
+    /// Coverage of all inputs of the corpus that end normally together with the files that the
+    /// cleanup kept, as counted by libFuzzer; null if libFuzzer could not count it. By the same
+    /// count the kept files, with those that the merge added, reach as much.
+    #[serde(alias = "before")]
+    pub all: Option<LibFuzzerCoverage>,
     /// Number of files that libFuzzer's own merge added to the kept files, so that their coverage,
     /// as libFuzzer counts it, is not less than that of the corpus.
     pub added: u64,
     /// Reason why libFuzzer could not count the coverage or merge the files; null if it could.
     pub why_not: Option<String>,
-}
-
-impl LibFuzzerCounts {
-    /// Returns whether the kept files have less coverage than the corpus by libFuzzer's count
-    /// (fewer edges or features); `false` if a count is missing.
-    pub fn is_less(&self) -> bool {
-        let both = self.before.zip(self.after);
-        both.is_some_and(|(before, after)| after.cov < before.cov || after.ft < before.ft)
-    }
 }
 
 /// Coverage of a set of inputs as libFuzzer counts it: edges and features.
@@ -516,7 +506,7 @@ fn libfuzzer(result: &CleanResult) -> Option<String> {
             size::grouped(of.ft)
         )
     };
-    let (Some(before), Some(after)) = (own.before, own.after) else {
+    let Some(all) = own.all else {
         let why = own.why_not.as_deref().unwrap_or_default();
         return Some(format!(
             "libFuzzer (-merge=1): no count: {}",
@@ -527,14 +517,9 @@ fn libfuzzer(result: &CleanResult) -> Option<String> {
         0 => String::new(),
         added => format!("; {} added for it", size::counted(added, "file")),
     };
-    let less = match own.is_less() {
-        true => "; LESS than before, though all that its merge adds is kept",
-        false => "",
-    };
     Some(format!(
-        "libFuzzer (-merge=1): {} by all files and the kept ones, {} by the kept ones{added}{less}",
-        counted(before),
-        counted(after)
+        "libFuzzer (-merge=1): {} by all files, and as much by the kept ones{added}",
+        counted(all)
     ))
 }
 
