@@ -254,7 +254,8 @@ impl TargetExecutor {
     }
 
     /// Sets LibAFL's observers to the result of a run that ended as `ended` says with these
-    /// coverage counters. If the run may have failed, puts its observations into `failed_run`.
+    /// coverage counters. If the run may have failed, puts its observations into `failed_run`; the
+    /// snapshots of its process among them are valid until the next run.
     pub(super) fn observe(&mut self, ended: Ended, counters: &[u8]) -> Result<(), Error> {
         self.observe_end(ended)?;
         let (map, _) = &mut self.observers;
@@ -311,6 +312,8 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
         *state.executions_mut() += 1;
         let NotedRun { run, counters } = self.run_again(input.as_ref()).map_err(fail)?;
         self.observe(run.ended, &counters.unwrap_or_default())?;
+        // The calibration makes further runs before its failed run is reported.
+        self.failed_run.keep_copies().map_err(fail)?;
         let kind = self.exit_kind(run.ended);
         if kind == ExitKind::Ok {
             self.hangs.see(run.cpu);
