@@ -395,6 +395,16 @@ impl FailedRunSlot {
         lock(&self.0).ended
     }
 
+    /// Replaces the snapshots of the failed run's process by copies, which stay when the executor
+    /// makes further runs. Fails when there is no memory for them.
+    pub(crate) fn keep_copies(&self) -> std::io::Result<()> {
+        let mut failed = lock(&self.0);
+        if let Some(copies) = &failed.copies {
+            failed.copies = Some(Arc::new(copies.copy()?));
+        }
+        Ok(())
+    }
+
     /// Takes the observations of the failed run out of the slot, which is empty then.
     pub(crate) fn take(&self) -> FailedRun {
         std::mem::take(&mut *lock(&self.0))

@@ -49,6 +49,26 @@ impl CrashSnapshots {
         Ok(copies)
     }
 
+    /// Copies the crash snapshots of the last run to memory of their own, which no target changes.
+    ///
+    /// # Errors
+    /// When the memory file cannot be created or written.
+    pub fn copy(&self) -> io::Result<CrashSnapshots> {
+        let copy = CrashSnapshots::create()?;
+        let mut bytes = vec![0; HEAD as usize];
+        self.file.read_exact_at(&mut bytes, 0)?;
+        copy.file.write_all_at(&bytes, 0)?;
+        bytes.resize(SLOT as usize, 0);
+        for slot in 0..SLOTS {
+            let at = HEAD + slot * SLOT;
+            self.file.read_exact_at(&mut bytes, at)?;
+            if bytes[..8] != [0; 8] {
+                copy.file.write_all_at(&bytes, at)?;
+            }
+        }
+        Ok(copy)
+    }
+
     pub(crate) fn file(&self) -> io::Result<File> {
         self.file.try_clone()
     }
@@ -190,6 +210,22 @@ mod tests {
         assert_eq!(copies.read(SLOTS, 0, &mut buffer), 0);
         copies.clear().unwrap();
         assert_eq!(copies.read(1, 0, &mut buffer), 16);
+    }
+
+    #[test]
+    fn a_copy_stays_when_another_run_clears_the_snapshots() {
+        let copies = CrashSnapshots::create().unwrap();
+        copies.file.write_all_at(&[5; 64], HEAD + SLOT).unwrap();
+        copies.file.write_all_at(&[1; 24], 8).unwrap();
+        let copy = copies.copy().unwrap();
+        let (target, ready) = (copies.target(), copies.ready());
+        copies.clear().unwrap();
+        let mut buffer = [0; 64];
+        assert_eq!(copy.read(1, 0, &mut buffer), 64);
+        assert_eq!(buffer, [5; 64]);
+        assert_eq!((copy.target(), copy.ready()), (target, ready));
+        assert_eq!(copy.read(0, 0, &mut buffer), 64);
+        assert_eq!(buffer, [0; 64]);
         assert_eq!(buffer[..8], [0; 8], "the number of the copy");
     }
 }

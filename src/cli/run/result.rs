@@ -272,11 +272,12 @@ fn unnamed(hangs: u64) -> String {
 }
 
 /// Formats the warning that `hangs` hangs could not be assigned to groups before the campaign's
-/// time was over; their inputs are in the folder `flaky` of the output directory `out`.
+/// time was over; their inputs are the files `flaky/MAJOR/MINOR/HASH/original` of the output
+/// directory `out`.
 fn of_unnamed(hangs: u64, out: &Path) -> String {
     format!(
         "the time was over before {} could be named: the inputs are stored under flaky; continue with \
-         --resume and more time, or name them with `ddfuzz triage {} -- PROGRAM`",
+         --resume and more time, or name them with `ddfuzz triage {}/*/*/*/original -- PROGRAM`",
         size::counted(hangs, "hang"),
         shell_operand(&out.join(Kind::Flaky.folder()))
     )

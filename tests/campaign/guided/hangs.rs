@@ -169,7 +169,7 @@ fn hangs_that_there_was_no_time_to_name_are_told_with_what_to_do() {
     assert!(last.contains("seen and not yet named"), "{said}");
     let begins = |line: &&str| line.starts_with("warning: the time was over");
     let warning = said.lines().find(begins).expect("a warning");
-    let command = format!("`ddfuzz triage out{total}/flaky -- PROGRAM`");
+    let command = format!("`ddfuzz triage out{total}/flaky/*/*/*/original -- PROGRAM`");
     assert!(
         warning.contains("--resume") && warning.contains(&command),
         "{warning}"

@@ -36,8 +36,7 @@ const POLL: Duration = Duration::from_millis(5);
 /// Name of a file that each output directory has; if it is missing, the directory was removed or
 /// renamed.
 const RECORD_FILE: &str = "ddfuzz.json";
-/// Time between two checks, after fuzzing, whether the examination of a suspected hang has
-/// finished.
+/// Time between two checks, after fuzzing, whether an examination of a suspected hang has ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two updates of the campaign's progress on the user's screen.
 const DRAW_EVERY: Duration = Duration::from_millis(200);
@@ -525,8 +524,7 @@ impl GuidedEngine<'_> {
             self.minimize_rest()?;
         }
         self.save_state(!self.session.interrupted())?;
-        let progress = self.progress();
-        self.session.screen.progress(&progress);
+        self.session.screen.progress(&self.progress());
         let ended = self.ended_by();
         Ok(Summary {
             runs_of_call: self.state.checkpoint.next - self.first,
@@ -536,17 +534,19 @@ impl GuidedEngine<'_> {
         })
     }
 
-    /// Examines, after fuzzing, the suspected hangs at new sites in the program until none is left
-    /// or the user stops; then counts the other suspected hangs in their groups, or stores those
+    /// Examines, after fuzzing, the suspected hangs at new sites in the program and some of those
+    /// without a signature, until none is left or the user stops; then counts the other suspected hangs in their groups, or stores those
     /// without a known group as flaky crashes.
     fn examine_rest(&mut self) -> Result<(), CampaignError> {
-        while self.examiner.pending() > 0 && !self.session.stopped() {
+        let fuzzed = self.fuzzed_by_all();
+        while self.examiner.pending(fuzzed) > 0 && !self.session.stopped() {
             match self.examine().map_err(CampaignError::from) {
                 Err(error) if self.session.gives_up(&error) => self.unstored += 1,
                 examined => examined?,
             }
-            let left = self.examiner.pending() as u64;
-            self.phase = Phase::Naming { left };
+            self.phase = Phase::Naming {
+                left: self.examiner.pending(fuzzed) as u64,
+            };
             self.session.screen.progress(&self.progress());
             std::thread::sleep(LOOK);
         }

@@ -38,6 +38,27 @@ const CALIBRATION_RUNS: usize = 4;
 /// and learns whether it must end.
 const MAX_BATCH_TIME: Duration = Duration::from_millis(100);
 
+/// Number of inputs that are run in one batch, adapted to the time that the last batches took. It
+/// is 1 at first, since one run of a slow target may take as long as a batch should.
+struct BatchSize(usize);
+
+impl Default for BatchSize {
+    fn default() -> BatchSize {
+        BatchSize(1)
+    }
+}
+
+impl BatchSize {
+    /// Adapts the size after a batch of `inputs` runs that took the time `time`.
+    fn took(&mut self, inputs: usize, time: Duration) {
+        if time > MAX_BATCH_TIME {
+            self.0 = (inputs / 2).max(1);
+        } else if time < MAX_BATCH_TIME / 4 {
+            self.0 = (self.0 * 2).min(MAX_BATCH);
+        }
+    }
+}
+
 /// The result of one run in a batch, with its coverage counters if LibAFL has to process them.
 pub(super) struct NotedRun {
     pub(super) run: Run,
@@ -65,8 +86,7 @@ pub(super) struct TargetExecutor {
     /// The executor's observations of the last failed run, which the objective reads.
     pub(super) failed_run: FailedRunSlot,
     coverage_mode: CoverageReporting,
-    /// Number of inputs that are run in one batch, adapted to the time that the last batches took.
-    batch: usize,
+    batch: BatchSize,
     /// Results of further runs of the input for which LibAFL's calibration last asked; they were
     /// made in the same batch, and answer its next requests.
     ahead: VecDeque<(Vec<u8>, NotedRun)>,
@@ -106,7 +126,7 @@ impl TargetExecutor {
             crash_exit: target.crash_exit,
             failed_run: FailedRunSlot::default(),
             coverage_mode: CoverageReporting::Nothing,
-            batch: MAX_SNAPSHOT_BATCH,
+            batch: BatchSize::default(),
             ahead: VecDeque::new(),
             linked: false,
             timeouts: AdaptiveTimeout::new(target.limits),
@@ -120,8 +140,8 @@ impl TargetExecutor {
     /// once; 1 for ways that make one run at a time.
     pub(super) fn at_once(&self) -> usize {
         match (self.executor.way(), self.executor.freshness()) {
-            (Way::Harness, Freshness::Shared) => self.batch,
-            (Way::Snapshot, Freshness::Shared) => self.batch.min(MAX_SNAPSHOT_BATCH),
+            (Way::Harness, Freshness::Shared) => self.batch.0,
+            (Way::Snapshot, Freshness::Shared) => self.batch.0.min(MAX_SNAPSHOT_BATCH),
             _ => 1,
         }
     }
@@ -131,13 +151,8 @@ impl TargetExecutor {
     /// at most 100 ms.
     pub(super) fn took(&mut self, inputs: usize, time: Duration, stopped: bool) {
         self.hangs.took(inputs, time, stopped);
-        if stopped {
-            return;
-        }
-        if time > MAX_BATCH_TIME {
-            self.batch = (inputs / 2).max(1);
-        } else if time < MAX_BATCH_TIME / 4 {
-            self.batch = (self.batch * 2).min(MAX_BATCH);
+        if !stopped {
+            self.batch.took(inputs, time);
         }
     }
 
@@ -239,7 +254,8 @@ impl TargetExecutor {
     }
 
     /// Sets LibAFL's observers to the result of a run that ended as `ended` says with these
-    /// coverage counters. If the run may have failed, puts its observations into `failed_run`.
+    /// coverage counters. If the run may have failed, puts its observations into `failed_run`; the
+    /// snapshots of its process among them are valid until the next run.
     pub(super) fn observe(&mut self, ended: Ended, counters: &[u8]) -> Result<(), Error> {
         self.observe_end(ended)?;
         let (map, _) = &mut self.observers;
@@ -296,6 +312,8 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
         *state.executions_mut() += 1;
         let NotedRun { run, counters } = self.run_again(input.as_ref()).map_err(fail)?;
         self.observe(run.ended, &counters.unwrap_or_default())?;
+        // The calibration makes further runs before its failed run is reported.
+        self.failed_run.keep_copies().map_err(fail)?;
         let kind = self.exit_kind(run.ended);
         if kind == ExitKind::Ok {
             self.hangs.see(run.cpu);
@@ -419,6 +437,21 @@ mod tests {
         }
         timeouts.learn();
         timeouts
+    }
+
+    #[test]
+    fn batches_grow_from_one_run_while_they_are_short() {
+        let mut batch = BatchSize::default();
+        batch.took(1, Duration::from_secs(1));
+        assert_eq!(batch.0, 1);
+        for _ in 0..20 {
+            batch.took(batch.0, Duration::from_millis(1));
+        }
+        assert_eq!(batch.0, MAX_BATCH);
+        batch.took(batch.0, Duration::from_millis(50));
+        assert_eq!(batch.0, MAX_BATCH);
+        batch.took(64, Duration::from_secs(1));
+        assert_eq!(batch.0, 32);
     }
 
     #[test]

@@ -17,6 +17,9 @@ use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 /// Examinations of suspected hangs may take the fuzzing time of all workers divided by this number;
 /// those of the first hangs may take more.
 const SHARE_DIVISOR: u32 = 32;
+/// After fuzzing, examinations of suspected hangs without a signature may take the fuzzing time of
+/// all workers divided by this number; the first one may take more.
+const INDISTINCT_DIVISOR: u32 = 8;
 /// Number of suspected hangs at new sites in the program that are examined however long that takes.
 const MAX_FREE: u32 = 8;
 /// Limit on the queue of suspected hangs: while so many wait, a further one is queued only if it
@@ -71,6 +74,9 @@ pub(super) struct HangExaminer {
     spent: Duration,
     /// Number of suspected hangs at new sites in the program so far.
     first: u32,
+    /// Wall time that examinations of suspected hangs without a signature have taken so far; `None`
+    /// before the first one.
+    indistinct: Option<Duration>,
 }
 
 /// The thread that examines suspected hangs, with the channels to and from it.
@@ -94,6 +100,7 @@ impl HangExaminer {
             busy: None,
             spent: Duration::ZERO,
             first: 0,
+            indistinct: None,
         }
     }
 
@@ -149,29 +156,46 @@ impl HangExaminer {
         taken.map(|(_, runs)| runs).sum()
     }
 
-    /// Returns the number of suspected hangs at new sites whose examination has not ended.
-    pub(super) fn pending(&self) -> usize {
-        let waiting = self.waiting.iter().filter(|suspect| suspect.first);
-        let busy = self.busy.iter().filter(|(suspect, _)| suspect.first);
-        waiting.count() + busy.count()
+    /// Returns the number of suspected hangs that are examined after `fuzzed` of fuzzing by all
+    /// workers together: the one that is being examined, those at new sites, and of those without a
+    /// signature, which may be of any site, one if none was examined before, and the next one while
+    /// their examinations have taken less than an eighth of the fuzzing time.
+    pub(super) fn pending(&self, fuzzed: Duration) -> usize {
+        let first = self.waiting.iter().filter(|suspect| suspect.first);
+        let next = self.next_indistinct(fuzzed);
+        first.count() + usize::from(self.busy.is_some()) + usize::from(next.is_some())
+    }
+
+    /// Returns the index, among the waiting suspected hangs, of the next one without a signature
+    /// that is examined after `fuzzed` of fuzzing; `None` if there is none, or no time for it.
+    fn next_indistinct(&self, fuzzed: Duration) -> Option<usize> {
+        let has_time = (self.indistinct).is_none_or(|spent| spent < fuzzed / INDISTINCT_DIVISOR);
+        let mut waiting = self.waiting.iter();
+        let next = waiting.position(|suspect| !suspect.first && suspect.signatures.is_empty());
+        next.filter(|_| has_time)
     }
 
     /// Returns a finished examination of a suspected hang. If there is none, begins the next
     /// examination if there is time for it, and returns `None`. `fuzzed`: time that all workers
-    /// together have fuzzed; `None` after fuzzing, when only suspected hangs at new sites are
-    /// examined.
-    pub(super) fn poll(&mut self, fuzzed: Option<Duration>) -> Option<ExaminedHang> {
+    /// together have fuzzed. `is_over`: whether fuzzing has ended, after which only those are
+    /// examined that [`HangExaminer::pending`] counts.
+    pub(super) fn poll(&mut self, fuzzed: Duration, is_over: bool) -> Option<ExaminedHang> {
         if let Some(done) = self.take_done() {
             self.learn(&done);
             return Some(done);
         }
         let first = self.waiting.front().is_some_and(|next| next.first);
-        let goes_on = match fuzzed {
-            Some(fuzzed) => first && self.first <= MAX_FREE || self.spent < fuzzed / SHARE_DIVISOR,
-            None => first,
+        let next = match is_over {
+            _ if self.busy.is_some() => None,
+            true if first => Some(0),
+            true => self.next_indistinct(fuzzed),
+            false => {
+                let is_free = first && self.first <= MAX_FREE;
+                (is_free || self.spent < fuzzed / SHARE_DIVISOR).then_some(0)
+            }
         };
-        if self.busy.is_none() && goes_on {
-            self.begin_next();
+        if let Some(suspect) = next.and_then(|at| self.waiting.remove(at)) {
+            self.begin(suspect);
         }
         None
     }
@@ -226,6 +250,9 @@ impl HangExaminer {
         };
         let (suspect, began) = self.busy.take()?;
         self.spent += began.elapsed();
+        if suspect.signatures.is_empty() {
+            *self.indistinct.get_or_insert_default() += began.elapsed();
+        }
         let verdict = None;
         Some(done.unwrap_or(ExaminedHang { suspect, verdict }))
     }
@@ -247,10 +274,8 @@ impl HangExaminer {
         }
     }
 
-    fn begin_next(&mut self) {
-        let Some(suspect) = self.waiting.pop_front() else {
-            return;
-        };
+    /// Gives the examining thread a suspected hang to examine.
+    fn begin(&mut self, suspect: SuspectedHang) {
         let (target, way) = (&self.target, self.way);
         let thread = self
             .thread
@@ -306,12 +331,16 @@ impl GuidedEngine<'_> {
     /// Stores the result of an examination of a suspected hang that has finished; if none has,
     /// begins the next examination if there is time for it.
     pub(super) fn examine(&mut self) -> Result<(), StoreError> {
-        let workers = u32::try_from(self.settings.jobs.max(1)).unwrap_or(u32::MAX);
-        let fuzzed = self.fuzzed().saturating_mul(workers);
-        match self.examiner.poll(self.ended.is_none().then_some(fuzzed)) {
+        match (self.examiner).poll(self.fuzzed_by_all(), self.ended.is_some()) {
             Some(examined) => self.take_examined(examined),
             None => Ok(()),
         }
+    }
+
+    /// Returns the time that all workers together have fuzzed in this call of ddfuzz.
+    pub(super) fn fuzzed_by_all(&self) -> Duration {
+        let workers = u32::try_from(self.settings.jobs.max(1)).unwrap_or(u32::MAX);
+        self.fuzzed().saturating_mul(workers)
     }
 
     /// Stores an examined hang in its group, counts the runs that waited for the group to be known,
@@ -408,5 +437,35 @@ impl GuidedEngine<'_> {
                 return taken.map(drop);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ddfuzz_exec::Program;
+
+    #[test]
+    fn a_hang_without_a_signature_is_examined_after_fuzzing_too() {
+        let target = Target::new(Program::Path("loops".into()));
+        let mut examiner = HangExaminer::new(&target, Way::Inject);
+        let suspect = SuspectedHang {
+            from: (1, 1),
+            first: false,
+            signatures: Vec::new(),
+            run: 7,
+            name: String::new(),
+            input: b"l".to_vec(),
+        };
+        assert_eq!(examiner.take(suspect.clone()), None);
+        assert_eq!(examiner.pending(Duration::ZERO), 1);
+        // What is being examined is waited for.
+        examiner.busy = Some((suspect, Instant::now()));
+        assert_eq!(examiner.pending(Duration::ZERO), 2);
+        examiner.busy = None;
+        // Further ones only while they take a small part of the time.
+        examiner.indistinct = Some(Duration::from_secs(3));
+        assert_eq!(examiner.pending(Duration::from_secs(8)), 0);
+        assert_eq!(examiner.pending(Duration::from_secs(60)), 1);
     }
 }
