@@ -200,10 +200,9 @@ fn texts_in_a_database_become_shorter() {
     assert_eq!(texts, [&b"one"[..], b"two", b"s", b"ten"]);
 }
 
-/// A database with a table whose index has no statement of its own, with a trigger on it, and with a table
-/// whose statement goes on in a page of its own.
-fn schema_database() -> Vec<u8> {
-    let database = database();
+/// The cell of a row of the schema, of the table `l` with its tree at page 5, whose statement goes on in page 4; and
+/// that page.
+fn long_row() -> (Vec<u8>, Vec<u8>) {
     let statement = [&b"CREATE TABLE l(a)"[..], &[b' '; 600]].concat();
     // Kinds of five columns: the last one, 13 + 2 * 617, takes two bytes.
     let kinds = [7, 23, 15, 15, 1, 0x89, 0x5f];
@@ -214,6 +213,14 @@ fn schema_database() -> Vec<u8> {
     let cell = [&head[..], &long[..local], &[0, 0, 0, 4]].concat();
     let mut rest = [&[0; 4][..], &long[local..]].concat();
     rest.resize(PAGE, 0);
+    (cell, rest)
+}
+
+/// A database with a table whose index has no statement of its own, with a trigger on it, and with a table
+/// whose statement goes on in a page of its own.
+fn schema_database() -> Vec<u8> {
+    let database = database();
+    let (cell, rest) = long_row();
     let text = |text: &'static [u8]| (true, text);
     let schema = [
         row(
