@@ -226,6 +226,7 @@ fn what_happens_once_in_a_process_is_no_hindrance() {
         input: input.to_vec(),
         wanted: RequiredFeatures::worth(later.and(&first)),
         folder: desk.file("later"),
+        known: Default::default(),
     };
     let (trimmed, _, _) = trim(&trimming, &file);
     assert_eq!(trimmed.left, None);

@@ -326,7 +326,7 @@ const REPORT_WORDS: [&[u8]; 6] = [
 /// Whether the text that a sanitizer's runtime has written contains a report.
 fn holds_report(text: &[u8]) -> bool {
     let has = |words: &&[u8]| memchr::memmem::find(text, words).is_some();
-    REPORT_WORDS.iter().any(|words| has(words))
+    REPORT_WORDS.iter().any(has)
 }
 
 /// Reads the first 64 KiB of a file that a target has written; fails or returns nothing if it is no

@@ -5,28 +5,25 @@ use std::sync::Arc;
 
 use ddfuzz_delta::Document;
 
+/// Writes the content of a file in as few bytes as it fills; returns `None` for a file that it
+/// cannot read.
+pub type Compact = fn(&[u8]) -> Option<Vec<u8>>;
+
 /// A document whose text is written anew by `write`. A text that it cannot read stays as it is.
 pub struct Compacted {
     inner: Arc<dyn Document>,
-    write: fn(&[u8]) -> Option<Vec<u8>>,
+    write: Compact,
 }
 
 impl Compacted {
     /// Makes a document of `inner`, whose text is that of the new document, too; `None` if it is not.
-    pub fn new(
-        inner: Arc<dyn Document>,
-        write: fn(&[u8]) -> Option<Vec<u8>>,
-    ) -> Option<Arc<dyn Document>> {
+    pub fn around(inner: Arc<dyn Document>, write: Compact) -> Option<Arc<dyn Document>> {
         let text = inner.text();
-        (write(&text)? == text).then(|| Compacted { inner, write }.around())
-    }
-
-    fn around(self) -> Arc<dyn Document> {
-        Arc::new(self)
+        (write(&text)? == text).then(|| Arc::new(Compacted { inner, write }) as Arc<dyn Document>)
     }
 
     fn with_inner(&self, inner: Arc<dyn Document>) -> Arc<dyn Document> {
-        Compacted { inner, ..*self }.around()
+        Arc::new(Compacted { inner, ..*self })
     }
 }
 

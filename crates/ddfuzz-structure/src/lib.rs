@@ -67,7 +67,7 @@ impl Format for KnownFormat {
     fn compact(&self, text: &[u8]) -> Option<Arc<dyn Document>> {
         let write = self.0.compact()?;
         let compact = write(text).filter(|compact| compact.len() <= text.len())?;
-        Compacted::new(self.open(&compact)?, write)
+        Compacted::around(self.open(&compact)?, write)
     }
 }
 

@@ -239,7 +239,7 @@ fn walk_from_victim(registers: &Registers, layout: &Layout, memory: &mut dyn Mem
 fn is_behind_entry(walk: &Walk, layout: &Layout) -> bool {
     let frames = || walk.steps.iter().map(|step| frame(*step, layout));
     let starts = frames()
-        .last()
+        .next_back()
         .flatten()
         .is_some_and(|last| last.runtime && &*last.module == "exe");
     starts

@@ -143,7 +143,7 @@ impl Engine {
         run.process.set_breakpoint(failing)?;
         let _limit = run.process.limit(limit);
         let mut arrivals = 0;
-        match self.to_end(run, failing, &mut arrivals) {
+        match self.finish_counted(run, failing, &mut arrivals) {
             Ok(ending) => Ok(ChangedRun { ending, arrivals }),
             // It was killed while it was stopped.
             Err(EngineError::System(_)) if self.watchdog.has_fired() => {
@@ -161,7 +161,7 @@ impl Engine {
     }
 
     /// Lets a run go on to its end, and counts how often it comes to the failing statement.
-    fn to_end(
+    fn finish_counted(
         &mut self,
         run: &mut Run,
         failing: u64,

@@ -33,6 +33,7 @@ mod xz;
 
 use std::ops::Range;
 
+use crate::compacted::Compact;
 use crate::node::Node;
 use crate::reader::{Field, Reader};
 
@@ -53,10 +54,7 @@ enum How {
     /// states a length. The function returns `None` for a text of another format.
     Function(fn(&mut Reader, &[u8]) -> Option<Vec<Node>>),
     /// The same, with a function that writes the same content in as few bytes as it fills.
-    Compacted(
-        fn(&mut Reader, &[u8]) -> Option<Vec<Node>>,
-        fn(&[u8]) -> Option<Vec<u8>>,
-    ),
+    Compacted(fn(&mut Reader, &[u8]) -> Option<Vec<Node>>, Compact),
 }
 
 /// The formats that are recognized by their magic bytes; a format precedes more general ones that
@@ -291,7 +289,7 @@ impl Known {
 
     /// Returns the function that writes the content of a file of this format in as few bytes as it fills; it
     /// returns `None` for a file that it cannot read. `None` if there is no such function.
-    pub fn compact(&self) -> Option<fn(&[u8]) -> Option<Vec<u8>>> {
+    pub fn compact(&self) -> Option<Compact> {
         match self.read {
             How::Compacted(_, compact) => Some(compact),
             How::Table(_) | How::Function(_) => None,
