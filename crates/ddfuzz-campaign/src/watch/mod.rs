@@ -32,6 +32,7 @@ use super::until::{Deadline, Until};
 use super::verdict::{Judged, judged, kind_of, may_leak};
 use ddfuzz_exec::ExecError;
 use ddfuzz_minimize::log::ContentHash;
+use ddfuzz_store::report::EndedBy;
 use ddfuzz_store::{Kind, KnownGroups, Store, foreign::Input};
 use ddfuzz_triage::{Key, Triager};
 use engine::{Channels, WatchEngine};
@@ -252,6 +253,12 @@ pub trait Producer {
     /// Returns the number of runs that the watched fuzzer has made; 0 if unknown, so that the
     /// summary counts the examined inputs as runs instead.
     fn runs(&self) -> u64;
+
+    /// Returns why the watched fuzzer has ended; called after [`poll`](Producer::poll) has returned
+    /// [`Producing::Ended`].
+    fn ended_by(&self) -> EndedBy {
+        EndedBy::Fuzzer
+    }
 }
 
 /// A [`Producer`] for fuzzers that somebody else has started, of which only the files are known.

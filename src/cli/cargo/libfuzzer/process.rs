@@ -569,6 +569,10 @@ impl Producer for LibFuzzers {
         let running = self.running.iter().flatten().map(Process::runs);
         running.fold(self.made, u64::saturating_add)
     }
+
+    fn ended_by(&self) -> crate::report::EndedBy {
+        self.plan.flags.ended_by(self.made, self.began.elapsed())
+    }
 }
 
 /// Builds the campaign error for a libFuzzer process that ended unexpectedly: `what` says what is
