@@ -9,9 +9,11 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Args, ValueEnum};
 
+use super::results::absolute;
 use super::{Exit, Failure, Output, values};
 use crate::campaign::{
-    Generator, Minimizing, Seeds, SkippedSeeds, Source, Variants, When, Words, dictionary,
+    Generator, Minimizing, RecordedSettings, SeedSources, Seeds, SkippedSeeds, Source, Variants,
+    When, Words, dictionary,
 };
 use crate::delta::Structure;
 use crate::exec::facts::program_words;
@@ -41,12 +43,77 @@ pub struct SeedArgs {
     /// with)
     #[arg(help_heading = INPUTS_HEADING, hide_short_help = true, long)]
     pub no_auto_dict: bool,
+    /// Seed files and directories that the command adds to those of the user, in each call.
+    #[arg(skip)]
+    added: Vec<PathBuf>,
 }
 
 impl SeedArgs {
     /// Adds a seed file, or a directory of seeds, to those that the user has given.
     pub fn add(&mut self, path: PathBuf) {
-        self.seeds.push(path);
+        self.added.push(path);
+    }
+
+    /// Whether the user has given seeds.
+    fn has_seeds(&self) -> bool {
+        self.bundled_seeds || !self.seeds.is_empty()
+    }
+
+    /// Returns from where the seeds that the user has given are read, for the record of the
+    /// campaign.
+    pub fn sources(&self) -> SeedSources {
+        SeedSources {
+            paths: self.seeds.iter().map(|path| absolute(path)).collect(),
+            bundled: self.bundled_seeds,
+        }
+    }
+
+    /// Reads the seeds and words of a resumed campaign that began with the settings `recorded`, and
+    /// returns them with the sources of the seeds. What the user gives again takes the place of
+    /// what is recorded. A classic campaign finds recorded seeds itself.
+    pub fn read_resumed(
+        &self,
+        recorded: &RecordedSettings,
+        (target, generator): (&Target, Generator),
+        max_len: u64,
+        output: &Output,
+    ) -> Result<(Seeds, SeedSources, Words), Failure> {
+        let mut all = self.clone();
+        if !self.has_seeds() {
+            let sources = recorded.seed_sources();
+            (all.seeds, all.bundled_seeds) = (sources.paths, sources.bundled);
+        }
+        let is_classic = generator == Generator::Classic;
+        let seeds = match self.has_seeds() {
+            false if is_classic => Seeds::default(),
+            false => all.seeds(target, max_len, output).map_err(|failure| {
+                failure.hint(
+                    "the campaign began with these seeds: give them at their present place with \
+                     --seeds, or the folder corpus of its output directory to go on without them",
+                )
+            })?,
+            true if is_classic => self.without_added().seeds(target, max_len, output)?,
+            true => all.seeds(target, max_len, output)?,
+        };
+        let has_words = !self.dict.is_empty();
+        let mut words = match has_words {
+            true => Words::default(),
+            false => recorded.words(!self.has_seeds()),
+        };
+        if has_words || self.has_seeds() {
+            let given = all.words(target, !seeds.is_empty())?;
+            for source in [Source::Dictionary, Source::Program] {
+                words.add(source, given.of(source));
+            }
+        }
+        Ok((seeds, all.sources(), words))
+    }
+
+    fn without_added(&self) -> SeedArgs {
+        SeedArgs {
+            added: Vec::new(),
+            ..self.clone()
+        }
     }
 
     /// Returns the paths given by `--seeds`, and those given by `--dict`.
@@ -70,11 +137,12 @@ impl SeedArgs {
     /// Reads the seeds of at most `max_len` bytes that `--seeds` names, and with `--bundled-seeds`
     /// those of the bundled target. Fails if `--seeds` names some and none of them can be used.
     pub fn seeds(&self, target: &Target, max_len: u64, output: &Output) -> Result<Seeds, Failure> {
-        let (seeds, left_out) = Seeds::read(&self.seeds, max_len)?;
-        if seeds.is_empty() && !self.seeds.is_empty() {
-            return Err(self.none(left_out, max_len));
+        let paths: Vec<PathBuf> = self.seeds.iter().chain(&self.added).cloned().collect();
+        let (seeds, left_out) = Seeds::read(&paths, max_len)?;
+        if seeds.is_empty() && !paths.is_empty() {
+            return Err(none(&paths, left_out, max_len));
         }
-        if !self.seeds.is_empty() {
+        if !paths.is_empty() {
             let said = seeds_summary(seeds.len() as u64, left_out);
             match left_out.too_long + left_out.too_many {
                 0 => output.detail(&said),
@@ -84,11 +152,7 @@ impl SeedArgs {
         if !self.bundled_seeds {
             return Ok(seeds);
         }
-        let bundled = self.bundled(target)?;
-        let bundled = bundled::seeds(bundled).iter().map(|seed| seed.to_vec());
-        let own = seeds.all().iter().map(|seed| seed.bytes.clone());
-        let fits = |seed: &Vec<u8>| seed.len() as u64 <= max_len;
-        Ok(Seeds::of(own.chain(bundled.filter(fits))))
+        Ok(seeds.with_bundled(self.bundled(target)?, max_len))
     }
 
     /// Reads the words of the given dictionaries, and with `--bundled-seeds` those of the bundled
@@ -121,25 +185,27 @@ impl SeedArgs {
                 .hint("give your own seeds with --seeds")),
         }
     }
+}
 
-    fn none(&self, left_out: SkippedSeeds, max_len: u64) -> Failure {
-        let message = match left_out.too_long {
-            0 => "there is no file in what --seeds names".to_owned(),
-            1.. => format!(
-                "all seeds ({}) are longer than {}",
-                size::grouped(left_out.too_long),
-                size::counted(max_len, "byte"),
-            ),
-        };
-        let hint = match left_out.too_long {
-            0 => "give a file, or a directory with files in it",
-            _ => "raise --max-len",
-        };
-        let failure = Failure::usage(message).hint(hint);
-        match &self.seeds[..] {
-            [path] => failure.path(path),
-            _ => failure,
-        }
+/// Builds the failure that the files and directories `paths` give no seed of at most `max_len`
+/// bytes.
+fn none(paths: &[PathBuf], left_out: SkippedSeeds, max_len: u64) -> Failure {
+    let message = match left_out.too_long {
+        0 => "there is no file in what --seeds names".to_owned(),
+        1.. => format!(
+            "all seeds ({}) are longer than {}",
+            size::grouped(left_out.too_long),
+            size::counted(max_len, "byte"),
+        ),
+    };
+    let hint = match left_out.too_long {
+        0 => "give a file, or a directory with files in it",
+        _ => "raise --max-len",
+    };
+    let failure = Failure::usage(message).hint(hint);
+    match paths {
+        [path] => failure.path(path),
+        _ => failure,
     }
 }
 
@@ -303,6 +369,16 @@ pub enum GeneratorArg {
 }
 
 impl GeneratorArg {
+    /// Returns the generator that is given, or else that of the resumed campaign, whose settings
+    /// are `recorded`.
+    pub fn or_recorded(self, recorded: Option<&RecordedSettings>) -> GeneratorArg {
+        match (self, recorded.map(|recorded| recorded.generator)) {
+            (GeneratorArg::Auto, Some(Generator::Classic)) => GeneratorArg::Classic,
+            (GeneratorArg::Auto, Some(Generator::Guided)) => GeneratorArg::Guided,
+            (given, _) => given,
+        }
+    }
+
     /// Chooses the input generator of a campaign. `Auto` means the coverage-guided one if the
     /// started target reports coverage, else the classic one. `Guided` also takes the basic blocks
     /// of an unmodified program as its coverage, and fails if there is no coverage either way.

@@ -441,10 +441,19 @@ impl From<CampaignError> for Failure {
             CampaignError::NoThread { .. } | CampaignError::Broken => {
                 Failure::new(Exit::Internal, "minimization", &error)
             }
+            CampaignError::MissingSeeds { .. } => Failure::usage(&error)
+                .hint("give the seeds of its start with --seeds, or omit --resume to start a new campaign"),
             CampaignError::OtherSeeds => Failure::usage(&error)
                 .hint("give the same --seeds, or omit --resume to start a new campaign"),
-            CampaignError::NoWatch | CampaignError::NoRun => Failure::usage(&error).hint(
-                "omit --resume to start a new campaign there, or give another directory with -o",
+            CampaignError::NoWatch => Failure::usage(&error).hint(
+                "continue it with `ddfuzz run --resume`, or, of a cargo-fuzz project, with `cargo \
+                 ddfuzz run TARGET --engine libafl --resume`; omit --resume to start a new campaign \
+                 there",
+            ),
+            CampaignError::NoRun => Failure::usage(&error).hint(
+                "continue it with `ddfuzz watch --resume`, or, of a cargo-fuzz project, with `cargo \
+                 ddfuzz run TARGET --engine libfuzzer --resume`; omit --resume to start a new \
+                 campaign there",
             ),
             CampaignError::OtherDictionary => Failure::usage(&error)
                 .hint("give the same --dict, or omit --resume to start a new campaign"),

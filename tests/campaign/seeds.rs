@@ -252,8 +252,45 @@ fn words_without_seeds_are_seeds_themselves() {
     assert_eq!(kept.count(), 2);
     desk.call(&format!("{words} --dict words --resume"))
         .exits(0);
-    let said = desk.call(&format!("{words} --resume")).exits(2);
+    // The words are in the output directory, also where a merge has added seeds of others.
+    fs::remove_file(desk.file("words")).unwrap();
+    desk.write("out/corpus/0000000000000000", "more");
+    desk.call("run --resume --runs 20 --minimize off -o out -q")
+        .exits(0);
+    desk.write("words", "other=\"third\"\n");
+    let said = desk
+        .call(&format!("{words} --dict words --resume"))
+        .exits(2);
     assert!(said.err.contains("other dictionaries"), "{said:?}");
+}
+
+#[test]
+fn a_campaign_that_was_killed_while_it_copied_its_seeds_has_all_of_them() {
+    let desk = Desk::new();
+    write_seeds(&desk);
+    desk.call(&format!("{BASE} -o whole")).exits(1);
+    let part = BASE.replace("400", "150");
+    desk.call(&format!("{part} -o parts")).exits(1);
+    let copied = fs::read_dir(desk.file("parts/corpus")).unwrap();
+    for copy in copied.skip(1) {
+        fs::remove_file(copy.unwrap().path()).unwrap();
+    }
+    // Where they are gone, there is no campaign with other seeds in place of this one.
+    fs::rename(desk.file("seeds"), desk.file("away")).unwrap();
+    let resume = "run --resume --runs 250 --minimize off -q -o parts";
+    let said = desk.call(resume).exits(2);
+    assert!(
+        said.err.contains("not complete") && said.err.contains("--seeds"),
+        "{said:?}"
+    );
+    fs::rename(desk.file("away"), desk.file("seeds")).unwrap();
+    desk.call(resume).exits(4);
+    let facts = |out: &str| {
+        let mut all = outcome(&desk.file(out));
+        all.remove("state.json");
+        all
+    };
+    assert_same(&facts("parts"), &facts("whole"), "resumed");
 }
 
 #[test]

@@ -8,7 +8,10 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::minimization_order::{self, is_slip};
-use crate::{Classified, Finding, Progress, Variants, finders::Finders, lock, study::StudyState};
+use crate::{
+    Classified, Finding, Progress, RecordedSettings, Variants, finders::Finders, lock,
+    study::StudyState,
+};
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
@@ -342,6 +345,10 @@ pub(crate) struct Checkpoint {
     /// which mutations write into inputs. They stay the same when the program is rebuilt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) words: Vec<Base64>,
+    /// Settings that a resumed call takes where the user does not give them again; `None` in
+    /// campaigns that make no inputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) settings: Option<RecordedSettings>,
     /// Major keys (12 hex digits) of groups of crashes that existed before the campaign or that a
     /// completed call of ddfuzz has reported.
     pub(crate) known_before: BTreeSet<String>,

@@ -80,14 +80,23 @@ pub enum CampaignError {
     /// The campaign is resumed with other seeds than it was started with.
     #[error("the campaign was started with other seeds and cannot be resumed with these")]
     OtherSeeds,
-    /// `ddfuzz watch` is asked to continue a campaign of `ddfuzz run`.
+    /// The campaign is resumed without seeds, and those with which it began are not complete in its
+    /// output directory, nor unchanged where they were read.
     #[error(
-        "the output directory belongs to a campaign of `ddfuzz run`, which `ddfuzz watch` cannot continue"
+        "the seeds of the campaign are not complete in its output directory{}",
+        read_from(paths)
     )]
+    MissingSeeds {
+        /// Paths from which the seeds were read when the campaign began; empty if not recorded.
+        paths: Vec<PathBuf>,
+    },
+    /// A call that files what another fuzzer finds is asked to continue a campaign that makes its
+    /// own inputs.
+    #[error("the last campaign in the output directory made its inputs by ddfuzz's own engine")]
     NoWatch,
-    /// `ddfuzz run` is asked to continue a campaign that makes no inputs, such as one of `ddfuzz
-    /// watch`.
-    #[error("the output directory belongs to a campaign that `ddfuzz run` cannot continue")]
+    /// A call that makes inputs by ddfuzz's own engine is asked to continue a campaign that files
+    /// what another fuzzer finds.
+    #[error("the last campaign in the output directory filed the findings of another fuzzer")]
     NoRun,
     /// The campaign is resumed with other dictionaries than it was started with.
     #[error("the campaign was started with other dictionaries and cannot be resumed with these")]
@@ -95,6 +104,19 @@ pub enum CampaignError {
     /// A minimization failed or was interrupted, for the reason that the inner error says.
     #[error(transparent)]
     Minimize(#[from] MinimizeError),
+}
+
+/// Formats from where the seeds of a campaign were read, and that they are not there any more; empty
+/// if that is not known.
+fn read_from(paths: &[PathBuf]) -> String {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(", and have changed or are gone in {}", names.join(", ")),
+    }
 }
 
 impl From<FileError> for CampaignError {

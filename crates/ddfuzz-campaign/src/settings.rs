@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::{Deadline, Minimizing, Seeds, SessionSettings, Until, Words};
+use serde::{Deserialize, Serialize};
+
+use crate::{Deadline, Minimizing, SeedSources, Seeds, SessionSettings, Until, Words};
 use ddfuzz_store::KnownGroups;
 
 /// When the groups that a campaign finds are minimized (`--minimize`).
@@ -23,7 +25,8 @@ pub enum When {
 }
 
 /// Which generator makes the inputs of a campaign (`--generator`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Generator {
     /// Inputs consist of random characters, as in the fuzz studies of Miller et al.
     Classic,
@@ -71,6 +74,8 @@ pub struct Settings {
     pub max_len: Option<u64>,
     /// Inputs that the campaign runs and mutates.
     pub seeds: Seeds,
+    /// From where the seeds were read, for a later call that resumes the campaign.
+    pub seed_sources: SeedSources,
     /// Words that mutations write into the inputs.
     pub words: Words,
     /// Number of runs to make; a call of ddfuzz that continues an unfinished one makes those that

@@ -148,8 +148,8 @@ fn output_tests(place: &Path, written: &str, output: &Output) {
     }
 }
 
-/// Tries the harness on some inputs, and runs a campaign on it with ddfuzz's own engine. Unless a
-/// campaign is resumed, the seeds include the corpus of the cargo-fuzz project.
+/// Tries the harness on some inputs, and runs a campaign on it with ddfuzz's own engine. The seeds
+/// include the corpus of the cargo-fuzz project.
 fn by_campaign(
     mut run: run::RunArgs,
     project: &Project,
@@ -163,8 +163,7 @@ fn by_campaign(
     let mut started = run.target.probe(&target, output)?;
     check_harness(&mut *started.executor, name, &corpus, output)?;
     drop(started);
-    // A resumed campaign has its own.
-    if !run.resume && has_files(&corpus) {
+    if has_files(&corpus) {
         run.seeds.add(corpus);
     }
     run::run(run, output)

@@ -16,8 +16,8 @@ use super::run::{campaign_of, workers};
 use super::target::{TargetArgs, probe_by};
 use super::{Exit, Failure, Output, behaviour, signals, ui, values};
 use crate::campaign::{
-    self, Deadline, Generator, Minimizing, Monitoring, Network, Progress, Screen, Seeds, Settings,
-    Share, When, Words,
+    self, Deadline, Generator, Minimizing, Monitoring, Network, Progress, Screen, SeedSources,
+    Seeds, Settings, Share, When, Words,
 };
 use crate::exec::facts::TargetFacts;
 use crate::exec::machine::{About, Check};
@@ -215,6 +215,7 @@ fn measure_rate(
         seed: SEED,
         max_len: args.max_len,
         seeds: Seeds::default(),
+        seed_sources: SeedSources::default(),
         words: Words::default(),
         runs: None,
         time: Some(warm_up.saturating_add(args.time)),

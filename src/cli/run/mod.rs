@@ -27,13 +27,13 @@ use super::{
     Exit, Failure, Output, behaviour, campaign_args, config, explain, show, signals, ui, values,
 };
 use crate::campaign::{
-    self, DEFAULT_MAX_LEN, Deadline, Generator, Minimizing, Monitoring, Network, Screen, Seeds,
-    Settings, Share, Until, Words, new_campaign,
+    self, DEFAULT_MAX_LEN, Deadline, Generator, Minimizing, Monitoring, Network, RecordedSettings,
+    Screen, SeedSources, Seeds, Settings, Share, Until, Words, new_campaign,
 };
 use crate::exec::{Channel, Started, Target, TargetRecord, Way, bundled};
 use crate::minimize::usual_language;
 use crate::report::text;
-use crate::store::{Campaign, Kind, KnownGroups, Store};
+use crate::store::{Campaign, Kind, KnownGroups, Reader, Store};
 
 /// Fuzz a program: find crashes, group them, and minimize each new group
 ///
@@ -138,13 +138,14 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let deadline = signals::deadline(args.total_time, &stop)?;
     let (mut started, way) = args.target.start(&target, &stop, output)?;
     let target_warnings = target_warnings(&mut started, &target, output);
-    let generator = args.generator.settle(&mut started)?;
+    let recorded = args.recorded_settings();
+    let generator = (args.generator.or_recorded(recorded.as_ref())).settle(&mut started)?;
     needs_coverage(&args, generator, way)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
     let max_len = args.max_len.unwrap_or(DEFAULT_MAX_LEN);
     let inputs = match args.resume {
         true => None,
-        false => Some(args.seeds.read(&target, max_len, output)?),
+        false => Some(args.read_inputs(&target, max_len, output)?),
     };
     let (out, resume, seed) = (&args.out, args.resume, args.seed);
     let request = StoreRequest { out, resume, seed };
@@ -156,11 +157,8 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let mut settings = settings(&args, target, way, generator, known);
     (settings.deadline, settings.seed) = (deadline, seed);
     settings.minimizing.seed = Some(seed);
-    (settings.seeds, settings.words) = match inputs {
-        Some(inputs) => inputs,
-        None => args.resumed_inputs(&store, resumed, &settings.minimizing.target, output)?,
-    };
-    use_structure_of_seeds(&mut settings, args.mutate_structure);
+    let recorded = recorded.filter(|_| resumed);
+    args.set_inputs(&mut settings, inputs, recorded.as_ref(), &store, output)?;
     let heading = heading(&args, &settings);
     let before = GroupsBefore::of(&store, resumed)?;
     let mut screen = screen(args.plain, "run", heading, &store, &stop, output)?;
@@ -185,6 +183,9 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     };
     report(&summary?, &store, &told, output)
 }
+
+/// The seeds of a campaign, from where they were read, and the words for mutations.
+type ReadInputs = (Seeds, SeedSources, Words);
 
 /// Makes trial runs of the target, and prints and returns warnings if a campaign on it would find
 /// little, for example because it reads no input. Targets at a terminal are not tried.
@@ -238,6 +239,7 @@ fn settings(
         seed: 0,
         max_len: args.max_len,
         seeds: Seeds::default(),
+        seed_sources: SeedSources::default(),
         words: Words::default(),
         runs: args.runs,
         time: Deadline::fuzzing(args.total_time, args.time),
@@ -291,21 +293,81 @@ impl RunArgs {
         Ok(())
     }
 
-    /// Reads the seeds and the dictionary words for a call with `--resume`. If `resumed` is true
-    /// (there was a campaign to continue), seeds are at most as long as the inputs of that
-    /// campaign.
+    /// Reads the seeds, with their sources, and the dictionary words of a new campaign.
+    fn read_inputs(
+        &self,
+        target: &Target,
+        max_len: u64,
+        output: &Output,
+    ) -> Result<ReadInputs, Failure> {
+        let (seeds, words) = self.seeds.read(target, max_len, output)?;
+        Ok((seeds, self.seeds.sources(), words))
+    }
+
+    /// Reads the seeds, with their sources, and the dictionary words for a call with `--resume`. If
+    /// there was a campaign to continue, seeds are at most as long as the inputs of that campaign,
+    /// and what is not given is taken from its settings `recorded`.
     fn resumed_inputs(
         &self,
         store: &Store,
-        resumed: bool,
-        target: &Target,
+        recorded: Option<&RecordedSettings>,
+        settings: &Settings,
         output: &Output,
-    ) -> Result<(Seeds, Words), Failure> {
-        let max_len = match resumed {
+    ) -> Result<ReadInputs, Failure> {
+        let target = &settings.minimizing.target;
+        let max_len = match store.resumed() {
             true => campaign::greatest_length(store, self.max_len)?,
             false => self.max_len.unwrap_or(DEFAULT_MAX_LEN),
         };
-        self.seeds.read(target, max_len, output)
+        match recorded {
+            None => self.read_inputs(target, max_len, output),
+            Some(recorded) => {
+                let how = (target, settings.generator);
+                self.seeds.read_resumed(recorded, how, max_len, output)
+            }
+        }
+    }
+
+    /// Sets in `settings` the seeds, the words and the structure of inputs: those of a new campaign,
+    /// which are `read` already; for `--resume` those that are given again, else those of the
+    /// campaign's `recorded` settings.
+    fn set_inputs(
+        &self,
+        settings: &mut Settings,
+        read: Option<ReadInputs>,
+        recorded: Option<&RecordedSettings>,
+        store: &Store,
+        output: &Output,
+    ) -> Result<(), Failure> {
+        (settings.seeds, settings.seed_sources, settings.words) = match read {
+            Some(read) => read,
+            None => self.resumed_inputs(store, recorded, settings, output)?,
+        };
+        use_structure_of_seeds(settings, self.mutate_structure);
+        if let Some(recorded) = recorded {
+            self.keep_recorded(recorded, settings);
+        }
+        Ok(())
+    }
+
+    /// Reads the settings that the campaign in the output directory has recorded, for `--resume`;
+    /// `None` if there are none, or they cannot be read, of which opening the directory tells.
+    fn recorded_settings(&self) -> Option<RecordedSettings> {
+        let reader = self.resume.then(|| Reader::open(&self.out).ok())??;
+        RecordedSettings::read(&reader).ok()?
+    }
+
+    /// Takes those settings of a resumed campaign that are not given again from its `recorded`
+    /// ones: the structure by which inputs are mutated, and, where the target is the recorded one,
+    /// that its time limit is set.
+    fn keep_recorded(&self, recorded: &RecordedSettings, settings: &mut Settings) {
+        if self.mutate_structure == MutateStructureArg::Auto {
+            let structure = recorded.mutated_structure.clone();
+            settings.mutated_structure = structure.or(settings.mutated_structure.take());
+        }
+        if !self.target.is_named() && recorded.has_time_limit {
+            settings.minimizing.learn_limit = false;
+        }
     }
 
     /// Whether an option says how to fuzz.

@@ -2,7 +2,7 @@
 
 use super::targets::{Built, assert_whole, call, ended, gates, minimal};
 use crate::ddfuzz::Desk;
-use crate::outcome::files;
+use crate::outcome::{files, record};
 
 #[test]
 fn a_count_of_runs_is_kept_to_the_run_with_any_number_of_workers() {
@@ -108,6 +108,44 @@ fn groups_are_minimized_when_the_user_wants_them_to_be() {
             desk.is_left_clean();
         }
     }
+}
+
+#[test]
+fn a_resumed_campaign_has_the_inputs_and_settings_of_its_start() {
+    let desk = Desk::new();
+    if gates(&desk, "gates", Built::Harness, &[]).is_none() {
+        return;
+    }
+    std::fs::create_dir(desk.file("seeds")).unwrap();
+    desk.write("seeds/a", "a seed");
+    desk.write("words", "word=\"listed\"\n");
+    let words = "run --json --seed 1 --max-len 64 --runs 1 --jobs 1 --minimize off --timeout 3s";
+    let inputs = "--seeds seeds --dict words -o out -- ./gates";
+    desk.call(&format!("{words} {inputs}"));
+    let settings = || record(&desk.file("out/state.json"))["state"]["settings"].clone();
+    let begun = settings();
+    assert_eq!(begun["generator"], "guided", "{begun}");
+    assert_eq!(begun["has_time_limit"], true, "{begun}");
+    assert_eq!(begun["dictionary"].as_array().unwrap().len(), 1, "{begun}");
+    std::fs::remove_file(desk.file("words")).unwrap();
+    let resume = "run --json --resume --runs 1 --jobs 1 --minimize off -o out";
+    assert_eq!(desk.call(resume).json()["resumed"], true);
+    assert_eq!(settings(), begun);
+    // What is gone is not left out without a word.
+    std::fs::rename(desk.file("seeds"), desk.file("away")).unwrap();
+    let said = desk.call(resume).exits(2).json();
+    let hint = said["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("--seeds"), "{said}");
+    desk.call(&format!("{resume} --seeds away"));
+    let seeds = settings()["seeds"].to_string();
+    assert!(seeds.contains("/away"), "{seeds}");
+    // A generator that was chosen stays, too.
+    let classic = "--generator classic -o classic -- ./gates";
+    desk.call(&format!("{words} {classic}"));
+    desk.call("run --json --resume --runs 1 --minimize off -o classic");
+    let state = record(&desk.file("classic/state.json"));
+    assert_eq!(state["state"]["settings"]["generator"], "classic");
+    desk.is_left_clean();
 }
 
 #[test]

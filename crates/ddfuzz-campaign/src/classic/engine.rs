@@ -44,7 +44,9 @@ pub fn run(
     let mut campaign = CampaignState::open(store, campaign)?;
     let inputs = Inputs::settle(store, &mut campaign.checkpoint, settings)?;
     campaign.checkpoint.begin_count(settings.runs);
+    // First, so that a call that is killed while it copies the seeds can be resumed.
     campaign.save()?;
+    inputs.store_seeds(store)?;
     let gate = PauseGate::default();
     let engine = ClassicEngine {
         session: CampaignSession::new(store, screen, stop, &gate, settings.session()),

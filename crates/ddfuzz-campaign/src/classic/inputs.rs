@@ -7,9 +7,10 @@ use std::sync::Mutex;
 
 use crate::generator::{Draw, InputName, Kind};
 use crate::{
-    CampaignError, DEFAULT_MAX_LEN, MutatedName, Mutation, Seeds, Settings, Source, Words,
-    campaign_state::Checkpoint, lock,
+    CampaignError, DEFAULT_MAX_LEN, MutatedName, Mutation, RecordedSettings, Seeds, Settings,
+    Source, Words, campaign_state::Checkpoint, lock,
 };
+use ddfuzz_exec::Target;
 use ddfuzz_model::files::{Base64, FileError};
 use ddfuzz_store::{Store, StoreError};
 
@@ -25,9 +26,8 @@ pub(super) struct Inputs {
 impl Inputs {
     /// Determines the greatest length, the seeds and the words from which the inputs of the
     /// campaign are made. A new campaign takes them from the settings and records them in the
-    /// checkpoint (seeds and dictionaries by a hash); a resumed one must have the same, and reads
-    /// missing seeds from the output directory. Stores the seeds in the corpus of the output
-    /// directory.
+    /// checkpoint (seeds and dictionaries also by a hash); a resumed one must have the same, and
+    /// reads seeds that are not given from the output directory or from where they were read first.
     pub(super) fn settle(
         store: &Mutex<Store>,
         checkpoint: &mut Checkpoint,
@@ -46,21 +46,24 @@ impl Inputs {
         };
         match begins {
             true => inputs.begin(checkpoint),
-            false => inputs.resume(store, checkpoint)?,
+            false => inputs.resume(store, checkpoint, &settings.minimizing.target)?,
         }
-        for seed in inputs.seeds.all() {
+        checkpoint.settings = Some(RecordedSettings::of(settings));
+        Ok(inputs)
+    }
+
+    /// Stores the seeds in the corpus of the output directory.
+    pub(super) fn store_seeds(&self, store: &Mutex<Store>) -> Result<(), StoreError> {
+        for seed in self.seeds.all() {
             lock(store).add_to_corpus(&seed.bytes)?;
         }
-        Ok(inputs)
+        Ok(())
     }
 
     fn begin(&mut self, checkpoint: &mut Checkpoint) {
         checkpoint.dictionary = self.dictionary();
         if self.seeds.is_empty() {
-            // Without seeds, the words of the dictionaries serve as seeds.
-            let max_len = self.plan.max_len;
-            let words = self.words.of(Source::Dictionary);
-            self.seeds = Seeds::of(words.filter(|word| word.len() as u64 <= max_len));
+            self.seeds = self.words_as_seeds();
         }
         if self.seeds.is_empty() {
             return; // words are used by mutations only
@@ -70,18 +73,27 @@ impl Inputs {
         checkpoint.words = words.map(|word| Base64(word.to_vec())).collect();
     }
 
+    /// Returns the words of the dictionaries, which serve as seeds where there are no others.
+    fn words_as_seeds(&self) -> Seeds {
+        let words = self.words.of(Source::Dictionary);
+        Seeds::of(words.filter(|word| word.len() as u64 <= self.plan.max_len))
+    }
+
     fn resume(
         &mut self,
         store: &Mutex<Store>,
         checkpoint: &Checkpoint,
+        target: &Target,
     ) -> Result<(), CampaignError> {
-        if self.seeds.is_empty() && checkpoint.seeds.is_some() {
-            self.seeds = stored_seeds(store)?;
-        }
-        let seeds = (!self.seeds.is_empty()).then(|| self.seeds.digest());
         if self.dictionary() != checkpoint.dictionary {
             return Err(CampaignError::OtherDictionary);
         }
+        if self.seeds.is_empty()
+            && let Some(digest) = &checkpoint.seeds
+        {
+            self.seeds = self.find_seeds(store, checkpoint, target, digest)?;
+        }
+        let seeds = (!self.seeds.is_empty()).then(|| self.seeds.digest());
         if seeds != checkpoint.seeds {
             return Err(CampaignError::OtherSeeds);
         }
@@ -92,6 +104,32 @@ impl Inputs {
         words.add(Source::Program, program);
         self.words = words;
         Ok(())
+    }
+
+    /// Finds the seeds with which a resumed campaign began, by their hash `digest`: in the output
+    /// directory, among the words of the dictionaries, or where they were read first, if the
+    /// earlier call was killed before it had copied all of them.
+    fn find_seeds(
+        &self,
+        store: &Mutex<Store>,
+        checkpoint: &Checkpoint,
+        target: &Target,
+        digest: &str,
+    ) -> Result<Seeds, CampaignError> {
+        let is_it = |seeds: &Seeds| seeds.digest() == digest;
+        let stored = stored_seeds(store)?;
+        if is_it(&stored) {
+            return Ok(stored);
+        }
+        let recorded = checkpoint.settings.as_ref();
+        let read = recorded.and_then(|it| it.read_seeds(target, self.plan.max_len).ok());
+        let mut others = [Some(self.words_as_seeds()), read].into_iter().flatten();
+        others.find(is_it).ok_or_else(|| {
+            let sources = recorded.map(RecordedSettings::seed_sources);
+            CampaignError::MissingSeeds {
+                paths: sources.unwrap_or_default().paths,
+            }
+        })
     }
 
     /// Returns the hash of all words of the user's dictionaries; `None` if there are no such words.

@@ -41,7 +41,7 @@ use super::campaign_state::CampaignState;
 use super::lock;
 use super::screen::Screen;
 use super::settings::{DEFAULT_MAX_LEN, Settings};
-use crate::{CampaignError, PauseGate, Summary};
+use crate::{CampaignError, PauseGate, RecordedSettings, Summary};
 pub use compare::ComparisonValues;
 use ddfuzz_store::{Kind, Store};
 use engine::{GuidedEngine, open_groups};
@@ -71,6 +71,7 @@ pub fn run(
     let asked = settings.max_len.or(state.checkpoint.max_len);
     let max_len = asked.unwrap_or(DEFAULT_MAX_LEN);
     state.checkpoint.max_len = Some(max_len);
+    state.checkpoint.settings = Some(RecordedSettings::of(settings));
     state.checkpoint.begin_count(settings.runs);
     state.save()?;
     let groups = open_groups(store, campaign, settings)?;

@@ -398,7 +398,7 @@ impl<'a> WatchEngine<'a> {
             Some(EndReason::Until(until)) => (EndedBy::Until, Some(until)),
             // Without a reason, the deadline of the whole call was over.
             Some(EndReason::Time) | None => (EndedBy::Time, None),
-            Some(EndReason::Ended | EndReason::Rebuilt) => (EndedBy::Fuzzer, None),
+            Some(EndReason::Ended | EndReason::Rebuilt) => (self.producer.ended_by(), None),
         };
         let campaign = &self.registry.campaign;
         // `unstored` stays 0: the fuzzer that dropped the files still has them.

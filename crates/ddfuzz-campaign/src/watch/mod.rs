@@ -32,6 +32,7 @@ use super::until::{Deadline, Until};
 use super::verdict::{Judged, judged, kind_of, may_leak};
 use ddfuzz_exec::ExecError;
 use ddfuzz_minimize::log::ContentHash;
+use ddfuzz_store::report::EndedBy;
 use ddfuzz_store::{Kind, KnownGroups, Store, foreign::Input};
 use ddfuzz_triage::{Key, Triager};
 use engine::{Channels, WatchEngine};
@@ -262,6 +263,12 @@ pub trait Producer {
     /// Returns a warning about the watched fuzzer for the result of the watch, if there is one.
     fn warning(&self) -> Option<String> {
         None
+    }
+
+    /// Returns why the watched fuzzer has ended; called after [`poll`](Producer::poll) has returned
+    /// [`Producing::Ended`].
+    fn ended_by(&self) -> EndedBy {
+        EndedBy::Fuzzer
     }
 }
 

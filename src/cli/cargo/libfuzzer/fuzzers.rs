@@ -17,7 +17,7 @@ use crate::cli::cargo::libfuzzer::process::{End, Process, TerminalUse, flag};
 use crate::cli::cargo::libfuzzer::{Flags, MAX_LEN};
 use crate::exec::without_symbols;
 use crate::files::regular;
-use crate::report::size;
+use crate::report::{EndedBy, size};
 
 /// Number of libFuzzer processes killed by something else after which none is started again.
 const MAX_KILLED: u32 = 10;
@@ -324,6 +324,10 @@ impl Producer for LibFuzzers {
     fn runs(&self) -> u64 {
         let running = self.running.iter().flatten().map(Process::runs);
         running.fold(self.made, u64::saturating_add)
+    }
+
+    fn ended_by(&self) -> EndedBy {
+        self.plan.flags.ended_by(self.made, self.began.elapsed())
     }
 
     fn failure(&mut self) -> Option<CampaignError> {

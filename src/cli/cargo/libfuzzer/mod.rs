@@ -26,6 +26,7 @@ use crate::cli::watch::WatchJob;
 use crate::cli::{Exit, Failure, Output, signals, values};
 use crate::exec::{Target, Way};
 use crate::files::regular;
+use crate::report::EndedBy;
 use process::timeout_flag;
 
 /// Default of `--max-len`, the maximum length of inputs in bytes, in campaigns whose engine is
@@ -292,6 +293,18 @@ impl Flags {
         flags
     }
 
+    /// Returns why processes of libFuzzer with these flags have ended after `runs` runs in all and
+    /// the time `time`: by one of both limits, else by themselves.
+    pub fn ended_by(&self, runs: u64, time: Duration) -> EndedBy {
+        if self.runs.is_some_and(|limit| runs >= limit) {
+            EndedBy::Runs
+        } else if self.time.is_some_and(|limit| time >= limit) {
+            EndedBy::Time
+        } else {
+            EndedBy::Fuzzer
+        }
+    }
+
     /// Returns true if one of libFuzzer's flags `-fork`, `-jobs` and `-workers` is set, which make
     /// it start further processes.
     pub fn starts_processes(&self) -> bool {
@@ -363,6 +376,16 @@ mod tests {
         // From the clock, which differs for each.
         assert_eq!(flags("-seed=0").seed_of_start(1), None);
         assert_eq!(flags("").seed_of_start(1), None);
+    }
+
+    #[test]
+    fn a_limit_that_is_reached_is_why_libfuzzer_ended() {
+        let limits = flags("-runs=50 -max_total_time=9");
+        let second = Duration::from_secs(1);
+        assert_eq!(limits.ended_by(50, second), EndedBy::Runs);
+        assert_eq!(limits.ended_by(49, second * 9), EndedBy::Time);
+        assert_eq!(limits.ended_by(49, second), EndedBy::Fuzzer);
+        assert_eq!(flags("").ended_by(9, second * 99), EndedBy::Fuzzer);
     }
 
     #[test]
