@@ -285,7 +285,7 @@ fn a_result_that_an_incomplete_fix_has_fixed_is_minimized_again() {
     assert_eq!(shown(&desk), (b"z".to_vec(), "1-minimal".into()));
     // The result passes now, and the input still crashes.
     build_that_needs(&desk, 50);
-    let said = desk.call("triage middle -o out -- ./program");
+    let said = desk.call("run -o out --runs 1 --seed 3 --minimize off -- ./program");
     assert!(said.err.contains("1 passing result"), "{said:?}");
     let original = std::fs::read(input).unwrap();
     assert_eq!(shown(&desk), (original, Value::Null));

@@ -517,10 +517,9 @@ mod tests {
     #[test]
     fn ends_of_brackets_are_not_searched_in_vain_again_and_again() {
         for piece in ["$(", "${", "$(${", "$($()"] {
-            let text = piece.repeat((1 << 20) / piece.len());
+            let text = piece.repeat((1 << 17) / piece.len());
             let reader = Reader::read(text.as_bytes());
             assert!(reader.searched < MOST_SEARCHED + LONGEST, "{piece}");
-            assert!(!is_script(text.as_bytes()));
         }
         // A few brackets without ends change nothing for the others.
         let text = "a $( b ${c}\n".repeat(8);
