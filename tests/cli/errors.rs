@@ -266,6 +266,13 @@ fn a_resumed_campaign_keeps_its_target_and_seed() {
         let error = error(&desk, &format!("run --resume --runs 1 -o out {words}"), 2);
         assert_eq!(error["kind"], "usage");
     }
+    // As where it was killed before it had stored how it began.
+    std::fs::remove_file(desk.file("out/state.json")).unwrap();
+    let said = desk.call("run --resume --runs 1 --max-len 500 -o out");
+    assert!(
+        said.err.contains("does not record with which seeds"),
+        "{said:?}"
+    );
 }
 
 #[test]

@@ -344,10 +344,25 @@ impl RunArgs {
             None => self.resumed_inputs(store, recorded, settings, output)?,
         };
         use_structure_of_seeds(settings, self.mutate_structure);
-        if let Some(recorded) = recorded {
-            self.keep_recorded(recorded, settings);
+        match recorded {
+            Some(recorded) => self.keep_recorded(recorded, settings),
+            None if self.resume && store.resumed() => self.warn_of_unrecorded(output),
+            None => {}
         }
         Ok(())
+    }
+
+    /// Warns that the output directory of a resumed campaign records no settings: it was stopped
+    /// before it had stored them, or is of an older version.
+    fn warn_of_unrecorded(&self, output: &Output) {
+        let (seeds, dictionaries) = self.seeds.named();
+        if seeds.is_empty() && dictionaries.is_empty() {
+            output.say(&format!(
+                "warning: {} does not record with which seeds, dictionaries and limits the campaign \
+                 began (it may have been stopped before): give those options again",
+                self.out.display()
+            ));
+        }
     }
 
     /// Reads the settings that the campaign in the output directory has recorded, for `--resume`;
