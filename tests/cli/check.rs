@@ -512,7 +512,11 @@ fn what_fails_now_and_then_is_tried_until_it_would_have_failed() {
     let gone = call("check out", 100, "0").exits(0).json();
     assert_eq!(gone["fixed"], 1, "{gone}");
     let runs = std::fs::read_to_string(desk.file("tmp/n")).unwrap();
-    assert_eq!(runs.trim(), "49", "one run to try the program");
+    assert_eq!(
+        runs.trim(),
+        "50",
+        "one run to try the program, and one without a tracer"
+    );
 }
 
 #[test]

@@ -225,7 +225,7 @@ fn places_that_cannot_be_watched_are_refused_with_what_to_do() {
     let said = desk.call("watch in -o out --resume --target crtplot-fixed --time 1s");
     let said = said.exits(2);
     assert!(
-        said.err.contains("a campaign of `ddfuzz run`"),
+        said.err.contains("continue it with `ddfuzz run --resume`"),
         "{}",
         said.err
     );

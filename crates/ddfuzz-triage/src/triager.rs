@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, VecDeque};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -112,6 +113,8 @@ pub struct Triager {
     refused: bool,
     /// Path of the target's program; `None` where it is unknown.
     program: Option<PathBuf>,
+    /// Hash of the last input that did not crash without a tracer, either.
+    passed_untraced: Option<u64>,
     /// Time limits of the runs that [`Triager::examine`] makes; `None`: those of all runs.
     examining: Option<TimeLimit>,
     /// Whether crash records name functions, source lines and the program's compiler options.
@@ -181,6 +184,7 @@ impl Triager {
             reported,
             refused: false,
             program,
+            passed_untraced: None,
             examining: None,
             names: true,
             instrumentation: OnceCell::new(),
@@ -354,13 +358,16 @@ impl Triager {
     /// limit in each of three runs, the program avoids tracers, and all later runs of it are made
     /// without one; returns the last of these runs then, else `None`.
     fn fails_untraced(&mut self, input: &[u8]) -> Result<Option<Finished>, ExecError> {
-        if self.is_untraced() {
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(input);
+        // What is tried again and again is flaky, and the program does not look for a tracer.
+        if self.is_untraced() || self.passed_untraced == Some(hash) {
             return Ok(None);
         }
         let mut last = None;
         for _ in 0..TRIES {
             let run = self.run_copied(input, false)?;
             if !self.crashed(&run) {
+                self.passed_untraced = Some(hash);
                 return Ok(None);
             }
             last = Some(run);

@@ -72,6 +72,13 @@ fn the_first_of_each_way_and_what_is_smaller_is_filed() {
     assert!(matches!(found, Found::Run { run: 7, campaign, .. } if campaign == "c1"));
 }
 
+/// Writes what a minimization ends with: a reproducer, and the result.
+fn write_result<W: StoreWriter>(root: &Path, desk: &mut W, id: &EntryId, result: &Minimized) {
+    let size = usize::try_from(result.size_after).unwrap();
+    std::fs::write(id.log(root).with_file_name("minimized"), vec![b'm'; size]).unwrap();
+    desk.write_outcome(id, result).unwrap();
+}
+
 #[test]
 fn sixteen_ways_into_a_group_are_kept() {
     let folder = tempfile::tempdir().unwrap();
@@ -101,7 +108,7 @@ fn each_group_is_claimed_once_and_what_has_an_outcome_never() {
     let expected: Vec<String> = ["a", "b", "c", "h"].map(|name| key(name).short()).into();
     assert_eq!(majors(&claimed), expected);
     // One ends, one is given back, and two are cut off with the process.
-    desk.write_outcome(&claimed[0], &outcome(1, true)).unwrap();
+    write_result(folder.path(), &mut desk, &claimed[0], &outcome(1, true));
     desk.release(&claimed[0], true, Duration::from_secs(1))
         .unwrap();
     desk.release(&claimed[1], false, Duration::from_secs(1))
@@ -198,7 +205,7 @@ fn variants_are_claimed_when_nothing_else_waits() {
             minor_after: None,
             ..outcome(10, true)
         };
-        desk.write_outcome(id, &ended).unwrap();
+        write_result(folder.path(), desk, id, &ended);
         desk.release(id, true, Duration::from_secs(1)).unwrap();
         claims(desk)
     };
