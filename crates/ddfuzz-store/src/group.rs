@@ -277,9 +277,9 @@ impl Minimized {
     /// Returns whether the reproducer in the entry's folder `folder` has the size that the result
     /// says. Without a reproducer of its own, a result is that of the whole input.
     pub(super) fn fits(&self, folder: &Path) -> bool {
-        let reproducer = std::fs::metadata(folder.join(layout::MINIMIZED));
-        let size = reproducer.map_or(self.size_before, |facts| facts.len());
-        self.size_after == size
+        let size = |name| Some(std::fs::metadata(folder.join(name)).ok()?.len());
+        let reproducer = size(layout::MINIMIZED).or_else(|| size(layout::ORIGINAL));
+        reproducer == Some(self.size_after)
     }
 
     /// Returns whether the minimality of the reproducer is completely proved and stronger than
