@@ -238,7 +238,9 @@ fn measure_rate(
         ..RateMeter::default()
     };
     let summary = campaign::run(&store, &id, &settings, &mut pace, stop)?;
-    Ok(pace.rate().unwrap_or_else(|| summary.runs_per_s()))
+    // On a busy machine no run may end between two reports.
+    let measured = pace.rate().filter(|rate| *rate > 0.0);
+    Ok(measured.unwrap_or_else(|| summary.runs_per_s()))
 }
 
 /// Measures the runs per second of a campaign after a warm-up, between the first and the last
