@@ -121,10 +121,9 @@ pub fn without_symbols(extra: &[(OsString, OsString)]) -> Vec<(OsString, OsStrin
     for name in Sanitizer::ALL.map(Sanitizer::variable) {
         let own = extra.iter().rev().find(|(known, _)| known == name);
         let value = own.map(|(_, value)| value.clone());
-        let mut value = value.or_else(|| std::env::var_os(name)).unwrap_or_default();
+        let value = value.or_else(|| std::env::var_os(name)).unwrap_or_default();
         if !value.to_string_lossy().contains("suppressions=") {
-            let separator = if value.is_empty() { "" } else { ":" };
-            value.push(format!("{separator}symbolize=0"));
+            let value = with_options(value, b"symbolize=0");
             set(&mut all, name.as_ref(), &value);
         }
     }
@@ -174,13 +173,18 @@ fn add_sanitizer_options(all: &mut Variables, options: &[u8]) {
     for name in Sanitizer::ALL.map(Sanitizer::variable) {
         let at = all.iter().position(|(known, _)| known == name);
         let own = at.map(|at| all.remove(at).1).unwrap_or_default();
-        let mut value = own.into_vec();
-        if !value.is_empty() {
-            value.push(b':');
-        }
-        value.extend(options);
-        all.push((name.into(), OsString::from_vec(value)));
+        all.push((name.into(), with_options(own, options)));
     }
+}
+
+/// Appends sanitizer options to the value of a sanitizer's variable.
+fn with_options(value: OsString, options: &[u8]) -> OsString {
+    let mut value = value.into_vec();
+    if !value.is_empty() {
+        value.push(b':');
+    }
+    value.extend(options);
+    OsString::from_vec(value)
 }
 
 fn assignment(name: &OsStr, value: OsString) -> Option<CString> {

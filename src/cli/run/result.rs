@@ -134,7 +134,7 @@ pub struct CampaignReport<'a> {
     pub before: GroupsBefore,
     /// Warnings about the target that were printed before the campaign began.
     pub target_warnings: Vec<TargetWarning>,
-    /// Warnings about a watched fuzzer, such as one that it ended too early.
+    /// Warnings about the watched fuzzer, for example that it ended too early.
     pub fuzzer_warnings: Vec<String>,
     /// Whether the campaign was guided by coverage; only then can the size of its corpus give rise
     /// to a warning.

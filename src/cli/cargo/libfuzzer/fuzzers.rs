@@ -153,13 +153,12 @@ impl LibFuzzers {
         self.dropped.extend(paths);
     }
 
-    /// Waits until all libFuzzer processes have ended, 10 s at most; returns earlier if one of them
-    /// fails without a failing input. Sends SIGINT after a second, for processes that Ctrl-C has
+    /// Waits until all libFuzzer processes have ended, 10 s at most. Sends SIGINT after a second, for processes that Ctrl-C has
     /// not reached.
     pub fn wait(&mut self) {
         let began = Instant::now();
         let mut is_asked = false;
-        while self.running.iter().any(Option::is_some) && began.elapsed() < END_TIMEOUT {
+        while self.is_running() && began.elapsed() < END_TIMEOUT {
             if !is_asked && began.elapsed() > Duration::from_secs(1) {
                 self.running.iter().flatten().for_each(Process::interrupt);
                 is_asked = true;
@@ -176,8 +175,7 @@ impl LibFuzzers {
         self.running.iter().any(Option::is_some)
     }
 
-    /// Waits until the libFuzzer processes end by themselves, one of them fails without a failing
-    /// input, or the user stops them.
+    /// Waits until the libFuzzer processes end by themselves, or the user stops them.
     pub fn run_out(&mut self) {
         while !self.is_stopped() && matches!(self.poll(), Ok(Producing::Running)) {
             std::thread::sleep(Duration::from_millis(100));
