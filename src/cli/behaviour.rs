@@ -56,10 +56,13 @@ pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
 
 impl Behaviour {
     /// Returns a warning if the target gets its input on stdin and read no byte of the short text
-    /// in its trial run; `None` if it read some, or if the number of bytes read is not known.
+    /// in its trial run; `None` if it read some, if the number of bytes read is not known, if the
+    /// text made the run end in another way than the empty input did (a program that maps stdin
+    /// into memory), or if an argument names stdin as a file.
     pub fn ignored_stdin(&self, target: &Target) -> Option<TargetWarning> {
         let on_stdin = !target.takes_file() && !matches!(target.channel, Channel::Terminal(_));
-        (on_stdin && self.read == Some(0)).then(|| TargetWarning {
+        let is_ignored = self.read == Some(0) && self.on_nothing == self.on_text;
+        (on_stdin && is_ignored && !opens_stdin(target)).then(|| TargetWarning {
             seen: "the target does not read stdin".to_owned(),
             fix:
                 "if it reads a file, write @@ for the path of the file; otherwise find the options \
@@ -89,6 +92,17 @@ impl Behaviour {
             .chain(self.constant_crash())
             .collect()
     }
+}
+
+/// Checks whether an argument names stdin as a file, which the target then opens: what is read of
+/// that file is not counted as read from stdin.
+fn opens_stdin(target: &Target) -> bool {
+    const NAMES: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+    let names_it = |arg: &std::ffi::OsString| {
+        let arg = arg.to_string_lossy();
+        NAMES.iter().any(|name| arg.ends_with(name))
+    };
+    target.args.iter().any(names_it)
 }
 
 /// Returns a warning if a libFuzzer binary is run as a program that reads a file (`way`) instead of

@@ -185,12 +185,14 @@ fn what_a_budget_has_ended_goes_on_when_that_is_asked_for() {
         unfinished
     );
     assert_eq!(claims("min groups --search ddmin --json"), unfinished);
+    let said = desk.call("min groups --search ddmin").exits(0);
+    assert!(said.out.contains("min --resume groups"), "{said:?}");
     assert_eq!(
         claims("min groups --search ddmin --resume --json"),
         ["\"1-minimal\""]
     );
     let said = desk.call("min groups --resume").exits(0);
-    assert!(said.out.contains("nothing to minimize"), "{said:?}");
+    assert!(said.out.ends_with("nothing to minimize\n"), "{said:?}");
 }
 
 #[test]

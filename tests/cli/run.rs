@@ -156,8 +156,11 @@ fn a_target_that_reads_nothing_of_its_input_is_told_of_before_and_after() {
         .call("run -q --runs 300 --max-len 64 --seed 1 -o text -- true")
         .exits(0);
     assert!(text.out.contains("write @@"), "{text:?}");
-    let heard = desk.call("run --json --runs 50 --max-len 64 --seed 1 -o heard -- cat");
-    assert_eq!(heard.exits(0).json()["warnings"], serde_json::json!([]));
+    for (out, program) in [("heard", "cat"), ("opened", "cat /dev/stdin")] {
+        let words = format!("run --json --runs 50 --max-len 64 --seed 1 -o {out} -- {program}");
+        let result = desk.call(&words).exits(0).json();
+        assert_eq!(result["warnings"], serde_json::json!([]), "{program}");
+    }
 }
 
 #[test]

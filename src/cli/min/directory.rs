@@ -10,6 +10,7 @@ use super::MinArgs;
 use crate::campaign::{Finders, Minimizing, Progress, Screen, Variants, minimize_pending};
 use crate::cli::target::{install_bundled, named_target, recorded_target};
 use crate::cli::{Exit, Failure, Output, show, signals, ui, values};
+use crate::report::text::shell_operand;
 use crate::report::{GroupView, RunGroup, groups_table, size};
 use crate::store::{Kind, KnownGroups, Reader, Store};
 
@@ -28,6 +29,10 @@ pub(in crate::cli) struct MinimizedGroups {
     /// Whether the user stopped `ddfuzz` before all crash groups of the output directory were
     /// minimized.
     pub(in crate::cli) interrupted: bool,
+    /// Number of groups whose minimization a budget has ended, so that `min --resume` would
+    /// continue it; 0 after a call with `--resume`.
+    #[serde(skip)]
+    unfinished: u64,
     #[serde(skip)]
     views: Vec<GroupView>,
 }
@@ -133,8 +138,13 @@ pub(in crate::cli) fn minimize(
     for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {
         views.extend(show::views(store.reader(), kind)?);
     }
+    let is_unfinished = |view: &&GroupView| {
+        let ended = view.minimized.as_ref();
+        !resume && ended.is_some_and(|ended| ended.is_unfinished())
+    };
     Ok(MinimizedGroups {
         groups: views.iter().map(RunGroup::from).collect(),
+        unfinished: views.iter().filter(is_unfinished).count() as u64,
         minimized,
         interrupted: stop.load(std::sync::atomic::Ordering::Relaxed),
         views,
@@ -142,8 +152,8 @@ pub(in crate::cli) fn minimize(
 }
 
 impl MinimizedGroups {
-    /// Formats a table of the crash groups, and the number of inputs that this call of ddfuzz has
-    /// minimized.
+    /// Formats a table of the crash groups, the number of inputs that this call of ddfuzz has
+    /// minimized, and how to continue minimizations that a budget has ended.
     pub(in crate::cli) fn text(&self, out: &Path) -> String {
         let table = match self.views.is_empty() {
             true => String::new(),
@@ -155,7 +165,15 @@ impl MinimizedGroups {
             count => format!("{} minimized", size::counted(count, "input")),
         };
         let groups = size::counted(self.groups.len() as u64, "group");
-        format!("{table}{groups} in {}: {count}", out.display())
+        let mut text = format!("{table}{groups} in {}: {count}", out.display());
+        if self.unfinished > 0 && !self.interrupted {
+            let ended = size::counted(self.unfinished, "minimization");
+            text.push_str(&format!(
+                "; `ddfuzz min --resume {}` continues {ended} whose budget was used up",
+                shell_operand(out)
+            ));
+        }
+        text
     }
 }
 
