@@ -420,8 +420,11 @@ fn another_grammar_is_another_minimization() {
         let first: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
         first["structure"].as_str().unwrap().to_owned()
     };
-    desk.call("min crash -o small --budget-tests 5 -- ./two_letters")
+    let said = desk
+        .call("min crash -o small --budget-tests 5 -- ./two_letters")
         .exits(0);
+    let how = "--resume and a larger --budget-tests";
+    assert!(said.err.contains(how), "{said:?}");
     let words = "min crash -o small --resume --grammar json --json -- ./two_letters";
     let error = desk.call(words).exits(2).json();
     let message = error["error"]["message"].as_str().unwrap();

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::CampaignError;
-use ddfuzz_exec::{Ended, ExecError, Target, Way};
+use ddfuzz_exec::{Ended, ExecError, Freshness, Target, Way};
 use ddfuzz_minimize::Rate;
+use ddfuzz_minimize::log::{Line, Log, What};
 use ddfuzz_model::files::FileError;
 use ddfuzz_model::pool::{TaskPool, Worker};
 use ddfuzz_store::report::{CheckedGroup, CurrentFailure, Status, place};
@@ -103,7 +104,13 @@ impl Recheck<'_> {
                 let now = examined_at_rate(triager, &bytes, leaks, rate)?;
                 inputs += 1;
                 let conditions = triager.conditions(&bytes, &entry.crash)?;
-                let (status, doubt) = status(&entry, &now, &conditions, (self.doubt)(group));
+                let doubt = (self.doubt)(group).cloned();
+                let (mut status, mut doubt) = status(&entry, &now, &conditions, doubt);
+                if status == Status::Fixed
+                    && let Some(why) = not_run(&entry, &now, (&target, way), &bytes)
+                {
+                    (status, doubt) = (Status::CannotTell, Some(why));
+                }
                 if checked.as_ref().is_none_or(|held| status > held.status) {
                     checked = Some(CheckedGroup {
                         has_passing_result: matches!(result, Some(Status::Fixed | Status::Other)),
@@ -267,7 +274,7 @@ fn status(
     entry: &Entry,
     now: &Examined,
     conditions: &Conditions,
-    doubt: Option<&Unobservable>,
+    doubt: Option<Unobservable>,
 ) -> (Status, Option<Unobservable>) {
     let before = &entry.crash;
     let Some(crash) = now.crash.as_deref() else {
@@ -279,7 +286,7 @@ fn status(
         if !is_certain {
             return (Status::Flaky, None);
         }
-        return match before.unobservable(conditions).or_else(|| doubt.cloned()) {
+        return match before.unobservable(conditions).or(doubt) {
             None => (Status::Fixed, None),
             doubt => (Status::CannotTell, doubt),
         };
@@ -295,6 +302,61 @@ fn status(
         true => (Status::Flaky, None),
         false => (Status::Same, None),
     }
+}
+
+/// Exit statuses by which shells, `env` and loaders say that they could not execute a program or
+/// load one of its libraries.
+const NOT_EXECUTED: [i32; 2] = [126, 127];
+
+/// Returns the reason why a passing run of an input of an entry does not show that its crash is
+/// fixed, if the program seems to have ended before it did its work: by a status that says that
+/// something could not be executed, or without reading any byte of its input, which the program
+/// that crashed has read.
+fn not_run(
+    entry: &Entry,
+    now: &Examined,
+    (target, way): (&Target, Way),
+    input: &[u8],
+) -> Option<Unobservable> {
+    let hint = "run the program by hand on the input; a script may name a file that is missing, and \
+                a program a configuration";
+    let because = |why| Unobservable {
+        why,
+        hint: hint.to_owned(),
+    };
+    match now.ended {
+        Ended::Exit(status) if NOT_EXECUTED.contains(&status) && now.ended != entry.crash.ended => {
+            return Some(because(format!(
+                "the program ends with exit {status}, which says that a program or a library could \
+                 not be executed"
+            )));
+        }
+        _ => {}
+    }
+    if input.is_empty() || !has_read(entry) {
+        return None;
+    }
+    let started = ddfuzz_exec::start(target, Some(way), Freshness::Shared);
+    let run = started.and_then(|mut started| started.executor.run(input));
+    let unread = run.is_ok_and(|run| run.read == Some(0));
+    unread.then(|| {
+        because(format!(
+            "the program ends with {} and reads nothing of its input, of which it has read then",
+            now.ended
+        ))
+    })
+}
+
+/// Checks whether the log of the entry's minimization says that the program has read some of its
+/// input.
+fn has_read(entry: &Entry) -> bool {
+    let log = Log::read(&entry.log());
+    let lines = log.map(|log| log.lines).unwrap_or_default();
+    let baseline = lines.into_iter().find_map(|(_, line)| match line {
+        Line::Check(check) if check.what == What::Baseline => Some(check.read),
+        _ => None,
+    });
+    baseline.flatten().is_some_and(|bytes| bytes > 0)
 }
 
 /// Checks whether two crash records are of the same bug: if they have the same major key; two

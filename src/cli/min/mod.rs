@@ -18,7 +18,7 @@ use super::results::{
 };
 use super::run::workers;
 use super::target::TargetArgs;
-use super::{Exit, Failure, Output, signals, ui};
+use super::{Exit, Failure, Output, signals, ui, values};
 use crate::campaign::{Finished, Minimizing, StartedTarget};
 use crate::exec::{Ended, Target, Way, inherited};
 use crate::files::atomic;
@@ -163,9 +163,19 @@ fn say_slips(record: &MinRecord, output: &Output) {
     }
 }
 
-/// Prints suggestions for the next command: `show`, `export` and `check` for the crash group in an
-/// output directory, or `log verify` for the log.
+/// Prints suggestions for the next command: to continue if a budget has ended the search; `show`,
+/// `export` and `check` for the crash group in an output directory, or `log verify` for the log.
 fn say_next(args: &MinArgs, record: &MinRecord, output: &Output) -> Result<(), Failure> {
+    let budget = values::first_given(&[
+        ("--budget-time", args.results.budget_time.is_some()),
+        ("--budget-tests", args.results.budget_tests.is_some()),
+    ]);
+    if let Some(budget) = budget.filter(|_| record.claim == Claim::BestSoFar) {
+        output.say(&format!(
+            "to continue: the same command with --resume and a larger {budget}"
+        ));
+        return Ok(());
+    }
     let out = args.results.out.as_deref().filter(|out| out.is_dir());
     match (out, &record.outcome.major, &record.log) {
         (Some(out), Some(major), _) => {
