@@ -296,5 +296,9 @@ fn a_result_that_an_incomplete_fix_has_fixed_is_minimized_again() {
     assert_eq!(claim, "1-minimal");
     let said = desk.call("min out -- ./program").exits(0);
     assert!(said.out.contains("nothing to minimize"), "{said:?}");
+    // When the fix is undone, the smaller result of then is found again.
+    build_that_needs(&desk, 1);
+    desk.call("min out -- ./program").exits(0);
+    assert_eq!(shown(&desk), (b"z".to_vec(), "1-minimal".into()));
     desk.is_left_clean();
 }

@@ -368,6 +368,7 @@ impl BuildCheck<'_> {
         let mut passing = 0;
         for group in &checked {
             passing += u64::from(self.archive_passing_result(group)?);
+            self.file_smaller_archived(group)?;
         }
         let counts = counts(&checked, passing);
         for group in checked {
@@ -384,16 +385,42 @@ impl BuildCheck<'_> {
     /// Archives the minimization of the entry by whose input a group still fails, if its result does
     /// not: the entry is minimized again, and its input is shown until then. Returns true if so.
     fn archive_passing_result(&self, group: &CheckedGroup) -> Result<bool, StoreError> {
-        if !group.has_passing_result || !group.status.is_as_before(group.kind) {
+        if !group.has_passing_result {
             return Ok(false);
         }
-        let mut store = lock(self.store);
-        let id = entry_of_file(&group.file)
-            .and_then(|(minor, hash)| EntryId::from_names(group.kind, &group.major, &minor, &hash));
-        let entry = id.map(|id| store.reader().entry(&id)).transpose()?;
-        match entry.flatten() {
-            Some(entry) => store.archive_minimization(&entry).map(|()| true),
+        match self.failing_entry(group)? {
+            Some(entry) => lock(self.store)
+                .archive_minimization(&entry)
+                .map(|()| true),
             None => Ok(false),
         }
+    }
+
+    /// Stores the smallest archived result of the entry by whose input a group still fails as a
+    /// further entry of the group, if it is smaller than the present result and fails with this
+    /// build: one that an earlier build had fixed may fail again.
+    fn file_smaller_archived(&self, group: &CheckedGroup) -> Result<(), CampaignError> {
+        let Some(entry) = self.failing_entry(group)? else {
+            return Ok(());
+        };
+        let size = match &entry.minimized {
+            Some(minimized) => minimized.size_after,
+            None => return Ok(()),
+        };
+        let minimizing = self.minimizing.of(&entry.crash);
+        minimizing.file_smaller_archived(self.store, &entry, size as usize)?;
+        Ok(())
+    }
+
+    /// Reads the entry by whose input a checked group still fails; `None` if the group does not
+    /// fail as before.
+    fn failing_entry(&self, group: &CheckedGroup) -> Result<Option<Entry>, StoreError> {
+        if !group.status.is_as_before(group.kind) {
+            return Ok(None);
+        }
+        let id = entry_of_file(&group.file)
+            .and_then(|(minor, hash)| EntryId::from_names(group.kind, &group.major, &minor, &hash));
+        let reader = lock(self.store).reader().clone();
+        Ok(id.map(|id| reader.entry(&id)).transpose()?.flatten())
     }
 }
