@@ -144,14 +144,13 @@ impl Engine<'_> {
         for item in items {
             let mut kept_file = self.keep(pool, item, choice.again.get(&item))?;
             kept_file.only_here = only.get(&item).copied().unwrap_or(0);
-            let sometimes = choice.sometimes.get(&item).copied();
-            kept_file.whole = sometimes.is_some();
+            kept_file.whole = choice.sometimes.contains_key(&item);
             let of_once = private.get(&item).map(|own| own.and(once).len());
             kept_file.why = why(Reasons {
                 only_here: kept_file.only_here,
                 private: (private.get(&item)).map_or(0, |own| own.less(once).len() as u64),
                 once_per_process: of_once.unwrap_or(0) as u64,
-                sometimes: sometimes.unwrap_or(0),
+                sometimes: choice.sometimes.get(&item).copied().unwrap_or(0),
             });
             kept.files.push(kept_file);
         }
