@@ -64,6 +64,7 @@ impl SeedArgs {
     pub fn sources(&self) -> SeedSources {
         SeedSources {
             paths: self.seeds.iter().map(|path| absolute(path)).collect(),
+            added: self.added.clone(),
             bundled: self.bundled_seeds,
         }
     }

@@ -123,6 +123,7 @@ impl ResultPlace {
                 .path(&log)
                 .hint("give another file with --log"));
         }
+        atomic::remove_abandoned(folder::parent(&result));
         Ok(ResultPlace::File { results, log })
     }
 

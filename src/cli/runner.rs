@@ -135,7 +135,7 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
         fuzzers.run_out();
     }
     fuzzers.wait();
-    let status = fuzzers.failed().unwrap_or_default();
+    let status = fuzzers.unsuccessful().unwrap_or_default();
     let failure = fuzzers.failure();
     drop(fuzzers);
     drop(started);

@@ -98,3 +98,39 @@ fn a_crash_that_never_comes_again_is_flaky_and_keeps_its_input() {
         assert!(ends.contains(&end), "{ends:?}");
     }
 }
+
+/// Crashes in one of two functions: each third run by the second one.
+const BY_TURNS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+static volatile int zero;
+__attribute__((noinline)) static void first(void) { *(volatile int *)0 = zero; }
+__attribute__((noinline)) static void second(void) { zero = 1 / zero; }
+int main(int argc, char **argv)
+{
+    (void)argc;
+    int run = 1;
+    for (; run < 1000; run++) {
+        char name[4096];
+        snprintf(name, sizeof name, "%s-%d", argv[1], run);
+        if (mkdir(name, 0700) == 0) break;
+    }
+    if (run % 3) first(); else second();
+    return 0;
+}
+"#;
+
+#[test]
+fn of_two_bugs_by_turns_both_are_kept() {
+    let desk = Desk::new();
+    let (source, program) = (desk.write("turns.c", BY_TURNS), desk.file("turns"));
+    let mut compiler = std::process::Command::new("cc");
+    let built = compiler.arg("-O1").arg(source).arg("-o").arg(program);
+    assert!(built.status().expect("the compiler runs").success());
+    let options = "--runs 6 --seed 5 --max-len 3 --jobs 1 --exec command --minimize off";
+    let count = desk.file("tmp/count");
+    let words = format!("run --json {options} -o out -- ./turns {}", count.display());
+    let result = desk.call(&words).exits(1).json();
+    assert_eq!(result["groups"].as_array().unwrap().len(), 2, "{result}");
+}

@@ -143,6 +143,36 @@ fn a_slip_is_examined_once_for_its_keys() {
     assert_eq!(examined.load(Ordering::Relaxed), 1);
 }
 
+/// Crashes by two bugs in turn: in the run for the keys by the one, in the next by the other.
+struct InTurn(u64);
+
+impl CrashClassifier for InTurn {
+    fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
+        let crash = self.examine(input)?.expect("a crash");
+        Ok(Quick::Crash {
+            class: crash.class,
+            major: crash.keys.major,
+            minor: crash.keys.minor,
+        })
+    }
+
+    fn examine(&mut self, _: &[u8]) -> Result<Option<Box<Crash>>, ExecError> {
+        self.0 += 1;
+        let name = if self.0 % 2 == 1 { "other" } else { "held" };
+        Ok(Some(Box::new(crash("segv", keys(name, name)))))
+    }
+}
+
+#[test]
+fn the_record_of_a_slip_is_that_of_its_own_bug() {
+    let fresh: FreshExecutor = Box::new(|| Ok(mock()));
+    let mut oracle = CrashOracle::new(mock(), fresh, Box::new(InTurn(0)), segv(), None);
+    let slip = oracle.ask(b"c", Kind::Deleting).expect("an answer").slip;
+    let slip = slip.expect("a slip");
+    let record = slip.crash.expect("a record");
+    assert_eq!(record.keys.major, slip.keys.major);
+}
+
 #[test]
 fn a_crash_that_is_not_seen_again_is_unresolved() {
     let answer = ask(b"f", Kind::Deleting);

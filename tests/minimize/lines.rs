@@ -119,6 +119,7 @@ fn check_and_reduce_lines_are_those_of_the_contract() {
         cut_off: None,
         process: Process::Own,
         slip: None,
+        passing: false,
     };
     assert_eq!(
         written(&Line::Check(check)),

@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 
-use ddfuzz::store::{Entry, EntryId, Kind, Store, StoreError};
+use ddfuzz::exec::{Program, Target, TargetRecord, Way};
+use ddfuzz::store::{Campaign, Entry, EntryId, Kind, Store, StoreError};
 use ddfuzz::triage::{Crash, Found, Severity};
 use tempfile::TempDir;
 
@@ -272,4 +273,24 @@ fn a_store_tells_which_groups_have_changed_since_a_call() {
     let (_, groups) = store.changed_since(second);
     assert_eq!(groups, [(Kind::Crash, key("a").short())]);
     assert_eq!(store.changed_since(0).1.len(), 2);
+}
+
+#[test]
+fn the_script_stands_beside_the_input_as_soon_as_it_is_stored() {
+    let root = tempfile::tempdir().unwrap();
+    let target = Target::new(Program::Path("/bin/false".into()));
+    let of_target = Campaign {
+        target: Some(TargetRecord::new(&target, Way::Command)),
+        ..campaign("c1")
+    };
+    let mut store = Store::create_or_resume(root.path(), of_target).unwrap();
+    let crash = by_run(crash("a", "b"), 0);
+    let filed = store.file(Kind::Crash, &crash, b"input").unwrap();
+    let script = fs::read_to_string(filed.path.join("reproduce.sh")).unwrap();
+    assert!(script.contains("/bin/false"), "{script}");
+    // What another call has made of it stays.
+    fs::write(filed.path.join("reproduce.sh"), "#!/bin/sh\n").unwrap();
+    store.file(Kind::Crash, &crash, b"input").unwrap();
+    let script = fs::read_to_string(filed.path.join("reproduce.sh")).unwrap();
+    assert_eq!(script, "#!/bin/sh\n");
 }

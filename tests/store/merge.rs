@@ -460,3 +460,41 @@ fn a_group_that_one_copy_has_seen_fail_is_not_called_fixed() {
     let last = builds(&["later", "again"], "d").pop();
     assert_eq!(last, Some(build("z", "4", Some(Status::Flaky))));
 }
+
+#[test]
+fn a_result_that_was_set_aside_since_it_passes_does_not_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut newer = store(folder.path(), "newer");
+    let of_run = by_run(crash("m", "n"), 0);
+    let id = newer.file(Kind::Crash, &of_run, b"original").unwrap().id;
+    let minimize = |store: &mut Store, log: &str, result: &[u8]| {
+        store.write_minimized(&id, result).unwrap();
+        fs::write(id.log(store.reader().root()), log).unwrap();
+        let outcome = outcome(result.len() as u64, true);
+        store.write_outcome(&id, &outcome).unwrap();
+    };
+    minimize(&mut newer, "first", b"or");
+    merge(&[path("newer")], &path("older")).unwrap();
+    let entry = newer.reader().entry(&id).unwrap().unwrap();
+    newer.archive_passing(&entry).unwrap();
+    let result_of = |name: &str| {
+        let reader = Store::open_read(&path(name)).unwrap();
+        let entry = reader.entry(&id).unwrap().unwrap();
+        entry.minimized.map(|_| entry.reproducer_bytes().unwrap())
+    };
+    for (name, inputs) in [("a", ["newer", "older"]), ("b", ["older", "newer"])] {
+        merge(&inputs.map(path), &path(name)).unwrap();
+        assert_eq!(result_of(name), None, "{name}");
+        // The merged directory knows it, too.
+        merge(&[path("older")], &path(name)).unwrap();
+        assert_eq!(result_of(name), None, "{name}");
+    }
+    // The destination loses no file.
+    let archived = id.folder(&path("b")).join("minimized.earlier");
+    assert_eq!(fs::read(archived).unwrap(), b"or");
+    // The same bytes, found by a later search, are another result.
+    minimize(&mut newer, "second", b"or");
+    merge(&["newer", "older"].map(path), &path("c")).unwrap();
+    assert_eq!(result_of("c").as_deref(), Some(&b"or"[..]));
+}

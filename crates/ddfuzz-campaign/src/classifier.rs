@@ -53,7 +53,9 @@ impl RunClassifier {
     }
 
     /// Classifies the last run of `executor`, which ran `input` and ended as `ended` says; returns
-    /// `None` if the run passed. An input whose run may have failed is run again under triage.
+    /// `None` if the run passed. An input whose run may have failed is run again under triage. The
+    /// record of a crash with new keys is that of the run which had these keys: another run may
+    /// crash by another bug.
     pub(crate) fn judge(
         &mut self,
         ended: Ended,
@@ -68,17 +70,22 @@ impl RunClassifier {
         if ended == Ended::Timeout {
             return self.examine(ended, input, executor).map(Some);
         }
-        match self.triager.key(input)? {
+        let run = self.triager.key_run(input)?;
+        match run.quick() {
             Quick::Crash {
                 class,
                 major,
                 minor,
             } if self.is_known(major, minor, input) => {
                 let kind = Kind::of_class(&class);
-                Ok(Some(Classified::Known { kind, major }))
+                return Ok(Some(Classified::Known { kind, major }));
             }
-            Quick::Ended(_) if is_plain_exit(ended, self.crash_exit) => Ok(None),
-            _ => self.examine(ended, input, executor).map(Some),
+            Quick::Ended(_) if is_plain_exit(ended, self.crash_exit) => return Ok(None),
+            _ => {}
+        }
+        match self.triager.record(run) {
+            Some(crash) => Ok(Some(self.report(Box::new(crash), input))),
+            None => self.examine(ended, input, executor).map(Some),
         }
     }
 
@@ -102,6 +109,26 @@ impl RunClassifier {
         least.is_some_and(|least| (input.len() as u64) < *least)
     }
 
+    /// Returns how a crash of `input` is reported: with its full record if its keys are new, or if
+    /// the input is the smallest of its group.
+    fn report(&mut self, crash: Box<Crash>, input: &[u8]) -> Classified {
+        let kind = Kind::of_class(&crash.class);
+        let is_known = self.is_known(crash.keys.major, crash.keys.minor, input);
+        if is_known && !(self.hangs_in_full && kind == Kind::Hang) {
+            let major = crash.keys.major;
+            return Classified::Known { kind, major };
+        }
+        if !self.hangs_in_full || kind != Kind::Hang {
+            self.reported.insert(crash.keys.minor);
+        }
+        if kind == Kind::Crash {
+            let size = input.len() as u64;
+            let least = self.least.entry(crash.keys.major).or_insert(size);
+            *least = size.min(*least);
+        }
+        Classified::Crash(crash)
+    }
+
     fn examine(
         &mut self,
         ended: Ended,
@@ -109,23 +136,7 @@ impl RunClassifier {
         executor: &dyn Executor,
     ) -> Result<Classified, ExecError> {
         Ok(match self.triager.examine(input)? {
-            Verdict::Crash(crash) => {
-                let kind = Kind::of_class(&crash.class);
-                let is_known = self.is_known(crash.keys.major, crash.keys.minor, input);
-                if is_known && !(self.hangs_in_full && kind == Kind::Hang) {
-                    let major = crash.keys.major;
-                    return Ok(Classified::Known { kind, major });
-                }
-                if !self.hangs_in_full || kind != Kind::Hang {
-                    self.reported.insert(crash.keys.minor);
-                }
-                if kind == Kind::Crash {
-                    let size = input.len() as u64;
-                    let least = self.least.entry(crash.keys.major).or_insert(size);
-                    *least = size.min(*least);
-                }
-                Classified::Crash(crash)
-            }
+            Verdict::Crash(crash) => self.report(crash, input),
             Verdict::Flaky { .. } => {
                 let preceding = executor.preceding().into_iter().map(Base64).collect();
                 let copies = executor.copies();
@@ -262,7 +273,8 @@ impl SuspectClassifier {
         suspect: &Suspect<'_>,
     ) -> Result<Submission, CampaignError> {
         let size = suspect.input.len() as u64;
-        match self.triager.key(suspect.input)? {
+        let run = self.triager.key_run(suspect.input)?;
+        match run.quick() {
             Quick::Crash {
                 class,
                 major,
@@ -280,6 +292,11 @@ impl SuspectClassifier {
                     return Ok(Submission::Dropped);
                 }
             }
+        }
+        // The record of the run that had the new keys: another one may crash by another bug.
+        if let Some(crash) = self.triager.record(run) {
+            let kind = Kind::of_class(&crash.class);
+            return self.submit_as(sink, kind, Box::new(crash), suspect);
         }
         match self.triager.examine(suspect.input)? {
             Verdict::Crash(crash) => {

@@ -16,6 +16,9 @@ use ddfuzz_store::{Reader, StoreError};
 pub struct SeedSources {
     /// Absolute paths of the files and directories of seeds that the user has given (`--seeds`).
     pub paths: Vec<PathBuf>,
+    /// Paths of seeds that the command adds to these in each call, such as the corpus of a
+    /// cargo-fuzz project; they are not recorded.
+    pub added: Vec<PathBuf>,
     /// Whether the seeds of the bundled target are used (`--bundled-seeds`).
     pub bundled: bool,
 }
@@ -82,6 +85,7 @@ impl RecordedSettings {
                 .iter()
                 .map(|path| PathBuf::from(&path.0))
                 .collect(),
+            added: Vec::new(),
             bundled: self.bundled_seeds,
         }
     }

@@ -298,8 +298,8 @@ fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     }
     let features = ddfuzz_store::report::size::counted(all as u64, "feature");
     let rest = match onto {
-        Some(onto) => format!("by {onto}, or not in every run"),
-        None => "not in every run".to_owned(),
+        Some(onto) => format!("by {onto}, not in every run, or once per process"),
+        None => "not in every run, or once per process".to_owned(),
     };
     match left {
         0 => format!("redundant: its {features} are reached by {by}"),

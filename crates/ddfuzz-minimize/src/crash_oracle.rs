@@ -13,6 +13,8 @@ use crate::{
     Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, Process, Slip, SlipKeys,
 };
 
+/// Maximum number of times that the input of a slip is examined until it crashes as the slip did.
+const MATCHING_TRIES: u32 = 5;
 /// Maximum number of runs under a tracer in which it is tried to make a crash, which may be flaky,
 /// occur again.
 const CLASSIFY_RUNS: u32 = 10;
@@ -577,15 +579,24 @@ impl Slips {
         Ok(slip)
     }
 
-    /// Makes the crash record of a slip (a crash of another bug) by runs under a tracer, and notes
-    /// its keys, so that [`Slips::of`] makes no record of them again. `None` if the crash did not
+    /// Makes the crash record of a slip (a crash of another bug) by runs under a tracer, up to five
+    /// times if the input crashes by another bug than the slip's in them, and notes its keys, so that [`Slips::of`] makes no record of them again. `None` if the crash did not
     /// occur again; then only the keys of a hang are noted, since its runs take the longest: it may
     /// only have been slow.
     ///
     /// # Errors
     /// If the target cannot be run.
     pub fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
-        let crash = self.classifier.examine(&slip.input)?;
+        let mut crash = self.classifier.examine(&slip.input)?;
+        for _ in 1..MATCHING_TRIES {
+            let is_other = |crash: &Box<Crash>| {
+                (crash.keys.major, crash.keys.minor) != (slip.keys.major, slip.keys.minor)
+            };
+            if slip.class.is_hang() || !crash.as_ref().is_some_and(is_other) {
+                break;
+            }
+            crash = self.classifier.examine(&slip.input)?.or(crash);
+        }
         if crash.is_some() || slip.class.is_hang() {
             self.examined.insert(slip.keys);
         }

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::group::{self, EntryRank, GroupIndex};
+use crate::group::{self, EntryRank, GroupIndex, PassingResults};
 use crate::writer::{create_once, write_group};
 use crate::{
     Build, Entry, EntryId, Kind, Minimized, Status, Store, StoreError, json, layout, reproduce,
@@ -32,7 +32,7 @@ pub struct Filed {
 
 impl Store {
     /// Stores a crash with its input: first the input, then `crash.json`, both synced, then the
-    /// group's record. [`Crash::found`] should be set. Storing the same input with the same keys
+    /// group's record, and last `reproduce.sh`. [`Crash::found`] should be set. Storing the same input with the same keys
     /// again changes at most `crash.json`, and only if the new origin of the input is better: a run
     /// of the campaign before a crash met during a minimization, a lower run number before a higher
     /// one. If the group did not fail as before when it was checked with the last build of the
@@ -78,7 +78,7 @@ impl Store {
         let entry = self.complete_entry(id)?;
         let is_older = entry.minimized.is_some() && entry.build() != Some(&build.blake3);
         match is_older && id.kind() != Kind::Flaky {
-            true => self.archive_minimization(&entry),
+            true => self.archive_passing(&entry),
             false => Ok(()),
         }
     }
@@ -111,7 +111,33 @@ impl Store {
         json::write(&filed.path.join(layout::CRASH), &*crash)?;
         let entry = self.complete_entry(&filed.id)?;
         self.update_group(&entry)?;
+        self.write_first_script(&entry)?;
         Ok(filed)
+    }
+
+    /// Writes the `reproduce.sh` of a new entry, for its input as found, by the target that its
+    /// record or its campaign names. There is none without such a target, or before its bundled
+    /// program is installed. The end of a minimization replaces it.
+    fn write_first_script(&self, entry: &Entry) -> Result<(), StoreError> {
+        let crash = &entry.crash;
+        let of_campaign = || {
+            let campaigns = self.campaigns().all();
+            let campaign = campaigns
+                .into_iter()
+                .find(|one| Some(&*one.id) == crash.campaign())?;
+            campaign.target.as_ref()
+        };
+        let own = crash.of.as_ref().map(|subject| &subject.target);
+        let Some(target) = own
+            .or_else(of_campaign)
+            .and_then(|it| it.target(crash.limits))
+        else {
+            return Ok(());
+        };
+        match self.write_reproduce(&entry.id, &target.by_main()) {
+            Err(StoreError::NotInstalled { .. }) => Ok(()),
+            written => written.map(drop),
+        }
     }
 
     /// Reads the entry (stored input with its crash record) that has this id; an error if its input
@@ -203,9 +229,15 @@ impl Store {
         Ok(())
     }
 
-    /// Renames the files of an entry's minimization ([`Entry::archive_minimization`]) by the build
-    /// with which it was made, so that the entry counts as not minimized.
-    pub fn archive_minimization(&mut self, entry: &Entry) -> Result<(), StoreError> {
+    /// Renames the files of an entry's minimization ([`Entry::archive_minimization`]), whose result
+    /// passes, by the build with which it was made, so that the entry counts as not minimized.
+    /// Records that the result passes, so that a merge does not bring it back.
+    pub fn archive_passing(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        if let Some(hash) = PassingResults::log_hash(&entry.folder)? {
+            let mut passing = PassingResults::read(&entry.folder)?;
+            passing.logs.insert(hash);
+            json::write(&entry.folder.join(layout::PASSING), &passing)?;
+        }
         entry.archive_minimization(entry.build().map_or("earlier", String::as_str))?;
         self.update_group(&self.complete_entry(&entry.id)?)
     }

@@ -1,7 +1,7 @@
 //! Entries and groups of the output directory. An entry is one stored input with its crash record
 //! and the result of its minimization; a group is one bug with all its entries (`group.json`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -137,25 +137,7 @@ impl Entry {
     /// made, are appended to their names, and a number if such files exist already. Returns the new
     /// path of the log.
     pub fn archive_minimization(&self, build: &str) -> Result<PathBuf, StoreError> {
-        let build: String = build.chars().take(16).collect();
-        // The result first: it never stands beside files of another minimization.
-        let names = [layout::OUTCOME, layout::MINIMIZED, layout::LOG];
-        let is_free = |ending: &String| {
-            let file = |name| self.folder.join(format!("{name}.{ending}"));
-            names.iter().all(|name| !file(name).exists())
-        };
-        let numbered = (2..).map(|number: u64| format!("{build}-{number}"));
-        let ending = std::iter::once(build.clone()).chain(numbered).find(is_free);
-        let ending = ending.unwrap_or(build);
-        for name in names {
-            let (from, to) = (self.folder.join(name), format!("{name}.{ending}"));
-            if from.exists() {
-                std::fs::rename(&from, self.folder.join(to))
-                    .map_err(FileError::at("rename", &from))?;
-            }
-        }
-        folder::sync(&self.folder)?;
-        Ok(self.folder.join(format!("{}.{ending}", layout::LOG)))
+        archive_minimization(&self.folder, build)
     }
 
     /// Reads the reproducers of earlier minimizations of the entry, whose files
@@ -181,6 +163,59 @@ impl Entry {
     /// `original` ([`Entry::reproducer`]).
     pub fn reproducer_bytes(&self) -> Result<Vec<u8>, StoreError> {
         reproducer_bytes(&self.folder)
+    }
+}
+
+/// Renames the files of the minimization in an entry's folder, as
+/// [`Entry::archive_minimization`] does.
+pub(super) fn archive_minimization(entry: &Path, build: &str) -> Result<PathBuf, StoreError> {
+    let build: String = build.chars().take(16).collect();
+    // The result first: it never stands beside files of another minimization.
+    let names = [layout::OUTCOME, layout::MINIMIZED, layout::LOG];
+    let is_free = |ending: &String| {
+        let file = |name| entry.join(format!("{name}.{ending}"));
+        names.iter().all(|name| !file(name).exists())
+    };
+    let numbered = (2..).map(|number: u64| format!("{build}-{number}"));
+    let ending = std::iter::once(build.clone()).chain(numbered).find(is_free);
+    let ending = ending.unwrap_or(build);
+    for name in names {
+        let (from, to) = (entry.join(name), format!("{name}.{ending}"));
+        if from.exists() {
+            std::fs::rename(&from, entry.join(to)).map_err(FileError::at("rename", &from))?;
+        }
+    }
+    folder::sync(entry)?;
+    Ok(entry.join(format!("{}.{ending}", layout::LOG)))
+}
+
+/// The minimizations of an entry whose results were seen to pass (`passing.json`), so that a merge
+/// does not take such a result from a copy of the entry that still has it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct PassingResults {
+    /// The blake3 hashes of the logs of these minimizations.
+    pub(super) logs: BTreeSet<String>,
+}
+
+impl PassingResults {
+    /// Reads the record in an entry's folder; an empty one if there is none, or a damaged one.
+    pub(super) fn read(entry: &Path) -> Result<PassingResults, StoreError> {
+        Ok(json::read_intact(&entry.join(layout::PASSING))?.unwrap_or_default())
+    }
+
+    /// Returns the hash by which the minimization in an entry's folder is recorded; `None` if it has
+    /// no log.
+    pub(super) fn log_hash(entry: &Path) -> Result<Option<String>, StoreError> {
+        let log = json::bytes(&entry.join(layout::LOG))?;
+        Ok(log.map(|log| blake3::hash(&log).to_hex().to_string()))
+    }
+
+    /// Returns whether the minimization in an entry's folder is one of these.
+    pub(super) fn has_current(&self, entry: &Path) -> Result<bool, StoreError> {
+        if self.logs.is_empty() {
+            return Ok(false);
+        }
+        Ok(PassingResults::log_hash(entry)?.is_some_and(|hash| self.logs.contains(&hash)))
     }
 }
 

@@ -8,6 +8,7 @@
 //! crashes/MAJOR/MINOR/HASH/crash.json   record of the crash
 //! crashes/MAJOR/MINOR/HASH/minimized.json  result of the minimization; absent until it has ended
 //! crashes/MAJOR/MINOR/HASH/log.jsonl    log of the minimization
+//! crashes/MAJOR/MINOR/HASH/passing.json  which earlier minimizations have results that pass
 //! crashes/MAJOR/MINOR/HASH/options.jsonl  log of the minimization of a utility's options
 //! crashes/MAJOR/MINOR/HASH/explanation.txt  why it fails, as `ddfuzz explain` has written it
 //! crashes/MAJOR/MINOR/HASH/reproduce.sh shows the crash without ddfuzz

@@ -13,10 +13,11 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use crate::group::{self, GroupIndex};
+use crate::group::{self, GroupIndex, PassingResults};
 use crate::{
     EntryId, Kind, Minimized, Reader, Store, StoreError, filing, hash_of, json, layout, reader,
 };
+use ddfuzz_minimize::log::Log;
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::Crash;
 
@@ -34,8 +35,9 @@ pub struct Merged {
 /// does not exist.
 ///
 /// Entries, corpora and bundled programs are united. If several directories have an entry, the
-/// record with the better origin and the better minimization stay; of run counts, the larger one
-/// for each campaign. The result does not depend on order, grouping or repetition. Checkpoint,
+/// record with the better origin and the better minimization stay; a minimization whose result one
+/// of them has set aside, because it passes, does not. Of run counts, the larger one for each
+/// campaign stays. The result does not depend on order, grouping or repetition. Checkpoint,
 /// statistics and the journal of `triage` belong to one campaign and are not merged. The inputs are
 /// not changed; other processes may be writing to them. Fails if a directory cannot be opened, or
 /// `into` is one of `inputs` or lies inside one: nothing is changed then. If a file cannot be
@@ -193,14 +195,15 @@ fn merge_entry(id: &EntryId, from: &Path, into: &Path) -> Result<bool, StoreErro
         order(a).cmp(&order(b))
     };
     files.keep_least(layout::ORIGINAL, Some(original), intact_first)?;
-    if compare_minimizations(from, into)?.is_lt() {
+    let is_passing = files.merge_passing()?;
+    if !is_passing && compare_minimizations(from, into)?.is_lt() {
         // An explanation never stands beside a reproducer that it does not explain.
         for name in layout::EXPLANATION_FILES {
             remove(&into.join(name))?;
         }
         files.take_minimization()?;
     }
-    if compare_minimizations(from, into)?.is_eq() {
+    if !is_passing && compare_minimizations(from, into)?.is_eq() {
         files.merge_explanations()?;
     }
     let script = json::bytes(&from.join(layout::REPRODUCE))?;
@@ -265,6 +268,31 @@ impl EntryFiles<'_> {
             true => self.write(name, &theirs),
             false => Ok(()),
         }
+    }
+
+    /// Unites the records of the minimizations whose results pass, and archives the minimization if
+    /// it is one of these. Returns whether that of the other folder is one of these.
+    fn merge_passing(&self) -> Result<bool, StoreError> {
+        let (ours, theirs) = (
+            PassingResults::read(self.into)?,
+            PassingResults::read(self.from)?,
+        );
+        let logs = ours.logs.union(&theirs.logs).cloned().collect();
+        let passing = PassingResults { logs };
+        if passing != ours {
+            let path = self.into.join(layout::PASSING);
+            self.write(layout::PASSING, &json::text_of(&path, &passing)?)?;
+        }
+        if passing.has_current(self.into)? {
+            let build = Log::read_start(&self.into.join(layout::LOG)).and_then(|start| start.build);
+            let build = build.map_or("earlier".to_owned(), |build| build.to_string());
+            // An explanation never stands beside a reproducer that it does not explain.
+            for name in layout::EXPLANATION_FILES {
+                remove(&self.into.join(name))?;
+            }
+            group::archive_minimization(self.into, &build)?;
+        }
+        passing.has_current(self.from)
     }
 
     /// Replaces the minimization (reproducer, log and result) by that of the other folder. The

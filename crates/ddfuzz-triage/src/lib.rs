@@ -72,4 +72,4 @@ pub use stopped::{StoppedClassifier, StoppedCrash};
 pub use symbols::demangled::demangle;
 pub use symbols::{Place, Symbolizer};
 pub use tracee::{Start, Tracee, Untraced};
-pub use triager::{Quick, Settings, Triager, Verdict, programs_avoiding_tracers};
+pub use triager::{KeyedRun, Quick, Settings, Triager, Verdict, programs_avoiding_tracers};

@@ -87,6 +87,29 @@ pub enum Quick {
     Ended(Ended),
 }
 
+/// One run of an input, with class and keys of its crash: its record can be made without another
+/// run, which might crash by another bug.
+pub struct KeyedRun {
+    run: Finished,
+    /// `None` if the run ended without a crash.
+    classified: Option<Classified>,
+    at: SystemTime,
+}
+
+impl KeyedRun {
+    /// Returns class and keys of the run's crash, or how it ended without one.
+    pub fn quick(&self) -> Quick {
+        match &self.classified {
+            Some(Classified { class, keys, .. }) => Quick::Crash {
+                class: class.clone(),
+                major: keys.major,
+                minor: keys.minor,
+            },
+            None => Quick::Ended(self.run.ended),
+        }
+    }
+}
+
 /// Paths of the programs that avoid tracers, for all triagers of this process.
 static AVOIDING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
@@ -277,20 +300,20 @@ impl Triager {
         for try_number in 1..=TRIES {
             let run = self.run(input, try_number == TRIES)?;
             if self.crashed(&run) {
-                let crash = self.crash(run, input, try_number, at)?;
+                let crash = self.crash(&run, input, try_number, at)?;
                 return Ok(Verdict::Crash(Box::new(crash)));
             }
             ended = run.ended;
         }
         if let Some(run) = self.fails_untraced(input)? {
-            let crash = self.crash(run, input, 1, at)?;
+            let crash = self.crash(&run, input, 1, at)?;
             return Ok(Verdict::Crash(Box::new(crash)));
         }
         if self.settings.leaks
             && let Some(run) = self.leak(input)?
         {
             // Of one run that looked for them, one has found them.
-            let crash = self.crash(run, input, 1, at)?;
+            let crash = self.crash(&run, input, 1, at)?;
             return Ok(Verdict::Crash(Box::new(crash)));
         }
         Ok(Verdict::Flaky {
@@ -316,6 +339,40 @@ impl Triager {
     pub fn key_at(&mut self, input: &[u8], random_addresses: bool) -> Result<Quick, ExecError> {
         let run = self.run(input, random_addresses)?;
         self.quick(run, input)
+    }
+
+    /// Runs `input` once, as [`key`](Triager::key) does, and returns the run, of whose crash
+    /// [`record`](Triager::record) can make the record.
+    ///
+    /// # Errors
+    /// When the target cannot be started or traced.
+    pub fn key_run(&mut self, input: &[u8]) -> Result<KeyedRun, ExecError> {
+        let at = SystemTime::now();
+        let run = self.run(input, false)?;
+        self.keyed(run, input, at)
+    }
+
+    fn keyed(
+        &mut self,
+        run: Finished,
+        input: &[u8],
+        at: SystemTime,
+    ) -> Result<KeyedRun, ExecError> {
+        let classified = match self.crashed(&run) {
+            true => Some(self.classify(&run, input)?),
+            false => None,
+        };
+        Ok(KeyedRun {
+            run,
+            classified,
+            at,
+        })
+    }
+
+    /// Makes the crash record of a run; `None` if it ended without a crash.
+    pub fn record(&mut self, keyed: KeyedRun) -> Option<Crash> {
+        let named = keyed.classified?;
+        Some(self.record_of(&keyed.run, named, 1, keyed.at))
     }
 
     /// Runs `input` once, with the time limit `time`; returns class and keys of its crash, and the
@@ -385,15 +442,7 @@ impl Triager {
     }
 
     fn quick(&mut self, run: Finished, input: &[u8]) -> Result<Quick, ExecError> {
-        if !self.crashed(&run) {
-            return Ok(Quick::Ended(run.ended));
-        }
-        let Classified { class, keys, .. } = self.classify(&run, input)?;
-        Ok(Quick::Crash {
-            class,
-            major: keys.major,
-            minor: keys.minor,
-        })
+        Ok(self.keyed(run, input, SystemTime::now())?.quick())
     }
 
     /// Checks whether a run failed: by a crash signal, by the exit status that counts as a crash,
@@ -406,12 +455,23 @@ impl Triager {
 
     fn crash(
         &mut self,
-        run: Finished,
+        run: &Finished,
         input: &[u8],
         tries: u32,
         at: SystemTime,
     ) -> Result<Crash, ExecError> {
-        let named = self.classify(&run, input)?;
+        let named = self.classify(run, input)?;
+        Ok(self.record_of(run, named, tries, at))
+    }
+
+    /// Makes the record of a run that crashed, from its class and keys.
+    fn record_of(
+        &mut self,
+        run: &Finished,
+        named: Classified,
+        tries: u32,
+        at: SystemTime,
+    ) -> Crash {
         let report = run.diagnostics.report();
         let facts = Run {
             ended: run.ended,
@@ -429,7 +489,7 @@ impl Triager {
             sites: report.map_or_else(Default::default, |report| self.reported.sites(report)),
         };
         let snapshot = run.snapshot.as_deref();
-        Ok(record(named, snapshot, &facts, &mut self.symbolizer))
+        record(named, snapshot, &facts, &mut self.symbolizer)
     }
 
     /// Builds the crash record of a run whose stack was not read, from how it ended: it exceeded a

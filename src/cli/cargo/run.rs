@@ -159,7 +159,7 @@ fn by_campaign(
 ) -> Result<Exit, Failure> {
     run.target.program = vec![program.into()];
     let corpus = project.corpus(name);
-    let target = run.target.target()?;
+    let target = run.named_target()?;
     let mut started = run.target.probe(&target, output)?;
     check_harness(&mut *started.executor, name, &corpus, output)?;
     drop(started);

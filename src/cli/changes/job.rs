@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::ChangesArgs;
-use super::crash::{inside, learn_failure, recall_failure};
+use super::crash::{SoughtFailure, inside};
 use super::failure::FREE_SPACE;
 use super::subject::{Subject, Versions};
 use crate::changes::{
@@ -201,15 +201,10 @@ fn search_in(
     let mut workers = Workers::start(args.jobs as usize, &recipe, &repository, &work, stop)?;
     let versions = (old.clone(), new.clone());
     let logged = logged(files, args)?;
-    recall_failure(args, &recipe, logged.as_ref());
-    learn_failure(
-        args,
-        subject,
-        &recipe,
-        &repository,
-        (&old, &new),
-        &mut workers,
-    )?;
+    if let Some(sought) = SoughtFailure::of(&recipe) {
+        sought.recall(args, logged.as_ref());
+        sought.learn(args, subject, &repository, (&old, &new), &mut workers)?;
+    }
     let mut start = start_line(args, subject, &recipe, (&old, &new), line.is_some());
     start.size = ChangeSet::new(repository.compare(&old, &new)?).len() as u64;
     let (past, writer) = open_log(files, start, logged, output)?;

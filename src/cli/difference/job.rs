@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::{SearchArgs, SearchTask};
 use crate::campaign::Minimizing;
@@ -30,6 +30,8 @@ pub(super) struct DifferenceJob<'a> {
     pub task: &'a SearchTask,
     pub args: &'a SearchArgs,
     pub criterion: &'a FailureCriterion,
+    /// The time of the runs that have shown the failing input to fail; `None` if there were none.
+    pub shown_in: Option<Duration>,
     pub stop: &'a AtomicBool,
 }
 
@@ -172,6 +174,7 @@ impl DifferenceJob<'_> {
         let mut options = Options {
             budget_tests: asked.budget_tests,
             budget_time: asked.budget_time,
+            shown_in: self.shown_in,
             log_inputs: asked.log_inputs,
             stop: Some(self.stop),
             on_slip,

@@ -4,6 +4,7 @@
 mod job;
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use super::interestingness::{Interestingness, no_group};
 use super::results::{
@@ -114,8 +115,10 @@ fn search_for(task: &SearchTask, args: &SearchArgs, output: &Output) -> Result<E
     only_read.extend(args.test.as_deref().into_iter().chain(program.as_deref()));
     let place = ResultPlace::choose(&args.results, &only_read, named, task.endings())?;
     let stop = signals::stop_flag()?;
+    let began = Instant::now();
     let criterion = criterion(task, args, &place, output);
     let criterion = signals::unless_stopped(&stop, criterion)?;
+    let shown_in = began.elapsed();
     if args.results.force {
         place.clear()?;
     }
@@ -123,6 +126,8 @@ fn search_for(task: &SearchTask, args: &SearchArgs, output: &Output) -> Result<E
         task,
         args,
         criterion: &criterion,
+        // With --invert, it is the passing input that has crashed.
+        shown_in: (!args.invert).then_some(shown_in),
         stop: &stop,
     };
     let done = match &place {

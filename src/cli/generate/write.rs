@@ -68,6 +68,7 @@ pub fn send_parts(parts: Parts, sinks: &Sinks) -> Result<u64, Failure> {
         return Err(exists(path));
     }
     let stop = stop_flag()?;
+    atomic::remove_abandoned(folder::parent(path));
     record(path, |file| {
         send(parts, &mut stdout, Some(file), sinks.delay, Some(&stop))
     })
@@ -206,6 +207,7 @@ pub fn write_preset(
 ) -> Result<Exit, Failure> {
     let inputs = chosen(preset.inputs(seed).collect(), count);
     folder::create_all(directory)?;
+    atomic::remove_abandoned(directory);
     let stop = stop_flag()?;
     let mut files = Vec::new();
     for (at, name) in inputs.iter().enumerate() {

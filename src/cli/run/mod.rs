@@ -373,14 +373,14 @@ impl RunArgs {
     }
 
     /// Takes those settings of a resumed campaign that are not given again from its `recorded`
-    /// ones: the structure by which inputs are mutated, and, where the target is the recorded one,
-    /// that its time limit is set.
+    /// ones: the structure by which inputs are mutated, and that the time limit of its target is
+    /// set.
     fn keep_recorded(&self, recorded: &RecordedSettings, settings: &mut Settings) {
         if self.mutate_structure == MutateStructureArg::Auto {
             let structure = recorded.mutated_structure.clone();
             settings.mutated_structure = structure.or(settings.mutated_structure.take());
         }
-        if !self.target.is_named() && recorded.has_time_limit {
+        if recorded.has_time_limit {
             settings.minimizing.learn_limit = false;
         }
     }
@@ -408,7 +408,7 @@ impl RunArgs {
                     "{out} does not exist: a new campaign is started there"
                 ));
             }
-            return self.target.target();
+            return self.named_target();
         }
         if is_missing {
             let message = format!(
@@ -420,6 +420,25 @@ impl RunArgs {
             ));
         }
         recorded_target(&self.out, &self.target)
+    }
+
+    /// Returns the target that the command line names. With `--resume`, those limits that it does
+    /// not give are those of the campaign in the output directory, if that is on the same target.
+    pub(in crate::cli) fn named_target(&self) -> Result<Target, Failure> {
+        let mut named = self.target.target()?;
+        let reader = self.resume.then(|| Reader::open(&self.out).ok()).flatten();
+        let campaigns = reader.and_then(|reader| reader.campaigns().ok());
+        let Some(campaign) = campaigns.and_then(|file| file.current) else {
+            return Ok(named);
+        };
+        let now = TargetRecord::new(&named, Way::Command);
+        let is_same = |record: &TargetRecord| now.same_target(record);
+        if let Some(limits) = campaign.limits
+            && campaign.target.as_ref().is_some_and(is_same)
+        {
+            named.limits = self.target.override_limits(limits);
+        }
+        Ok(named)
     }
 
     /// Builds the settings with which the campaign on `target`, executed by `way`, minimizes crash
@@ -657,3 +676,6 @@ fn list_targets(output: &Output) {
     }
     output.result(&text, &Listed { targets });
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,9 @@ use ddfuzz_store::{EntryId, Kind, Store, report::EndedBy};
 /// Number of chunks (results of 16 runs each) that may wait to be committed (counted and stored)
 /// before the workers pause.
 const BACKLOG: usize = 1 << 16;
+/// Maximum number of workers that start their targets at the same time: of more, the others make
+/// runs meanwhile, and a stop waits for these starts only.
+const STARTS: usize = 32;
 /// Longest wait for a report of a worker thread before the progress on the user's screen is
 /// updated.
 const TICK: Duration = Duration::from_millis(200);
@@ -212,6 +215,16 @@ impl ClassicEngine<'_> {
     }
 }
 
+/// The permit of one worker to start its target, which it gives back on drop. The channel has an
+/// element for each permit that is taken.
+struct StartPermit<'a>(&'a Receiver<()>);
+
+impl Drop for StartPermit<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.try_recv();
+    }
+}
+
 // Commits in the order of the runs.
 impl ClassicEngine<'_> {
     /// Runs all worker threads, and commits the runs that they report (counts them and stores their
@@ -224,15 +237,20 @@ impl ClassicEngine<'_> {
         replies: &Receiver<MinimizerReply>,
     ) -> Result<Duration, CampaignError> {
         let settings = self.settings;
+        let (starting, started) = channel::bounded(STARTS);
         let work = |worker: &Worker<'_, _, Chunk, ExecError>| {
             // Started with the first task: of many workers some may get none before the end.
-            let mut started = None;
-            while let Some(first) = worker.next_task() {
-                let target = match &mut started {
-                    Some(target) => target,
-                    None => started.insert(start_worker(shared, settings)?),
-                };
+            let _ = starting.send(());
+            let permit = StartPermit(&started);
+            let mut task = worker.next_task();
+            let target = task.map(|_| start_worker(shared, settings));
+            drop(permit);
+            let Some(mut target) = target.transpose()? else {
+                return Ok(());
+            };
+            while let Some(first) = task {
                 worker.report(target.run_chunk(first)?);
+                task = worker.next_task();
             }
             Ok(())
         };

@@ -3,6 +3,7 @@
 //! seeds and dictionaries.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use crate::generator::{Draw, InputName, Kind};
@@ -46,7 +47,7 @@ impl Inputs {
         };
         match begins {
             true => inputs.begin(checkpoint),
-            false => inputs.resume(store, checkpoint, &settings.minimizing.target)?,
+            false => inputs.resume(store, checkpoint, settings)?,
         }
         checkpoint.settings = Some(RecordedSettings::of(settings));
         Ok(inputs)
@@ -83,7 +84,7 @@ impl Inputs {
         &mut self,
         store: &Mutex<Store>,
         checkpoint: &Checkpoint,
-        target: &Target,
+        settings: &Settings,
     ) -> Result<(), CampaignError> {
         if self.dictionary() != checkpoint.dictionary {
             return Err(CampaignError::OtherDictionary);
@@ -91,7 +92,14 @@ impl Inputs {
         if self.seeds.is_empty()
             && let Some(digest) = &checkpoint.seeds
         {
+            let target = &settings.minimizing.target;
             self.seeds = self.find_seeds(store, checkpoint, target, digest)?;
+        } else if let Some(digest) = &checkpoint.seeds
+            && self.seeds.digest() != *digest
+        {
+            let added = &settings.seed_sources.added;
+            let whole = self.with_added(store, added, digest)?;
+            self.seeds = whole.unwrap_or_else(|| self.seeds.clone());
         }
         let seeds = (!self.seeds.is_empty()).then(|| self.seeds.digest());
         if seeds != checkpoint.seeds {
@@ -130,6 +138,34 @@ impl Inputs {
                 paths: sources.unwrap_or_default().paths,
             }
         })
+    }
+
+    /// Returns the seeds with which a resumed campaign began, by their hash `digest`, where they are
+    /// the given ones and those that the command adds (`added`) in each call: these may have become
+    /// more since, but are in the output directory. `None` if they are others.
+    fn with_added(
+        &self,
+        store: &Mutex<Store>,
+        added: &[PathBuf],
+        digest: &str,
+    ) -> Result<Option<Seeds>, CampaignError> {
+        if added.is_empty() {
+            return Ok(None);
+        }
+        let given = self.seeds.all();
+        let stored = stored_seeds(store)?;
+        let has_given = given
+            .iter()
+            .all(|seed| stored.place_of(&seed.hash).is_some());
+        if has_given && stored.digest() == digest {
+            return Ok(Some(stored));
+        }
+        let Ok((added, _)) = Seeds::read(added, self.plan.max_len) else {
+            return Ok(None);
+        };
+        let all = given.iter().chain(added.all());
+        let all = Seeds::of(all.map(|seed| seed.bytes.clone()));
+        Ok((all.digest() == digest).then_some(all))
     }
 
     /// Returns the hash of all words of the user's dictionaries; `None` if there are no such words.
@@ -256,5 +292,44 @@ impl Plan {
             seed: draw.number(0),
             length: length.min(self.max_len),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_given_seeds_and_those_that_the_command_adds_are_found_by_their_hash() {
+        let root = tempfile::tempdir().expect("a directory");
+        let added = root.path().join("corpus");
+        std::fs::create_dir(&added).expect("a directory");
+        std::fs::write(added.join("a"), b"added").expect("written");
+        let store = Mutex::new(Store::open(&root.path().join("out"), None).expect("a store"));
+        let inputs = Inputs {
+            plan: Plan {
+                seed: 1,
+                max_len: 100,
+            },
+            seeds: Seeds::of([b"given".to_vec()]),
+            words: Words::default(),
+        };
+        let whole = Seeds::of([b"given".to_vec(), b"added".to_vec()]);
+        let find = |added: &[PathBuf], digest: &str| {
+            let found = inputs.with_added(&store, added, digest);
+            found.expect("it is read").map(|seeds| seeds.digest())
+        };
+        let (digest, added) = (whole.digest(), [added]);
+        assert_eq!(find(&added, &digest), Some(digest.clone()));
+        assert_eq!(find(&[], &digest), None);
+        assert_eq!(find(&added, "another"), None);
+        // The corpus has grown, but the output directory has the seeds of the start.
+        std::fs::write(added[0].join("b"), b"later").expect("written");
+        assert_eq!(find(&added, &digest), None);
+        for seed in whole.all() {
+            let stored = lock(&store).add_to_corpus(&seed.bytes);
+            stored.expect("it is stored");
+        }
+        assert_eq!(find(&added, &digest), Some(digest.clone()));
     }
 }

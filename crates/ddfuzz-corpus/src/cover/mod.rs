@@ -234,19 +234,19 @@ impl CostModel {
     }
 }
 
-/// The required features that a single input reaches: how many only one of the chosen inputs
-/// reaches, and which only one of all inputs reaches.
+/// The required features that a single input reaches: those that only one of the chosen inputs
+/// reaches, and those that only one of all inputs reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UniqueFeatures {
-    /// For each chosen input, the number of required features that no other chosen input reaches.
-    pub private: Vec<usize>,
+    /// For each chosen input, the required features that no other chosen input reaches.
+    pub private: Vec<Features>,
     /// Required features that only one of all inputs reaches, ascending, with the number of that
     /// input.
     pub sole: Vec<(Feature, usize)>,
 }
 
 /// Finds the features of `wanted`, except those in `covered`, that only one of all inputs reaches,
-/// and counts those that only one of the inputs `chosen` (ascending) reaches.
+/// and those that only one of the inputs `chosen` (ascending) reaches.
 pub fn unique_features(
     sets: &mut impl Sets,
     chosen: &[usize],
@@ -272,15 +272,16 @@ pub fn unique_features(
             }
         }
     }
-    let mut private = vec![0; chosen.len()];
-    for (_, position) in among.iter().filter(|(holders, _)| *holders == 1) {
-        private[*position] += 1;
+    let mut private = vec![Vec::new(); chosen.len()];
+    let of_one = among.iter().enumerate();
+    for (row, (_, position)) in of_one.filter(|(_, (holders, _))| *holders == 1) {
+        private[*position].push(universe.feature(row));
     }
     let sole = all.iter().enumerate();
     let sole = sole.filter(|(_, (holders, _))| *holders == 1);
     let sole = sole.map(|(row, (_, item))| (universe.feature(row), *item));
     Ok(UniqueFeatures {
-        private,
+        private: private.into_iter().map(Features::from_unsorted).collect(),
         sole: sole.collect(),
     })
 }

@@ -208,6 +208,21 @@ impl CandidateSource for Candidates<'_> {
         alone.map(Some).ok_or(CleanError::Interrupted)
     }
 
+    fn together(&mut self, items: &[usize]) -> Result<Vec<Option<Features>>, CleanError> {
+        let numbers: Vec<usize> = items.iter().map(|item| self.healthy[*item]).collect();
+        let found = self.contents.together(self.settings, &numbers)?;
+        found.ok_or(CleanError::Interrupted)
+    }
+
+    fn twice(&mut self, items: &[usize]) -> Result<Option<Vec<Option<Features>>>, CleanError> {
+        if self.contents.freshness == Freshness::Fresh {
+            return Ok(None);
+        }
+        let numbers: Vec<usize> = items.iter().map(|item| self.healthy[*item]).collect();
+        let found = self.contents.twice(self.settings, &numbers)?;
+        found.map(Some).ok_or(CleanError::Interrupted)
+    }
+
     fn repeats(&self) -> bool {
         self.repeats > 1
     }

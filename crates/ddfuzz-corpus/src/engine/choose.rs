@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::CleanError;
 use crate::cover::{Cover, Effort, FAST, Sets, Slowness, UniqueFeatures, cover, unique_features};
-use crate::{Feature, Features};
+use crate::{Feature, FeatureUnion, Features};
 
 /// Divisor: if more than 1 of 20 features is only found by running inputs in separate processes,
 /// the target keeps state between runs, and runs may not share a process.
@@ -51,6 +51,15 @@ pub(super) trait CandidateSource {
     /// for each input the features that every run reached; `None` if all runs have separate
     /// processes anyway.
     fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError>;
+
+    /// Runs each of the inputs `items` once, in processes that many inputs share, and returns the
+    /// features of each run; `None` for a run that failed.
+    fn together(&mut self, items: &[usize]) -> Result<Vec<Option<Features>>, CleanError>;
+
+    /// Runs each of the inputs `items` twice in succession in one process, and returns the features
+    /// of each second run, `None` for one that failed; `None` for all if runs have separate
+    /// processes anyway.
+    fn twice(&mut self, items: &[usize]) -> Result<Option<Vec<Option<Features>>>, CleanError>;
 
     /// Returns true if the user wants inputs to be run more than once, so that flaky features are
     /// found.
@@ -96,9 +105,10 @@ pub(super) struct Choice {
     pub universe: Features,
     /// Features that any run of any input of the corpus reached.
     pub seen: Features,
-    /// Whether some stable features belong to code that runs once per process.
-    pub once_per_process: bool,
-    /// Counts of features that only one input of the corpus, or only one kept input, reaches.
+    /// Stable features of code that runs once per process: which input of a process reaches them
+    /// depends on the order of the runs.
+    pub once_per_process: Features,
+    /// Features that only one input of the corpus, or only one kept input, reaches.
     pub unique_features: UniqueFeatures,
     /// CPU time of the first run of each input, by its number.
     pub times: Vec<Duration>,
@@ -129,6 +139,7 @@ pub(super) fn choose(
     } else {
         0
     };
+    let mut exchanges = attempts;
     let mut found = 0;
     // The first covers only show which inputs to run again: they need no proof of optimality.
     let mut is_first = true;
@@ -157,11 +168,16 @@ pub(super) fn choose(
         }
         let unique_features =
             unique_features(&mut chooser, &cover.chosen, &universe, already.covered);
+        let unique_features = unique_features.map_err(CleanError::journal)?;
+        if exchanges > 0 && chooser.find_others(&cover.chosen, &unique_features.private)? {
+            exchanges -= 1;
+            continue;
+        }
         return Ok(Some(Choice {
-            unique_features: unique_features.map_err(CleanError::journal)?,
+            unique_features,
             sometimes: chooser.most_often(&unsteady, &cover.chosen),
             seen: chooser.seen,
-            once_per_process: found > 0,
+            once_per_process: chooser.once.and(&universe),
             times: chooser.times,
             again: chooser.again,
             cover,
@@ -176,6 +192,10 @@ struct Chooser<'a> {
     /// Numbers of the inputs that were already run in separate processes, so that they are not run
     /// so again.
     alone: BTreeSet<usize>,
+    /// Numbers of the inputs that were run twice in succession, so that they are not run so again.
+    twice: BTreeSet<usize>,
+    /// Features of code that runs once per process, as far as it was found.
+    once: Features,
     /// Number of inputs that reach each feature, indexed by feature.
     holders: Vec<u32>,
     /// Features that any run of any input of the corpus reached.
@@ -203,6 +223,8 @@ impl<'a> Chooser<'a> {
             source,
             again: BTreeMap::new(),
             alone: BTreeSet::new(),
+            twice: BTreeSet::new(),
+            once: Features::default(),
             holders,
             seen: Features::default(),
             slowdown: 1,
@@ -343,6 +365,53 @@ impl<'a> Chooser<'a> {
             self.holders[at] += 1;
         }
         self.seen = self.seen.or(&new);
+        self.once = self.once.or(&new);
+    }
+
+    /// Finds the features of code that runs once per process which some chosen inputs reach only
+    /// because they were run before others: a second run of the same input does not reach them.
+    /// If an input was chosen for nothing else, looks for another chosen one that reaches these
+    /// features when it is run first, and counts them as stable features of that one, too. Returns
+    /// true if there is one. `private`: for each input of `chosen`, the features that no other
+    /// chosen input reaches.
+    fn find_others(&mut self, chosen: &[usize], private: &[Features]) -> Result<bool, CleanError> {
+        let private = || chosen.iter().copied().zip(private);
+        let new = private().filter(|(item, own)| !own.is_empty() && !self.twice.contains(item));
+        let new: Vec<usize> = new.map(|(item, _)| item).collect();
+        let Some(second) = self.source.twice(&new)? else {
+            return Ok(false);
+        };
+        for (item, second) in new.into_iter().zip(second) {
+            self.twice.insert(item);
+            if let (Some(again), Some(second)) = (self.again.get(&item), second) {
+                self.once = self.once.or(&again.steady.less(&second));
+            }
+        }
+        let needs_order = |own: &Features| !own.is_empty() && self.once.has_all(own);
+        let (ordered, others): (Vec<_>, Vec<_>) = private().partition(|(_, own)| needs_order(own));
+        if ordered.is_empty() || others.is_empty() {
+            return Ok(false);
+        }
+        let mut wanted = FeatureUnion::default();
+        ordered.iter().for_each(|(_, own)| wanted.add(own));
+        let wanted = wanted.all();
+        let others: Vec<usize> = others.into_iter().map(|(item, _)| item).collect();
+        let found = self.source.together(&others)?;
+        let reaches = |found: &Option<Features>| {
+            (found.as_ref()).is_some_and(|found| !found.and(&wanted).is_empty())
+        };
+        let first = others.iter().zip(&found);
+        let first: Vec<usize> = (first.filter(|(_, found)| reaches(found)))
+            .map(|(item, _)| *item)
+            .collect();
+        let alone = self.source.alone(&first)?.unwrap_or_default();
+        let mut is_found = false;
+        for (item, alone) in first.into_iter().zip(alone) {
+            let new = alone.and(&wanted);
+            is_found |= !new.is_empty();
+            self.take_alone(item, &new);
+        }
+        Ok(is_found)
     }
 
     /// Returns, for each of `features`, the numbers of at most [`MAX_HOLDERS`] of the smallest
@@ -478,182 +547,4 @@ impl Sets for Chooser<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::features::set;
-
-    /// Scripted inputs of ten bytes each, with the features of each run.
-    #[derive(Default)]
-    struct Script {
-        runs: Vec<Vec<Vec<u32>>>,
-        /// Features that each input reaches in a separate process; `None` if all runs have one.
-        alone: Option<Vec<Vec<u32>>>,
-        /// Inputs that were run again.
-        repeated: Vec<usize>,
-        slow: Vec<usize>,
-    }
-
-    impl CandidateSource for Script {
-        fn len(&self) -> usize {
-            self.runs.len()
-        }
-
-        fn bytes(&self, _: usize) -> u64 {
-            10
-        }
-
-        fn first(&mut self, item: usize, into: &mut Vec<Feature>) -> io::Result<Duration> {
-            *into = set(&self.runs[item][0]).as_slice().to_vec();
-            Ok(match self.slow.contains(&item) {
-                true => FAST * 5,
-                false => Duration::ZERO,
-            })
-        }
-
-        fn again(&mut self, items: &[usize]) -> Result<Vec<Reruns>, CleanError> {
-            self.repeated.extend_from_slice(items);
-            let of = |item: &usize| {
-                let runs = &self.runs[*item];
-                let steady = runs.iter().map(|run| set(run)).reduce(|a, b| a.and(&b));
-                let steady = steady.unwrap_or_default();
-                let hits = |feature: &u32| {
-                    let repeats = runs[1..].iter();
-                    repeats.filter(|run| run.contains(feature)).count() as u32
-                };
-                let all = runs.iter().flatten();
-                let unsteady = all.filter(|feature| !steady.contains(Feature(**feature)));
-                let sometimes = unsteady.map(|feature| (Feature(*feature), hits(feature)));
-                Reruns {
-                    sometimes: sometimes.collect(),
-                    runs: runs.len() as u32 - 1,
-                    steady: steady.clone(),
-                    time: match self.slow.contains(item) {
-                        true => FAST * 5,
-                        false => Duration::ZERO,
-                    },
-                }
-            };
-            Ok(items.iter().map(of).collect())
-        }
-
-        fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError> {
-            let alone = self.alone.as_ref();
-            Ok(alone.map(|alone| items.iter().map(|item| set(&alone[*item])).collect()))
-        }
-
-        fn repeats(&self) -> bool {
-            self.runs.iter().any(|runs| runs.len() > 1)
-        }
-    }
-
-    fn script(runs: &[&[&[u32]]]) -> Script {
-        let of = |runs: &&[&[u32]]| runs.iter().map(|run| run.to_vec()).collect();
-        Script {
-            runs: runs.iter().map(of).collect(),
-            ..Script::default()
-        }
-    }
-
-    fn chosen(script: &mut Script, covered: &[u32]) -> Choice {
-        choose_beside(script, covered, &[]).unwrap()
-    }
-
-    fn choose_beside(script: &mut Script, covered: &[u32], seen: &[u32]) -> Option<Choice> {
-        let already = AlreadyCovered {
-            covered: &set(covered),
-            seen: &set(seen),
-        };
-        choose(script, already, &Effort::default()).unwrap()
-    }
-
-    #[test]
-    fn what_does_not_come_each_time_counts_for_who_has_it_each_time() {
-        // The first reaches all, once; the others each a part, each time.
-        let mut all = script(&[&[&[1, 2, 3], &[1]], &[&[1, 2], &[1, 2]], &[&[3], &[3]]]);
-        let choice = chosen(&mut all, &[]);
-        assert_eq!(choice.cover.chosen, [1, 2]);
-        assert_eq!(choice.universe, set(&[1, 2, 3]));
-        assert!(choice.sometimes.is_empty());
-        assert_eq!(all.repeated, [0, 1, 2]);
-    }
-
-    #[test]
-    fn of_what_nobody_has_each_time_those_are_kept_that_have_it_most_often() {
-        let (both, one): (&[u32], &[u32]) = (&[1, 7], &[1]);
-        let often: &[&[u32]] = &[vec![both; 10], vec![one]].concat();
-        let rarely: &[&[u32]] = &[vec![both], vec![one; 10]].concat();
-        let mut all = script(&[rarely, often, rarely, often, often, rarely]);
-        let choice = chosen(&mut all, &[]);
-        assert_eq!(choice.cover.chosen, [0]);
-        assert_eq!(choice.universe, set(&[1]));
-        assert_eq!(choice.seen, set(&[1, 7]));
-        // Of a hundred times, none of the three reaches it once.
-        assert_eq!(choice.sometimes, BTreeMap::from([(1, 1), (3, 1), (4, 1)]));
-        assert_eq!(all.repeated, [0, 1, 2, 3, 4, 5]);
-    }
-
-    #[test]
-    fn at_least_two_are_kept_and_no_more_than_the_most() {
-        let rarely: &[&[u32]] = &[&[1, 7], &[1], &[1], &[1], &[1], &[1]];
-        let choice = chosen(&mut script(&[rarely; 30]), &[]);
-        assert_eq!(choice.sometimes.len(), MOST);
-        let (both, one): (&[u32], &[u32]) = (&[1, 7], &[1]);
-        let mostly = [vec![both; 99], vec![one]].concat();
-        let choice = chosen(&mut script(&[&mostly, &mostly, &mostly]), &[]);
-        assert_eq!(choice.sometimes, BTreeMap::from([(0, 1), (1, 1)]));
-    }
-
-    #[test]
-    fn what_is_seen_now_and_then_elsewhere_keeps_nobody() {
-        let mut all = script(&[&[&[1, 7], &[1]], &[&[1, 7], &[1]]]);
-        let choice = choose_beside(&mut all, &[], &[7]);
-        assert!(choice.unwrap().sometimes.is_empty());
-    }
-
-    #[test]
-    fn what_happens_once_in_a_process_needs_one_that_makes_it_happen() {
-        // 9 is a table that the first run of a process builds, 8 one that two of them need.
-        let mut runs: Vec<Vec<Vec<u32>>> = vec![vec![vec![1, 9], vec![1]]];
-        runs.extend((2..60).map(|own| vec![vec![own], vec![own]]));
-        runs[20] = vec![vec![21, 8], vec![21]];
-        runs[40] = vec![vec![41], vec![41, 8]];
-        let mut alone: Vec<Vec<u32>> = (1..60).map(|own| vec![own, 9]).collect();
-        alone[20].push(8);
-        alone[40].push(8);
-        let mut all = Script {
-            runs,
-            alone: Some(alone),
-            ..Script::default()
-        };
-        let choice = chosen(&mut all, &[]);
-        assert_eq!(choice.universe, set(&(1..60).collect::<Vec<u32>>()));
-        assert!(choice.sometimes.is_empty(), "{choice:?}");
-    }
-
-    #[test]
-    fn a_target_that_remembers_much_gets_a_process_for_each_run() {
-        let of = |own: u32| vec![vec![own, own + 100], vec![own]];
-        let mut all = Script {
-            runs: (0..60).map(of).collect(),
-            alone: Some((0..60).map(|own| vec![own, own + 100]).collect()),
-            ..Script::default()
-        };
-        assert!(choose_beside(&mut all, &[], &[]).is_none());
-    }
-
-    #[test]
-    fn what_is_covered_already_needs_nobody() {
-        let mut all = script(&[&[&[1, 2], &[1, 2]], &[&[3], &[3]]]);
-        let choice = chosen(&mut all, &[1, 2]);
-        assert_eq!(choice.cover.chosen, [1]);
-        assert_eq!(all.repeated, [1]);
-    }
-
-    #[test]
-    fn of_two_that_reach_the_same_the_faster_one_is_kept() {
-        let same: &[&[u32]] = &[&[1], &[1]];
-        let mut all = script(&[same; 3]);
-        all.slow = vec![0];
-        assert_eq!(chosen(&mut all, &[]).cover.chosen, [1]);
-    }
-}
+mod tests;

@@ -119,13 +119,14 @@ impl Engine<'_> {
             );
         }
         let mut only = BTreeMap::new();
-        for (_, item) in &choice.unique_features.sole {
-            *only.entry(*item).or_insert(0) += 1;
+        let once = &choice.once_per_process;
+        for (feature, item) in &choice.unique_features.sole {
+            // Another input may reach code that runs once per process if it is run first.
+            *only.entry(*item).or_insert(0) += u64::from(!once.contains(*feature));
         }
         let private = choice.cover.chosen.iter().copied();
-        let private: BTreeMap<usize, usize> = private
-            .zip(choice.unique_features.private.iter().copied())
-            .collect();
+        let private: BTreeMap<usize, &Features> =
+            private.zip(&choice.unique_features.private).collect();
         let items: Vec<usize> = match self.cleaning.subset {
             true => {
                 let sometimes = choice.sometimes.keys().copied();
@@ -143,9 +144,14 @@ impl Engine<'_> {
         for item in items {
             let mut kept_file = self.keep(pool, item, choice.again.get(&item))?;
             kept_file.only_here = only.get(&item).copied().unwrap_or(0);
-            let sometimes = choice.sometimes.get(&item).copied();
-            kept_file.whole = sometimes.is_some();
-            kept_file.why = why(kept_file.only_here, private.get(&item).copied(), sometimes);
+            kept_file.whole = choice.sometimes.contains_key(&item);
+            let of_once = private.get(&item).map(|own| own.and(once).len());
+            kept_file.why = why(Reasons {
+                only_here: kept_file.only_here,
+                private: (private.get(&item)).map_or(0, |own| own.less(once).len() as u64),
+                once_per_process: of_once.unwrap_or(0) as u64,
+                sometimes: choice.sometimes.get(&item).copied().unwrap_or(0),
+            });
             kept.files.push(kept_file);
         }
         kept.cover = self.cleaning.subset.then_some(Cover {
@@ -155,7 +161,7 @@ impl Engine<'_> {
         });
         kept.flaky_files = choice.sometimes.len() as u64;
         kept.universe = Some(choice.universe);
-        kept.once_per_process = choice.once_per_process;
+        kept.once_per_process = !choice.once_per_process.is_empty();
         kept.seen = kept.seen.or(&choice.seen);
         Ok(())
     }
@@ -250,26 +256,53 @@ impl Engine<'_> {
     }
 }
 
-/// Returns the sentence that tells the user why a file is kept. `only_here`: number of features
-/// that no other input of the corpus reaches. `private`: number of features that no other kept file
-/// reaches; `None` if the file is not in the set cover. `sometimes`: number of flaky features that
-/// the file is kept for; `None` if for none.
-fn why(only_here: u64, private: Option<usize>, sometimes: Option<u64>) -> String {
+/// Numbers of the features that a file is kept for, by kind.
+#[derive(Clone, Copy)]
+struct Reasons {
+    /// Features that no other input of the corpus reaches.
+    only_here: u64,
+    /// Features that no other kept file reaches.
+    private: u64,
+    /// Features of code that runs once per process which no other kept file is known to reach.
+    once_per_process: u64,
+    /// Flaky features (reached in some runs only).
+    sometimes: u64,
+}
+
+/// Returns the sentence that tells the user why a file is kept.
+fn why(reasons: Reasons) -> String {
     let features = |count| size::counted(count, "feature");
-    match (only_here, private, sometimes) {
-        (1.., _, _) => format!(
+    match reasons {
+        Reasons {
+            only_here: count @ 1..,
+            ..
+        } => format!(
             "it is the only file of the corpus that reaches {} of its features",
-            size::grouped(only_here)
+            size::grouped(count)
         ),
-        (0, Some(private @ 1..), _) => format!(
+        Reasons {
+            private: count @ 1..,
+            ..
+        } => format!(
             "it is the only kept file that reaches {} of its features",
-            size::grouped(private as u64)
+            size::grouped(count)
         ),
-        (0, _, Some(count)) => format!(
+        Reasons {
+            once_per_process: count @ 1..,
+            ..
+        } => format!(
+            "it is kept for {} of code that runs once per process, which other files may reach if \
+             they are run first",
+            features(count)
+        ),
+        Reasons {
+            sometimes: count @ 1..,
+            ..
+        } => format!(
             "it is among the files that most often reach {} which no file reaches each time",
             features(count)
         ),
-        (0, _, None) => "every different file that ends normally is kept".to_owned(),
+        _ => "every different file that ends normally is kept".to_owned(),
     }
 }
 

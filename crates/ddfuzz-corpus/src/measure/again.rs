@@ -423,32 +423,74 @@ impl Contents {
         numbers: &[usize],
         times: u32,
     ) -> Result<Option<Vec<Features>>, MeasureError> {
-        let picked = SelectedContents {
-            entries: &self.entries,
-            spool: &self.spool,
-            numbers: numbers.to_vec(),
-        };
         let mut all: Vec<Option<Features>> = vec![None; numbers.len()];
         for _ in 0..times.max(1) {
-            let whole = run_alone(settings, &picked, &mut |number, seen| {
-                let found = match seen {
-                    Ok(seen) if !seen.suspicious => seen.features.unwrap_or_default(),
-                    _ => Features::default(),
-                };
-                let before = &mut all[number];
+            let Some(found) = self.run_unrecorded(settings, numbers.to_vec(), 1)? else {
+                return Ok(None);
+            };
+            for (before, found) in all.iter_mut().zip(found) {
+                let found = found.unwrap_or_default();
                 *before = Some(match before.take() {
                     Some(before) => before.and(&found),
                     None => found,
                 });
-                Ok(())
-            })?;
-            if !whole {
-                return Ok(None);
             }
         }
         Ok(Some(
             all.into_iter().map(Option::unwrap_or_default).collect(),
         ))
+    }
+
+    /// Runs each content once, in this order and in processes that many contents share. Returns the
+    /// features of each run; `None` for a run that may have failed, and for a file that could not be
+    /// read. `None` for all if the user stopped it.
+    pub fn together(
+        &self,
+        settings: &MeasureSettings<'_>,
+        numbers: &[usize],
+    ) -> Result<Option<Vec<Option<Features>>>, MeasureError> {
+        self.run_unrecorded(settings, numbers.to_vec(), MANY)
+    }
+
+    /// Runs each content twice in succession, in processes that many contents share. Returns the
+    /// features of each second run, as [`together`](Contents::together) does.
+    pub fn twice(
+        &self,
+        settings: &MeasureSettings<'_>,
+        numbers: &[usize],
+    ) -> Result<Option<Vec<Option<Features>>>, MeasureError> {
+        let pairs = numbers.iter().flat_map(|number| [*number; 2]).collect();
+        let found = self.run_unrecorded(settings, pairs, MANY.next_multiple_of(2))?;
+        Ok(found.map(|found| found.into_iter().skip(1).step_by(2).collect()))
+    }
+
+    /// Runs contents in the order of `numbers`, up to `per_process` of them in one process, and
+    /// returns the features of each run, which the journal does not record.
+    fn run_unrecorded(
+        &self,
+        settings: &MeasureSettings<'_>,
+        numbers: Vec<usize>,
+        per_process: usize,
+    ) -> Result<Option<Vec<Option<Features>>>, MeasureError> {
+        let mut all = vec![None; numbers.len()];
+        let order = RunOrder {
+            per_process,
+            numbers: (0..numbers.len() as u32).collect(),
+            needed: &|_| true,
+        };
+        let picked = SelectedContents {
+            entries: &self.entries,
+            spool: &self.spool,
+            numbers,
+        };
+        let whole = run_one_by_one(settings, &picked, order, &mut |number, seen| {
+            all[number] = match seen {
+                Ok(seen) if !seen.suspicious => seen.features,
+                _ => None,
+            };
+            Ok(())
+        })?;
+        Ok(whole.then_some(all))
     }
 
     fn take_repeat(

@@ -21,7 +21,8 @@ pub type OnSide<'a> = Box<dyn FnMut(Side, &[u8]) -> Result<(), CallbackError> + 
 ///
 /// The steps are: run the failing input three times and the passing input once; run the search
 /// until it ends or a budget is used up; test in fresh processes the single deltas that the search
-/// left open; and confirm both sides three times in fresh processes. Each run is a line of the log.
+/// left open; and confirm both sides three times in fresh processes. A budget of time ends each of
+/// these steps, but for one run of each side ([`Options::budget_time`]). Each run is a line of the log.
 /// Lines that the journal already has are used as answers first. If they end because of a smaller
 /// budget, the search continues. `on_side` is called with each new text of a side after its
 /// `reduce` line is synced, and with both sides once after a resume. [`Options::on_reduce`] is not
@@ -77,6 +78,10 @@ impl Lines for Driver<'_, '_, '_> {
         let mut room = Vec::new();
         loop {
             let (stopped, spent) = (self.options.stopped(), self.spent());
+            if !stopped && self.options.is_out_of_time(self.time()) {
+                let is_shown = self.options.shown_in.is_some();
+                self.progress.end_by_time(is_shown);
+            }
             let (what, answer) = match self.progress.next_step(&mut room) {
                 NextStep::Nothing => return Ok(None),
                 NextStep::Stop(error) => return Err(error),
@@ -104,7 +109,7 @@ impl Lines for Driver<'_, '_, '_> {
                 self.report_slip(slip, what)?;
             }
             return Ok(match what {
-                Some(what) => Some(check_line(what, &answer)),
+                Some(what) => Some(self.check_line(what, &answer)),
                 None => self.test_line(Source::Run, &answer),
             });
         }
@@ -162,8 +167,20 @@ impl Driver<'_, '_, '_> {
     /// Checks whether the caller's budget of tests or of time is used up.
     fn spent(&self) -> bool {
         let executed = self.progress.sides().counts.executed;
-        let time = self.earlier + self.options.worked(self.begin);
-        self.options.spent(executed, time)
+        self.options.spent(executed, self.time())
+    }
+
+    /// Returns the wall time of the search so far, over all calls.
+    fn time(&self) -> Duration {
+        self.earlier + self.options.worked(self.begin)
+    }
+
+    fn check_line(&self, what: What, answer: &Answer) -> Line {
+        let mut line = check_line(what, answer);
+        if let Line::Check(check) = &mut line {
+            check.passing = self.progress.confirms_passing_early();
+        }
+        line
     }
 
     fn interrupted(&self) -> MinimizeError {

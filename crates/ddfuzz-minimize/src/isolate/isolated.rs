@@ -26,6 +26,10 @@ pub enum IsolationWarning {
     /// The tests of single deltas on which the claim rests have no usable outcome for this number
     /// of deltas, so nothing is claimed.
     Unproved(u64),
+    /// The budget of time ended before the search, so the two sides are the two inputs.
+    Unsearched,
+    /// The budget of time ended before both sides were confirmed, so nothing is claimed.
+    Unconfirmed,
 }
 
 impl std::fmt::Display for IsolationWarning {
@@ -44,6 +48,12 @@ impl std::fmt::Display for IsolationWarning {
             IsolationWarning::Unresolved(deltas) => write!(
                 f,
                 "the difference is not a single delta but {deltas}: the outcomes of what lies between are unresolved"
+            ),
+            IsolationWarning::Unsearched => f.write_str(
+                "the time budget ended before the search, so the result is the two inputs as they were given",
+            ),
+            IsolationWarning::Unconfirmed => f.write_str(
+                "the time budget ended before the result was run again as often as a claim needs",
             ),
             IsolationWarning::Unproved(tests) => {
                 write!(f, "{tests} of the tests that the claim needs have no usable outcome")

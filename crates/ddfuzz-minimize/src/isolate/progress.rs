@@ -78,7 +78,7 @@ pub(super) struct Progress {
     /// because a budget was used up, so that nothing is proven after the search was continued.
     refuted_before: bool,
     slips: Vec<SlipKeys>,
-    /// The stage that ended because a budget was used up, search or proof; `None` if neither did.
+    /// The first stage that ended because a budget was used up; `None` if none did.
     ceased: Option<Stage>,
     end: Option<EndLine>,
 }
@@ -122,9 +122,77 @@ impl Progress {
     /// present passing and failing side are then the result, which is still confirmed.
     pub fn end_by_budget(&mut self) {
         if matches!(self.stage, Stage::Search | Stage::Proof) {
-            self.ceased = Some(self.stage);
+            self.ceased = self.ceased.or(Some(self.stage));
             self.stage = self.confirmation();
         }
+    }
+
+    /// Ends the runs before the search, or those that confirm its result, because the budget of
+    /// time is used up, as far as no run is needed: the failing input has failed, the passing input
+    /// was run, and so was each side that differs from its input. `is_shown`: whether the caller
+    /// has seen the failing input fail.
+    pub fn end_by_time(&mut self, is_shown: bool) {
+        self.advance_stages();
+        if self.moved.is_some() {
+            return;
+        }
+        if self.stage == Stage::Baseline && (is_shown || self.baseline.hits > 0) {
+            self.end_here(Stage::Axiom);
+        }
+        self.end_confirmations();
+    }
+
+    /// Ends the confirmations of sides that were run again, or need not be.
+    fn end_confirmations(&mut self) {
+        while let Stage::Confirm(side) = self.stage
+            && self.is_run_again(side)
+        {
+            self.end_here(match side {
+                Side::Failing => Stage::Confirm(Side::Passing),
+                Side::Passing => Stage::End,
+            });
+        }
+    }
+
+    /// Ends the present stage without the runs that it still needs; `next` is the next one.
+    fn end_here(&mut self, next: Stage) {
+        self.ceased = self.ceased.or(Some(self.stage));
+        self.stage = next;
+    }
+
+    /// Checks whether a side was run again after the search, or is the input that it began as,
+    /// which was run before the search.
+    fn is_run_again(&self, side: Side) -> bool {
+        let sides = &self.sides;
+        match side {
+            Side::Passing => self.confirmed_passing.tries > 0 || sides.pass == Config::empty(),
+            Side::Failing => {
+                let whole = Config::all(sides.subject.deltas());
+                self.confirmed_failing.tries > 0 || sides.fail == whole
+            }
+        }
+    }
+
+    /// Checks whether the passing side is being confirmed although the confirmations of the failing
+    /// side, which come first, are not complete.
+    pub fn confirms_passing_early(&self) -> bool {
+        let is_isolated = self.confirmation() == Stage::Confirm(Side::Failing);
+        let is_passing = self.stage == Stage::Confirm(Side::Passing);
+        is_isolated && is_passing && self.confirmed_failing.tries < AGREEING
+    }
+
+    /// Checks whether the budget of time has ended the search before it began.
+    fn is_unsearched(&self) -> bool {
+        self.ceased == Some(Stage::Baseline)
+    }
+
+    /// Checks whether both sides were run again as often as it takes to confirm them.
+    fn is_confirmed(&self) -> bool {
+        let failing = match self.goal {
+            Goal::Maximize => AGREEING,
+            Goal::Isolate => self.confirmed_failing.tries,
+        };
+        failing.min(self.confirmed_passing.tries) >= AGREEING
     }
 
     /// Checks whether the log ended because a budget was used up.
@@ -138,7 +206,10 @@ impl Progress {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()
         {
-            self.stage = stage;
+            self.stage = match stage {
+                Stage::Confirm(_) => self.confirmation(),
+                stage => stage,
+            };
             let confirmed = [self.confirmed_passing, self.confirmed_failing];
             self.refuted_before |= confirmed.iter().any(|rate| rate.hits < rate.tries);
             (self.confirmed_passing, self.confirmed_failing) = (Rate::default(), Rate::default());
@@ -237,6 +308,9 @@ impl Progress {
         let confirms = matches!(line, Line::Check(check) if check.what == What::Confirm);
         if let (None, true) = (&self.moved, confirms || matches!(line, Line::End(_))) {
             self.end_by_budget();
+            if matches!(line, Line::End(_)) {
+                self.end_confirmations();
+            }
         }
         match (line, self.moved.take()) {
             (Line::Reduce(reduce), Some((side, expected))) if *reduce == expected => {
@@ -270,6 +344,7 @@ impl Progress {
     fn feed_check(&mut self, check: &CheckLine) -> Result<(), String> {
         let failed = check.outcome == Outcome::Fail;
         let passed = check.outcome == Outcome::Pass;
+        self.end_stage_before(check)?;
         match (self.stage, check.what) {
             (Stage::Baseline, What::Baseline) => {
                 if count_try(&mut self.baseline, failed, self.agreeing) {
@@ -284,9 +359,10 @@ impl Progress {
             (Stage::Axiom, What::Axiom) => {
                 self.sides
                     .record_check(check.what, check.outcome, check.cut_off);
-                self.stage = match failed {
-                    true => Stage::NotPassing,
-                    false => Stage::Search,
+                self.stage = match (failed, self.ceased) {
+                    (true, _) => Stage::NotPassing,
+                    (false, Some(_)) => self.confirmation(),
+                    (false, None) => Stage::Search,
                 };
             }
             (Stage::Confirm(Side::Failing), What::Confirm) => {
@@ -303,6 +379,23 @@ impl Progress {
         }
         self.sides.counts.checks += 1;
         self.note(check.slip);
+        Ok(())
+    }
+
+    /// Ends the present stage if the check shows that the budget of time has ended it: the passing
+    /// input is run before the failing one was run as often as without a budget, or the passing side
+    /// before the failing one.
+    fn end_stage_before(&mut self, check: &CheckLine) -> Result<(), String> {
+        match (self.stage, check.what) {
+            (Stage::Baseline, What::Axiom) => self.end_here(Stage::Axiom),
+            (Stage::Confirm(Side::Failing), What::Confirm) if check.passing => {
+                if !self.is_run_again(Side::Failing) {
+                    return Err("the failing side was not confirmed".to_owned());
+                }
+                self.end_here(Stage::Confirm(Side::Passing));
+            }
+            _ => {}
+        }
         Ok(())
     }
 
@@ -418,7 +511,8 @@ impl Progress {
             of: proofs.len() as u64,
         };
         let claim = match self.goal {
-            _ if proved.done < proved.of || !self.is_reproducible() => Claim::BestSoFar,
+            _ if proved.done < proved.of => Claim::BestSoFar,
+            _ if !self.is_reproducible() || !self.is_confirmed() => Claim::BestSoFar,
             Goal::Maximize => Claim::OneMaximal,
             Goal::Isolate => Claim::OneMinimalDifference,
         };
@@ -446,6 +540,7 @@ impl Progress {
         let flaky = |rate: Rate| rate.hits < rate.tries;
         let isolates = self.goal == Goal::Isolate;
         let open = end.proved.of - end.proved.done;
+        let searched = !self.is_unsearched();
         let warnings = [
             (flaky(self.baseline), IsolationWarning::FlakyInput),
             (
@@ -458,7 +553,12 @@ impl Progress {
                 isolates && deltas_left > 1 && open == 0,
                 IsolationWarning::Unresolved(deltas_left),
             ),
-            (open > 0, IsolationWarning::Unproved(open)),
+            (open > 0 && searched, IsolationWarning::Unproved(open)),
+            (!searched, IsolationWarning::Unsearched),
+            (
+                searched && !self.is_confirmed(),
+                IsolationWarning::Unconfirmed,
+            ),
         ];
         let said = warnings.into_iter().filter(|(holds, _)| *holds);
         Some(Isolated {

@@ -375,6 +375,10 @@ pub struct CheckLine {
     /// minimized; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
+    /// For `diff`: whether a confirmation runs the passing side although those of the failing side
+    /// are not complete, because the budget of time has ended them; absent otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passing: bool,
 }
 
 /// A line of the log for a reduction: a test failed, and its candidate becomes the current best.

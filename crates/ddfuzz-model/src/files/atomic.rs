@@ -2,18 +2,22 @@
 //! same folder, synced, and renamed; then the folder is synced.
 
 use std::ffi::OsStr;
-use std::fs::{File, Metadata, Permissions};
+use std::fs::{File, Metadata, OpenOptions, Permissions};
 use std::io;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use tempfile::NamedTempFile;
 
-use crate::files::{FileError, folder};
+use crate::files::{FileError, folder, regular};
 
 /// Prefix of the names of temporary files of atomic writes. If a writer is killed, its temporary
 /// file remains; readers ignore it, and later writers may remove it.
 pub const TEMPORARY_PREFIX: &str = ".ddfuzz-tmp-";
+
+/// Prefix of the names of temporary files that their writers lock, so that
+/// [`remove_abandoned`] can tell those of living writers.
+const LOCKED_PREFIX: &str = ".ddfuzz-tmp-locked-";
 
 /// Returns true if a file name is that of a temporary file of an atomic write: it begins with
 /// [`TEMPORARY_PREFIX`].
@@ -128,13 +132,51 @@ fn persist(file: NamedTempFile, path: &Path) -> Result<(), FileError> {
         .map_err(|refused| FileError::at("replace", path)(refused.error))
 }
 
-/// Creates an empty temporary file in the folder of `path`.
+/// Removes the temporary files of atomic writes in a folder whose writers were killed. Those of
+/// living writers, of any process or container, are locked and stay; so do those of file systems
+/// without locks, and all that cannot be removed.
+pub fn remove_abandoned(folder: &Path) {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        let is_locked =
+            |name: &OsStr| (name.as_encoded_bytes()).starts_with(LOCKED_PREFIX.as_bytes());
+        if !is_locked(&entry.file_name()) {
+            continue;
+        }
+        let path = entry.path();
+        let options = &mut OpenOptions::new();
+        let Ok(file) = regular::open_to_write(options.write(true), &path) else {
+            continue;
+        };
+        // The lock is held until the name is gone: a writer that gets it later sees that.
+        if file.try_lock().is_ok() && is_at(&file, &path) {
+            let _ = std::fs::remove_file(&path);
+        }
+    }
+}
+
+/// Returns whether `path` is a name of the open file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let id = |facts: Metadata| (facts.dev(), facts.ino());
+    let there = path.symlink_metadata().map(id).ok();
+    there.is_some() && file.metadata().map(id).ok() == there
+}
+
+/// Creates an empty temporary file in the folder of `path`, locked until it is closed.
 fn named(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
-    tempfile::Builder::new()
-        .prefix(TEMPORARY_PREFIX)
-        .permissions(Permissions::from_mode(mode))
-        .tempfile_in(folder::parent(path))
-        .map_err(without_path)
+    loop {
+        let file = tempfile::Builder::new()
+            .prefix(LOCKED_PREFIX)
+            .permissions(Permissions::from_mode(mode))
+            .tempfile_in(folder::parent(path))
+            .map_err(without_path)?;
+        // A file system may have no locks; then nobody removes the file of another one.
+        let is_locked = file.as_file().lock().is_ok();
+        if !is_locked || is_at(file.as_file(), file.path()) {
+            return Ok(file);
+        }
+        // Another process has taken it for abandoned between its creation and its lock.
+    }
 }
 
 /// Returns the error of the system without the name of the temporary file, which `tempfile` adds
@@ -176,5 +218,21 @@ mod tests {
             assert!(text.contains("missing/file: "), "{text}");
             assert!(!text.contains(TEMPORARY_PREFIX), "{text}");
         }
+    }
+    #[test]
+    fn only_the_file_of_a_killed_writer_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        let living = named(&path, 0o600).expect("a file");
+        let killed = named(&path, 0o600).expect("a file");
+        let (_, killed) = killed.keep().expect("it stays, closed");
+        let others = [".ddfuzz-tmp-old", "file"].map(|name| folder.path().join(name));
+        for other in &others {
+            std::fs::write(other, b"").expect("written");
+        }
+        remove_abandoned(folder.path());
+        assert!(!killed.exists());
+        assert!(living.path().exists() && others.iter().all(|other| other.exists()));
+        persist(living, &path).expect("it is renamed");
     }
 }

@@ -81,10 +81,10 @@ pub struct LibFuzzers {
     killed: u32,
     /// Why a libFuzzer process is not started again, of the first for which that is an error;
     /// `None` if there is none.
-    failure: Option<CampaignError>,
+    error: Option<CampaignError>,
     /// Exit status of the first libFuzzer process that ended without success, because it found a
     /// failing input or for another reason; `None` if none did.
-    failed: Option<ExitStatus>,
+    unsuccessful: Option<ExitStatus>,
     stop: Arc<AtomicBool>,
 }
 
@@ -110,8 +110,8 @@ impl LibFuzzers {
             starts: 0,
             futile: 0,
             killed: 0,
-            failure: None,
-            failed: None,
+            error: None,
+            unsuccessful: None,
             stop,
             plan,
         };
@@ -129,8 +129,8 @@ impl LibFuzzers {
 
     /// Returns the exit status of the first libFuzzer process that ended without success, because
     /// it found a failing input or for another reason; `None` if none did.
-    pub fn failed(&self) -> Option<ExitStatus> {
-        self.failed
+    pub fn unsuccessful(&self) -> Option<ExitStatus> {
+        self.unsuccessful
     }
 
     /// Queues the failing inputs in libFuzzer's artifact directory, where interrupted campaigns may
@@ -227,7 +227,7 @@ impl LibFuzzers {
             *left = left.saturating_sub(end.said.runs);
         }
         if !end.status.success() {
-            self.failed = self.failed.or(Some(end.status));
+            self.unsuccessful = self.unsuccessful.or(Some(end.status));
         }
         let Some(written) = &end.said.last_written else {
             return self.ended_without_finding(at, end);
@@ -300,7 +300,7 @@ impl Producer for LibFuzzers {
                 match self.ended(at, &end) {
                     Ok(next) => self.running[at] = next,
                     // The other processes go on, and what they find is kept.
-                    Err(error) => self.failure = self.failure.take().or(Some(error)),
+                    Err(error) => self.error = self.error.take().or(Some(error)),
                 }
             }
         }
@@ -329,7 +329,7 @@ impl Producer for LibFuzzers {
     }
 
     fn failure(&mut self) -> Option<CampaignError> {
-        self.failure.take()
+        self.error.take()
     }
 
     fn warning(&self) -> Option<String> {
@@ -371,8 +371,8 @@ mod tests {
             starts: 0,
             futile: 0,
             killed: 0,
-            failure: None,
-            failed: None,
+            error: None,
+            unsuccessful: None,
             stop,
             plan: plan("/bin/true"),
         };

@@ -59,7 +59,7 @@ pub fn run(
     let output = &args.reports.check(output)?;
     args.html.check(&args.out, &args.reports, output)?;
     args.target.program = vec![program.into()];
-    let target = args.target.target()?;
+    let target = args.named_target()?;
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
     let mut started = signals::unless_stopped(&stop, args.target.probe(&target, output))?;
@@ -165,8 +165,8 @@ fn plan(
 struct GivenInputs {
     corpora: Vec<PathBuf>,
     dictionary: Option<PathBuf>,
-    /// The temporary directories, which are removed on drop.
-    _copies: Vec<Scratch>,
+    /// The temporary directory of the copies, which is removed on drop; `None` without copies.
+    copies: Option<Scratch>,
 }
 
 impl GivenInputs {
@@ -177,13 +177,15 @@ impl GivenInputs {
         let mut given = GivenInputs {
             corpora: Vec::new(),
             dictionary: None,
-            _copies: Vec::new(),
+            copies: None,
         };
         let is_file = |path: &&PathBuf| !path.is_dir();
         let (files, dirs): (Vec<&PathBuf>, Vec<&PathBuf>) = seeds.iter().partition(is_file);
         given.corpora.extend(dirs.into_iter().cloned());
         if !files.is_empty() {
-            let copy = given.copy()?;
+            let copy = given.copies()?.join("seeds");
+            let made = std::fs::create_dir(&copy);
+            made.map_err(|error| Failure::file(&copy, "creating a directory for seeds", &error))?;
             for path in files {
                 let bytes = regular::read(path, MAX_LEN).map_err(|why| {
                     Failure::usage(format!("the seed cannot be read: {why}"))
@@ -206,14 +208,16 @@ impl GivenInputs {
         Ok(given)
     }
 
-    /// Creates a temporary directory that exists as long as these inputs.
-    fn copy(&mut self) -> Result<PathBuf, Failure> {
-        let dir = std::env::temp_dir();
-        let made = Scratch::new();
-        let made = made.map_err(|error| Failure::file(&dir, "creating a directory in", &error))?;
-        let path = made.path().to_owned();
-        self._copies.push(made);
-        Ok(path)
+    /// Returns the temporary directory of the copies, which exists as long as these inputs; the
+    /// first call creates it.
+    fn copies(&mut self) -> Result<&Path, Failure> {
+        let copies = match self.copies.take() {
+            Some(copies) => copies,
+            None => Scratch::new().map_err(|error| {
+                Failure::file(&std::env::temp_dir(), "creating a directory in", &error)
+            })?,
+        };
+        Ok(self.copies.insert(copies).path())
     }
 
     /// Writes one dictionary with the lines of several to a temporary file.
@@ -224,7 +228,7 @@ impl GivenInputs {
             text.extend(std::fs::read(path).map_err(unread)?);
             text.push(b'\n');
         }
-        let path = self.copy()?.join("words.dict");
+        let path = self.copies()?.join("words.dict");
         let written = std::fs::write(&path, text);
         written.map_err(|error| Failure::file(&path, "writing", &error))?;
         Ok(path)
