@@ -55,7 +55,7 @@ impl SeedArgs {
     }
 
     /// Whether the user has given seeds.
-    fn has_seeds(&self) -> bool {
+    pub fn has_seeds(&self) -> bool {
         self.bundled_seeds || !self.seeds.is_empty()
     }
 
@@ -99,7 +99,8 @@ impl SeedArgs {
         let has_words = !self.dict.is_empty();
         let mut words = match has_words {
             true => Words::default(),
-            false => recorded.words(!self.has_seeds()),
+            // The runs of a classic campaign depend on its words.
+            false => recorded.words(!self.has_seeds() && (is_classic || !self.no_auto_dict)),
         };
         if has_words || self.has_seeds() {
             let given = all.words(target, !seeds.is_empty())?;
@@ -371,12 +372,21 @@ pub enum GeneratorArg {
 
 impl GeneratorArg {
     /// Returns the generator that is given, or else that of the resumed campaign, whose settings
-    /// are `recorded`.
-    pub fn or_recorded(self, recorded: Option<&RecordedSettings>) -> GeneratorArg {
+    /// are `recorded`. Fails if a guided campaign is to go on as a classic one, whose runs depend on
+    /// the seeds with which it began.
+    pub fn or_recorded(self, recorded: Option<&RecordedSettings>) -> Result<GeneratorArg, Failure> {
         match (self, recorded.map(|recorded| recorded.generator)) {
-            (GeneratorArg::Auto, Some(Generator::Classic)) => GeneratorArg::Classic,
-            (GeneratorArg::Auto, Some(Generator::Guided)) => GeneratorArg::Guided,
-            (given, _) => given,
+            (GeneratorArg::Classic, Some(Generator::Guided)) => {
+                let message = "the campaign was started with --generator guided, and cannot be \
+                               resumed with classic";
+                Err(Failure::usage(message).hint(
+                    "omit --generator to continue it, or start a classic campaign in another \
+                     output directory (-o)",
+                ))
+            }
+            (GeneratorArg::Auto, Some(Generator::Classic)) => Ok(GeneratorArg::Classic),
+            (GeneratorArg::Auto, Some(Generator::Guided)) => Ok(GeneratorArg::Guided),
+            (given, _) => Ok(given),
         }
     }
 

@@ -139,7 +139,8 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let (mut started, way) = args.target.start(&target, &stop, output)?;
     let target_warnings = target_warnings(&mut started, &target, output);
     let recorded = args.recorded_settings();
-    let generator = (args.generator.or_recorded(recorded.as_ref())).settle(&mut started)?;
+    let generator = args.generator.or_recorded(recorded.as_ref())?;
+    let generator = generator.settle(&mut started)?;
     needs_coverage(&args, generator, way)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
     let max_len = args.max_len.unwrap_or(DEFAULT_MAX_LEN);
@@ -378,7 +379,9 @@ impl RunArgs {
     fn keep_recorded(&self, recorded: &RecordedSettings, settings: &mut Settings) {
         if self.mutate_structure == MutateStructureArg::Auto {
             let structure = recorded.mutated_structure.clone();
-            settings.mutated_structure = structure.or(settings.mutated_structure.take());
+            // Seeds that are given now may have another structure.
+            let of_seeds = settings.mutated_structure.take();
+            settings.mutated_structure = structure.or(of_seeds.filter(|_| self.seeds.has_seeds()));
         }
         if recorded.has_time_limit {
             settings.minimizing.learn_limit = false;

@@ -131,6 +131,14 @@ fn a_resumed_campaign_has_the_inputs_and_settings_of_its_start() {
     let resume = "run --json --resume --runs 1 --jobs 1 --minimize off -o out";
     assert_eq!(desk.call(resume).json()["resumed"], true);
     assert_eq!(settings(), begun);
+    let words_of_program = || settings()["program_words"].clone();
+    assert!(!words_of_program().as_array().unwrap().is_empty());
+    desk.call(&format!("{resume} --no-auto-dict"));
+    assert_eq!(words_of_program(), serde_json::Value::Null);
+    let said = desk.call(&format!("{resume} --generator classic"));
+    let said = said.exits(2).json();
+    let message = said["error"]["message"].as_str().unwrap();
+    assert!(message.contains("--generator guided"), "{said}");
     // What is gone is not left out without a word.
     std::fs::rename(desk.file("seeds"), desk.file("away")).unwrap();
     let said = desk.call(resume).exits(2).json();
@@ -145,6 +153,16 @@ fn a_resumed_campaign_has_the_inputs_and_settings_of_its_start() {
     desk.call("run --json --resume --runs 1 --minimize off -o classic");
     let state = record(&desk.file("classic/state.json"));
     assert_eq!(state["state"]["settings"]["generator"], "classic");
+    // That inputs are not mutated by their structure stays so.
+    std::fs::create_dir(desk.file("json")).unwrap();
+    desk.write("json/a", "{\"a\": [1, 2, {\"b\": null}], \"c\": \"d\"}");
+    let plain = "--seeds json --mutate-structure off -o plain -- ./gates";
+    desk.call(&format!("{words} {plain}"));
+    desk.call("run --json --resume --runs 1 --jobs 1 --minimize off -o plain");
+    let state = record(&desk.file("plain/state.json"));
+    let settings = &state["state"]["settings"];
+    assert_eq!(settings["mutated_structure"], serde_json::Value::Null);
+    assert_eq!(settings["seeds"].as_array().unwrap().len(), 1);
     desk.is_left_clean();
 }
 

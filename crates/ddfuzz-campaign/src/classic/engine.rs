@@ -49,7 +49,7 @@ pub fn run(
     campaign.checkpoint.begin_count(settings.runs);
     // First, so that a call that is killed while it copies the seeds can be resumed.
     campaign.save()?;
-    inputs.store_seeds(store)?;
+    inputs.store_seeds(store, stop)?;
     let gate = PauseGate::default();
     let engine = ClassicEngine {
         session: CampaignSession::new(store, screen, stop, &gate, settings.session()),

@@ -5,6 +5,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::generator::{Draw, InputName, Kind};
 use crate::{
@@ -53,10 +54,18 @@ impl Inputs {
         Ok(inputs)
     }
 
-    /// Stores the seeds in the corpus of the output directory.
-    pub(super) fn store_seeds(&self, store: &Mutex<Store>) -> Result<(), StoreError> {
+    /// Stores the seeds in the corpus of the output directory. Ends early if `stop` turns true; the
+    /// call that resumes the campaign stores the rest.
+    pub(super) fn store_seeds(
+        &self,
+        store: &Mutex<Store>,
+        stop: &AtomicBool,
+    ) -> Result<(), StoreError> {
         for seed in self.seeds.all() {
-            lock(store).add_to_corpus(&seed.bytes)?;
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            lock(store).add_to_corpus_unsynced(&seed.bytes)?;
         }
         Ok(())
     }
@@ -326,10 +335,14 @@ mod tests {
         // The corpus has grown, but the output directory has the seeds of the start.
         std::fs::write(added[0].join("b"), b"later").expect("written");
         assert_eq!(find(&added, &digest), None);
-        for seed in whole.all() {
-            let stored = lock(&store).add_to_corpus(&seed.bytes);
-            stored.expect("it is stored");
-        }
+        let all = Inputs {
+            seeds: whole,
+            ..inputs.clone()
+        };
+        let store_all = |stop| all.store_seeds(&store, &AtomicBool::new(stop));
+        store_all(true).expect("nothing is stored");
+        assert_eq!(find(&added, &digest), None);
+        store_all(false).expect("they are stored");
         assert_eq!(find(&added, &digest), Some(digest.clone()));
     }
 }
