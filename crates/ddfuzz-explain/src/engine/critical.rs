@@ -65,7 +65,9 @@ impl Engine {
     ) -> Result<Vec<Critical>, EngineError> {
         let failing = points.last().map_or(0, |it| it.pc);
         let (decisions, jumps) = self.decisions(points)?;
-        let (mut found, mut known): (Vec<Critical>, HashSet<_>) = Default::default();
+        let mut found: Vec<Critical> = Vec::new();
+        // What the failing statement itself decides, as a failed assertion does, says nothing.
+        let mut known: HashSet<_> = self.line(failing).map(Some).into_iter().collect();
         let (mut tests, mut hanging) = (0, HashSet::new());
         for decision in in_order(&decisions) {
             let line = self.line(decision.pc);

@@ -62,9 +62,16 @@ pub fn request(target: Target, failing: &[u8], passing: Option<&[u8]>) -> Reques
     }
 }
 
-/// Explains an input of a program on stdin.
+/// Explains an input of a program on stdin. The statement that fails is never among the conditions
+/// whose other decision averts the failure.
 pub fn explained(program: &Path, failing: &[u8], passing: Option<&[u8]>) -> Explanation {
-    explain(&request(target(program, &[]), failing, passing)).unwrap()
+    let it = explain(&request(target(program, &[]), failing, passing)).unwrap();
+    let failing = (&it.crash.file, it.crash.line);
+    for condition in &it.critical {
+        let place = &condition.place[0];
+        assert_ne!((&place.file, place.line), failing, "{place:?}");
+    }
+    it
 }
 
 /// The variables of a chain that are confirmed, with the functions that wrote them; `input` for
