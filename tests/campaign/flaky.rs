@@ -106,7 +106,7 @@ const BY_TURNS: &str = r#"
 #include <sys/stat.h>
 static volatile int zero;
 __attribute__((noinline)) static void first(void) { *(volatile int *)0 = zero; }
-__attribute__((noinline)) static void second(void) { zero = 1 / zero; }
+__attribute__((noinline)) static void second(void) { zero = *(volatile int *)8; }
 int main(int argc, char **argv)
 {
     (void)argc;

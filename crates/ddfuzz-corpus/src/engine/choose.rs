@@ -169,7 +169,9 @@ pub(super) fn choose(
         let unique_features =
             unique_features(&mut chooser, &cover.chosen, &universe, already.covered);
         let unique_features = unique_features.map_err(CleanError::journal)?;
-        if exchanges > 0 && chooser.find_others(&cover.chosen, &unique_features.private)? {
+        let needed = universe.less(already.covered);
+        let private = &unique_features.private;
+        if exchanges > 0 && chooser.find_others(&cover.chosen, private, &needed)? {
             exchanges -= 1;
             continue;
         }
@@ -371,10 +373,16 @@ impl<'a> Chooser<'a> {
     /// Finds the features of code that runs once per process which some chosen inputs reach only
     /// because they were run before others: a second run of the same input does not reach them.
     /// If an input was chosen for nothing else, looks for another chosen one that reaches these
-    /// features when it is run first, and counts them as stable features of that one, too. Returns
-    /// true if there is one. `private`: for each input of `chosen`, the features that no other
-    /// chosen input reaches.
-    fn find_others(&mut self, chosen: &[usize], private: &[Features]) -> Result<bool, CleanError> {
+    /// features when it is run first, and counts them as stable features of that one, too, unless
+    /// the chosen ones without such inputs do not reach all of the features `needed`: an input may
+    /// prepare what another one reaches. Returns true if there is one. `private`: for each input of
+    /// `chosen`, the features that no other chosen input reaches.
+    fn find_others(
+        &mut self,
+        chosen: &[usize],
+        private: &[Features],
+        needed: &Features,
+    ) -> Result<bool, CleanError> {
         let private = || chosen.iter().copied().zip(private);
         let new = private().filter(|(item, own)| !own.is_empty() && !self.twice.contains(item));
         let new: Vec<usize> = new.map(|(item, _)| item).collect();
@@ -397,6 +405,11 @@ impl<'a> Chooser<'a> {
         let wanted = wanted.all();
         let others: Vec<usize> = others.into_iter().map(|(item, _)| item).collect();
         let found = self.source.together(&others)?;
+        let mut reached = FeatureUnion::default();
+        (found.iter().flatten()).for_each(|found| reached.add(found));
+        if !reached.all().has_all(needed) {
+            return Ok(false);
+        }
         let reaches = |found: &Option<Features>| {
             (found.as_ref()).is_some_and(|found| !found.and(&wanted).is_empty())
         };
