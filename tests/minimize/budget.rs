@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ddfuzz::delta::Outcome;
-use ddfuzz::minimize::log::Log;
+use ddfuzz::exec::{Limits, Program, Target, Way};
+use ddfuzz::minimize::log::{Log, StartLine, TargetRecord};
 use ddfuzz::minimize::{Answer, Claim, MinimizeError, Options, OracleError, Rate, Warning, replay};
 
 use crate::failures::{all_of, without_times};
@@ -284,4 +285,62 @@ fn the_time_that_has_passed_is_recorded_once_a_second() {
         spent.windows(2).all(|two| two[1] >= two[0] + 1000),
         "{spent:?}"
     );
+}
+
+/// A file of chunks, of which one is marked.
+fn chunks() -> Vec<u8> {
+    let chunk = |id: &[u8], data: &[u8]| [id, &(data.len() as u32).to_le_bytes(), data].concat();
+    let mut body = b"WAVE".to_vec();
+    for at in 0..40 {
+        let id = if at == 27 { b"mark" } else { b"data" };
+        body.extend(chunk(id, &[at; 2048]));
+    }
+    chunk(b"RIFF", &body)
+}
+
+#[test]
+fn a_step_on_a_large_file_ends_with_the_budget_of_time_and_is_made_again() {
+    let input = chunks();
+    let fails = |text: &[u8]| {
+        let stated = text
+            .get(4..8)
+            .map(|size| size == (text.len() as u32 - 8).to_le_bytes());
+        let has_mark = text.windows(4).any(|four| four == b"mark");
+        match stated == Some(true) && has_mark {
+            true => Outcome::Fail,
+            false => Outcome::Pass,
+        }
+    };
+    let start = || {
+        let target = Target::new(Program::Bundled("ul".to_owned()));
+        let target = TargetRecord::new(&target, Way::Mock);
+        StartLine::new(&input, "full", target, None, Limits::default())
+    };
+    assert_eq!(start().structure.as_deref(), Some("riff"));
+    let mut whole = outcomes(fails);
+    let (whole, _) = run_with(&input, start(), &mut whole, &mut Options::default());
+    let whole = whole.expect("a result");
+
+    let mut options = Options {
+        budget_time: Some(Duration::from_millis(200)),
+        ..Options::default()
+    };
+    let mut runs = 0;
+    let mut slow = answers(|text, _| {
+        runs += 1;
+        if runs == 7 {
+            std::thread::sleep(Duration::from_millis(400));
+        }
+        Ok(Answer::of(fails(text)))
+    });
+    let (result, log) = run_with(&input, start(), &mut slow, &mut options);
+    let result = result.expect("a result");
+    assert_eq!(result.claim, Claim::BestSoFar);
+    let parsed = Log::parse(&log).expect("a log");
+    let replayed = replay(&input, &parsed).expect("it holds");
+    assert_eq!(replayed.minimized.as_ref(), Some(&result));
+    let options = &mut Options::default();
+    let (resumed, _) = resume_with(&input, start(), &log, &mut outcomes(fails), options);
+    let resumed = resumed.expect("a result");
+    assert_eq!((resumed.text, resumed.claim), (whole.text, whole.claim));
 }

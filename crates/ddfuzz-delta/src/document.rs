@@ -85,6 +85,18 @@ pub trait Document: Send + Sync {
     /// without the parts inside of these, or inside of what is deleted together with these.
     fn without(&self, parts: &[usize]) -> Arc<dyn Document>;
 
+    /// Returns how many groups of the file are deleted together with others, such as an entry of a
+    /// directory with its file. None by default.
+    fn tied(&self) -> usize {
+        0
+    }
+
+    /// Returns a copy of the document without the groups with the indices `_groups`, which ascend, among
+    /// those that [`tied`](Document::tied) counts. What they are deleted with stays.
+    fn without_tied(&self, _groups: &[usize]) -> Arc<dyn Document> {
+        self.without(&[])
+    }
+
     /// Returns a copy of the document whose payloads have the contents `payloads`, in the order and
     /// number of [`payloads`](Document::payloads).
     fn with(&self, payloads: &[Arc<[u8]>]) -> Arc<dyn Document>;

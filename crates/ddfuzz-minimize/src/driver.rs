@@ -2,6 +2,9 @@
 
 use ddfuzz_delta::{Hints, Outcome};
 use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::log::{Base64, CheckLine, Line, LogError, Source, What};
@@ -42,6 +45,12 @@ pub fn minimize(
 
 /// Shortest time between two test lines that record the wall time of the minimization.
 const RECORD_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Size in bytes from which a step of the search on an input of a known format may take long.
+const SLOW: usize = 1 << 16;
+
+/// Longest time after which a step that takes long is interrupted.
+const WATCH_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Size in bytes from which a new best text is not passed to the caller each time.
 const LARGE: usize = 1 << 20;
@@ -128,6 +137,13 @@ impl Lines for Driver<'_, '_> {
                     return Ok(Some(Line::End(end)));
                 }
                 NextStep::Write(line) => return Ok(Some(line)),
+                NextStep::Interrupted if self.options.stopped() => {
+                    return Err(self.interrupted());
+                }
+                NextStep::Interrupted => {
+                    self.progress.end_by_budget();
+                    continue;
+                }
                 NextStep::Test(pending) if pending.known().is_some() => {
                     let known = pending.known();
                     return Ok(known.and_then(|(outcome, source)| {
@@ -175,6 +191,47 @@ impl Driver<'_, '_> {
     fn go_through(&mut self, journal: &mut Journal) -> Result<Minimized, MinimizeError> {
         self.feed_past(journal)?;
         self.show();
+        match self.progress.texts().original().len() {
+            SLOW.. => self.continue_watched(journal)?,
+            _ => self.continue_log(journal)?,
+        }
+        // There is no next line only after the end line, so there is a result.
+        let minimized = self.progress.minimized();
+        minimized.ok_or(MinimizeError::Log(LogError::Empty))
+    }
+
+    /// Continues the log to its end, and ends a step of the search that is being made when the caller asks to
+    /// stop, or when the time budget is used up.
+    fn continue_watched(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
+        let flag = Arc::new(AtomicBool::new(false));
+        self.progress.interrupt_by(Arc::clone(&flag));
+        let (stop, is_done) = (self.options.stop, AtomicBool::new(false));
+        let shown = self.options.shown_in.unwrap_or_default();
+        let left = self.options.budget_time;
+        let left = left.map(|budget| budget.saturating_sub(self.time() + shown));
+        let end = left.and_then(|left| Instant::now().checked_add(left));
+        let is_over = || {
+            stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+                || end.is_some_and(|end| Instant::now() >= end)
+        };
+        let watch = || {
+            while !is_done.load(Ordering::Relaxed) && !is_over() {
+                thread::park_timeout(WATCH_INTERVAL);
+            }
+            flag.store(true, Ordering::Relaxed);
+        };
+        thread::scope(|scope| {
+            // Without a thread, such a step goes on to its end.
+            let watcher = thread::Builder::new().spawn_scoped(scope, watch);
+            let result = self.continue_log(journal);
+            is_done.store(true, Ordering::Relaxed);
+            watcher.iter().for_each(|watcher| watcher.thread().unpark());
+            result
+        })
+    }
+
+    /// Continues the log to its end.
+    fn continue_log(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         while let Some(line) = self.next_line_or_more()? {
             journal.append(&line)?;
             self.feed(&line, None)?;
@@ -185,9 +242,7 @@ impl Driver<'_, '_> {
                 self.report_new_best()?;
             }
         }
-        // There is no next line only after the end line, so there is a result.
-        let minimized = self.progress.minimized();
-        minimized.ok_or(MinimizeError::Log(LogError::Empty))
+        Ok(())
     }
 
     /// Feeds the lines that the log already has to the state of the minimization, and passes the

@@ -6,7 +6,10 @@ mod feed;
 
 use ddfuzz_delta::{Candidate, ExtraTests, Full, Outcome, Search};
 use ddfuzz_exec::{TimeLimit, Way};
+use ddfuzz_structure::interruptible;
 use ddfuzz_triage::Key;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::candidate_texts::{CandidateTexts, PendingCandidate, remove};
@@ -83,6 +86,8 @@ pub(super) enum NextStep<'a> {
     /// Stop: the interestingness test fails in some runs both of the input and of the empty input,
     /// so that its outcome does not depend on the input.
     Alternating { rate: Rate, empty: Rate },
+    /// A step of the search was interrupted, so that it asks for no further test.
+    Interrupted,
     /// Stop: the log is complete, and there is nothing more to run or to write.
     Nothing,
 }
@@ -92,6 +97,10 @@ pub(super) enum NextStep<'a> {
 pub(super) struct Progress<'a> {
     texts: CandidateTexts<'a>,
     machine: Box<dyn Search>,
+    /// Flag that ends a step of the search when it turns true; `None` for steps that go on to their end.
+    interruption: Option<Arc<AtomicBool>>,
+    /// Whether a step of the search was interrupted, so that the search cannot go on.
+    is_interrupted: bool,
     stage: Stage,
     /// The `reduce` line that has to be the next line of the log, because a candidate became the
     /// best (the smallest failing text so far); `None` if no such line is due.
@@ -160,6 +169,8 @@ impl<'a> Progress<'a> {
         Ok(Progress {
             texts: CandidateTexts::new(input, start.cache),
             machine,
+            interruption: None,
+            is_interrupted: false,
             stage: Stage::Baseline,
             reduction: None,
             open: None,
@@ -186,6 +197,25 @@ impl<'a> Progress<'a> {
             rewrites: start.search == Full::NAME,
             end: None,
         })
+    }
+
+    /// Lets `flag` end steps of the search when it turns true: its steps on large files take long.
+    pub fn interrupt_by(&mut self, flag: Arc<AtomicBool>) {
+        self.interruption = Some(flag);
+    }
+
+    /// Makes a step of the search; `None` if it was interrupted now or before.
+    fn step<T>(&mut self, step: impl FnOnce(&mut dyn Search) -> T) -> Option<T> {
+        if self.is_interrupted {
+            return None;
+        }
+        let machine = &mut self.machine;
+        let done = match &self.interruption {
+            Some(flag) => interruptible(flag, || step(machine.as_mut())),
+            None => Some(step(machine.as_mut())),
+        };
+        self.is_interrupted = done.is_none();
+        done
     }
 
     pub fn texts(&self) -> &CandidateTexts<'a> {
@@ -391,6 +421,7 @@ impl<'a> Progress<'a> {
             Stage::End => NextStep::Write(Line::End(self.end_line())),
             Stage::Search | Stage::Proof => match texts.pending() {
                 Some(pending) => NextStep::Test(pending),
+                None if self.is_interrupted => NextStep::Interrupted,
                 None => NextStep::Nothing,
             },
             Stage::Over => NextStep::Nothing,
@@ -404,11 +435,12 @@ impl<'a> Progress<'a> {
             return;
         }
         if self.stage == Stage::Search {
-            match self.machine.next() {
-                Some(candidate) => {
-                    self.texts.ask(candidate, None, self.machine.predicted());
+            match self.step(|machine| machine.next().map(|next| (next, machine.predicted()))) {
+                Some(Some((candidate, predicted))) => {
+                    self.texts.ask(candidate, None, predicted);
                 }
-                None => self.stage = Stage::Proof,
+                Some(None) => self.stage = Stage::Proof,
+                None => return,
             }
         }
         if self.stage == Stage::Proof {

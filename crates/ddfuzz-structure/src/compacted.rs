@@ -5,25 +5,35 @@ use std::sync::Arc;
 
 use ddfuzz_delta::Document;
 
+/// Returns a file with the content of another one, in a form that can be taken apart, and how the least file
+/// with the content of such a form is written; `None` for a file that cannot be read.
+pub type Compact = fn(&[u8]) -> Option<(Vec<u8>, Write)>;
+
 /// Writes the content of a file in as few bytes as it fills; returns `None` for a file that it
 /// cannot read.
-pub type Compact = fn(&[u8]) -> Option<Vec<u8>>;
+pub type Write = Arc<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync>;
 
-/// A document whose text is written anew by `write`. A text that it cannot read stays as it is.
+/// A document whose text is that of another one, written anew. A text that cannot be read stays as it is.
 pub struct Compacted {
     inner: Arc<dyn Document>,
-    write: Compact,
+    write: Write,
 }
 
 impl Compacted {
-    /// Makes a document of `inner`, whose text is that of the new document, too; `None` if it is not.
-    pub fn around(inner: Arc<dyn Document>, write: Compact) -> Option<Arc<dyn Document>> {
-        let text = inner.text();
-        (write(&text)? == text).then(|| Arc::new(Compacted { inner, write }) as Arc<dyn Document>)
+    /// Makes a document of `inner`, whose text is written anew by `write`; `None` if that cannot read it, or
+    /// makes it larger than `most` bytes.
+    pub fn around(
+        inner: Arc<dyn Document>,
+        write: Write,
+        most: usize,
+    ) -> Option<Arc<dyn Document>> {
+        let size = write(&inner.text())?.len();
+        (size <= most).then(|| Arc::new(Compacted { inner, write }) as Arc<dyn Document>)
     }
 
     fn with_inner(&self, inner: Arc<dyn Document>) -> Arc<dyn Document> {
-        Arc::new(Compacted { inner, ..*self })
+        let write = self.write.clone();
+        Arc::new(Compacted { inner, write })
     }
 }
 
@@ -38,6 +48,14 @@ impl Document for Compacted {
 
     fn without(&self, parts: &[usize]) -> Arc<dyn Document> {
         self.with_inner(self.inner.without(parts))
+    }
+
+    fn tied(&self) -> usize {
+        self.inner.tied()
+    }
+
+    fn without_tied(&self, groups: &[usize]) -> Arc<dyn Document> {
+        self.with_inner(self.inner.without_tied(groups))
     }
 
     fn with(&self, payloads: &[Arc<[u8]>]) -> Arc<dyn Document> {

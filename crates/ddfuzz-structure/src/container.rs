@@ -77,7 +77,16 @@ impl Document for Container {
     }
 
     fn without(&self, parts: &[usize]) -> Arc<dyn Document> {
-        let root = Removal::of(parts, &self.root);
+        let root = Removal::of(Kind::Parts, parts, &self.root);
+        Arc::new(Container { root: inline(root) })
+    }
+
+    fn tied(&self) -> usize {
+        Kind::Tied.count(&self.root)
+    }
+
+    fn without_tied(&self, groups: &[usize]) -> Arc<dyn Document> {
+        let root = Removal::of(Kind::Tied, groups, &self.root);
         Arc::new(Container { root: inline(root) })
     }
 
@@ -267,12 +276,39 @@ fn list_payloads(group: &Group, payloads: &mut Vec<Arc<[u8]>>) {
     }
 }
 
-/// Removes some parts (groups that can be deleted) from the tree of a file, given by their indices,
-/// together with all groups that are deleted with a removed one (`Part::With`), or with a group
-/// inside of such a group.
+/// Which groups of a tree are counted and removed by their indices.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The groups that searches can delete by themselves.
+    Parts,
+    /// The groups that are deleted together with others.
+    Tied,
+}
+
+impl Kind {
+    /// Returns true if the group is of this kind.
+    fn has(self, group: &Group) -> bool {
+        match group.part {
+            Part::No => false,
+            Part::Own => self == Kind::Parts,
+            Part::With(_) => self == Kind::Tied,
+        }
+    }
+
+    /// Returns the number of groups of this kind inside of a group, at all depths.
+    fn count(self, group: &Group) -> usize {
+        let inside = group.nodes.iter().filter_map(Node::inside);
+        let counts = inside.map(|inner| usize::from(self.has(inner)) + self.count(inner));
+        counts.sum()
+    }
+}
+
+/// Removes some groups of one kind from the tree of a file, given by their indices, together with all
+/// groups that are deleted with a removed one (`Part::With`), or with a group inside of such a group.
 struct Removal<'a> {
-    parts: &'a [usize],
-    /// Index, in pre-order over all parts of the tree, of the part that a traversal meets next.
+    kind: Kind,
+    indices: &'a [usize],
+    /// Index, in pre-order over all groups of the kind, of the one that a traversal meets next.
     next: usize,
     /// Labels of the groups to remove, and of all groups inside of these.
     gone: HashSet<Label>,
@@ -280,9 +316,10 @@ struct Removal<'a> {
 
 impl Removal<'_> {
     /// Returns a copy of the tree without the removed groups.
-    fn of(parts: &[usize], root: &Group) -> Group {
+    fn of(kind: Kind, indices: &[usize], root: &Group) -> Group {
         let mut removal = Removal {
-            parts,
+            kind,
+            indices,
             next: 0,
             gone: HashSet::new(),
         };
@@ -297,16 +334,14 @@ impl Removal<'_> {
         removal.without(root).0
     }
 
-    /// Counts the group if it is a part, and returns whether it is to be removed.
+    /// Counts the group if it is of the kind, and returns whether it is to be removed.
     fn removes(&mut self, group: &Group) -> bool {
-        match group.part {
-            Part::No => false,
-            Part::Own => {
-                self.next += 1;
-                self.parts.binary_search(&(self.next - 1)).is_ok()
-            }
-            Part::With(label) => self.gone.contains(&label),
+        let mut is_removed = matches!(group.part, Part::With(label) if self.gone.contains(&label));
+        if self.kind.has(group) {
+            is_removed |= self.indices.binary_search(&self.next).is_ok();
+            self.next += 1;
         }
+        is_removed
     }
 
     /// Adds the labels of the removed groups inside of `group`, and of all groups inside of these, to
@@ -332,7 +367,7 @@ impl Removal<'_> {
                 continue;
             };
             if self.removes(inner) {
-                self.next += count_parts(inner);
+                self.next += self.kind.count(inner);
                 changed = true;
                 continue;
             }
@@ -350,16 +385,6 @@ impl Removal<'_> {
         }
         (Group { nodes, ..*group }, changed)
     }
-}
-
-/// Returns the number of parts inside of a group, at all depths.
-fn count_parts(group: &Group) -> usize {
-    let counts = group
-        .nodes
-        .iter()
-        .filter_map(Node::inside)
-        .map(|inner| usize::from(inner.part == Part::Own) + count_parts(inner));
-    counts.sum()
 }
 
 /// Returns a copy of the group in which the payloads, in order, are replaced by those of `next`;

@@ -9,13 +9,15 @@
 //! - Reading order: `node.rs`, `number.rs`, `render.rs`, `container.rs`, `packed.rs`, `reader.rs`,
 //!   `formats/table.rs`, and the other formats.
 //!
-//! Nothing here reads files, runs anything, or depends on more than the text.
+//! Nothing here reads files, runs anything, or depends on more than the text. Work on a large file can be
+//! interrupted; then it has no result.
 
 mod compacted;
 mod container;
 mod formats;
 mod functions;
 mod grammar;
+mod interruption;
 mod language;
 mod library;
 mod mutation;
@@ -28,6 +30,7 @@ mod runs;
 mod sharing;
 
 pub use functions::{Function, functions};
+pub use interruption::interruptible;
 pub use mutation::{MutationParser, MutationSource, ParsedInput};
 
 use std::sync::Arc;
@@ -65,9 +68,8 @@ impl Format for KnownFormat {
     }
 
     fn compact(&self, text: &[u8]) -> Option<Arc<dyn Document>> {
-        let write = self.0.compact()?;
-        let compact = write(text).filter(|compact| compact.len() <= text.len())?;
-        Compacted::around(self.open(&compact)?, write)
+        let (loose, write) = self.0.compact()?(text)?;
+        Compacted::around(self.open(&loose)?, write, text.len())
     }
 }
 

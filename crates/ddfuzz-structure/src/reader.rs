@@ -3,6 +3,7 @@
 use ddfuzz_delta::Checksum;
 
 use crate::formats::nested;
+use crate::interruption;
 use crate::node::{Group, Label, Meaning, Node, Number};
 use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
@@ -109,6 +110,7 @@ impl Reader {
     /// Returns a new label for a group of nodes. Numbers in the file, such as lengths and
     /// checksums, refer to the group by it.
     pub fn label(&mut self) -> Label {
+        interruption::check();
         self.label += 1;
         self.label
     }

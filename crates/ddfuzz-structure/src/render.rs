@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::interruption;
 use crate::node::{ByLabel, Group, Label, Meaning, Node, Number, Part};
 use crate::number::Encoding;
 use crate::packed::{Inside, Linked, Packed};
@@ -141,6 +142,7 @@ impl<'a> Renderer<'a> {
     /// Computes the sizes and counts of a group and of all groups in it, and stores them by label;
     /// returns the size of the group in bytes.
     fn measure(&mut self, group: &Group) -> usize {
+        interruption::check();
         let mut size = 0;
         let mut count = 0;
         // Sizes of numbers and paddings may depend on groups after them.
@@ -269,6 +271,7 @@ impl<'a> Renderer<'a> {
     }
 
     fn write(&mut self, group: &'a Group) {
+        interruption::check();
         let start = self.text.len();
         for node in &group.nodes {
             match node {

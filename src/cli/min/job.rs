@@ -47,6 +47,7 @@ impl CrashJob<'_> {
         result: &Path,
         log: &Path,
     ) -> Result<(Finished, MinRecord), Failure> {
+        let began = Instant::now();
         let start = self.minimizing.start_line(&self.input, &self.crash);
         let into = FileJob {
             path: self.path,
@@ -57,7 +58,7 @@ impl CrashJob<'_> {
             call: None,
         };
         let options = Options {
-            shown_in: Some(self.shown_in),
+            shown_in: Some(self.shown_in + began.elapsed()),
             ..self.minimizing.options(self.screen.stop)
         };
         into.minimize(start, options, |input, journal, options| {
@@ -281,6 +282,12 @@ pub(super) fn minimize_by_test(
     let mut oracle = test.oracle()?;
     let began = Instant::now();
     test.baseline(&mut oracle, input, path)?;
+    let mut start = test.start_line(input, &args.search, args.results.no_cache);
+    match &args.grammar {
+        Some(name) => start.name_structure(name),
+        None => start.use_structure(args.structure(Some(path), input).as_deref()),
+    }
+    // Reading a large input takes time, too.
     let shown_in = Some(began.elapsed());
     if args.results.force {
         place.clear()?;
@@ -303,11 +310,6 @@ pub(super) fn minimize_by_test(
     };
     let make = || Ok(Box::new(test.one_more()?) as BoxedOracle<'_>);
     let workers = Workers::new(Box::new(oracle), &make, workers(args.jobs));
-    let mut start = test.start_line(input, &args.search, args.results.no_cache);
-    match &args.grammar {
-        Some(name) => start.name_structure(name),
-        None => start.use_structure(args.structure(Some(path), input).as_deref()),
-    }
     into.minimize(start, options, |input, journal, options| {
         minimize_by_workers(input, workers, journal, options)
     })

@@ -11,7 +11,7 @@ use crate::passes::list::ListSearch;
 use crate::passes::lower::{drop_rows, lower, write_zeros};
 use crate::passes::markup::markup;
 use crate::passes::normalize::normalize;
-use crate::passes::parts::{FRUITLESS_PARTS, delete_parts};
+use crate::passes::parts::{FRUITLESS_PARTS, delete_parts, delete_tied};
 use crate::passes::script::reduce_lines;
 use crate::passes::structure::{FEWEST_PAIRS, structure};
 use crate::passes::units::{Bytes, Positions, Units};
@@ -110,9 +110,28 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
     document = repack(work, document).await;
     document = least(work, document).await;
     document = reduce_roughly(work, document, format, &trial).await;
+    document = reduce_carefully(work, document, format, &trial).await;
+    let tied = work.reductions();
+    delete_tied(work, document).await;
+    // What nothing refers to any more may be bytes of no format.
+    if work.reductions() > tied
+        && let Some(document) = format.open(&work.text())
+    {
+        reduce_carefully(work, document, format, &trial).await;
+    }
+    work.reductions() > before
+}
+
+/// Reduces payloads, values and parts of a file in turn, until nothing changes. Returns the smaller document.
+async fn reduce_carefully(
+    work: &mut CurrentBest,
+    mut document: Arc<dyn Document>,
+    format: &dyn Format,
+    trial: &Trial,
+) -> Arc<dyn Document> {
     for _ in 0..ROUNDS {
         let (payloads, size) = (work.reductions(), work.len());
-        document = reduce_payloads(work, document, &trial, Care::Thorough).await;
+        document = reduce_payloads(work, document, trial, Care::Thorough).await;
         document = reduce_equal(work, document).await;
         let values = work.reductions();
         document = lower(work, document).await;
@@ -137,7 +156,7 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
             break;
         }
     }
-    work.reductions() > before
+    document
 }
 
 /// Reduces the payloads of a large file one after the other, and lowers values in them, as long as a

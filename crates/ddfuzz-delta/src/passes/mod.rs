@@ -27,6 +27,7 @@
 mod binary;
 mod blanks;
 mod blocks;
+mod clauses;
 mod commands;
 mod container;
 mod coroutine;

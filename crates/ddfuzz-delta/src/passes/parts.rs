@@ -15,6 +15,9 @@ const PARTS: &str = "parts";
 /// Number of successive parts of a file that turn out to be needed for the failure, after which the
 /// deletion of parts ends.
 pub(super) const FRUITLESS_PARTS: usize = 32;
+/// Number of successive groups that are otherwise deleted together with others and turn out to be needed,
+/// after which the deletion of such groups ends.
+const FRUITLESS_TIED: usize = 8;
 /// Minimum number of parts directly inside of one part for them to be a list of their own.
 const CROWDED: usize = 16;
 /// Number of tests without much gain after which parts of all depths are no longer deleted together.
@@ -58,6 +61,56 @@ pub(super) async fn delete_parts(
         }
     }
     document
+}
+
+/// Deletes the groups of `document` that are otherwise deleted together with others, such as the entries of
+/// a directory whose files stay. Ends after [`FRUITLESS_TIED`] successive needed ones. Returns the smaller document.
+pub(super) async fn delete_tied(
+    work: &mut CurrentBest,
+    document: Arc<dyn Document>,
+) -> Arc<dyn Document> {
+    let mut tied = Tied { document };
+    if tied.len() > 0 {
+        let mut list = ListSearch::new(work, &mut tied).stop_after(FRUITLESS_TIED);
+        list.reduce().await;
+    }
+    tied.document
+}
+
+/// The groups of a document that are deleted together with others, as units of a list search.
+struct Tied {
+    document: Arc<dyn Document>,
+}
+
+impl Tied {
+    /// Returns the document without the groups in the ranges `cuts`.
+    fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
+        let groups: Vec<usize> = cuts.iter().cloned().flatten().collect();
+        self.document.without_tied(&groups)
+    }
+}
+
+impl Units for Tied {
+    fn rule(&self) -> &'static str {
+        PARTS
+    }
+
+    fn len(&self) -> usize {
+        self.document.tied()
+    }
+
+    fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
+        difference(&work.text(), &self.without(cuts).text())
+    }
+
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+        self.document = self.without(cuts);
+        vec![0; cuts.len()]
+    }
+
+    fn is_all_untested(&self) -> bool {
+        false
+    }
 }
 
 /// Where the parts of a document are in its tree.

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::document::Structure;
+use crate::passes::clauses::{delete_pairs, redirect};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::deletions::every_run;
 use crate::passes::normalize::mark_proved;
@@ -50,6 +51,8 @@ pub(super) async fn refine(
             delete_columns(work).await;
             inline(work).await;
             join_lines(work).await;
+            delete_pairs(work).await;
+            redirect(work).await;
         }
         if let Structure::Syntax(grammar) = known {
             syntax_again(work, grammar).await;

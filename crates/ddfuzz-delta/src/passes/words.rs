@@ -308,6 +308,13 @@ impl Levels {
         (open + 1..self.depths.len()).find(|index| self.depths[*index] == level)
     }
 
+    /// Returns the index of the token that opens the brackets around the token at `index`; `None` if there
+    /// are none.
+    pub fn opening(&self, index: usize) -> Option<usize> {
+        let level = self.depths[index];
+        (0..index).rev().find(|open| self.depths[*open] < level)
+    }
+
     /// Returns the items that commas separate in the brackets which the token at `open` opens, as ranges
     /// of indices of tokens; none if the token opens no brackets, or nothing is in them.
     pub fn items(&self, tokens: &[Token], open: usize) -> Vec<Range<usize>> {
@@ -329,7 +336,7 @@ impl Levels {
 
     /// Returns the index of the first token of the clause that contains the token at `index`: the
     /// one after a comma, a semicolon or the bracket around the clause.
-    fn clause_start(&self, tokens: &[Token], index: usize) -> usize {
+    pub fn clause_start(&self, tokens: &[Token], index: usize) -> usize {
         let level = self.depths[index];
         let ends = |at: &usize| self.depths[*at] < level || self.separates(tokens, *at, level);
         (0..index).rev().find(ends).map_or(0, |end| end + 1)

@@ -177,7 +177,7 @@ impl Progress<'_> {
                 if let Some(comparisons) = &line.comparisons {
                     self.machine.hint(&hints(comparisons));
                 }
-                self.machine.tell(line.outcome);
+                self.step(|machine| machine.tell(line.outcome));
             }
             _ if self.reduction.is_some() => {
                 self.open = None;

@@ -25,6 +25,7 @@ mod regions;
 mod sqlite;
 mod sqlite_cells;
 mod sqlite_layout;
+mod sqlite_statements;
 mod subtables;
 mod table;
 mod tiff;

@@ -69,8 +69,21 @@ pub struct SchemaRow {
     /// Its name, and that of its table, in lower case.
     pub name: Vec<u8>,
     pub table: Vec<u8>,
+    /// Labels of the clauses of its statement for each of which there is an index without a statement.
+    pub clauses: Vec<Label>,
     /// False if it has no statement of its own, as an index that the statement of its table makes.
     pub has_text: bool,
+}
+
+impl SchemaRow {
+    /// Returns the label of the clause of the table's statement that makes the index `index`, which has no
+    /// statement and whose name ends with the number of the clause; `None` if there is none.
+    fn clause_of(&self, index: &SchemaRow) -> Option<Label> {
+        let number = index.name.rsplit(|byte| *byte == b'_').next()?;
+        let number: usize = std::str::from_utf8(number).ok()?.parse().ok()?;
+        let clause = self.clauses.get(number.checked_sub(1)?);
+        clause.copied().filter(|_| !index.has_text)
+    }
 }
 
 /// Reads a database; `None` if its size of pages is none, or its first page cannot be read.
@@ -237,18 +250,19 @@ impl<'a> Database<'a> {
     }
 
     /// Lets indices and triggers go with the tables that they belong to. Those with statements of their own
-    /// stay parts.
+    /// stay parts; others go with the clauses that make them.
     fn join_schema(&mut self, reader: &mut Reader, schema: &[SchemaRow]) {
         let is_owner = |row: &&SchemaRow| row.name == row.table;
-        let owners: HashMap<&[u8], Label> = schema
+        let owners: HashMap<&[u8], &SchemaRow> = schema
             .iter()
             .filter(is_owner)
-            .map(|row| (&row.name[..], row.cell))
+            .map(|row| (&row.name[..], row))
             .collect();
         let others = schema.iter().filter(|row| !is_owner(row));
         let owned = others.filter_map(|row| {
             let owner = owners.get(&row.table[..])?;
-            Some((row.cell, (*owner, row.has_text)))
+            let with = owner.clause_of(row).unwrap_or(owner.cell);
+            Some((row.cell, (with, row.has_text)))
         });
         let owned: HashMap<Label, (Label, bool)> = owned.collect();
         for (_, nodes) in self.pages.values_mut() {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::sqlite::{Database, Kind, SchemaRow};
+use super::sqlite_statements::indexed_clauses;
 use crate::node::{Group, Label, Meaning, Node};
 use crate::number::Encoding;
 use crate::reader::Reader;
@@ -165,11 +166,19 @@ impl Cell {
         is_schema: bool,
     ) -> Vec<Node> {
         let (columns, head) = columns(payload, true).unwrap_or((Vec::new(), 0));
-        let described = match is_schema && columns.len() == SCHEMA {
+        let mut described = match is_schema && columns.len() == SCHEMA {
             true => schema_row(self.label, &columns).map(|(row, _)| row),
             false => None,
         };
         let root = described.as_ref().map(|row| row.page);
+        let mut clauses = Vec::new();
+        if let Some(row) = described.as_mut().filter(|row| row.kind == b"table") {
+            clauses = indexed_clauses(columns[SCHEMA - 1].value);
+            row.clauses = clauses.iter().map(|_| reader.label()).collect();
+            reader.count_parts(clauses.len());
+        }
+        let labels = described.iter().flat_map(|row| row.clauses.iter().copied());
+        let clauses: Vec<(Range<usize>, Label)> = clauses.into_iter().zip(labels).collect();
         self.record = match (described, row) {
             (Some(described), _) => Record::Schema(described),
             (None, Some(row)) => Record::Row(row),
@@ -177,7 +186,10 @@ impl Cell {
         };
         match columns.is_empty() {
             true => vec![Node::payload(payload)],
-            false => record(database, reader, payload, &columns, head, root),
+            false => {
+                let described = (root, &clauses[..]);
+                record(database, reader, payload, &columns, head, described)
+            }
         }
     }
 }
@@ -267,6 +279,7 @@ fn schema_row(label: Label, columns: &[Column<'_>]) -> Option<(SchemaRow, Range<
         // Case does not matter in names.
         name: name.value.to_ascii_lowercase(),
         table: table.value.to_ascii_lowercase(),
+        clauses: Vec::new(),
         has_text: columns.get(4).is_none_or(|text| text.kind > 0),
     };
     Some((row, page.at..page.at + page.value.len()))
@@ -281,14 +294,15 @@ pub fn root_of(record: &[u8]) -> Option<(usize, Range<usize>)> {
 }
 
 /// Makes the nodes of a record: kinds of its columns, and values, of which texts and bytes may become
-/// shorter. `root` is the page that the fourth column of a row of the schema refers to.
+/// shorter. Of a row of the schema, `root` is the page that the fourth column refers to, and the `clauses` of
+/// the statement in the fifth one are parts.
 fn record(
     database: &Database<'_>,
     reader: &mut Reader,
     payload: &[u8],
     columns: &[Column<'_>],
     head: usize,
-    root: Option<usize>,
+    (root, clauses): (Option<usize>, &[(Range<usize>, Label)]),
 ) -> Vec<Node> {
     let kinds_label = reader.label();
     let meaning = Meaning::Length(kinds_label);
@@ -312,6 +326,7 @@ fn record(
             column.raw,
         ));
         let value = match base {
+            _ if index + 1 == SCHEMA && !clauses.is_empty() => split(column.value, clauses),
             12 => reader.payload(column.value),
             _ => vec![Node::payload(column.value)],
         };
@@ -319,4 +334,17 @@ fn record(
     }
     values.insert(0, Group::new(kinds_label, kinds).into());
     values
+}
+
+/// Makes the nodes of a statement of which the `clauses` are parts, each with its label.
+fn split(statement: &[u8], clauses: &[(Range<usize>, Label)]) -> Vec<Node> {
+    let (mut nodes, mut at) = (Vec::new(), 0);
+    for (place, label) in clauses {
+        nodes.push(Node::payload(&statement[at..place.start]));
+        let clause = vec![Node::payload(&statement[place.clone()])];
+        nodes.push(Group::part(*label, clause).into());
+        at = place.end;
+    }
+    nodes.push(Node::payload(&statement[at..]));
+    nodes
 }

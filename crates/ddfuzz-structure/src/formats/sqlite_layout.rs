@@ -1,13 +1,26 @@
 //! Writer of SQLite databases: puts the rows and entries of all trees into as few pages as they fill.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::sqlite::{FREE, HEAD, Kind, LEAF, PAGES, VACUUM, kind, page_sizes};
 use super::sqlite_cells::{local, root_of};
+use crate::compacted::Write;
 use crate::number::Encoding;
 
 /// Maximum number of pages between the root of a tree and its leaves.
 const DEEPEST: usize = 16;
 /// Number of bytes that a cell takes at least.
 const LEAST: usize = 4;
+
+/// Offset of the size of a page in the head of a database.
+const SIZE: usize = 16;
+/// Largest size of a page, in bytes.
+const LARGEST: usize = 1 << 16;
+/// A database with larger pages is taken apart if it has at most this many bytes for each of its own, or
+/// [`SMALL`] bytes.
+const LARGER: usize = 4;
+const SMALL: usize = 1 << 17;
 
 /// A row of a table or an entry of an index, with all of its record.
 struct Entry {
@@ -17,46 +30,108 @@ struct Entry {
 }
 
 /// Returns a database with the trees of `text`, each in as few pages as its rows or entries fill, and without
-/// free pages. `None` if a tree cannot be read, or if pages state where they are referred to.
-pub fn compact(text: &[u8]) -> Option<Vec<u8>> {
+/// free pages: one with pages so large that all rows are in one page each, which can be taken apart, and how one
+/// with pages of the size of `text` is made of what is left of that. `None` if a tree cannot be read, or if
+/// pages state where they are referred to.
+pub fn compact(text: &[u8]) -> Option<(Vec<u8>, Write)> {
     let (size, usable) = page_sizes(text)?;
-    (Encoding::Big(4).read_at(text, VACUUM)? == 0).then_some(())?;
-    let mut source = Source {
-        text,
-        size,
-        usable,
-        left: text.len() / size,
-    };
-    let (kind, mut schema) = source.tree(1)?;
-    kind.is_table.then_some(())?;
-    let mut roots: Vec<usize> = schema
-        .iter()
-        .filter_map(|entry| Some(root_of(&entry.record)?.0))
-        .collect();
-    roots.sort_unstable();
-    let mut target = Target {
-        head: &text[..HEAD],
-        reserved: &text[usable..size],
-        usable,
-        pages: vec![Vec::new(); 1 + roots.len()],
-    };
-    for entry in &mut schema {
-        let Some((page, place)) = root_of(&entry.record) else {
-            continue;
-        };
-        let (kind, entries) = source.tree(page)?;
-        // No root has a greater number than before, so that it takes no more bytes.
-        let root = 2 + roots.binary_search(&page).ok()?;
-        target.tree(kind.is_table, &entries, root)?;
-        let written = Encoding::Big(place.len()).write(root as u64);
-        entry.record[place].copy_from_slice(&written);
+    let content = Content::of(text)?;
+    let mut larger = size;
+    let mut taken = content.written(larger)?;
+    while !content.is_local(larger - (size - usable)) && larger < LARGEST {
+        larger *= 2;
+        let with_larger = content.written(larger)?;
+        if with_larger.len() > SMALL.max(LARGER * text.len()) {
+            break;
+        }
+        taken = with_larger;
     }
-    target.tree(true, &schema, 1)?;
-    let count = target.pages.len();
-    let mut text = target.pages.concat();
-    text[PAGES..FREE].copy_from_slice(&Encoding::Big(4).write(count as u64));
-    text[FREE..FREE + 8].fill(0);
-    Some(text)
+    let write: Write = Arc::new(move |text| Content::of(text)?.written(size));
+    Some((taken, write))
+}
+
+/// The content of a database.
+struct Content<'a> {
+    head: &'a [u8],
+    /// Bytes at the end of each page that hold no cells.
+    reserved: &'a [u8],
+    schema: Vec<Entry>,
+    /// The other trees by their first pages: whether each is a table, and its rows or entries.
+    trees: BTreeMap<usize, (bool, Vec<Entry>)>,
+}
+
+impl<'a> Content<'a> {
+    /// Reads all trees of a database.
+    fn of(text: &'a [u8]) -> Option<Content<'a>> {
+        let (size, usable) = page_sizes(text)?;
+        (Encoding::Big(4).read_at(text, VACUUM)? == 0).then_some(())?;
+        let mut source = Source {
+            text,
+            size,
+            usable,
+            left: text.len() / size,
+        };
+        let (kind, schema) = source.tree(1)?;
+        kind.is_table.then_some(())?;
+        let mut trees = BTreeMap::new();
+        for (page, _) in schema.iter().filter_map(|entry| root_of(&entry.record)) {
+            let (kind, entries) = source.tree(page)?;
+            trees.insert(page, (kind.is_table, entries));
+        }
+        Some(Content {
+            head: text.get(..HEAD)?,
+            reserved: text.get(usable..size)?,
+            schema,
+            trees,
+        })
+    }
+
+    /// Returns true if no record goes on in another page, where pages have so many bytes for cells.
+    fn is_local(&self, usable: usize) -> bool {
+        let is_local = |is_table: bool, entries: &[Entry]| {
+            let mut sizes = entries.iter().map(|entry| entry.record.len());
+            sizes.all(|size| local(usable, size, is_table) == size)
+        };
+        let mut trees = self.trees.values();
+        is_local(true, &self.schema)
+            && trees.all(|(is_table, entries)| is_local(*is_table, entries))
+    }
+
+    /// Writes the database with pages of `size` bytes.
+    fn written(&self, size: usize) -> Option<Vec<u8>> {
+        let mut target = Target {
+            head: self.head,
+            reserved: self.reserved,
+            usable: size.checked_sub(self.reserved.len())?,
+            pages: vec![Vec::new(); 1 + self.trees.len()],
+        };
+        let mut roots = BTreeMap::new();
+        for (root, (page, (is_table, entries))) in (2..).zip(&self.trees) {
+            target.tree(*is_table, entries, root)?;
+            roots.insert(page, root);
+        }
+        let rows = self.schema.iter().map(|entry| {
+            let mut record = entry.record.clone();
+            if let Some((page, place)) = root_of(&record) {
+                // No root has a greater number than before, so that it takes no more bytes.
+                let root = *roots.get(&page)?;
+                let written = Encoding::Big(place.len()).write(root as u64);
+                record[place].copy_from_slice(&written);
+            }
+            let row = entry.row.clone();
+            Some(Entry { row, record })
+        });
+        let schema = rows.collect::<Option<Vec<Entry>>>()?;
+        target.tree(true, &schema, 1)?;
+        let count = target.pages.len();
+        let mut text = target.pages.concat();
+        // 65,536 is written as 1.
+        let stated = if size == LARGEST { 1 } else { size as u64 };
+        text[SIZE..SIZE + 2].copy_from_slice(&Encoding::Big(2).write(stated));
+        text[PAGES..FREE].copy_from_slice(&Encoding::Big(4).write(count as u64));
+        text[FREE..FREE + 8].fill(0);
+        Some(text)
+    }
 }
 
 /// A database that is read.

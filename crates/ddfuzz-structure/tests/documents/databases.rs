@@ -216,9 +216,9 @@ fn long_row() -> (Vec<u8>, Vec<u8>) {
     (cell, rest)
 }
 
-/// A database with a table whose index has no statement of its own, with a trigger on it, and with a table
-/// whose statement goes on in a page of its own.
-fn schema_database() -> Vec<u8> {
+/// A database with a table whose index, with the name `index`, has no statement of its own, with a trigger on it,
+/// and with a table whose statement goes on in a page of its own.
+fn schema_database(index: &'static [u8]) -> Vec<u8> {
     let database = database();
     let (cell, rest) = long_row();
     let text = |text: &'static [u8]| (true, text);
@@ -239,7 +239,7 @@ fn schema_database() -> Vec<u8> {
                 2,
                 &[
                     text(b"index"),
-                    text(b"auto"),
+                    text(index),
                     text(b"T"),
                     (false, &[3]),
                     text(b""),
@@ -275,7 +275,7 @@ fn schema_database() -> Vec<u8> {
 
 #[test]
 fn what_belongs_to_a_table_goes_with_it() {
-    let text = schema_database();
+    let text = schema_database(b"auto");
     let document = open(&text).expect("a document");
     assert_eq!(document.text(), text);
     let mut left = Vec::new();
@@ -291,6 +291,24 @@ fn what_belongs_to_a_table_goes_with_it() {
     }
     // The index without a statement does not go by itself.
     assert!(!left.contains(&(3, 4)), "{left:?}");
+}
+
+#[test]
+fn an_index_goes_with_the_clause_that_makes_it() {
+    let text = schema_database(b"sqlite_autoindex_t_1");
+    let document = open(&text).expect("a document");
+    let without = (0..document.parts().len()).map(|part| document.without(&[part]).text());
+    let has = |text: &[u8], one: &[u8]| text.windows(one.len()).any(|part| part == one);
+    let mut clause = without.filter(|fewer| has(fewer, b"CREATE TABLE t(a)"));
+    let fewer = clause.next().expect("the clause is a part");
+    assert_eq!((cells(&fewer, 1).1.len(), fewer.len() / PAGE), (3, 4));
+    assert_eq!(rows(&fewer, 2), rows(&text, 2));
+}
+
+/// Databases of all that the writer reads: trees of several pages, and statements that take several pages.
+pub fn samples() -> [Vec<u8>; 3] {
+    let long = schema_database(b"sqlite_autoindex_t_1");
+    [database(), long, large_database()]
 }
 
 /// Returns the document of a database whose pages are full.
@@ -335,9 +353,9 @@ fn a_database_is_written_anew_with_full_pages() {
     assert!(open(&damaged).is_some() && compact(&damaged).is_none());
 }
 
-#[test]
-fn a_large_table_has_pages_above_its_leaves() {
-    let mut text = schema_database();
+/// A database with a table of many pages.
+fn large_database() -> Vec<u8> {
+    let mut text = schema_database(b"auto");
     // A chain of pages, each with one child, whose rows take several pages, also of their own.
     let count = 120;
     let first = text.len() / PAGE + 1;
@@ -351,6 +369,12 @@ fn a_large_table_has_pages_above_its_leaves() {
         text.extend(page(&[], 13, None, &[row(number, &[(true, &value)])]));
     }
     text[28..32].copy_from_slice(&((first + count - 1) as u32).to_be_bytes());
+    text
+}
+
+#[test]
+fn a_large_table_has_pages_above_its_leaves() {
+    let text = large_database();
     let document = compact(&text).expect("a document");
     let written = document.text();
     assert!(
@@ -362,4 +386,23 @@ fn a_large_table_has_pages_above_its_leaves() {
     assert_eq!(rows(&written, 2), rows(&text, 2));
     assert_filled(&written, 1, true);
     assert_filled(&written, 2, true);
+}
+
+#[test]
+fn a_statement_that_takes_several_pages_becomes_shorter() {
+    let text = schema_database(b"auto");
+    let document = compact(&text).expect("a document");
+    let mut payloads = document.payloads();
+    let long = payloads
+        .iter_mut()
+        .find(|payload| payload.starts_with(b"CREATE TABLE l"));
+    let long = long.expect("the whole statement");
+    assert_eq!(long.len(), 617);
+    *long = long[..17].into();
+    let written = document.with(&payloads).text();
+    // The page with its rest is gone.
+    assert_eq!(written.len(), document.text().len() - PAGE);
+    let (_, schema, _) = cells(&written, 1);
+    assert!(schema[3].ends_with(b"CREATE TABLE l(a)"));
+    assert_filled(&written, 1, true);
 }

@@ -43,6 +43,10 @@ fn exercise(text: &[u8], random: &mut Random) {
     }
     fewer.with(&payloads).text();
     document.opaque().text();
+    let tied = document.tied();
+    if tied > 0 {
+        document.without_tied(&[random.below(tied)]).text();
+    }
     let regions = document.regions().len();
     let with = Some(random.below(regions)).filter(|_| random.below(2) > 0);
     if let Some(shared) = document.sharing(random.below(regions), with) {
@@ -53,27 +57,76 @@ fn exercise(text: &[u8], random: &mut Random) {
     }
 }
 
+/// Returns a copy of a text with a few bytes changed or deleted.
+fn damaged(sample: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut text = sample.to_vec();
+    for _ in 0..1 + random.below(4) {
+        let at = random.below(text.len());
+        match random.below(4) {
+            0 => text[at] = random.below(256) as u8,
+            1 => text[at] = [0, 0xff, 0x7f, 0x80][random.below(4)],
+            2 => text.truncate(at + 1),
+            _ => drop(text.remove(at)),
+        }
+        if text.is_empty() {
+            text.push(0);
+        }
+    }
+    text
+}
+
 #[test]
 fn damaged_files_do_no_harm() {
     let mut random = Random(1);
     for (_, sample) in samples::all() {
         for _ in 0..150 {
-            let mut text = sample.clone();
-            for _ in 0..1 + random.below(4) {
-                let at = random.below(text.len());
-                match random.below(4) {
-                    0 => text[at] = random.below(256) as u8,
-                    1 => text[at] = [0, 0xff, 0x7f, 0x80][random.below(4)],
-                    2 => text.truncate(at + 1),
-                    _ => drop(text.remove(at)),
-                }
-                if text.is_empty() {
-                    text.push(0);
-                }
-            }
+            let text = damaged(&sample, &mut random);
             exercise(&text, &mut random);
         }
     }
+}
+
+/// Writes a text anew, and does to the document what searches do: what is left can be written anew, too, as the
+/// same text.
+fn exercise_compact(text: &[u8], random: &mut Random) -> bool {
+    let Some(Structure::Format(format)) = structure_named("sqlite") else {
+        panic!("a known format");
+    };
+    let Some(document) = format.compact(text) else {
+        return false;
+    };
+    let written = document.text();
+    assert!(written.len() <= text.len());
+    let again = format.compact(&written).expect("what was written is read");
+    assert_eq!(again.text(), written);
+    let parts = document.parts().len();
+    let tied = document.tied();
+    document.without(&[random.below(parts)]).text();
+    document.without_tied(&[random.below(tied)]).text();
+    let mut payloads = document.payloads();
+    let count = payloads.len();
+    if let Some(payload) = payloads.get_mut(random.below(count)) {
+        *payload = payload[..random.below(payload.len())].into();
+    }
+    document.with(&payloads).text();
+    true
+}
+
+#[test]
+fn damaged_databases_are_written_anew_or_left_alone() {
+    let mut random = Random(5);
+    let (mut slowest, mut written) = (std::time::Duration::ZERO, 0);
+    for sample in crate::databases::samples() {
+        for _ in 0..150 {
+            let text = damaged(&sample, &mut random);
+            let begin = std::time::Instant::now();
+            written += usize::from(exercise_compact(&text, &mut random));
+            slowest = slowest.max(begin.elapsed());
+        }
+    }
+    assert!(written > 100, "{written}");
+    // Each takes less than a millisecond where nothing else is done.
+    assert!(slowest.as_secs() < 10, "{slowest:?}");
 }
 
 #[test]

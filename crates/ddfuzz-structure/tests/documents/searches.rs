@@ -622,3 +622,29 @@ fn a_module_is_reduced_to_one_function() {
         assert!(reduced.tests <= 60, "{} tests", reduced.tests);
     }
 }
+
+#[test]
+fn a_member_of_a_zip_file_stays_without_its_entry() {
+    let text = crate::samples::zip(&[("a", b"one", false), ("b", b"two", true), ("c", b"", false)]);
+    // One entry that is where the end says, and two members or what is left of them.
+    let fails = |text: &[u8]| {
+        let count = |signature: &[u8]| text.windows(4).filter(|four| *four == signature).count();
+        let Some(end) = text.windows(4).position(|four| four == b"PK\x05\x06") else {
+            return false;
+        };
+        let number = |at: usize| text.get(end + at..end + at + 4);
+        let Some([one, two, three, four]) = number(16) else {
+            return false;
+        };
+        let start = u32::from_le_bytes([*one, *two, *three, *four]) as usize;
+        let entry = text.get(start..start + 46);
+        text.len() == end + 22
+            && count(b"PK\x03\x04") >= 2
+            && entry.is_some_and(|entry| entry.starts_with(b"PK\x01\x02"))
+    };
+    let reduced = reduce(&text, &fails, false);
+    // A header, the entry, the end, and a signature.
+    let least = 30 + 46 + 22 + 4;
+    assert!(reduced.text.len() <= least, "{}", reduced.text.len());
+    assert!(reduced.tests < 300, "{} tests", reduced.tests);
+}
