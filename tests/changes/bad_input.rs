@@ -213,7 +213,10 @@ fn a_build_that_is_unknown_fails_or_never_ends_is_told() {
         &["the build ended with timeout"],
     );
     let missing = with(&["--build", "true", "--", "./program"]);
-    assert_fails(&missing, 3, "not-failing", &["no program ./program"]);
+    let says = ["no program ./program", "by its path in the version"];
+    assert_fails(&missing, 3, "not-failing", &says);
+    let hangs = with(&["--run", "while :; do :; done", "--timeout", "200ms"]);
+    assert_fails(&hangs, 3, "old-not-passing", &["timeout", "--timeout"]);
     assert_fails(
         &with(&["--run", TEST, "--expect", "("]),
         2,
@@ -350,4 +353,41 @@ fn two_searches_do_not_use_one_output_directory_at_the_same_time() {
     first.kill().unwrap();
     first.wait().unwrap();
     assert_eq!((second.0, second.1.as_str()), (2, "locked"), "{}", second.2);
+}
+
+#[test]
+fn options_and_programs_that_do_not_fit_are_refused() {
+    let repo = ["A..B", "--repo", "repository"];
+    let with = |words: &[&'static str]| [&repo[..], words].concat();
+    let exit = with(&["--run", TEST, "--crash-exit", "3"]);
+    assert_fails(&exit, 2, "usage", &["--crash-exit"]);
+    let folder = tempfile::tempdir().unwrap();
+    let repository = two_versions(folder.path());
+    for name in ["one", "two"] {
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    for option in [&["--no-history"][..], &["--repo", "repository"]] {
+        let words = [&["one", "two", "--run", TEST], option].concat();
+        assert_fails_in(
+            folder.path(),
+            &words,
+            2,
+            "usage",
+            &[option[0], "two directories"],
+        );
+    }
+    // A program of the working tree is tested in place of that of each version.
+    let program = repository.join("program");
+    std::fs::write(&program, "#!/bin/sh\nkill -SEGV $$\n").unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&program, executable).unwrap();
+    let program = program.display().to_string();
+    let words = [&repo[..], &["--build", "true", "--", &program]].concat();
+    let says = ["same program for each version", "./program"];
+    assert_fails_in(folder.path(), &words, 3, "old-not-passing", &says);
+    // The same version twice has no history that could be searched.
+    let words = ["A..A", "--repo", "repository", "--run", TEST];
+    let done = crate::output(&mut changes(folder.path(), &words));
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(!said.contains("first-parent"), "{said}");
 }

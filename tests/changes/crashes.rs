@@ -5,8 +5,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::repositories::{Commit, Files, create, files, git};
-use crate::{changes, needs, output, places, result};
+use crate::repositories::{Commit, File, Files, create, files, git};
+use crate::{changes, failure, needs, output, places, result};
 
 const MAKEFILE: &str = "prog: main.c parse.c\n\tcc -g -O0 -o prog main.c parse.c\n";
 const MAIN: &str = "#include <stdio.h>\nint parse(const char *text);\nint main(void)\n{\n    char line[64] = \"\";\n    \
@@ -412,4 +412,68 @@ fn check_says_in_which_range_a_group_came_back() {
         "{text}"
     );
     assert!(text.lines().count() <= 15, "{text}");
+}
+
+/// Triages an input on a script that fails only with a variable of the environment and by an exit
+/// status; `more` are further words. Returns the key of its group.
+fn triaged_script(at: &Path, more: &[&str]) -> String {
+    let script =
+        "#!/bin/sh\n[ \"$MODE\" = on ] && grep -q bad \"${0%/*}/value\" && exit 42\nexit 0\n";
+    let version = |value: &str| {
+        let mut all = files(&[("value", value), ("other", value)]);
+        all.insert(b"prog".to_vec(), File::Script(script.into()));
+        all
+    };
+    let commits = [
+        Commit::new("one", version("0\n")),
+        Commit::new("two", version("bad\n")),
+    ];
+    let repository = create(&at.join("repository"), &commits);
+    std::fs::write(at.join("crash"), "input\n").unwrap();
+    let program = repository.join("prog").display().to_string();
+    let mut words = vec![
+        "triage", "crash", "-o", "groups", "--json", "--env", "MODE=on",
+    ];
+    words.extend(["--crash-exit", "42"]);
+    words.extend(more);
+    words.extend(["--", &program, "@@"]);
+    let done = ddfuzz(at, &words);
+    let report: Value = serde_json::from_slice(&done.stdout).unwrap();
+    report["groups"][0]["major"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_group_is_searched_under_the_conditions_in_which_it_was_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let major = triaged_script(folder.path(), &[]);
+    let words = [
+        "changes",
+        "--json",
+        "A..B",
+        "--repo",
+        "repository",
+        "-o",
+        "groups",
+    ];
+    let group = ["--build", "true", "--group", &major];
+    let search = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ddfuzz"));
+        command.current_dir(folder.path()).args(words).args(group);
+        command
+    };
+    assert_eq!(places(&result(&mut search())), ["value:1"]);
+    let (code, kind, message) = failure(search().args(["--force", "--", "./prog"]));
+    assert_eq!((code, kind.as_str()), (2, "usage"), "{message}");
+    assert!(message.contains("@@"), "{message}");
+}
+
+#[test]
+fn a_group_whose_input_has_a_file_name_is_not_searched_without_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let major = triaged_script(folder.path(), &["--file-name", "input.txt"]);
+    let group = folder.path().join("groups/crashes").join(&major);
+    let words = ["A..B", "--repo", "repository", "--build", "true", "--group"];
+    let (code, kind, message) = failure(changes(folder.path(), &words).arg(group));
+    assert_eq!((code, kind.as_str()), (2, "usage"), "{message}");
+    assert!(message.contains("--file-name"), "{message}");
 }

@@ -240,3 +240,91 @@ fn of_many_commits_the_newest_are_printed() {
         "{text}"
     );
 }
+
+/// The lines from 1 to 30, with some of them replaced.
+fn numbered(replaced: &[(usize, &str)]) -> String {
+    let line = |at: usize| {
+        let other = replaced.iter().find(|(line, _)| *line == at);
+        format!(
+            "{}\n",
+            other.map_or(at.to_string(), |(_, text)| (*text).to_owned())
+        )
+    };
+    (1..=30).map(line).collect()
+}
+
+#[test]
+fn a_line_of_a_file_that_was_renamed_before_is_of_the_commit_that_added_it() {
+    let commits = [
+        Commit::new("begin", files(&[("a.txt", &numbered(&[]))])),
+        Commit::new("mv", files(&[("b.txt", &numbered(&[]))])),
+        Commit::new("culprit", files(&[("b.txt", &numbered(&[(15, "BUG")]))])),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &commits);
+    let test = "! grep -q BUG *.txt";
+    let words = ["A..B", "--repo", "repository", "--run", test];
+    let found = result(&mut changes(folder.path(), &words));
+    assert_eq!(places(&found), ["a.txt:15"]);
+    let commits = found["changes"][0]["commits"].as_array().unwrap();
+    assert_eq!(
+        (commits.len(), &commits[0]["subject"]),
+        (1, &"culprit".into())
+    );
+}
+
+#[test]
+fn lines_of_a_merge_are_of_the_branch_or_of_the_merge_that_added_them() {
+    let version = |f: &[(usize, &str)], g: &[(usize, &str)]| {
+        files(&[("f", &numbered(f)), ("g", &numbered(g))])
+    };
+    let all = [(1, "EVIL"), (10, "TEN"), (30, "THIRTY")];
+    let mut commits = vec![
+        Commit::new("begin", version(&[], &[])),
+        Commit::new("twenty", version(&[(20, "TWENTY")], &[])),
+        Commit::new("ten", version(&[(20, "TWENTY")], &all[1..2])),
+        Commit::new("thirty on branch", version(&[], &all[2..])),
+        Commit::new("merge", version(&[(20, "TWENTY")], &all)),
+    ];
+    commits[3].parents = vec![0];
+    commits[4].parents = vec![2, 3];
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &commits);
+    for (line, subject) in [("THIRTY", "thirty on branch"), ("EVIL", "merge")] {
+        let test = format!("! grep -q {line} g");
+        let words = ["A..B", "--repo", "repository", "--no-history", "--force"];
+        let found = result(changes(folder.path(), &words).args(["--run", &test]));
+        let commits = found["changes"][0]["commits"].as_array().unwrap();
+        assert_eq!(
+            (commits.len(), &commits[0]["subject"]),
+            (1, &subject.into())
+        );
+    }
+}
+
+#[test]
+fn a_rename_to_a_file_that_is_there_does_not_overwrite_it_and_the_shown_change_is_proved() {
+    let (a, b) = (
+        numbered(&[]),
+        numbered(&[(1, "other"), (30, "end")]).repeat(2),
+    );
+    let commits = [
+        Commit::new("begin", files(&[("a", &a), ("b", &b), ("k", "0\n")])),
+        Commit::new("rm b", files(&[("a", &a), ("k", "0\n")])),
+        Commit::new("k 1", files(&[("a", &a), ("k", "1\n")])),
+        Commit::new("mv a b", files(&[("b", &a), ("k", "1\n")])),
+        Commit::new("k 2", files(&[("b", &a), ("k", "2\n")])),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &commits);
+    let words = ["A..B", "--repo", "repository", "--run", "[ -e a ]"];
+    let found = result(&mut changes(folder.path(), &words));
+    let kinds: Vec<&str> = (found["changes"].as_array().unwrap().iter())
+        .filter_map(|change| change["kind"].as_str())
+        .collect();
+    assert_eq!(kinds, ["deleted file"], "{found}");
+    assert_eq!(
+        (&found["claim"], &found["removals"]),
+        (&"1-minimal".into(), &1.into())
+    );
+}

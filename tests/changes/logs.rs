@@ -470,3 +470,50 @@ fn the_output_directory_is_no_part_of_a_version_in_whose_directory_it_is() {
     assert_eq!((code, kind.as_str()), (2, "usage"), "{message}");
     assert!(message.contains("output directory"), "{message}");
 }
+
+#[test]
+fn another_script_of_the_same_name_makes_another_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let test = three_lines(at);
+    let script = at.join("test.sh");
+    let write = |text: &str| std::fs::write(&script, format!("#!/bin/sh\n{text}\n")).unwrap();
+    write(&test);
+    let line = format!("sh {}", script.display());
+    let words = ["A..B", "--repo", "repository", "--run", &line];
+    assert_eq!(places(&result(&mut changes(at, &words))), ["f:1"]);
+    let again = output(&mut changes(at, &words));
+    let said = String::from_utf8_lossy(&again.stderr);
+    assert!(
+        again.status.success() && said.contains("finished earlier: nothing was run"),
+        "{said}"
+    );
+    write("! grep -q other f");
+    let (code, kind, message) = failure(&mut changes(at, &words));
+    assert_eq!((code, kind.as_str()), (2, "exists"), "{message}");
+    assert!(message.contains("test.sh was another file"), "{message}");
+    let found = result(changes(at, &words).arg("--force"));
+    assert_eq!(places(&found), ["f:7"]);
+}
+
+#[test]
+fn no_result_stands_beside_the_log_of_another_search() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let test = three_lines(at);
+    result(&mut changes(
+        at,
+        &["A..B", "--repo", "repository", "--run", &test],
+    ));
+    let other = ["A..B", "--repo", "repository", "--run", "false", "--force"];
+    assert_eq!(failure(&mut changes(at, &other)).1, "old-not-passing");
+    for name in ["changes.json", "cause.patch"] {
+        assert!(!at.join("out/changes").join(name).exists(), "{name}");
+    }
+    // A search that has found nothing is replaced by any other.
+    let found = result(&mut changes(
+        at,
+        &["A..B", "--repo", "repository", "--run", &test],
+    ));
+    assert_eq!(places(&found), ["f:1"]);
+}

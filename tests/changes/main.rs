@@ -7,6 +7,7 @@ mod compiles;
 mod crashes;
 mod curves;
 mod figures;
+mod flaky;
 mod histories;
 mod logs;
 #[allow(dead_code, reason = "the tests of `store` use more of it")]

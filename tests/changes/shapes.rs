@@ -29,9 +29,16 @@ fn found(old: Files, new: Files, test: &str) -> Vec<String> {
         "the patch does not make it fail: {tested:?}"
     );
     let changes = found["changes"].as_array().unwrap().iter();
+    let units = changes.clone().filter(|change| change["joined"] != true);
+    assert_eq!(found["removals"], units.count());
     let shown = |change: &serde_json::Value| {
+        let joined = if change["joined"] == true {
+            " (joined)"
+        } else {
+            ""
+        };
         format!(
-            "{} {}",
+            "{} {}{joined}",
             change["kind"].as_str().unwrap(),
             change["file"].as_str().unwrap_or("?")
         )
@@ -111,7 +118,7 @@ fn modes_links_and_binaries_are_one_change_each() {
     assert_eq!(found(base(), script, "! test -x keep"), ["mode keep"]);
     let old = with(&base(), &[(b"link", File::Link("keep"))]);
     let new = with(&old, &[(b"link", File::Link("nowhere")), noise.clone()]);
-    assert_eq!(found(old, new, "test -e link"), ["binary link"]);
+    assert_eq!(found(old, new, "test -e link"), ["link link"]);
     let new = with(&base(), &[(b"keep", File::Link("noise")), noise.clone()]);
     assert_eq!(found(base(), new, "! test -L keep"), ["type keep"]);
     let old = with(
@@ -134,13 +141,13 @@ fn a_file_that_becomes_a_directory_is_one_change_with_the_files_in_it() {
     new.remove(&b"gone"[..]);
     assert_eq!(
         found(base(), new, "! test -d gone"),
-        ["deleted file gone", "new file gone/inside"]
+        ["deleted file gone", "new file gone/inside (joined)"]
     );
     let mut new = with(&base(), &[(b"dir", "now a file\n".into())]);
     new.remove(&b"dir/file"[..]);
     assert_eq!(
         found(base(), new, "test -d dir"),
-        ["new file dir", "deleted file dir/file"]
+        ["new file dir", "deleted file dir/file (joined)"]
     );
 }
 
@@ -364,4 +371,18 @@ fn a_change_is_in_the_function_of_its_first_line() {
         let found = result(&mut changes(folder.path(), &words));
         assert_eq!(found["changes"][0]["function"], function, "{found}");
     }
+}
+
+#[test]
+fn the_directory_of_a_submodule_goes_with_it() {
+    let id = "0123456789012345678901234567890123456789";
+    let old = with(&base(), &[(b"sub", File::Submodule(id))]);
+    let new = with(&base(), &[(b"noise", "2\n".into())]);
+    let folder = tempfile::tempdir().unwrap();
+    let commits = [Commit::new("one", old), Commit::new("two", new)];
+    create(&folder.path().join("repository"), &commits);
+    let words = ["A..B", "--repo", "repository", "--run", "test -d sub"];
+    let found = result(&mut changes(folder.path(), &words));
+    assert_eq!(crate::places(&found), ["sub:0"]);
+    assert_eq!(found["claim"], "1-minimal");
 }

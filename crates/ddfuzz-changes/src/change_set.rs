@@ -100,7 +100,7 @@ impl FileChange {
             (Some(new), false) => repository.blame(versions, &new.path)?,
             _ => Vec::new(),
         };
-        let touching = repository.commits_of(versions.0, versions.1, self.path())?;
+        let touching = repository.commits_of(versions, self.path(), false)?;
         Ok((brought, touching))
     }
 
@@ -127,6 +127,17 @@ impl FileChange {
         match (&self.old, &self.new) {
             (Some(old), Some(new)) => 1 + usize::from(old.entry.mode >> 12 != new.entry.mode >> 12),
             _ => 1,
+        }
+    }
+
+    /// Returns the name of a change of this file in results: `link` or `submodule` for what replaces
+    /// the target of a symbolic link or the commit of a submodule, else that of its kind.
+    pub fn kind_name(&self, kind: Kind) -> &'static str {
+        let mode = self.new.as_ref().map(|new| new.entry.mode);
+        match (kind, mode) {
+            (Kind::Content, Some(SYMLINK)) => "link",
+            (Kind::Content, Some(SUBMODULE)) => "submodule",
+            _ => kind.name(),
         }
     }
 
@@ -244,7 +255,8 @@ impl ChangeSet {
 
     /// Returns the tree `base` with the changes `kept` (indices of `units`) applied. If a file in
     /// `base` differs from the file's old version, the changes are merged into it. Returns `None`
-    /// if the changes conflict, or if a file would be where another needs a directory.
+    /// if the changes conflict, if a renamed file would overwrite another one, or if a file would be
+    /// where another needs a directory.
     ///
     /// # Errors
     /// If contents cannot be read.
@@ -276,10 +288,19 @@ impl ChangeSet {
             match self.files[file].applied(&chosen[&file], base, repository)? {
                 Applied::Clash => return Ok(None),
                 Applied::Gone => {}
+                // The rename would overwrite a file that the set of changes does not know of.
+                Applied::Put(path, _) if self.is_occupied(file, &path, &tree) => return Ok(None),
                 Applied::Put(path, entry) => tree.put(&path, entry),
             }
         }
         Ok(tree.file_as_directory().is_none().then_some(tree))
+    }
+
+    /// Checks whether a renamed file would overwrite another one at its new path `path` in the tree
+    /// `tree`, from which the old places of renamed and deleted files are removed.
+    fn is_occupied(&self, file: usize, path: &[u8], tree: &Tree) -> bool {
+        let old = self.files[file].old.as_ref();
+        old.is_some_and(|old| old.path != path) && tree.get(path).is_some()
     }
 
     /// Returns for each change of the set the id of the commit, between the two commits `versions`,
@@ -615,83 +636,4 @@ pub fn is_link(entry: &Entry) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn hunk(old: Range<usize>, new: Range<usize>) -> Hunk {
-        Hunk {
-            old,
-            new,
-            function: String::new(),
-        }
-    }
-
-    fn version(path: &str, id: &str) -> Option<Version> {
-        Some(Version {
-            path: path.as_bytes().to_vec(),
-            entry: Entry {
-                mode: 0o100644,
-                content: Content::Object(id.into()),
-            },
-        })
-    }
-
-    #[test]
-    fn each_subset_of_the_hunks_is_spliced_by_lines() {
-        let change = FileChange {
-            old: version("f", "1"),
-            new: version("f", "2"),
-            hunks: vec![hunk(0..0, 0..1), hunk(1..2, 2..4), hunk(3..4, 5..5)],
-        };
-        let (old, new) = (b"a\nb\r\nc\nd", b"0\na\nB1\r\nB2\nc\n");
-        let spliced = |kept: &[usize]| String::from_utf8(change.spliced(kept, old, new)).unwrap();
-        assert_eq!(spliced(&[]), "a\nb\r\nc\nd");
-        assert_eq!(spliced(&[0]), "0\na\nb\r\nc\nd");
-        assert_eq!(spliced(&[1]), "a\nB1\r\nB2\nc\nd");
-        assert_eq!(spliced(&[2]), "a\nb\r\nc\n");
-        assert_eq!(spliced(&[0, 1, 2]).as_bytes(), new);
-    }
-
-    #[test]
-    fn headers_of_hunks_are_read_and_written_alike() {
-        for (header, old, new) in [
-            ("@@ -3,0 +4,2 @@ f", [3, 0], [4, 2]),
-            ("@@ -1 +1 @@", [1, 1], [1, 1]),
-            ("@@ -7,2 +6,0 @@", [7, 2], [6, 0]),
-        ] {
-            let hunk = Hunk::parse(header.as_bytes()).unwrap();
-            assert_eq!(
-                (as_in_header(&hunk.old), as_in_header(&hunk.new)),
-                (old, new),
-                "{header}"
-            );
-        }
-        assert_eq!(Hunk::parse(b"@@ -0 +1 @@"), None);
-        assert_eq!(Hunk::parse(b"--- a/f"), None);
-    }
-
-    #[test]
-    fn a_file_that_becomes_a_directory_is_one_change_with_its_files() {
-        let gone = |path| FileChange {
-            old: version(path, "1"),
-            new: None,
-            hunks: Vec::new(),
-        };
-        let made = |path| FileChange {
-            old: None,
-            new: version(path, "2"),
-            hunks: Vec::new(),
-        };
-        let files = vec![
-            gone("a"),
-            made("a/x"),
-            made("a/y"),
-            made("b"),
-            gone("c/d"),
-            made("c"),
-        ];
-        let set = ChangeSet::new(files);
-        let sizes: Vec<usize> = set.units.iter().map(Vec::len).collect();
-        assert_eq!(sizes, [3, 1, 2]);
-    }
-}
+mod tests;

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use ddfuzz_delta::Outcome;
 use ddfuzz_exec::ExecError;
 use ddfuzz_minimize::log::LogError;
 use ddfuzz_model::files::FileError;
@@ -77,14 +78,14 @@ pub enum ChangesError {
         /// The end of what the build or the test of the new version printed.
         output: String,
     },
-    /// The test is not deterministic: three tests of the old or of the new version do not all have
-    /// the same outcome.
-    #[error("the test alternates: three tests of {shown} gave {outcomes}")]
+    /// The test is not deterministic: several tests of one version, such as the old or the new one,
+    /// do not all have the same outcome.
+    #[error("the test alternates: tests of {shown} gave {outcomes}")]
     Alternating {
-        /// The version whose tests have different outcomes, by its commit id or as the user typed
-        /// it.
+        /// The version whose tests have different outcomes, by its commit id, as the user typed it,
+        /// or in words.
         shown: String,
-        /// The outcomes of the three tests of this version, separated by commas.
+        /// The outcomes of the tests of this version, separated by commas.
         outcomes: String,
     },
     /// The test command ended by a signal or with an exit status from 128 on, which counts as
@@ -160,6 +161,15 @@ pub enum ChangesError {
 }
 
 impl ChangesError {
+    /// Returns the error that tests of the version `shown` had these different outcomes.
+    pub fn alternating(shown: &str, outcomes: &[Outcome]) -> ChangesError {
+        let names: Vec<&str> = outcomes.iter().map(|outcome| outcome.name()).collect();
+        ChangesError::Alternating {
+            shown: shown.to_owned(),
+            outcomes: names.join(", "),
+        }
+    }
+
     /// Returns a function, for `map_err`, that turns an `io::Error` about the file `path` into a
     /// [`ChangesError::Path`]; `what` is the operation that failed.
     pub fn at<'a>(

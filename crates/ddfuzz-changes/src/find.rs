@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use ddfuzz_delta::{Config, Outcome};
 use ddfuzz_minimize::log::{EndLine, What};
-use ddfuzz_minimize::{Claim, ProofRef};
 
 use crate::ChangesError;
 use crate::candidate::Candidate;
+use crate::conclude::{conclude, conclude_difference, leave_out_needless, vote};
 use crate::places::{Around, around};
 use crate::repository::Commit;
-use crate::search::{Minimal, Probed, Prober, bisect, config, isolate, minimize};
+use crate::search::{Minimal, Probed, Prober, bisect, isolate, minimize};
 use crate::session::Session;
 use crate::tree::Tree;
+use crate::workbench::Report;
 
 /// Number of times that the old and the new version are tested before the search, and the version
 /// with the found changes after it; all tests of a version must have the same outcome.
-const TIMES: usize = 3;
+pub(crate) const TIMES: usize = 3;
 
 /// What the search for failure-inducing changes shall find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +60,9 @@ pub struct Found {
     /// Number of found changes that cannot be left out because the version with all others does not
     /// build; 0 for [`Goal::Difference`].
     pub unbuildable: usize,
+    /// Whether the version without one of the found changes passed in one test and failed in
+    /// another, so that no minimality is claimed.
+    pub alternates: bool,
     /// The last line of the search's log: what is claimed of the result (such as 1-minimal), and
     /// the tests that prove it.
     pub end: EndLine,
@@ -120,14 +124,13 @@ fn check(
         _ => session.old.clone(),
     };
     if outcomes.windows(2).any(|pair| pair[0] != pair[1]) {
-        let outcomes: Vec<&str> = outcomes.iter().map(|outcome| outcome.name()).collect();
-        let outcomes = outcomes.join(", ");
-        return Err(ChangesError::Alternating { shown, outcomes });
+        return Err(ChangesError::alternating(&shown, &outcomes));
     }
     if what == What::Baseline
         && let Some(workers) = &mut session.workers
     {
-        workers.check_not_stale(tree, |report| report.outcome == Some(Outcome::Fail))?;
+        let is_failing = |report: &Report| report.outcome == Some(Outcome::Fail);
+        workers.check_not_stale(tree, &shown, is_failing)?;
     }
     let (what_was, output) = match session.workers {
         Some(_) => (session.last.what.clone(), session.last.output.clone()),
@@ -211,10 +214,10 @@ impl Prober for SetProber<'_, '_> {
 /// The result of searching one set of changes: the found changes (`kept`), the result of the
 /// minimization for [`Goal::Cause`] (`minimal`), and, for [`Goal::Difference`], the changes with
 /// which the version still passes (`passing`).
-struct SetResult {
-    kept: Config,
+pub(crate) struct SetResult {
+    pub kept: Config,
     minimal: Option<Minimal>,
-    passing: Config,
+    pub passing: Config,
 }
 
 /// Searches the failure-inducing changes of a set on top of the commit `on`, with the changes
@@ -360,6 +363,7 @@ fn by_history(
         fails = culprit.id.clone();
         commits = vec![culprit];
     }
+    vote(session, &on, &[])?;
     let set = session.compare(&on, &fails)?;
     let part = search(session, goal, &on, (set, &[]), &[])?;
     let unknown = match session.is_spent() {
@@ -468,206 +472,17 @@ fn with_partners(
         interference = true;
         let (passing, failing) = history.bisect(session, last, &kept, "partner")?;
         let on = history.version(passing).to_owned();
+        vote(session, &on, &kept)?;
         let set = session.compare(&on, history.version(failing))?;
         let part = search(session, Goal::Cause, &on, (set, &[]), &kept)?;
         kept.insert(0, (set, part.kept));
         commits.splice(0..0, history.line[passing..failing].to_vec());
         last = passing;
     }
-    let mut unbuildable = leave_out_needless(session, &mut kept)?;
-    if kept.len() > 1 && !session.is_spent() {
-        kept = on_top_of_old(session, &kept)?;
-        unbuildable = leave_out_needless(session, &mut kept)?;
-    }
-    let size: usize = kept.iter().map(|(_, changes)| changes.len()).sum();
+    let unbuildable = leave_out_needless(session, &mut kept)?;
+    let found = conclude(session, kept, unbuildable)?;
     Ok(Found {
-        interference: interference && size > 1 && !session.is_spent(),
-        ..conclude(session, kept, unbuildable)?
+        interference: interference && found.end.size > 1 && !session.is_spent(),
+        ..found
     })
-}
-
-/// Returns the found changes `kept` of several commits as changes of the old version in one set. A
-/// line that one commit changed and a later one changed again is then changed once, so that the
-/// change can be left out as a whole. Returns `kept` unchanged if the changes do not lead to the
-/// same files in that form.
-fn on_top_of_old(
-    session: &mut Session<'_>,
-    kept: &[(usize, Config)],
-) -> Result<Vec<(usize, Config)>, ChangesError> {
-    let old = session.tree(&session.old.clone())?;
-    let Some(failing) = session.compose_on(&old, kept)? else {
-        return Ok(kept.to_vec());
-    };
-    let set = session.compare_trees(&old, &failing)?;
-    let all = Config::all(session.set(set).len());
-    let Some(made) = session.compose_on(&old, &[(set, all.clone())])? else {
-        return Ok(kept.to_vec());
-    };
-    let repository = &session.repository;
-    Ok(
-        match repository.store(&made)? == repository.store(&failing)? {
-            true => vec![(set, all)],
-            false => kept.to_vec(),
-        },
-    )
-}
-
-/// Tests, on top of the old version, the removal of each single change in `kept`, and removes the
-/// changes without which the old version still fails. Returns for how many of the remaining changes
-/// the version without the change does not build.
-fn leave_out_needless(
-    session: &mut Session<'_>,
-    kept: &mut [(usize, Config)],
-) -> Result<usize, ChangesError> {
-    'again: loop {
-        let mut unbuildable = 0;
-        for at in 0..kept.len() {
-            for unit in kept[at].1.clone().ranges().flatten() {
-                let mut without = kept.to_vec();
-                without[at].1 = without[at].1.minus(&config(&[unit]));
-                let candidate = Candidate {
-                    on: session.old.clone(),
-                    kept: without.clone(),
-                };
-                let known = session.probe(&candidate, "proof", &[])?;
-                if known.probed.fails() {
-                    kept.clone_from_slice(&without);
-                    continue 'again;
-                }
-                unbuildable += usize::from(known.probed.outcome.is_none());
-            }
-        }
-        return Ok(unbuildable);
-    }
-}
-
-/// Ends the log with the found minimal set of changes `kept`, after the version with them was built
-/// anew and tested three times; returns the result. It is claimed to be 1-minimal if for each
-/// change a test within the time limits shows that the set without the change does not fail, else
-/// best so far.
-fn conclude(
-    session: &mut Session<'_>,
-    kept: Vec<(usize, Config)>,
-    unbuildable: usize,
-) -> Result<Found, ChangesError> {
-    let whole = Candidate {
-        on: session.old.clone(),
-        kept: kept.clone(),
-    };
-    let passing = session.tree(&session.old.clone())?;
-    let failing = session
-        .compose(&whole)?
-        .unwrap_or_else(|| Arc::clone(&passing));
-    confirm(session, &failing)?;
-    let mut proof: Vec<ProofRef> = Vec::new();
-    let mut size = 0;
-    for (at, (_, changes)) in kept.iter().enumerate() {
-        for unit in changes.ranges().flatten() {
-            let mut without = kept.clone();
-            without[at].1 = changes.minus(&config(&[unit]));
-            let candidate = Candidate {
-                on: session.old.clone(),
-                kept: without,
-            };
-            let known = session.proved(&candidate)?;
-            let known = known.filter(|known| !known.probed.fails());
-            proof.extend(known.map(|known| known.proof));
-            size += 1;
-        }
-    }
-    let claim = match proof.len() == size {
-        true => Claim::OneMinimal,
-        false => Claim::BestSoFar,
-    };
-    let size = size as u64;
-    let end = session.end(claim, (size, size), &failing, proof)?;
-    Ok(Found {
-        kept: kept
-            .into_iter()
-            .filter(|(_, kept)| !kept.is_empty())
-            .collect(),
-        old: Arc::clone(&passing),
-        passing,
-        failing,
-        in_history: None,
-        commits: Vec::new(),
-        unbuildable_commits: 0,
-        interference: false,
-        unbuildable,
-        end,
-    })
-}
-
-/// Ends the log with the found difference `part` (one set of changes that passes and a larger one
-/// that fails), after the failing version was built anew and tested three times; returns the result
-/// with the claim that the log's tests prove.
-fn conclude_difference(
-    session: &mut Session<'_>,
-    base: Candidate,
-    set: usize,
-    part: SetResult,
-    commits: Vec<Commit>,
-    unbuildable_commits: usize,
-) -> Result<Found, ChangesError> {
-    let whole = Candidate {
-        on: base.on.clone(),
-        kept: vec![(set, part.passing.union(&part.kept))],
-    };
-    let passing = session.compose(&base)?;
-    let failing = session.compose(&whole)?;
-    let (Some(passing), Some(failing)) = (passing, failing) else {
-        return Err(ChangesError::NoChange);
-    };
-    confirm(session, &failing)?;
-    let mut proof = Vec::new();
-    for unit in part.kept.ranges().flatten() {
-        for kept in [
-            part.passing.union(&config(&[unit])),
-            part.passing.union(&part.kept).minus(&config(&[unit])),
-        ] {
-            let candidate = Candidate {
-                on: base.on.clone(),
-                kept: vec![(set, kept)],
-            };
-            proof.extend(session.proved(&candidate)?.map(|known| known.proof));
-        }
-    }
-    let claim = match proof.len() == 2 * part.kept.len() || part.kept.len() == 1 {
-        true => Claim::OneMinimalDifference,
-        false => Claim::BestSoFar,
-    };
-    let size = part.kept.len() as u64;
-    let end = session.end(claim, (size, 2 * size), &failing, proof)?;
-    Ok(Found {
-        kept: vec![(set, part.kept)],
-        old: session.tree(&session.old.clone())?,
-        passing,
-        failing,
-        in_history: None,
-        commits,
-        unbuildable_commits,
-        interference: false,
-        unbuildable: 0,
-        end,
-    })
-}
-
-/// Confirms that the version `tree`, with the found changes, fails: builds it in the directory as
-/// the build of the old version left it, and tests it three times. Returns an error
-/// unless it fails each time, because incremental builds in the search may have missed changes.
-fn confirm(session: &mut Session<'_>, tree: &Arc<Tree>) -> Result<(), ChangesError> {
-    for time in 0..TIMES {
-        let outcome = session.check(What::Confirm, tree, time == 0)?;
-        if outcome != Some(Outcome::Fail) {
-            let outcome = outcome.map_or("it does not build".to_owned(), |it| it.to_string());
-            let workers = session.workers.as_ref();
-            return Err(ChangesError::StaleBuild {
-                what: format!(
-                    "the result has failed in the search, but not built on the old version alone ({outcome})"
-                ),
-                has_build: workers.is_none_or(|workers| workers.has_build),
-            });
-        }
-    }
-    Ok(())
 }

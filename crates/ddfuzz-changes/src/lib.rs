@@ -9,11 +9,12 @@
 //! - The folder [`search`] is pure: sets of changes in, sets to test out. `change_set.rs`,
 //!   `tree.rs`, `text.rs`, `messages.rs` and `places.rs` touch neither git nor processes, except
 //!   that they ask a [`Repository`] for contents.
-//! - Read `change_set.rs`, `search/mod.rs`, `search/nested.rs`, `session.rs`, `find.rs`, and then
+//! - Read `change_set.rs`, `search/mod.rs`, `search/nested.rs`, `session.rs`, `find.rs`, `conclude.rs`, and then
 //!   `worktree.rs`, `workbench.rs` and `workers.rs`.
 
 mod candidate;
 mod change_set;
+mod conclude;
 mod error;
 mod find;
 mod git;
@@ -36,6 +37,7 @@ pub use candidate::{Candidate, Known, Status};
 pub use change_set::{
     ChangeSet, FileChange, Hunk, Kind, Part, Version, as_in_header, is_lfs_pointer,
 };
+pub use conclude::{Premise, premises};
 pub use error::ChangesError;
 pub use find::{Found, Goal, find};
 pub use git::{is_ancestor, is_modified, is_shallow, resolve};
@@ -44,7 +46,7 @@ pub use recipe::{HeldFailure, Recipe, TestKind, default_build, machine_memory};
 pub use repository::{Commit, Repository};
 pub use result::{BuildCounts, ChangeRecord, ChangesResult, CommitRecord, TestCounts, describe};
 pub use session::{Budget, Session};
-pub use tree::{Content, Entry, Tree};
+pub use tree::{Content, Entry, SUBMODULE, Tree};
 pub use workbench::{BuildBase, Report, Workbench};
 pub use workers::Workers;
 pub use worktree::remove_folder;

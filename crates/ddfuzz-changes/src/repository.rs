@@ -252,22 +252,38 @@ impl Repository {
         Ok(self.log(&["--no-walk", id])?.pop())
     }
 
+    /// Returns the commits with the ids `ids`, newest first.
+    ///
+    /// # Errors
+    /// If git cannot read the commits.
+    pub fn commits(&self, ids: &[&str]) -> Result<Vec<Commit>, ChangesError> {
+        match ids {
+            [] => Ok(Vec::new()),
+            ids => self.log(&[&["--no-walk"][..], ids].concat()),
+        }
+    }
+
     /// Returns the commits after `old` up to `new`, on all branches of the history between them,
-    /// that change the file at `path`, newest first and without merges.
+    /// that change the file at `path`, newest first and without merges. With `follows`, also those
+    /// that changed it before it was renamed.
     ///
     /// # Errors
     /// If git cannot read the history.
     pub fn commits_of(
         &self,
-        old: &str,
-        new: &str,
+        (old, new): (&str, &str),
         path: &[u8],
+        follows: bool,
     ) -> Result<Vec<Commit>, ChangesError> {
         let range = format!("{old}..{new}");
         let mut command = self.git();
         command
             .arg("--literal-pathspecs")
-            .args(["log", "-z", FORMAT, "--no-merges", &range, "--"]);
+            .args(["log", "-z", FORMAT, "--no-merges"]);
+        if follows {
+            command.arg("--follow");
+        }
+        command.arg(range).arg("--");
         Ok(commits(&output(command.arg(OsStr::from_bytes(path)))?))
     }
 

@@ -3,6 +3,8 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
+use std::iter::repeat;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
 use ddfuzz_minimize::Claim;
@@ -42,6 +44,9 @@ pub struct ChangesResult {
     /// Whether the failure needs changes of several commits together; false if the budget was used
     /// up.
     pub interference: bool,
+    /// Whether the version without one of the found changes passed in one test and failed in
+    /// another, so that the claim is `best-so-far` only.
+    pub alternates: bool,
     /// Whether the search ended early because its budget of tests or of time was used up.
     pub budget_used_up: bool,
     /// Path of the file with the patch that makes the old version fail; null if a difference was
@@ -99,8 +104,12 @@ pub struct ChangeRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new_file: Option<OsText>,
     /// What the change does to the file: `hunk`, `new file`, `deleted file`, `renamed file`,
-    /// `mode`, `binary`, `type`.
+    /// `mode`, `binary`, `link`, `submodule`, `type`.
     pub kind: &'static str,
+    /// Whether this is one change with the record before it: neither can be left out without the
+    /// other, as when a file becomes a directory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub joined: bool,
     /// The lines of the old version that the change replaces: first line, counted from 1, and
     /// number of lines, as `git diff -U0` writes them; 0 and 0 if the old version has no such file.
     pub old: [u64; 2],
@@ -176,7 +185,9 @@ pub fn describe(
         of_file: HashMap::new(),
     };
     let mut records = Vec::new();
-    for part in made.units.iter().flatten() {
+    let units = made.units.iter();
+    let parts = units.flat_map(|parts| parts.iter().zip([false].into_iter().chain(repeat(true))));
+    for (part, joined) in parts {
         let change = &made.files[part.file];
         let others = of_path
             .get(path_before(change))
@@ -186,17 +197,20 @@ pub fn describe(
             Some(shown) => (&whole.files[shown.file], shown.kind),
             None => (change, part.kind),
         };
-        let commits = match (has_history, shown.is_some(), kind) {
-            (false, ..) => Vec::new(),
-            (true, true, Kind::Hunk(hunk)) => {
-                let lines = as_in_header(&file.hunks[hunk].new);
-                history.commits_of_lines(part.file, change, (file.path(), lines))?
+        let commits = match has_history {
+            true => {
+                let other = shown.as_ref().or(others.first());
+                let whole = other.map(|other| &whole.files[other.file]);
+                history.commits_of((part.file, change), whole, shown.map(|shown| shown.kind))?
             }
-            _ => history.commits_of(part.file, change)?.clone(),
+            false => Vec::new(),
         };
         let function =
             functions.function_of((shown.is_some(), shown.unwrap_or(*part).file), file, kind);
-        records.push(record(repository, file, (kind, function), commits)?);
+        records.push(ChangeRecord {
+            joined,
+            ..record(repository, file, (kind, function), commits)?
+        });
     }
     Ok(records)
 }
@@ -241,53 +255,92 @@ struct History<'a> {
 }
 
 impl History<'_> {
-    /// Returns the commits from which the change `change` of the file with the index `file`
-    /// probably comes.
+    /// Returns the commits from which a change of the file `change` with the index `file` among the
+    /// found changes comes. `whole` is the file in the whole difference, and `kind` the same change
+    /// there: the lines of a hunk come from the commits that added them.
     fn commits_of(
         &mut self,
-        file: usize,
-        change: &FileChange,
-    ) -> Result<&Vec<CommitRecord>, ChangesError> {
-        Ok(match self.commits.entry(file) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(commits_of(
-                self.repository,
-                self.found,
-                self.versions,
-                change,
-            )?),
-        })
+        (file, change): (usize, &FileChange),
+        whole: Option<&FileChange>,
+        kind: Option<Kind>,
+    ) -> Result<Vec<CommitRecord>, ChangesError> {
+        if let (Some(Kind::Hunk(hunk)), Some(whole)) = (kind, whole) {
+            let brought = self.brought(whole, whole.hunks[hunk].new.clone())?;
+            if !brought.is_empty() {
+                return Ok(brought);
+            }
+        }
+        // The found changes may have a change of a file without its renaming.
+        self.touching(file, [Some(change), whole]).cloned()
     }
 
-    /// Returns those commits of the change `change` of the file with the index `file` that added a
-    /// line of a hunk: the lines `lines` (first line, counted from 1, and number) of the file at
-    /// `path` in the new version. Returns all of them if there is only one, if none of them did, or
-    /// if the hunk only deletes lines.
-    fn commits_of_lines(
+    /// Returns the commits that added the lines `lines` (counted from 0) of the file `file` in the
+    /// new version, newest first, merges among them; empty if the lines are of the old version, or
+    /// there are none.
+    fn brought(
+        &mut self,
+        file: &FileChange,
+        lines: Range<usize>,
+    ) -> Result<Vec<CommitRecord>, ChangesError> {
+        if lines.is_empty() {
+            return Ok(Vec::new());
+        }
+        let brought = match self.brought.entry(file.path().to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(self.repository.blame(self.versions, file.path())?),
+        };
+        let mut ids: Vec<&str> = Vec::new();
+        for id in in_range(brought, lines).iter().flatten() {
+            if !ids.contains(&id.as_str()) {
+                ids.push(id);
+            }
+        }
+        let commits = self.repository.commits(&ids)?;
+        Ok(commits.iter().map(CommitRecord::from).collect())
+    }
+
+    /// Returns the commits from which a change of the file with the index `file` among the found
+    /// changes probably comes, newest first: those commits of the search's result that touch the
+    /// file, by the paths that it has in `changes`. If none does, returns the only commit of the
+    /// result, or else all commits between the versions that touch the file.
+    fn touching(
         &mut self,
         file: usize,
-        change: &FileChange,
-        (path, lines): (&[u8], [u64; 2]),
-    ) -> Result<Vec<CommitRecord>, ChangesError> {
-        let commits = self.commits_of(file, change)?.clone();
-        if commits.len() < 2 || lines[1] == 0 {
-            return Ok(commits);
+        changes: [Option<&FileChange>; 2],
+    ) -> Result<&Vec<CommitRecord>, ChangesError> {
+        let new = match self.commits.entry(file) {
+            Entry::Occupied(known) => return Ok(known.into_mut()),
+            Entry::Vacant(new) => new,
+        };
+        let versions = changes.into_iter().flatten();
+        let versions = versions
+            .flat_map(|change| [&change.new, &change.old])
+            .flatten();
+        let mut paths: Vec<&[u8]> = Vec::new();
+        for version in versions {
+            if !paths.contains(&&version.path[..]) {
+                paths.push(&version.path);
+            }
         }
-        if !self.brought.contains_key(path) {
-            let brought = self.repository.blame(self.versions, path)?;
-            self.brought.insert(path.to_owned(), brought);
+        let mut touching = Vec::new();
+        for path in &paths {
+            let commits = self
+                .repository
+                .commits_of(self.versions, path, paths.len() > 1)?;
+            for commit in commits {
+                if !touching.contains(&commit) {
+                    touching.push(commit);
+                }
+            }
         }
-        let first = lines[0].saturating_sub(1) as usize;
-        let brought: Vec<&String> = (self.brought[path].iter().skip(first))
-            .take(lines[1] as usize)
-            .flatten()
-            .collect();
-        let chosen: Vec<CommitRecord> = commits
-            .iter()
-            .filter(|commit| brought.contains(&&commit.commit))
-            .cloned()
-            .collect();
-        Ok(if chosen.is_empty() { commits } else { chosen })
+        let found = &self.found.commits;
+        let of_search: Vec<&Commit> = touching.iter().filter(|it| found.contains(it)).collect();
+        Ok(new.insert(match (of_search.is_empty(), found.len()) {
+            (false, _) => of_search.into_iter().map(CommitRecord::from).collect(),
+            // A merge touches its files by other commits.
+            (true, 1) => found.iter().map(CommitRecord::from).collect(),
+            (true, _) => touching.iter().map(CommitRecord::from).collect(),
+        }))
     }
 }
 
@@ -347,7 +400,8 @@ fn record(
     Ok(ChangeRecord {
         file: path(path_before(file)),
         new_file: is_renamed.then(|| path(file.path())),
-        kind: kind.name(),
+        kind: file.kind_name(kind),
+        joined: false,
         old,
         new,
         function,
@@ -401,37 +455,4 @@ fn replaced<'l>(
         in_range(lines.get(&old.entry.content)?, hunk.old.clone()),
         in_range(lines.get(&new.entry.content)?, hunk.new.clone()),
     ])
-}
-
-/// Returns the commits from which the change `change` of a file probably comes, newest first: those
-/// commits of the search's result that touch the file. If none does, returns the only commit of the result, or
-/// else all commits between `old` and `new` that touch the file.
-fn commits_of(
-    repository: &Repository,
-    found: &Found,
-    (old, new): (&str, &str),
-    change: &FileChange,
-) -> Result<Vec<CommitRecord>, ChangesError> {
-    let mut touching = Vec::new();
-    for path in [&change.new, &change.old]
-        .into_iter()
-        .flatten()
-        .map(|version| &version.path)
-    {
-        for commit in repository.commits_of(old, new, path)? {
-            if !touching.contains(&commit) {
-                touching.push(commit);
-            }
-        }
-    }
-    let of_search: Vec<&Commit> = touching
-        .iter()
-        .filter(|commit| found.commits.contains(commit))
-        .collect();
-    Ok(match (of_search.is_empty(), found.commits.len()) {
-        (false, _) => of_search.into_iter().map(CommitRecord::from).collect(),
-        // A merge touches its files by other commits.
-        (true, 1) => found.commits.iter().map(CommitRecord::from).collect(),
-        (true, _) => touching.iter().map(CommitRecord::from).collect(),
-    })
 }

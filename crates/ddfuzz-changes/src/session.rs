@@ -153,7 +153,7 @@ impl<'a> Session<'a> {
         }
         let ends = |line: &Line| match line {
             Line::End(_) => true,
-            Line::Check(line) => line.what == What::Confirm,
+            Line::Check(line) => matches!(line.what, What::Confirm | What::Vote),
             _ => false,
         };
         let Budget { tests, time } = self.budget;
@@ -353,13 +353,13 @@ impl<'a> Session<'a> {
                 let workers = self.workers.as_ref();
                 let slowest = workers
                     .map(Workers::slowest)
-                    .filter(|_| what != What::Confirm);
+                    .filter(|_| matches!(what, What::Axiom | What::Baseline));
                 let line = report.check_line(what, slowest);
                 self.append(&Line::Check(line.clone()))?;
                 line
             }
         };
-        if !anew {
+        if !anew && what != What::Vote {
             let probed = Probed::of(line.outcome);
             let known = Known {
                 probed,

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use ddfuzz_delta::Outcome;
+
 use crate::ChangesError;
 use crate::recipe::Recipe;
 use crate::repository::Repository;
@@ -208,20 +210,44 @@ impl Workers {
         }
     }
 
+    /// Tests the version `tree`, which was tested last, twice more on the same build, and returns
+    /// both reports.
+    ///
+    /// # Errors
+    /// Those of [`Workers::run`].
+    pub fn test_again(&mut self, tree: &Arc<Tree>) -> Result<[Report; 2], ChangesError> {
+        let mut again = || self.run(tree, &BuildBase::Any, Vec::new());
+        Ok([again()?, again()?])
+    }
+
     /// Fails if the new version `tree`, which does not fail on the build of the old one, fails (as
     /// `is_failing` says of the report) when it is built in an empty directory: then the build does
-    /// not notice a change.
+    /// not notice a change. Each of the two builds is tested three times, so that this is not said
+    /// of a test that alternates; `shown` names the version in that error.
     ///
     /// # Errors
     ///
-    /// [`ChangesError::StaleBuild`] then, and those of [`Workers::run`].
+    /// [`ChangesError::StaleBuild`] and [`ChangesError::Alternating`] then, and those of
+    /// [`Workers::run`].
     pub fn check_not_stale(
         &mut self,
         tree: &Arc<Tree>,
-        is_failing: impl FnOnce(&Report) -> bool,
+        shown: &str,
+        is_failing: impl Fn(&Report) -> bool,
     ) -> Result<(), ChangesError> {
+        let on_old = self.test_again(tree)?;
         let anew = self.run(tree, &BuildBase::Empty, Vec::new())?;
-        match is_failing(&anew) {
+        let is_stale = is_failing(&anew);
+        let again = match is_stale {
+            true => self.test_again(tree)?.to_vec(),
+            false => Vec::new(),
+        };
+        if on_old.iter().any(&is_failing) || !again.iter().all(&is_failing) {
+            let all = on_old.iter().chain([&anew]).chain(&again);
+            let outcomes: Vec<Outcome> = all.filter_map(|report| report.outcome).collect();
+            return Err(ChangesError::alternating(shown, &outcomes));
+        }
+        match is_stale {
             true => Err(ChangesError::StaleBuild {
                 what: "the new version fails if it is built in an empty directory, but not on \
                        the build of the old version"

@@ -295,7 +295,8 @@ impl Worktree {
     ) -> Result<(), ChangesError> {
         let was_written = |path: &[u8]| state.get(path).is_some_and(is_written);
         for path in changed.iter().filter(|path| tree.get(path).is_none()) {
-            self.remove(path, was_written(path))?;
+            // Also the directory of a submodule, which a build from scratch does not have.
+            self.remove(path, true)?;
         }
         for path in changed {
             if let Some(entry) = tree.get(path) {

@@ -7,12 +7,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::subject::other_conditions;
 use crate::changes::{is_ancestor, is_modified, resolve};
 use crate::cli::Output;
 use crate::exec::{Program, Target};
 use crate::files::{Journal, OsText};
 use crate::report::text::shell_word;
 use crate::report::{CameBack, CheckResult, Status};
+use crate::store::Kind;
 
 /// Name of the file in the output directory that lists the results of earlier calls of `ddfuzz
 /// check`.
@@ -79,7 +81,7 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
         if let Some(before) = before.filter(|before| before.fixed && !fixed && before.commit != now)
         {
             // The range stays as it is until the group is fixed again.
-            group.came_back = place.came_back(&group.major, &before.commit, &now);
+            group.came_back = place.came_back((group.kind, &group.major), &before.commit, &now);
             continue;
         }
         if before.is_some_and(|before| before.fixed == fixed && before.commit == now) {
@@ -121,11 +123,12 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Makes the record of the crash group with the key `major`, which was fixed in commit `fixed`
-    /// and fails again in commit `now`, with a `ddfuzz changes` command that finds the change
-    /// between the commits that made it fail. `None` if `now` does not descend from `fixed`: a commit
+    /// Makes the record of the crash group of the kind `kind` with the key `major`, which was fixed in
+    /// commit `fixed` and fails again in commit `now`, with a `ddfuzz changes` command that finds the
+    /// change between the commits that made it fail. Each group has an output directory of its own
+    /// for that, so that the commands of several groups can be run. `None` if `now` does not descend from `fixed`: a commit
     /// from before the fix, or of another branch, says nothing about the crash group.
-    fn came_back(&self, major: &str, fixed: &str, now: &str) -> Option<CameBack> {
+    fn came_back(&self, (kind, major): (Kind, &str), fixed: &str, now: &str) -> Option<CameBack> {
         if !is_ancestor(self.top, fixed, now) {
             return None;
         }
@@ -136,12 +139,15 @@ impl Place<'_> {
         Some(CameBack {
             fixed: fixed.to_owned(),
             now: now.to_owned(),
-            command: format!(
-                "ddfuzz changes {fixed}..{now} --repo {} --group {major} -o {} -- {}",
-                shell_word(self.top),
-                shell_word(self.out),
-                words.join(" ")
-            ),
+            command: other_conditions(self.target).is_none().then(|| {
+                format!(
+                    "ddfuzz changes {fixed}..{now} --repo {} --group {} -o {} -- {}",
+                    shell_word(self.top),
+                    shell_word(&self.out.join(kind.folder()).join(major)),
+                    shell_word(&self.out.join("changes").join(major)),
+                    words.join(" ")
+                )
+            }),
         })
     }
 }
@@ -161,6 +167,12 @@ pub fn tell(result: &CheckResult, output: &Output) {
             digits(&came_back.fixed),
             digits(&came_back.now)
         ));
-        output.suggest(&came_back.command);
+        match &came_back.command {
+            Some(command) => output.suggest(command),
+            None => output.say(
+                "a search for the change needs a command (`ddfuzz changes --run`) that runs the \
+                 program as the group's failure was found",
+            ),
+        }
     }
 }

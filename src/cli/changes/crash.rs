@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use super::ChangesArgs;
-use super::job::is_refuted;
+use super::search_log::is_refuted;
 use super::subject::{Subject, is_expected};
 use crate::changes::{
     BuildBase, ChangesError, HeldFailure, Recipe, Report, Repository, TestKind, Workers,
@@ -97,7 +97,7 @@ impl<'a> SoughtFailure<'a> {
                 .is_some_and(|failure| expect.is_none_or(|expect| is_expected(expect, failure)))
         };
         if !is_wanted(&report) {
-            workers.check_not_stale(&tree, is_wanted)?;
+            workers.check_not_stale(&tree, &subject.versions.shown(false), is_wanted)?;
             return Err(not_failing(subject, args, report).into());
         }
         if let Some(failure) = report.failure {

@@ -101,10 +101,27 @@ fn of_versions(error: &ChangesError) -> Option<(Exit, &'static str, &'static str
 
 /// Hint to the user when the build misses changes.
 const STALE_BUILD: &str = "the build does not notice all changes: let it begin with a clean-up, \
-                           as in --build 'make clean && make'";
+                           as in --build 'make clean && make'; or the test seldom has another outcome";
 /// Hint to the user when tests without a build influence each other.
-const STALE_TEST: &str =
-    "the test leaves files behind that change later tests: let it begin by removing them";
+const STALE_TEST: &str = "the test leaves files behind that change later tests: let it begin by removing them; or it \
+     seldom has another outcome";
+
+/// Returns a hint for a version that its build or test ended for another reason than the versions
+/// themselves; `what` says how. `None` for another end.
+fn limit_hint(what: &str) -> Option<&'static str> {
+    match what {
+        "the test ended with timeout" => Some(
+            "a test that reaches its time limit is unresolved: let it end by itself and exit with 1, as \
+             `timeout 5 ./program || exit 1` does, or raise the limit with --timeout",
+        ),
+        "the program ended with timeout" => Some("raise the limit on its time with --timeout"),
+        "the build ended with timeout" => Some("raise the limit with --build-timeout"),
+        _ if what.starts_with("there is no program ") => Some(
+            "give the program by its path in the version after the build, such as ./build/program",
+        ),
+        _ => None,
+    }
+}
 
 /// Returns the exit code, the error's short name and a hint for an error about building or testing
 /// the versions; `None` for other errors.
@@ -117,6 +134,12 @@ fn of_tests(error: &ChangesError) -> Option<(Exit, &'static str, &'static str)> 
             "Cargo takes the version for a part of the workspace around the output directory: give \
              another output directory with -o, outside of the repository",
         ),
+        ChangesError::OldNotPassing { what, .. } if limit_hint(what).is_some() => {
+            (Exit::Baseline, "old-not-passing", limit_hint(what)?)
+        }
+        ChangesError::NewNotFailing { what, .. } if limit_hint(what).is_some() => {
+            (Exit::Baseline, "not-failing", limit_hint(what)?)
+        }
         ChangesError::OldNotPassing { .. } => (
             Exit::Baseline,
             "old-not-passing",

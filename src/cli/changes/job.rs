@@ -8,19 +8,15 @@ use std::sync::atomic::AtomicBool;
 use super::ChangesArgs;
 use super::crash::{SoughtFailure, inside};
 use super::failure::FREE_SPACE;
+use super::search_log::{logged, open_log, start_line};
 use super::subject::{Subject, Versions};
 use crate::changes::{
     Budget, BuildCounts, ChangeRecord, ChangeSet, ChangesError, ChangesResult, Commit, Found, Goal,
-    Recipe, Repository, Session, TestCounts, TestKind, Workers, describe, find, remove_folder,
+    Repository, SUBMODULE, Session, TestCounts, Workers, describe, find, remove_folder,
 };
 use crate::cli::{Exit, Failure, Output, ui};
-use crate::delta::Outcome;
-use crate::exec::{Limits, Program, Target, Way};
 use crate::files::{Lock, OsText, atomic, folder, space};
-use crate::minimize::log::{
-    CheckLine, KeyRecord, Line, Log, LogWriter, StartLine, TargetRecord, What,
-};
-use crate::triage::Class;
+use crate::minimize::log::{Line, Log};
 
 /// Name of the search algorithm in the logs of `ddfuzz changes`.
 pub(super) const SEARCH: &str = "changes";
@@ -53,7 +49,8 @@ impl Files {
     /// the lock file nor the log of an earlier search, so that ddfuzz has not written it.
     fn check_free(&self) -> Result<(), Failure> {
         let is_there = |name: &&str| std::fs::symlink_metadata(self.named(name)).is_ok();
-        match NAMES.into_iter().find(is_there) {
+        let names = ["lock", "work", "log.jsonl"].into_iter().chain(RESULTS);
+        match names.into_iter().find(is_there) {
             Some(name) if !is_lock(&self.named("lock")) && !is_log(&self.log()) => {
                 let path = self.named(name);
                 let message = format!("{} was not written by ddfuzz", path.display());
@@ -63,6 +60,20 @@ impl Files {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Removes the result of an earlier search, so that it never stands beside the log of another.
+    pub fn remove_results(&self) -> Result<(), Failure> {
+        for name in RESULTS {
+            let path = self.named(name);
+            match std::fs::remove_file(&path) {
+                Err(error) if std::fs::symlink_metadata(&path).is_ok() => {
+                    return Err(Failure::file(&path, "removing", &error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Returns the path of the folder for the worktrees and the private git repository of a search;
@@ -101,11 +112,8 @@ impl Files {
     }
 }
 
-/// Names of the files in the folder `changes` that a search removes or replaces.
-const NAMES: [&str; 7] = [
-    "lock",
-    "work",
-    "log.jsonl",
+/// Names of the files with the result of a search, in the folder `changes`.
+const RESULTS: [&str; 4] = [
     "changes.json",
     "cause.patch",
     "difference.patch",
@@ -163,14 +171,19 @@ pub(super) fn search(
             true => Failure::new(Exit::Usage, "disk-full", failure.message())
                 .path(&files.folder)
                 .hint(FREE_SPACE),
-            false => with_modifications(failure, subject),
+            false => with_hint(failure, subject),
         }
     })
 }
 
-/// Returns the failure of a search; if the second version has no failing change, and there are
+/// Returns the failure of a search; if a version has the wrong outcome and each is tested by the same
+/// program, with a hint at that; if the second version has no failing change, and there are
 /// uncommitted ones, with a hint at these.
-fn with_modifications(failure: Failure, subject: &Subject) -> Failure {
+fn with_hint(failure: Failure, subject: &Subject) -> Failure {
+    let is_outcome = ["old-not-passing", "not-failing"].contains(&failure.kind());
+    if let Some(hint) = subject.same_program_hint().filter(|_| is_outcome) {
+        return failure.hint(hint);
+    }
     let is_about_new = ["not-failing", "no-change"].contains(&failure.kind());
     match is_about_new && subject.versions.are_without_modifications() {
         true => failure.hint(
@@ -201,6 +214,7 @@ fn search_in(
     let mut workers = Workers::start(args.jobs as usize, &recipe, &repository, &work, stop)?;
     let versions = (old.clone(), new.clone());
     let logged = logged(files, args)?;
+    let was_over = logged.as_ref().is_some_and(has_end);
     if let Some(sought) = SoughtFailure::of(&recipe) {
         sought.recall(args, logged.as_ref());
         sought.learn(args, subject, &repository, (&old, &new), &mut workers)?;
@@ -226,13 +240,23 @@ fn search_in(
         true => Goal::Difference,
         false => Goal::Cause,
     };
+    let length = || std::fs::metadata(files.log()).map_or(0, |facts| facts.len());
+    let before = length();
     let found = find(&mut session, goal, line.as_deref());
-    let found = found.map_err(|error| named_versions(error, subject, &old))?;
+    let found = found.map_err(|error| named_versions(error, subject, (&old, &new)))?;
+    if was_over && length() == before {
+        output.say("the search was finished earlier: nothing was run");
+    }
     let has_history = !matches!(subject.versions, Versions::Directories { .. });
     let changes = describe(&repository, &found, (&old, &new), has_history)?;
     write_results(files, &repository, goal, &found, |patches| {
         result_of(goal, &session, &found, changes, patches, files)
     })
+}
+
+/// Returns true if the last line of a log is the end of its search.
+fn has_end(log: &Log) -> bool {
+    matches!(log.lines.last(), Some((_, Line::End(_))))
 }
 
 /// The two versions of a search for changes, opened in a private repository.
@@ -321,6 +345,7 @@ fn result_of(
         removals: found.end.size,
         removals_that_do_not_build: found.unbuildable as u64,
         interference: found.interference,
+        alternates: found.alternates,
         budget_used_up: session.is_spent(),
         cause: patches.cause.map(|path| OsText::from(&path)),
         difference: patches.difference.map(|path| OsText::from(&path)),
@@ -339,7 +364,7 @@ struct Patches {
 }
 
 /// Writes the patches of a search's result, and `changes.json` with the record that `result` makes
-/// from their paths. Removes patches of an earlier search first.
+/// from their paths. Removes those of an earlier result first.
 fn write_results(
     files: &Files,
     repository: &Repository,
@@ -353,10 +378,7 @@ fn write_results(
         atomic::write(&path, bytes)?;
         Ok(path)
     };
-    for name in ["cause.patch", "difference.patch", "applied.patch"] {
-        // Of an earlier search that this one replaces.
-        let _ = std::fs::remove_file(files.named(name));
-    }
+    files.remove_results()?;
     let patch = repository.patch(&found.passing, &found.failing)?;
     match goal {
         Goal::Cause => patches.cause = Some(write("cause.patch", &patch)?),
@@ -384,10 +406,17 @@ fn write_results(
     Ok(result)
 }
 
-/// Replaces the commit ids of the two versions in an error by the names that the user has typed;
-/// `old` is the id of the old version.
-fn named_versions(error: ChangesError, subject: &Subject, old: &str) -> ChangesError {
-    let named = |shown: String| subject.versions.shown(shown == old);
+/// Replaces the commit ids `old` and `new` of the two versions in an error by the names that the
+/// user has typed.
+fn named_versions(
+    error: ChangesError,
+    subject: &Subject,
+    (old, new): (&str, &str),
+) -> ChangesError {
+    let named = |shown: String| match [old, new].contains(&shown.as_str()) {
+        true => subject.versions.shown(shown == old),
+        false => shown,
+    };
     match error {
         ChangesError::OldNotPassing {
             shown,
@@ -427,7 +456,7 @@ fn warn(
     output: &Output,
 ) -> Result<(), Failure> {
     let is_range = !matches!(subject.versions, Versions::Directories { .. });
-    if is_range && line.is_none() && !args.no_history {
+    if is_range && line.is_none() && !args.no_history && old != new {
         let why = match subject.versions.are_shallow() {
             true => "the clone is shallow (`git fetch --unshallow` gets the whole history)",
             false => "the first version is not on the first-parent line of the second",
@@ -441,7 +470,7 @@ fn warn(
         .flatten();
     let (mut submodules, mut pointers) = (0, 0);
     for version in versions {
-        if version.entry.mode == 0o160000 {
+        if version.entry.mode == SUBMODULE {
             submodules += 1;
         } else if crate::changes::is_lfs_pointer(&repository.content(&version.entry.content)?) {
             pointers += 1;
@@ -455,149 +484,4 @@ fn warn(
             .say("warning: files of Git LFS change: builds get their pointers, not their contents");
     }
     Ok(())
-}
-
-/// Reads the log of an earlier call in this output directory; `None` if there is none, or with
-/// `--force`.
-fn logged(files: &Files, args: &ChangesArgs) -> Result<Option<Log>, Failure> {
-    let path = files.log();
-    if args.force || !path.exists() {
-        return Ok(None);
-    }
-    let log = Log::read(&path).map_err(|error| Failure::from(error).path(&path))?;
-    Ok(Some(log).filter(|log| log.start.is_some()))
-}
-
-/// Returns true if the log of a search ends with checks of which one refutes what it checks: the
-/// old version does not pass, the new version or the result does not fail. Such a search has ended
-/// with an error, which says nothing about a later call, because the user may have mended the
-/// cause.
-pub(super) fn is_refuted(log: &Log) -> bool {
-    let mut checks = log.lines.iter().rev().map_while(|(_, line)| match line {
-        Line::Check(check) => Some(check),
-        _ => None,
-    });
-    let is_wrong = |check: &CheckLine| match check.what {
-        What::Axiom => check.outcome != Outcome::Pass,
-        What::Baseline | What::Confirm => check.outcome != Outcome::Fail,
-        _ => false,
-    };
-    checks.any(is_wrong)
-}
-
-/// Makes the first line of the log of a search for changes: the target or test command, the input,
-/// the key of the crash, the two versions, and the limits.
-fn start_line(
-    args: &ChangesArgs,
-    subject: &Subject,
-    recipe: &Recipe,
-    (old, new): (&str, &str),
-    history: bool,
-) -> StartLine {
-    let mut target = Target::new(Program::Path("/bin/sh".into()));
-    target.args = vec!["-c".into(), args.run.clone().unwrap_or_default().into()];
-    let mut key = None;
-    if let TestKind::Program {
-        program,
-        is_inside,
-        args,
-        held,
-        crash_exit,
-    } = &recipe.test
-    {
-        let program = match is_inside.get() {
-            Some(true) => inside(program),
-            _ => program.clone(),
-        };
-        target = Target::new(Program::Path(PathBuf::from(program)));
-        (target.args, target.crash_exit) = (args.clone(), *crash_exit);
-        key = held.get().map(|held| KeyRecord {
-            class: Class(held.class.clone()),
-            major: held.major,
-            minor: held.minor,
-        });
-    }
-    (target.env, target.sandbox) = (recipe.env.clone(), recipe.sandbox);
-    let versions = format!("{old}..{new}");
-    let limits = Limits {
-        memory: recipe.memory,
-        ..Limits::with_cpu(recipe.test_time)
-    };
-    let record = subject.record(args, recipe, old, new, history);
-    StartLine {
-        input: subject.input.as_deref().map(OsText::from),
-        learn_limit: args.timeout.is_none(),
-        changes: Some(record),
-        ..StartLine::new(
-            versions.as_bytes(),
-            SEARCH,
-            TargetRecord::new(&target, Way::Command),
-            key,
-            limits,
-        )
-    }
-}
-
-/// An opened log of a search: the lines that an earlier call wrote (none in a new log), each with
-/// its line number, and the writer that appends lines.
-type OpenLog = (Vec<(u64, Line)>, LogWriter);
-
-/// Creates the log of a search for changes, or continues `logged`, the log of an earlier call of the
-/// same search; if that call has ended with a refuted check, its log is begun anew. The log of
-/// another search is an error; `logged` is `None` with `--force`, by which any log is replaced.
-fn open_log(
-    files: &Files,
-    start: StartLine,
-    logged: Option<Log>,
-    output: &Output,
-) -> Result<OpenLog, Failure> {
-    let path = files.log();
-    let is_over = logged.as_ref().is_some_and(is_refuted);
-    let same = logged
-        .as_ref()
-        .and_then(|log| log.start.as_ref())
-        .is_none_or(|logged| is_same_search(logged, &start, is_over));
-    if !same {
-        let message = format!("{} is the log of another search", path.display());
-        return Err(Failure::new(Exit::Usage, "exists", message)
-            .path(&path)
-            .hint("replace it with --force, or give another output directory with -o"));
-    }
-    match logged.filter(|_| !is_over) {
-        Some(log) => {
-            let (path_shown, count) = (path.display(), log.lines.len());
-            output.detail(&format!("continuing {path_shown} after {count} lines"));
-            Ok((log.lines, LogWriter::resume(&path)?))
-        }
-        None => {
-            match std::fs::remove_file(&path) {
-                Err(error) if path.exists() => {
-                    return Err(Failure::file(&path, "removing", &error));
-                }
-                _ => {}
-            }
-            let mut writer = LogWriter::create(&path)?;
-            writer.append(&Line::Start(Box::new(start)))?;
-            Ok((Vec::new(), writer))
-        }
-    }
-}
-
-/// Returns true if two start lines of logs are of the same search for changes; their limits and
-/// versions of ddfuzz may differ, and with `any_crash` the crashes, too.
-fn is_same_search(logged: &StartLine, start: &StartLine, any_crash: bool) -> bool {
-    let changes = |line: &StartLine| {
-        let mut changes = line.changes.clone();
-        if let Some(changes) = changes.as_mut().filter(|_| any_crash) {
-            changes.stable = None;
-        }
-        changes
-    };
-    let class = |line: &StartLine| line.key.as_ref().map(|key| key.class.clone());
-    changes(logged) == changes(start)
-        && logged.target.same_target(&start.target)
-        // What a build may write decides whether it succeeds.
-        && logged.target.sandbox == start.target.sandbox
-        && logged.input_blake3 == start.input_blake3
-        && (any_crash || class(logged) == class(start))
 }

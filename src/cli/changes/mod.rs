@@ -5,6 +5,8 @@ mod crash;
 mod failure;
 mod job;
 mod replay;
+mod scripts;
+mod search_log;
 mod subject;
 
 use std::ffi::OsString;
@@ -63,7 +65,9 @@ pub struct ChangesArgs {
     #[arg(long, value_name = "REGEX|KEY")]
     expect: Option<String>,
     /// Search for the change that causes the crash of this group of the output directory, with its
-    /// reproducer as the input. The program is the recorded one unless one is given
+    /// reproducer as the input. The program is the recorded one unless one is given; its
+    /// environment, --crash-exit, and the limit that a hang or out-of-memory failure exceeds are the
+    /// recorded ones unless given
     #[arg(long, value_name = "GROUP", conflicts_with_all = ["run", "input", "expect"])]
     group: Option<PathBuf>,
     /// Search for one change that makes the failure come once others are applied, instead of a
@@ -100,7 +104,7 @@ pub struct ChangesArgs {
     #[arg(hide_short_help = true, long, value_name = "K=V", value_parser = OsStringValueParser::new().try_map(assignment))]
     env: Vec<(OsString, OsString)>,
     /// Treat this exit status of PROGRAM as a crash
-    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=255))]
+    #[arg(hide_short_help = true, long, value_name = "N", conflicts_with = "run", value_parser = clap::value_parser!(i32).range(1..=255))]
     crash_exit: Option<i32>,
     /// Run builds and tests in a sandbox: they can write to their directory only, and have no
     /// network
@@ -132,8 +136,14 @@ const SHOWN_COMMITS: usize = 2;
 /// Formats the result of a search for changes as text: at most six changes, the counts of tests and
 /// builds, and the paths of the patches and the log.
 fn text(result: &ChangesResult) -> String {
-    let count = size::counted(result.changes.len() as u64, "change");
-    let mut lines = vec![match (result.goal, result.changes.len()) {
+    // Records of one change that can only be applied together count once.
+    let found = result
+        .changes
+        .iter()
+        .filter(|change| !change.joined)
+        .count();
+    let count = size::counted(found as u64, "change");
+    let mut lines = vec![match (result.goal, found) {
         ("cause", 1) => format!("{count} alone makes the old version fail:"),
         ("cause", _) => format!("{count} alone make the old version fail:"),
         (_, 1) if result.applied.is_none() => format!("{count} makes the failure come:"),
@@ -163,6 +173,13 @@ fn text(result: &ChangesResult) -> String {
         "{} in {tests} ({} unresolved), {builds}",
         result.claim, result.tests.unresolved
     ));
+    if result.alternates {
+        lines.push(
+            "the test alternates: without one of the changes it has passed and failed, so that nothing \
+             is proved"
+                .to_owned(),
+        );
+    }
     if result.budget_used_up {
         lines
             .push("the budget is used up: the same command with a larger one continues".to_owned());
@@ -218,5 +235,6 @@ fn change_line(change: &ChangeRecord) -> String {
         true => String::new(),
         false => format!(", {}", commits.join("; ")),
     };
-    printable(&format!("  {place}{function}{from}"))
+    let with = if change.joined { "  with " } else { "" };
+    printable(&format!("  {with}{place}{function}{from}"))
 }

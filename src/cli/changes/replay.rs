@@ -1,6 +1,7 @@
 //! Logs of `ddfuzz changes` for `ddfuzz log`: rebuilds the result without any build, and builds and
 //! tests again what the claim rests on.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
@@ -8,10 +9,9 @@ use std::sync::{Arc, OnceLock};
 use serde::Serialize;
 
 use super::subject::Versions;
-use crate::changes::search::config;
 use crate::changes::{
     BuildBase, ChangesError, Found, Goal, HeldFailure, Recipe, Repository, Session, TestKind,
-    Workers, find,
+    Workers, find, premises,
 };
 use crate::cli::log::write_rebuilt;
 use crate::cli::{Exit, Failure, Output};
@@ -233,33 +233,31 @@ impl Tested {
                 tested.refuted = Some(without.to_owned());
             }
         }
-        let count: usize = found.kept.iter().map(|(_, changes)| changes.len()).sum();
-        for (at, (set, changes)) in found.kept.iter().enumerate() {
-            for unit in changes.ranges().flatten() {
-                let mut without = found.kept.clone();
-                without[at].1 = changes.minus(&config(&[unit]));
-                let still = format!("without change {unit} it still fails");
-                let mut versions = vec![(without, Outcome::Fail, still)];
-                if difference && count > 1 {
-                    let still = format!("with change {unit} alone it still passes");
-                    versions.push((vec![(*set, config(&[unit]))], Outcome::Pass, still));
-                }
-                let mut in_time = true;
-                for (kept, refuting, still) in versions {
-                    let Some(tree) = session.compose_on(&found.passing, &kept)? else {
-                        continue;
-                    };
-                    let report = workers.run(&tree, &BuildBase::Any, Vec::new())?;
-                    in_time &= !report.timed_out;
-                    if report.outcome == Some(refuting) {
-                        in_time = false;
-                        tested.refuted = tested.refuted.or(Some(still));
-                    }
-                }
-                tested.proved.of += 1;
-                tested.proved.done += u64::from(in_time);
+        let goal = match difference {
+            true => Goal::Difference,
+            false => Goal::Cause,
+        };
+        let mut in_time: BTreeMap<(usize, usize), bool> = BTreeMap::new();
+        for premise in premises(&found.kept, goal) {
+            let change = (premise.at, premise.unit);
+            let is_in_time = in_time.entry(change).or_insert(true);
+            let Some(tree) = session.compose_on(&found.passing, &premise.kept)? else {
+                continue;
+            };
+            let report = workers.run(&tree, &BuildBase::Any, Vec::new())?;
+            *is_in_time &= !report.timed_out;
+            if report.outcome == Some(premise.refuting) {
+                *is_in_time = false;
+                let unit = premise.unit;
+                let still = match premise.refuting {
+                    Outcome::Pass => format!("with change {unit} alone it still passes"),
+                    _ => format!("without change {unit} it still fails"),
+                };
+                tested.refuted = tested.refuted.or(Some(still));
             }
         }
+        tested.proved.of = in_time.len() as u64;
+        tested.proved.done = in_time.values().filter(|is_in_time| **is_in_time).count() as u64;
         Ok(tested)
     }
 }

@@ -7,14 +7,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::ChangesArgs;
+use super::scripts::named_scripts;
 use crate::changes::{
     Commit, HeldFailure, Recipe, Repository, TestKind, default_build, is_modified, is_shallow,
     resolve,
 };
 use crate::cli::export::named_group;
+use crate::cli::recorded_conditions::lacks_files;
 use crate::cli::target::file_sandbox;
 use crate::cli::{Failure, Output};
-use crate::exec::Sandbox;
+use crate::exec::{Channel, Program, Sandbox, Target};
 use crate::minimize::log::{ChangesRecord, ContentHash, OsText};
 use crate::report::text::shell_word;
 
@@ -52,34 +54,32 @@ pub(super) struct Subject {
     /// The crash of the group that `--group` names, whose cause is searched for; `None` without
     /// that option.
     pub held: Option<HeldFailure>,
+    conditions: Conditions,
+}
+
+/// The conditions of builds and tests: those of the command line, else those under which the crash
+/// of `--group` was found.
+struct Conditions {
+    /// Environment variables that are set, of which later ones count.
+    env: Vec<(OsString, OsString)>,
+    /// The exit status of the program that counts as a crash.
+    crash_exit: Option<i32>,
+    /// Limit on the CPU time of a test; `None` if it is learned.
+    time: Option<Duration>,
+    /// Limit on the memory of each process; `None` for that of the machine.
+    memory: Option<u64>,
 }
 
 impl Versions {
     /// Reads the two versions from the words of the command line. Fails if they are neither a range
     /// `A..B` nor two directories.
     fn of(args: &ChangesArgs) -> Result<Versions, Failure> {
-        let absolute = |path: &Path| {
-            std::path::absolute(path).map_err(|error| Failure::file(path, "finding", &error))
-        };
         let folder = match &args.repo {
             Some(repo) => absolute(repo)?,
             None => absolute(Path::new("."))?,
         };
         match &args.versions[..] {
-            [old, new] => {
-                for directory in [old, new].map(Path::new) {
-                    if !directory.is_dir() {
-                        let message = format!("{} is not a directory", directory.display());
-                        return Err(Failure::usage(message)
-                            .path(directory)
-                            .hint("give two revisions as one word, A..B, or two directories"));
-                    }
-                }
-                Ok(Versions::Directories {
-                    old: absolute(old.as_ref())?,
-                    new: absolute(new.as_ref())?,
-                })
-            }
+            [old, new] => Versions::directories(args, [old, new].map(Path::new)),
             [range] => {
                 let text = range.to_string_lossy();
                 let hint = "give the version that works and the version that fails: A..B, such as \
@@ -112,6 +112,32 @@ impl Versions {
             }
             _ => Err(Failure::usage("more than two versions are given")),
         }
+    }
+
+    /// Makes the versions of two directories. Fails if one is none, or an option does not fit them.
+    fn directories(args: &ChangesArgs, directories: [&Path; 2]) -> Result<Versions, Failure> {
+        let unused = [
+            ("--repo", args.repo.is_some()),
+            ("--no-history", args.no_history),
+        ];
+        for directory in directories {
+            if !directory.is_dir() {
+                let message = format!("{} is not a directory", directory.display());
+                return Err(Failure::usage(message)
+                    .path(directory)
+                    .hint("give two revisions as one word, A..B, or two directories"));
+            }
+        }
+        if let Some((option, _)) = unused.into_iter().find(|(_, is_given)| *is_given) {
+            let message = format!("{option} does not fit two directories");
+            return Err(Failure::usage(message)
+                .hint("leave it out, or give two revisions as one word, A..B"));
+        }
+        let [old, new] = directories;
+        Ok(Versions::Directories {
+            old: absolute(old)?,
+            new: absolute(new)?,
+        })
     }
 
     /// Creates a private git repository in `folder` that has both versions, and returns it with the
@@ -181,6 +207,23 @@ impl Versions {
         commit(new) == commit("HEAD") && is_modified(folder).unwrap_or(false)
     }
 
+    /// Returns the path of a program in the directory of a version, if it is a file of the working
+    /// tree of the repository, or of a directory that is compared.
+    fn inside(&self, program: &Path) -> Option<PathBuf> {
+        let tops: Vec<&Path> = match self {
+            Versions::Revisions { folder, .. } => {
+                let is_top = |folder: &&Path| folder.join(".git").exists();
+                folder.ancestors().find(is_top).into_iter().collect()
+            }
+            Versions::Directories { old, new } => vec![old, new],
+        };
+        let program = std::fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
+        tops.into_iter().find_map(|top| {
+            let top = std::fs::canonicalize(top).ok()?;
+            program.strip_prefix(top).ok().map(Path::to_owned)
+        })
+    }
+
     /// Returns true if the repository of the versions is a shallow clone, whose history is cut off;
     /// false for directories.
     pub fn are_shallow(&self) -> bool {
@@ -199,14 +242,19 @@ impl Subject {
             input_bytes: Vec::new(),
             program: args.program.clone(),
             held: None,
+            conditions: Conditions {
+                env: args.env.clone(),
+                crash_exit: args.crash_exit,
+                time: args.timeout,
+                memory: args.memory,
+            },
         };
         let input = match &args.group {
             Some(group) => Some(subject.read_group(group, args, output)?),
             None => args.input.clone(),
         };
         if let Some(input) = input {
-            let path = std::path::absolute(&input)
-                .map_err(|error| Failure::file(&input, "finding", &error))?;
+            let path = absolute(&input)?;
             let read = std::fs::read(&path);
             subject.input_bytes =
                 read.map_err(|error| Failure::file(&input, "reading the input", &error))?;
@@ -215,9 +263,58 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Sets the crash of the group that `--group` names as the failure to search for. If no program
-    /// is given, also sets the program that the group records, and fails if that is outside the
-    /// repository. Returns the path of the group's reproducer.
+    /// Returns a hint if the program is given by an absolute path to a file of the working tree, or of
+    /// a directory that is compared: it is the same program for all versions.
+    pub fn same_program_hint(&self) -> Option<String> {
+        let program = self.program.first().map(Path::new)?;
+        let inside = self.versions.inside(program)?;
+        program.is_absolute().then(|| {
+            format!(
+                "{} is the same program for each version: give it by its path in the version after \
+                 the build, {}",
+                shell_word(program),
+                shell_word(&Path::new(".").join(inside))
+            )
+        })
+    }
+
+    /// Takes over the conditions under which the crash of a group was found on the program `found`:
+    /// environment and exit status, and the limit that a hang or an out-of-memory failure exceeds.
+    /// What the command line says counts. Fails if `ddfuzz changes` cannot run the program so.
+    fn take_conditions(
+        &mut self,
+        found: &Target,
+        crash: &crate::triage::Crash,
+    ) -> Result<(), Failure> {
+        if let Some(what) = other_conditions(found) {
+            let message =
+                format!("the group was found with {what}, which no version can be run with");
+            return Err(Failure::usage(message)
+                .hint("give a command with --run that runs the program so, in place of --group"));
+        }
+        if let [program, args @ ..] = &self.program[..] {
+            let mut now = Target::new(Program::Path(program.into()));
+            now.args = args.to_vec();
+            if lacks_files(found, &now) {
+                let message = "the input of the group was given in a file (@@), and is not now";
+                return Err(Failure::usage(message).hint("put @@ where the file is to stand"));
+            }
+        }
+        let conditions = &mut self.conditions;
+        conditions.env = [&found.env[..], &conditions.env].concat();
+        conditions.crash_exit = conditions.crash_exit.or(found.crash_exit);
+        match crash.class.0.as_str() {
+            "hang" => conditions.time = conditions.time.or(Some(crash.limits.cpu)),
+            "oom" => conditions.memory = conditions.memory.or(Some(crash.limits.memory)),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Sets the crash of the group that `--group` names as the failure to search for, under the
+    /// conditions in which it was found. If no program is given, also sets the program that the
+    /// group records, and fails if that is outside the repository. Returns the path of the group's
+    /// reproducer.
     fn read_group(
         &mut self,
         group: &Path,
@@ -229,23 +326,15 @@ impl Subject {
         if self.held.as_ref().is_some_and(|held| held.stable.is_none()) {
             output.say("warning: the crash of the group has no names of functions: each crash of its class counts");
         }
+        if let Some(found) = &target {
+            self.take_conditions(found, &entry.crash)?;
+        }
         if self.program.is_empty() {
             let target = target.ok_or_else(|| no_program(None))?;
-            let crate::exec::Program::Path(program) = &target.program else {
+            let Program::Path(program) = &target.program else {
                 return Err(no_program(None));
             };
-            let inside = match &self.versions {
-                Versions::Revisions { folder, .. } => {
-                    let top = folder
-                        .ancestors()
-                        .find(|folder| folder.join(".git").exists());
-                    let program =
-                        std::fs::canonicalize(program).unwrap_or_else(|_| program.clone());
-                    let top = top.and_then(|top| std::fs::canonicalize(top).ok());
-                    top.and_then(|top| program.strip_prefix(top).ok().map(Path::to_owned))
-                }
-                Versions::Directories { .. } => None,
-            };
+            let inside = self.versions.inside(program);
             let inside = inside.ok_or_else(|| no_program(Some(program)))?;
             let program = Path::new(".").join(inside).into_os_string();
             output.say(&format!(
@@ -301,20 +390,21 @@ impl Subject {
                 is_inside: Arc::new(OnceLock::new()),
                 args: self.program[1..].to_vec(),
                 held: Arc::new(self.held.clone().map_or_else(OnceLock::new, OnceLock::from)),
-                crash_exit: args.crash_exit,
+                crash_exit: self.conditions.crash_exit,
             },
         };
+        let conditions = &self.conditions;
         Ok(Recipe {
             build,
             test,
             input: self.input_bytes.clone(),
             sandbox,
-            env: args.env.clone(),
+            env: conditions.env.clone(),
             build_time: args.build_timeout.unwrap_or(BUILD_TIME),
-            test_time: args.timeout.unwrap_or(TEST_TIME),
+            test_time: conditions.time.unwrap_or(TEST_TIME),
             keep_build_time: args.build_timeout.is_some(),
-            keep_test_time: args.timeout.is_some(),
-            memory: args.memory.unwrap_or_else(crate::changes::machine_memory),
+            keep_test_time: conditions.time.is_some(),
+            memory: (conditions.memory).unwrap_or_else(crate::changes::machine_memory),
         })
     }
 
@@ -353,8 +443,34 @@ impl Subject {
                 .input
                 .as_ref()
                 .map(|_| ContentHash::of(&self.input_bytes)),
+            scripts: named_scripts(
+                [&recipe.build, &args.run]
+                    .into_iter()
+                    .flatten()
+                    .map(String::as_str),
+            ),
         }
     }
+}
+
+/// Returns in words what of the conditions under which a crash was found on the target `found` a
+/// search for changes does not have; `None` if it has all of them.
+pub(super) fn other_conditions(found: &Target) -> Option<&'static str> {
+    match &found.channel {
+        Channel::Terminal(_) => return Some("a terminal (--terminal)"),
+        Channel::Named(_) => return Some("a file of a certain name (--file-name)"),
+        Channel::TwoFiles => return Some("two files (--two-files)"),
+        Channel::Plain => {}
+    }
+    match (&found.cwd, found.env_only) {
+        (Some(_), _) => Some("a working directory (--cwd)"),
+        (None, true) => Some("an empty environment"),
+        (None, false) => None,
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| Failure::file(path, "finding", &error))
 }
 
 fn no_program(program: Option<&Path>) -> Failure {

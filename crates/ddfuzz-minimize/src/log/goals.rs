@@ -265,6 +265,10 @@ pub struct ChangesRecord {
     /// is `input` of the start line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub given: Option<ContentHash>,
+    /// Programs and scripts outside of the versions that the commands of build and test name by
+    /// absolute paths, with the BLAKE3 hashes of their contents: they decide the outcomes, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<(OsText, ContentHash)>,
 }
 
 /// The fields of a test's log line that only `ddfuzz changes` writes: the version that the changes

@@ -86,8 +86,9 @@ pub struct CameBack {
     /// Commit of the program's repository in which the group fails again.
     pub now: String,
     /// Command that finds the change, between the commit with the fix and the current one, that
-    /// made the group fail again.
-    pub command: String,
+    /// made the group fail again; null if `ddfuzz changes` cannot run the program as the group's
+    /// failure was found, such as at a terminal.
+    pub command: Option<String>,
 }
 
 /// Failure of a group's input with the current program.

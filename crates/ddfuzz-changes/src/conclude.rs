@@ -1,0 +1,343 @@
+//! The end of a search for failure-inducing changes: the found changes as the result shows them,
+//! tests that are repeated, and the claim.
+
+use std::sync::Arc;
+
+use ddfuzz_delta::{Config, Outcome};
+use ddfuzz_minimize::log::What;
+use ddfuzz_minimize::{Claim, ProofRef};
+
+use crate::ChangesError;
+use crate::candidate::{Candidate, Known};
+use crate::find::{Found, Goal, SetResult, TIMES};
+use crate::repository::Commit;
+use crate::search::config;
+use crate::session::Session;
+use crate::tree::Tree;
+
+/// Changes that are applied together: pairs of the index of a set of changes in the session, and
+/// changes of this set.
+type Kept = Vec<(usize, Config)>;
+
+/// A version on whose test the claim about found changes rests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Premise {
+    /// Index, among the pairs of found changes, of the set of the change `unit`.
+    pub at: usize,
+    /// The found change that is left out of the version, or that it has alone.
+    pub unit: usize,
+    /// The found changes that the version has, on top of the version to which the found changes are
+    /// applied.
+    pub kept: Kept,
+    /// The outcome by which the test of the version refutes the claim: FAIL without the change, PASS
+    /// with the change alone.
+    pub refuting: Outcome,
+}
+
+/// Returns the versions on whose tests the claim about the found changes `kept` rests: those without
+/// one of the changes, and for [`Goal::Difference`] also those with one of them alone.
+pub fn premises(kept: &[(usize, Config)], goal: Goal) -> Vec<Premise> {
+    let mut all = Vec::new();
+    for (at, (set, changes)) in kept.iter().enumerate() {
+        for unit in changes.ranges().flatten() {
+            let one = config(&[unit]);
+            if goal == Goal::Difference {
+                all.push(Premise {
+                    at,
+                    unit,
+                    kept: vec![(*set, one.clone())],
+                    refuting: Outcome::Pass,
+                });
+            }
+            let mut without = kept.to_vec();
+            without[at].1 = changes.minus(&one);
+            all.push(Premise {
+                at,
+                unit,
+                kept: without,
+                refuting: Outcome::Fail,
+            });
+        }
+    }
+    all
+}
+
+/// Tests again the version that a bisection has found to be the last one that passes, the commit
+/// `on` with the changes `kept`, because one odd run would lead to a wrong commit. Fails if it does
+/// not pass again. Does nothing for a version that was tested several times, or has not passed.
+pub(crate) fn vote(
+    session: &mut Session<'_>,
+    on: &str,
+    kept: &[(usize, Config)],
+) -> Result<(), ChangesError> {
+    let candidate = Candidate {
+        on: on.to_owned(),
+        kept: kept.to_vec(),
+    };
+    let known = session.proved(&candidate)?;
+    let Some(known) = known.filter(|known| known.probed.outcome == Some(Outcome::Pass)) else {
+        return Ok(());
+    };
+    match tested_again(session, &candidate, &known)? {
+        Some(Outcome::Fail) => Err(ChangesError::alternating(
+            on,
+            &[Outcome::Pass, Outcome::Fail],
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Tests a version again whose outcome `known` a single test has shown, and returns the outcome.
+/// `None` if the budget is used up, the version does not build, or several tests have shown its
+/// outcome.
+fn tested_again(
+    session: &mut Session<'_>,
+    candidate: &Candidate,
+    known: &Known,
+) -> Result<Option<Outcome>, ChangesError> {
+    let is_tested_once = matches!(known.proof, ProofRef::Test(_)) && known.probed.outcome.is_some();
+    if session.is_spent() || !is_tested_once {
+        return Ok(None);
+    }
+    match session.compose(candidate)? {
+        Some(tree) => session.check(What::Vote, &tree, false),
+        None => Ok(None),
+    }
+}
+
+/// Tests, on top of the old version, the removal of each single change in `kept`, and removes the
+/// changes without which the old version still fails. Returns for how many of the remaining changes
+/// the version without the change does not build.
+pub(crate) fn leave_out_needless(
+    session: &mut Session<'_>,
+    kept: &mut [(usize, Config)],
+) -> Result<usize, ChangesError> {
+    'again: loop {
+        let mut unbuildable = 0;
+        for premise in premises(kept, Goal::Cause) {
+            let candidate = Candidate {
+                on: session.old.clone(),
+                kept: premise.kept.clone(),
+            };
+            let known = session.probe(&candidate, "proof", &[])?;
+            if known.probed.fails() {
+                kept.clone_from_slice(&premise.kept);
+                continue 'again;
+            }
+            unbuildable += usize::from(known.probed.outcome.is_none());
+        }
+        return Ok(unbuildable);
+    }
+}
+
+/// Returns the found changes `kept` as the changes of the old version that the result shows, in one
+/// set, and for how many of them the version without the change does not build. The changes of a
+/// commit, or of several, may be others than those between the old version and the one with all of
+/// them: a line that was changed twice, a file that was deleted and came back by a rename. Then
+/// each of the shown changes is tested, and left out if it is needless.
+fn as_shown(
+    session: &mut Session<'_>,
+    mut kept: Kept,
+    mut unbuildable: usize,
+) -> Result<(Kept, usize), ChangesError> {
+    let old = session.tree(&session.old.clone())?;
+    while !session.is_spent() {
+        let Some(failing) = session.compose_on(&old, &kept)? else {
+            break;
+        };
+        let set = session.compare_trees(&old, &failing)?;
+        let shown = vec![(set, Config::all(session.set(set).len()))];
+        let [before, after] = [&kept, &shown].map(|kept| premises(kept, Goal::Cause));
+        if versions(session, &old, &before)? == versions(session, &old, &after)? {
+            break;
+        }
+        kept = shown;
+        unbuildable = leave_out_needless(session, &mut kept)?;
+    }
+    Ok((kept, unbuildable))
+}
+
+/// Returns the ids of the git trees of versions that have changes on top of the version `base`,
+/// sorted; `None` for a version whose changes cannot be merged.
+fn versions(
+    session: &mut Session<'_>,
+    base: &Arc<Tree>,
+    premises: &[Premise],
+) -> Result<Vec<Option<String>>, ChangesError> {
+    let mut all = Vec::new();
+    for premise in premises {
+        let tree = session.compose_on(base, &premise.kept)?;
+        let stored = tree.map(|tree| session.repository.store(&tree));
+        all.push(stored.transpose()?);
+    }
+    all.sort_unstable();
+    Ok(all)
+}
+
+/// The tests that prove a claim, and whether the tests of a version on which it rests alternate.
+struct Proof {
+    tests: Vec<ProofRef>,
+    alternates: bool,
+}
+
+/// Collects the tests that show that no version of `premises` refutes the claim; `candidate` makes a
+/// candidate of the changes of a version. A version that was tested once is tested again, and proves
+/// nothing if the outcome then refutes the claim.
+fn prove(
+    session: &mut Session<'_>,
+    premises: &[Premise],
+    candidate: impl Fn(&Kept) -> Candidate,
+) -> Result<Proof, ChangesError> {
+    let mut proof = Proof {
+        tests: Vec::new(),
+        alternates: false,
+    };
+    for premise in premises {
+        let candidate = candidate(&premise.kept);
+        let known = session.proved(&candidate)?;
+        let Some(known) = known.filter(|known| known.probed.outcome != Some(premise.refuting))
+        else {
+            continue;
+        };
+        match tested_again(session, &candidate, &known)? {
+            Some(again) if again == premise.refuting => proof.alternates = true,
+            _ => proof.tests.push(known.proof),
+        }
+    }
+    Ok(proof)
+}
+
+/// Ends the log with the found minimal set of changes `kept`, after the version with them was built
+/// anew and tested three times, and the version without each of them once more; returns the result.
+/// It is claimed to be 1-minimal if for each change the tests within the time limits show that the
+/// set without the change does not fail, else best so far.
+pub(crate) fn conclude(
+    session: &mut Session<'_>,
+    kept: Kept,
+    unbuildable: usize,
+) -> Result<Found, ChangesError> {
+    let (kept, unbuildable) = as_shown(session, kept, unbuildable)?;
+    let on = session.old.clone();
+    let with = |kept: &Kept| Candidate {
+        on: on.clone(),
+        kept: kept.clone(),
+    };
+    let passing = session.tree(&on)?;
+    let failing = session
+        .compose(&with(&kept))?
+        .unwrap_or_else(|| Arc::clone(&passing));
+    confirm(session, &failing)?;
+    let premises = premises(&kept, Goal::Cause);
+    let proof = prove(session, &premises, with)?;
+    let claim = match proof.tests.len() == premises.len() {
+        true => Claim::OneMinimal,
+        false => Claim::BestSoFar,
+    };
+    let size = premises.len() as u64;
+    let end = session.end(claim, (size, size), &failing, proof.tests)?;
+    Ok(Found {
+        kept: kept
+            .into_iter()
+            .filter(|(_, kept)| !kept.is_empty())
+            .collect(),
+        old: Arc::clone(&passing),
+        passing,
+        failing,
+        in_history: None,
+        commits: Vec::new(),
+        unbuildable_commits: 0,
+        interference: false,
+        unbuildable,
+        alternates: proof.alternates,
+        end,
+    })
+}
+
+/// Ends the log with the found difference `part` (one set of changes that passes and a larger one
+/// that fails), after the failing version was built anew and tested three times, and the versions on
+/// which the claim rests once more; returns the result with the claim that the log's tests prove.
+pub(crate) fn conclude_difference(
+    session: &mut Session<'_>,
+    base: Candidate,
+    set: usize,
+    part: SetResult,
+    commits: Vec<Commit>,
+    unbuildable_commits: usize,
+) -> Result<Found, ChangesError> {
+    let with = |kept: &Kept| {
+        let kept = kept.iter().map(|(_, kept)| kept);
+        let all = Config::union_of(kept.chain([&part.passing]));
+        Candidate {
+            on: base.on.clone(),
+            kept: vec![(set, all)],
+        }
+    };
+    let kept = vec![(set, part.kept.clone())];
+    let passing = session.compose(&base)?;
+    let failing = session.compose(&with(&kept))?;
+    let (Some(passing), Some(failing)) = (passing, failing) else {
+        return Err(ChangesError::NoChange);
+    };
+    confirm(session, &failing)?;
+    let premises = premises(&kept, Goal::Difference);
+    let proof = prove(session, &premises, with)?;
+    // A single change needs no proof that it makes the difference.
+    let is_proved = proof.tests.len() == premises.len() || part.kept.len() == 1;
+    let shown = session.compare_trees(&passing, &failing)?;
+    let is_as_shown = session.set(shown).len() == part.kept.len();
+    let claim = match is_proved && is_as_shown && !proof.alternates {
+        true => Claim::OneMinimalDifference,
+        false => Claim::BestSoFar,
+    };
+    let (size, needed) = (part.kept.len() as u64, premises.len() as u64);
+    let end = session.end(claim, (size, needed), &failing, proof.tests)?;
+    Ok(Found {
+        kept,
+        old: session.tree(&session.old.clone())?,
+        passing,
+        failing,
+        in_history: None,
+        commits,
+        unbuildable_commits,
+        interference: false,
+        unbuildable: 0,
+        alternates: proof.alternates,
+        end,
+    })
+}
+
+/// Confirms that the version `tree`, with the found changes, fails: builds it in the directory as
+/// the build of the old version left it, and tests it three times. Returns an error unless it fails
+/// each time: that the test alternates if further tests on the same build have other outcomes, or
+/// else that incremental builds in the search may have missed changes.
+fn confirm(session: &mut Session<'_>, tree: &Arc<Tree>) -> Result<(), ChangesError> {
+    let mut outcomes = Vec::new();
+    for time in 0..TIMES {
+        let outcome = session.check(What::Confirm, tree, time == 0)?;
+        outcomes.extend(outcome);
+        if outcome != Some(Outcome::Fail) {
+            break;
+        }
+    }
+    if outcomes.iter().all(|outcome| *outcome == Outcome::Fail) {
+        return Ok(());
+    }
+    // A version that does not build is not tested.
+    if session.last.outcome.is_some()
+        && let Some(workers) = &mut session.workers
+    {
+        outcomes.extend(workers.test_again(tree)?.iter().filter_map(|it| it.outcome));
+    }
+    if outcomes.windows(2).any(|pair| pair[0] != pair[1]) {
+        let shown = "the version with the found changes";
+        return Err(ChangesError::alternating(shown, &outcomes));
+    }
+    let workers = session.workers.as_ref();
+    let outcome = outcomes.last().map_or("", |outcome| outcome.name());
+    Err(ChangesError::StaleBuild {
+        what: format!(
+            "the result has failed in the search, but not built on the old version alone ({outcome})"
+        ),
+        has_build: workers.is_none_or(|workers| workers.has_build),
+    })
+}

@@ -1,0 +1,180 @@
+//! The log of a search for changes: read, begun anew or continued, and which search it is of.
+
+use std::path::{Path, PathBuf};
+
+use super::ChangesArgs;
+use super::crash::inside;
+use super::job::{Files, SEARCH};
+use super::subject::Subject;
+use crate::changes::{Recipe, TestKind};
+use crate::cli::{Exit, Failure, Output};
+use crate::delta::Outcome;
+use crate::exec::{Limits, Program, Target, Way};
+use crate::files::OsText;
+use crate::minimize::log::{
+    CheckLine, KeyRecord, Line, Log, LogWriter, StartLine, TargetRecord, What,
+};
+use crate::triage::Class;
+
+/// Reads the log of an earlier call in this output directory; `None` if there is none, or with
+/// `--force`.
+pub(super) fn logged(files: &Files, args: &ChangesArgs) -> Result<Option<Log>, Failure> {
+    let path = files.log();
+    if args.force || !path.exists() {
+        return Ok(None);
+    }
+    let log = Log::read(&path).map_err(|error| Failure::from(error).path(&path))?;
+    Ok(Some(log).filter(|log| log.start.is_some()))
+}
+
+/// Returns true if the log of a search ends with checks of which one refutes what it checks: the
+/// old version does not pass, the new version or the result does not fail, a version that has
+/// passed fails when it is tested again. Such a search has ended
+/// with an error, which says nothing about a later call, because the user may have mended the
+/// cause.
+pub(super) fn is_refuted(log: &Log) -> bool {
+    let mut checks = log.lines.iter().rev().map_while(|(_, line)| match line {
+        Line::Check(check) => Some(check),
+        _ => None,
+    });
+    let is_wrong = |check: &CheckLine| match check.what {
+        What::Axiom => check.outcome != Outcome::Pass,
+        What::Baseline | What::Confirm => check.outcome != Outcome::Fail,
+        What::Vote => check.outcome == Outcome::Fail,
+    };
+    checks.any(is_wrong)
+}
+
+/// Makes the first line of the log of a search for changes: the target or test command, the input,
+/// the key of the crash, the two versions, and the limits.
+pub(super) fn start_line(
+    args: &ChangesArgs,
+    subject: &Subject,
+    recipe: &Recipe,
+    (old, new): (&str, &str),
+    history: bool,
+) -> StartLine {
+    let mut target = Target::new(Program::Path("/bin/sh".into()));
+    target.args = vec!["-c".into(), args.run.clone().unwrap_or_default().into()];
+    let mut key = None;
+    if let TestKind::Program {
+        program,
+        is_inside,
+        args,
+        held,
+        crash_exit,
+    } = &recipe.test
+    {
+        let program = match is_inside.get() {
+            Some(true) => inside(program),
+            _ => program.clone(),
+        };
+        target = Target::new(Program::Path(PathBuf::from(program)));
+        (target.args, target.crash_exit) = (args.clone(), *crash_exit);
+        key = held.get().map(|held| KeyRecord {
+            class: Class(held.class.clone()),
+            major: held.major,
+            minor: held.minor,
+        });
+    }
+    (target.env, target.sandbox) = (recipe.env.clone(), recipe.sandbox);
+    let versions = format!("{old}..{new}");
+    let limits = Limits {
+        memory: recipe.memory,
+        ..Limits::with_cpu(recipe.test_time)
+    };
+    let record = subject.record(args, recipe, old, new, history);
+    StartLine {
+        input: subject.input.as_deref().map(OsText::from),
+        learn_limit: !recipe.keep_test_time,
+        changes: Some(record),
+        ..StartLine::new(
+            versions.as_bytes(),
+            SEARCH,
+            TargetRecord::new(&target, Way::Command),
+            key,
+            limits,
+        )
+    }
+}
+
+/// An opened log of a search: the lines that an earlier call wrote (none in a new log), each with
+/// its line number, and the writer that appends lines.
+pub(super) type OpenLog = (Vec<(u64, Line)>, LogWriter);
+
+/// Creates the log of a search for changes, or continues `logged`, the log of an earlier call of the
+/// same search; if that call has ended with a refuted check, its log is begun anew. The log of
+/// another search is an error; `logged` is `None` with `--force`, by which any log is replaced. The
+/// result of the earlier search is removed before its log.
+pub(super) fn open_log(
+    files: &Files,
+    start: StartLine,
+    logged: Option<Log>,
+    output: &Output,
+) -> Result<OpenLog, Failure> {
+    let path = files.log();
+    let is_over = logged.as_ref().is_some_and(is_refuted);
+    // A refuted search has found nothing that could be lost.
+    let kept = logged.as_ref().filter(|_| !is_over);
+    if let Some(logged) = kept.and_then(|log| log.start.as_ref())
+        && let Some(why) = other_search(logged, &start)
+    {
+        let message = format!("{} is the log of another search{why}", path.display());
+        return Err(Failure::new(Exit::Usage, "exists", message)
+            .path(&path)
+            .hint("replace it with --force, or give another output directory with -o"));
+    }
+    match logged.filter(|_| !is_over) {
+        Some(log) => {
+            let (path_shown, count) = (path.display(), log.lines.len());
+            output.detail(&format!("continuing {path_shown} after {count} lines"));
+            Ok((log.lines, LogWriter::resume(&path)?))
+        }
+        None => {
+            files.remove_results()?;
+            match std::fs::remove_file(&path) {
+                Err(error) if path.exists() => {
+                    return Err(Failure::file(&path, "removing", &error));
+                }
+                _ => {}
+            }
+            let mut writer = LogWriter::create(&path)?;
+            writer.append(&Line::Start(Box::new(start)))?;
+            Ok((Vec::new(), writer))
+        }
+    }
+}
+
+/// Returns why the start lines of two logs are of different searches, as an addition to the message
+/// that they are: the script whose content differs, or nothing more. `None` if they are of the same
+/// search; their limits and versions of ddfuzz may differ.
+fn other_search(logged: &StartLine, start: &StartLine) -> Option<String> {
+    let class = |line: &StartLine| line.key.as_ref().map(|key| key.class.clone());
+    let without_scripts = |line: &StartLine| {
+        let mut changes = line.changes.clone();
+        if let Some(changes) = &mut changes {
+            changes.scripts.clear();
+        }
+        changes
+    };
+    let is_same = without_scripts(logged) == without_scripts(start)
+        && logged.target.same_target(&start.target)
+        // What a build may write decides whether it succeeds.
+        && logged.target.sandbox == start.target.sandbox
+        && logged.input_blake3 == start.input_blake3
+        && class(logged) == class(start);
+    if !is_same {
+        return Some(String::new());
+    }
+    let scripts = |line: &StartLine| {
+        let changes = line.changes.as_ref();
+        changes.map_or_else(Vec::new, |changes| changes.scripts.clone())
+    };
+    let (before, now) = (scripts(logged), scripts(start));
+    let changed = now.iter().find(|script| !before.contains(script));
+    let changed = changed.or_else(|| before.iter().find(|script| !now.contains(script)));
+    changed.map(|(path, _)| {
+        let path = Path::new(&path.0).display();
+        format!(": {path} was another file when it was begun")
+    })
+}
