@@ -129,34 +129,33 @@ fn with_rare_options_last(mut root: clap::Command) -> clap::Command {
 /// its exit code.
 pub fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    called(words, command(), &command(), |matches| {
+    called(words, command, |matches| {
         let cli = Cli::from_arg_matches(matches)?;
         Ok((cli.output.clone(), move |output: &Output| cli.run(output)))
     })
 }
 
 /// Runs one call of `ddfuzz` or `cargo ddfuzz`: adds the options from the settings file
-/// (`ddfuzz.toml`) to the words that the user typed, parses all with `root`, converts the parsed
-/// options to a job by `understand`, runs the job, and returns its exit code. `whole` is the
-/// command line of `ddfuzz`, which defines the options that a settings file may contain.
+/// (`ddfuzz.toml`) to the words that the user typed, parses all with the parser that `root` builds,
+/// converts the parsed options to a job by `understand`, runs the job, and returns its exit code.
 fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     typed: Vec<OsString>,
-    root: clap::Command,
-    whole: &clap::Command,
+    root: fn() -> clap::Command,
     understand: impl FnOnce(&ArgMatches) -> Result<(Output, Job), clap::Error>,
 ) -> ExitCode {
     release_freed_memory();
     let asks_json = wants_json(&typed);
-    let CompletedWords { words: typed, hint } = insert_dashes(typed, &root);
-    let call = match config::complete(typed, root.clone(), whole) {
-        Ok(call) => call,
+    let ParsedCall {
+        call,
+        hint,
+        matches,
+    } = match parse(typed, root) {
+        Ok(parsed) => parsed,
         Err(failure) => {
             Output::early(asks_json).failure(&failure);
             return failure.exit.into();
         }
     };
-    let root = root.color(color(&call.words));
-    let matches = root.try_get_matches_from(&call.words);
     let is_resumable = matches.as_ref().is_ok_and(has_resume);
     let continuation = matches.as_ref().map_or("", continuation);
     let (output, job) = match matches.and_then(|matches| understand(&matches)) {
@@ -180,6 +179,48 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
             failure.exit.into()
         }
     }
+}
+
+/// A command line, and what clap says of it.
+struct ParsedCall {
+    /// The words that were parsed.
+    call: config::Call,
+    /// Hint that `--` seems to be missing.
+    hint: Option<String>,
+    matches: Result<ArgMatches, clap::Error>,
+}
+
+/// Parses the words that the user typed, after a missing `--` was inserted and options from the
+/// settings file were added. Fails if that file cannot be used.
+///
+/// Most calls have no settings file and nothing to insert. They are parsed once, by a parser of
+/// which clap builds no more than the called command: building all of it takes longer than the rest
+/// of the start.
+fn parse(typed: Vec<OsString>, root: fn() -> clap::Command) -> Result<ParsedCall, Failure> {
+    if !config::may_switch_off(&typed) {
+        let root = root().color(color(&typed));
+        if let Ok(matches) = root.try_get_matches_from(&typed)
+            && !config::has_settings_file(&matches)?
+        {
+            return Ok(ParsedCall {
+                call: config::Call {
+                    words: typed,
+                    settings: None,
+                },
+                hint: None,
+                matches: Ok(matches),
+            });
+        }
+    }
+    let root = root();
+    let CompletedWords { words, hint } = insert_dashes(typed, &root);
+    let call = config::complete(words, root.clone(), command())?;
+    let root = root.color(color(&call.words));
+    Ok(ParsedCall {
+        matches: root.try_get_matches_from(&call.words),
+        call,
+        hint,
+    })
 }
 
 /// Returns how the call with this parsed command line is continued after an interruption, as a hint

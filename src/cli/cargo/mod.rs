@@ -67,7 +67,7 @@ pub fn main() -> ExitCode {
     if words.get(1).is_some_and(|word| word == "ddfuzz") {
         words.remove(1);
     }
-    super::called(words, command(), &super::command(), |matches| {
+    super::called(words, command, |matches| {
         let cli = Cli::from_arg_matches(matches)?;
         Ok((cli.output.clone(), move |output: &Output| cli.run(output)))
     })

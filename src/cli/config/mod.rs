@@ -54,9 +54,12 @@ pub fn settings() -> Option<&'static SettingsFile> {
 /// Adds the settings of `ddfuzz.toml` to `words`, the command line of the program with the parser
 /// `root`, and remembers the file, which results record. `whole` is the parser of `ddfuzz`: the
 /// file has a table for each of its commands.
-pub fn complete(words: Vec<OsString>, mut root: Command, whole: &Command) -> Result<Call, Failure> {
+pub fn complete(
+    words: Vec<OsString>,
+    mut root: Command,
+    mut whole: Command,
+) -> Result<Call, Failure> {
     root.build();
-    let mut whole = whole.clone();
     whole.build();
     let typed = Typed::read(words, &root);
     let call = typed.complete(&root, &whole)?;
@@ -214,6 +217,21 @@ fn reads_directory(names: &[&str], leaf: &ArgMatches) -> bool {
 fn off(word: &str) -> Option<&str> {
     let name = word.strip_prefix("--")?;
     name.strip_prefix("no-").or(name.strip_suffix("=false"))
+}
+
+/// Returns true if a word before `--` has the form of one that switches a flag off.
+pub fn may_switch_off(words: &[OsString]) -> bool {
+    let mut own = words.iter().take_while(|word| *word != "--");
+    own.any(|word| {
+        let word = word.to_str().filter(|word| *word != "--no-config");
+        word.and_then(off).is_some()
+    })
+}
+
+/// Returns true if the call with this parsed command line reads a settings file.
+pub fn has_settings_file(matches: &ArgMatches) -> Result<bool, Failure> {
+    let (_, leaf) = called(matches);
+    Ok(path(leaf)?.is_some())
 }
 
 /// Appends the long names of all options of a command and its subcommands to `options`, and those
