@@ -9,7 +9,7 @@ use crate::{CampaignError, CrashSink, Report, lock};
 use ddfuzz_exec::{CrashSnapshots, Ended, ExecError, Executor, Target, Way};
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind};
-use ddfuzz_triage::{Crash, Key, Quick, Triager, Verdict};
+use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 
 /// Least time between two requests in which a [`SuspectClassifier`] asks the crash sink for the
 /// keys of the stored inputs.
@@ -73,7 +73,7 @@ impl RunClassifier {
                 class,
                 major,
                 minor,
-            } if self.is_known(major, minor, input) => {
+            } if !is_slow_crash(ended, &class) && self.is_known(major, minor, input) => {
                 let kind = Kind::of_class(&class);
                 Ok(Some(Classified::Known { kind, major }))
             }
@@ -109,7 +109,7 @@ impl RunClassifier {
         executor: &dyn Executor,
     ) -> Result<Classified, ExecError> {
         Ok(match self.triager.examine(input)? {
-            Verdict::Crash(crash) => {
+            Verdict::Crash(crash) if !is_slow_crash(ended, &crash.class) => {
                 let kind = Kind::of_class(&crash.class);
                 let is_known = self.is_known(crash.keys.major, crash.keys.minor, input);
                 if is_known && !(self.hangs_in_full && kind == Kind::Hang) {
@@ -126,7 +126,7 @@ impl RunClassifier {
                 }
                 Classified::Crash(crash)
             }
-            Verdict::Flaky { .. } => {
+            Verdict::Crash(_) | Verdict::Flaky { .. } => {
                 let preceding = executor.preceding().into_iter().map(Base64).collect();
                 let copies = executor.copies();
                 Classified::Flaky(Box::new(flaky_record(
@@ -145,6 +145,12 @@ impl RunClassifier {
 /// so.
 fn is_plain_exit(ended: Ended, crash_exit: Option<i32>) -> bool {
     ended.is_exit() && !ended.is_crash(crash_exit)
+}
+
+/// Checks whether a run that died of a signal (`ended`) was over its time limit when it was traced
+/// (`class`): such a run is a crash that did not come again, and no hang.
+fn is_slow_crash(ended: Ended, class: &Class) -> bool {
+    matches!(ended, Ended::Signal(_)) && Kind::of_class(class) == Kind::Hang
 }
 
 /// Builds the record of a crash that did not happen again, from the copies of registers, memory
@@ -262,7 +268,9 @@ impl SuspectClassifier {
         suspect: &Suspect<'_>,
     ) -> Result<Submission, CampaignError> {
         let size = suspect.input.len() as u64;
+        let is_slow = |class: &Class| suspect.ended.is_some_and(|it| is_slow_crash(it, class));
         match self.triager.key(suspect.input)? {
+            Quick::Crash { class, .. } if is_slow(&class) => {}
             Quick::Crash {
                 class,
                 major,
@@ -282,10 +290,10 @@ impl SuspectClassifier {
             }
         }
         match self.triager.examine(suspect.input)? {
-            Verdict::Crash(crash) => {
+            Verdict::Crash(crash) if !is_slow(&crash.class) => {
                 self.submit_as(sink, Kind::of_class(&crash.class), crash, suspect)
             }
-            Verdict::Flaky { .. } => self.submit_unclassified(sink, suspect),
+            Verdict::Crash(_) | Verdict::Flaky { .. } => self.submit_unclassified(sink, suspect),
         }
     }
 
