@@ -23,13 +23,14 @@ const RUNTIME_FLAGS: [&str; 5] = ["-std=c11", "-O2", "-Wall", "-Wextra", "-Wpeda
 const SHARED: [&str; 3] = ["serve.c", "sweep.c", "terminal.c"];
 
 /// Further C sources of the runtime library, which is preloaded into targets.
-const INJECTED: [&str; 19] = [
+const INJECTED: [&str; 20] = [
     "inject.c",
     "blocks.c",
     "defer.c",
     "defer_calls.c",
     "defer_files.c",
     "entry.c",
+    "environment.c",
     "load_address.c",
     "loop.c",
     "restore.c",

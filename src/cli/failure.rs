@@ -223,7 +223,7 @@ fn program_of(error: &ExecError) -> Option<PathBuf> {
     match error {
         ExecError::Missing { path }
         | ExecError::NotExecutable { path, .. }
-        | ExecError::RootOnly { path }
+        | ExecError::RootOnly { path, .. }
         | ExecError::WayUnfit { path, .. }
         | ExecError::Server { path, .. } => Some(path.clone()),
         ExecError::UnknownBundled { .. } | ExecError::System { .. } => None,
@@ -242,6 +242,16 @@ impl From<ExecError> for Failure {
                 "program-not-executable",
                 "install the library, or name its directory: --env LD_LIBRARY_PATH=DIRECTORY",
             ),
+            ExecError::NotExecutable { why, .. } if why.contains("carriage return") => baseline(
+                "program-not-executable",
+                "remove the carriage returns from the script: sed -i 's/\\r$//' FILE",
+            ),
+            ExecError::NotExecutable { why, .. } if why.contains("where the program runs") => {
+                baseline(
+                    "program-not-executable",
+                    "write its absolute path in that line, or give the directory by --cwd",
+                )
+            }
             ExecError::NotExecutable { .. } => {
                 baseline("program-not-executable", "give an executable program")
             }
@@ -249,6 +259,11 @@ impl From<ExecError> for Failure {
                 let hint = "`ddfuzz run` without a program lists them";
                 (Exit::Usage, "unknown-target", hint)
             }
+            ExecError::RootOnly { is_cwd: true, .. } => baseline(
+                "root-only",
+                "give --cwd another directory, which everybody can enter, such as a copy below \
+                 /var/tmp, or do not run ddfuzz as root",
+            ),
             ExecError::RootOnly { .. } => baseline(
                 "root-only",
                 "give everybody access (chmod o+rx for the program, o+x for its directories), copy it \

@@ -13,8 +13,8 @@ use clap::{Args, ValueEnum};
 use super::{Failure, Output, signals, values};
 use crate::exec::sandbox::{SandboxSupport, keep_files, supported_parts};
 use crate::exec::{
-    Channel, ExecError, Executor, Freshness, Limits, Program, Sandbox, Started, Target, Terminal,
-    TimeLimit, Traceable, Way, bundled, find_program, start,
+    Channel, ClosedPath, ExecError, Executor, Freshness, Limits, Program, Sandbox, Started, Target,
+    Terminal, TimeLimit, Traceable, Way, bundled, find_program, runs_as_root_for, start,
 };
 use crate::files::Base64;
 use crate::report::text::shell_word;
@@ -252,6 +252,7 @@ impl TargetArgs {
             ("--exec", self.way != WayArg::Auto),
             ("--cwd", self.cwd.is_some()),
             ("--sandbox", self.sandbox),
+            ("--freeze-start", self.freeze_start),
             ("--crash-exit", self.crash_exit.is_some()),
             ("--terminal", channel.terminal.is_some()),
             ("--file-name", channel.file_name.is_some()),
@@ -277,6 +278,14 @@ impl TargetArgs {
             }
         }
         target.crash_exit = self.crash_exit.or(target.crash_exit);
+        if let Some(way) = self.way.way()
+            && self.freeze_start
+            && way != Way::Snapshot
+        {
+            let message = format!("--freeze-start does not work with --exec {way}");
+            let hint = "use --exec snapshot, or omit --exec";
+            return Err(Failure::usage(message).hint(hint));
+        }
         target.freeze_start |= self.freeze_start;
         if self.sandbox {
             target.sandbox = Sandbox::On;
@@ -335,9 +344,10 @@ impl TargetArgs {
     }
 
     /// Starts the target once, to check that it runs and to choose the way of execution (such as a
-    /// fork server), and returns the started target. Warns of arguments with relative paths.
+    /// fork server), and returns the started target. Warns of a
+    /// target that runs as root, and of arguments with relative paths.
     pub fn probe(&self, target: &Target, output: &Output) -> Result<Started, Failure> {
-        self.warn_of_relative(target, output);
+        self.warn_of_surroundings(target, output);
         Ok(probe_by(target, self.way.way())?)
     }
 
@@ -349,7 +359,7 @@ impl TargetArgs {
         output: &Output,
     ) -> Result<(Triager, Box<dyn Executor>), Failure> {
         if let Some(both) = Triager::with_executor(target, self.way.way())? {
-            self.warn_of_relative(target, output);
+            self.warn_of_surroundings(target, output);
             return Ok(both);
         }
         let executor = self.probe(target, output)?.executor;
@@ -372,9 +382,13 @@ impl TargetArgs {
         Ok((started, way))
     }
 
-    /// Prints a warning for each argument that is the relative path of an existing file, unless
-    /// `--cwd` is given: the target runs in a temporary directory and will not find it.
-    pub fn warn_of_relative(&self, target: &Target, output: &Output) {
+    /// Prints a warning if the target runs as root, and one for each argument that is the relative
+    /// path of an existing file, unless `--cwd` is given: the target runs in a temporary directory
+    /// and will not find it.
+    pub fn warn_of_surroundings(&self, target: &Target, output: &Output) {
+        if let Some(closed) = runs_as_root_for(target) {
+            output.say(&root_warning(&closed));
+        }
         if target.cwd.is_some() {
             return;
         }
@@ -388,6 +402,27 @@ impl TargetArgs {
             }
         }
     }
+}
+
+/// Returns the warning that the target runs as root, because the user nobody cannot access the path
+/// `closed`.
+fn root_warning(closed: &ClosedPath) -> String {
+    let right = if closed.path.is_dir() { "o+x" } else { "o+rx" };
+    let path = shell_word(&closed.path);
+    let (of, instead) = match closed.is_cwd {
+        true => (
+            "its working directory",
+            "give --cwd a directory that everybody can enter",
+        ),
+        false => (
+            "its program",
+            "add --sandbox, which runs a copy of the program as nobody",
+        ),
+    };
+    format!(
+        "warning: the target runs as root, because the user nobody cannot access {path}, which \
+         {of} needs: chmod {right} {path}, or {instead}"
+    )
 }
 
 /// Starts the target once with the way of execution `way`, or for `None` with the fastest way that

@@ -134,3 +134,35 @@ fn of_two_bugs_by_turns_both_are_kept() {
     let result = desk.call(&words).exits(1).json();
     assert_eq!(result["groups"].as_array().unwrap().len(), 2, "{result}");
 }
+
+/// Waits for ever if it is traced, and crashes otherwise.
+const WAITS_IF_TRACED: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(void)
+{
+    char line[256];
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status))
+        while (!strncmp(line, "TracerPid:", 10) && strcmp(line, "TracerPid:\t0\n"))
+            pause();
+    abort();
+}
+"#;
+
+#[test]
+fn a_crash_that_takes_too_long_under_a_tracer_is_flaky_and_no_hang() {
+    let desk = Desk::new();
+    let source = desk.write("waits.c", WAITS_IF_TRACED);
+    desk.compile(&source.display().to_string(), "waits");
+    let options = "--runs 1 --seed 5 --max-len 3 --jobs 1 --exec command --minimize off";
+    let words = format!("run --json {options} -o out -- ./waits");
+    let result = desk.call(&words).json();
+    assert_eq!(
+        (&result["flaky"], &result["hangs"]),
+        (&1.into(), &0.into()),
+        "{result}"
+    );
+}

@@ -57,6 +57,8 @@ fn a_program_that_the_system_refuses_is_no_healthy_program() {
             "#!/no/such/interpreter\n",
             "/no/such/interpreter\", does not exist",
         ),
+        ("windows", "#!/bin/sh\r\n", "carriage return"),
+        ("relative", "#!./tool\n", "where the program runs"),
         ("bare", "echo it has no first line\n", "no #! line"),
         ("nothing", "", "empty"),
     ];
@@ -129,6 +131,32 @@ fn an_argument_that_is_a_file_only_here_is_warned_of() {
 }
 
 #[test]
+fn a_target_that_runs_as_root_is_warned_of() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let desk = Desk::new();
+    desk.write("input", "x");
+    std::fs::create_dir(desk.file("home")).unwrap();
+    std::fs::copy("/bin/cat", desk.file("home/cat")).unwrap();
+    let closed = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    std::fs::set_permissions(desk.file("home"), closed).unwrap();
+    let home = desk.file("home").display().to_string();
+    for words in ["--cwd home -- cat", "-- home/cat"] {
+        let said = desk.call(&format!("triage input {words}")).exits(0);
+        let warning = format!("runs as root, because the user nobody cannot access {home}, which");
+        assert_eq!(said.err.matches(&warning).count(), 1, "{said:?}");
+    }
+    for words in ["-- cat", "--sandbox -- home/cat"] {
+        let said = desk.call(&format!("triage input {words}")).exits(0);
+        assert!(!said.err.contains("as root"), "{said:?}");
+    }
+    let error = error(&desk, "triage input --sandbox --cwd home -- cat", 3);
+    assert!(error["message"].as_str().unwrap().contains("--cwd"));
+    assert!(error["hint"].as_str().unwrap().contains("another directory"));
+}
+
+#[test]
 fn inputs_that_are_no_files_are_wrong_usage() {
     let desk = Desk::new();
     std::fs::create_dir(desk.file("folder")).unwrap();
@@ -167,6 +195,7 @@ fn wrong_usage_is_explained() {
         "run --target crtplot --known missing",
         "run --target crtplot --cwd missing",
         "run --target crtplot --env nonsense",
+        "run --target crtplot --exec inject --freeze-start",
         "min crash",
         "min",
         "merge",

@@ -153,6 +153,10 @@ fn results_say_what_to_type_next() {
     assert!(commands[2].contains("--as c-test"), "{commands:?}");
     call(&commands[2]).exits(0);
     call(&commands[3]).exits(1);
+    let found = "run --runs 300 --seed 1 --minimize off --target crtplot -o found";
+    let said = desk.call(found).exits(1);
+    assert!(!said.out.contains('→'), "{said:?}");
+    assert!(next(&said.err)[0].starts_with("min found "), "{said:?}");
     let said = desk.call("min crash --target crtplot").exits(0);
     desk.call(&next(&said.err)[0]).exits(0);
     let said = desk.call("min crash -o kept/ --target crtplot").exits(0);

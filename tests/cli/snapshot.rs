@@ -99,7 +99,7 @@ fn details_name_what_was_refused() {
     let words =
         "run -v --exec snapshot --runs 30 --jobs 1 --max-len 100 --seed 1 -o out -- tee copy";
     let said = desk.call(words).exits(0);
-    let line = "snapshot refused 30 of 30 runs (open of a file to write 30)";
+    let line = "snapshot refused 30 of 30 runs: open of a file to write (30)";
     assert!(said.err.contains(line), "{said:?}");
     desk.is_left_clean();
 }

@@ -72,6 +72,22 @@ fn a_crash_is_not_forgotten_with_the_process_that_outlives_its_run() {
 }
 
 #[test]
+fn a_crash_soon_after_the_first_process_has_exited_is_one_of_the_run() {
+    let program = family();
+    for way in WAYS {
+        let mut executor = executor(&target(&program), way);
+        for _ in 0..3 {
+            let ended = run(&mut *executor, "later");
+            assert_eq!(ended, Ended::Signal(libc::SIGSEGV), "{way}");
+        }
+        drop(executor);
+        let crash = examine(&target(&program), way, "later");
+        assert_eq!(crash.class.0, "segv", "{way}");
+    }
+    assert_eq!(running(&program.path), 0);
+}
+
+#[test]
 fn other_ends_of_descendants_are_none_of_the_run() {
     let program = family();
     for way in WAYS {

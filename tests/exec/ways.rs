@@ -80,6 +80,19 @@ fn the_target_sees_neither_our_variables_nor_our_descriptors() {
 }
 
 #[test]
+fn a_library_that_the_user_preloads_stays_in_the_targets_environment() {
+    let program = compile("hostile", &[]);
+    let mut target = target(&program);
+    let own = ("LD_PRELOAD".into(), "/no/such/library.so".into());
+    target.env.push(own);
+    for way in WAYS {
+        let started = start(&target, Some(way), Freshness::Shared).unwrap();
+        let run = { started.executor }.run(b"own-preload\n").unwrap();
+        assert_eq!(run.ended, Ended::Exit(0), "{way}");
+    }
+}
+
+#[test]
 fn a_static_program_falls_back_to_command_and_says_why() {
     let program = compile("hostile", &["-static"]);
     let started = start(&target(&program), None, Freshness::Shared).unwrap();

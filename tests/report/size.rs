@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ddfuzz::report::size::{bytes, counted, duration, grouped, limit, reduction};
+use ddfuzz::report::size::{bytes, counted, duration, grouped, limit, reduction, reduction_in};
 
 #[test]
 fn sizes_are_exact_below_ten_thousand_bytes_and_rounded_above() {
@@ -41,6 +41,8 @@ fn a_reduction_names_its_unit_once_where_it_is_the_same() {
     assert_eq!(reduction(40, 6), "40 → 6 bytes");
     assert_eq!(reduction(1000, 1), "1,000 → 1 byte");
     assert_eq!(reduction(1 << 20, 0), "1.0 MiB → 0 bytes");
+    assert_eq!(reduction(1072, 1072), "1,072 bytes");
+    assert_eq!(reduction_in(3, 3, "unit"), "3 units");
 }
 
 #[test]

@@ -98,6 +98,10 @@ pub static TAIL_CALLS: Variant = Variant::of(TAIL_CALLS_SOURCE, "tail-calls");
 pub static TAIL_CALLS_STRIPPED: Variant =
     Variant::of(TAIL_CALLS_SOURCE, "tail-calls-stripped").without_symbols();
 
+/// A program that fails, and takes for ever if it is traced.
+pub static SLOW_IF_TRACED: Variant =
+    Variant::of(include_str!("slow_if_traced.c"), "slow-if-traced");
+
 /// As distributions compile.
 pub static PLAIN: Variant = Variant::new("plain", &["-O2"], false);
 /// The same, without symbols.

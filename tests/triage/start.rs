@@ -5,7 +5,7 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ddfuzz::exec::{CrashMessages, Ended, ExecError, Limits, Way};
 use ddfuzz::triage::{Start, Tracee, Untraced};
@@ -164,8 +164,23 @@ impl Start for Starter {
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError> {
         use std::os::unix::process::ExitStatusExt;
         let (mut command, mut stderr) = self.command(input, aslr);
-        let status = command.status().expect("the program runs");
-        let ended = Ended::from_wait_status(status.into_raw());
+        let mut child = command.spawn().expect("the program runs");
+        let began = Instant::now();
+        let mut is_over = false;
+        let status = loop {
+            match child.try_wait().expect("it is our child") {
+                Some(status) => break status,
+                None if !is_over && began.elapsed() >= self.limits.wall => {
+                    is_over = true;
+                    child.kill().expect("it is our child");
+                }
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        let ended = match is_over {
+            true => Ended::Timeout,
+            false => Ended::from_wait_status(status.into_raw()),
+        };
         Ok(Untraced {
             ended,
             copies: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use ddfuzz::exec::{Ended, Limits};
 use ddfuzz::triage::{Confidence, Quick, Settings, Triager, Verdict};
 
-use crate::programs::{PLAIN, STRIPPED};
+use crate::programs::{PLAIN, SLOW_IF_TRACED, STRIPPED};
 use crate::start::Starter;
 use crate::{crash, keys, own_names, triager};
 
@@ -123,6 +123,18 @@ fn a_run_that_sleeps_is_a_timeout_after_the_wall_limit() {
         .key(b"sleep")
         .expect("the target runs");
     assert!(is_hang(&quick), "{quick:?}");
+}
+
+#[test]
+fn a_run_that_is_slow_only_under_the_tracer_is_no_hang() {
+    let mut starter = Starter::new(SLOW_IF_TRACED.path());
+    starter.limits.wall = Duration::from_millis(100);
+    let quick = Triager::new(Box::new(starter)).key(b"");
+    let quick = quick.expect("the target runs");
+    assert!(
+        matches!(&quick, Quick::Crash { class, .. } if class.0 == "segv"),
+        "{quick:?}"
+    );
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::{CampaignError, CrashSink, Report, lock};
 use ddfuzz_exec::{CrashSnapshots, Ended, ExecError, Executor, Target, Way};
 use ddfuzz_model::files::Base64;
 use ddfuzz_store::{EntryId, Kind};
-use ddfuzz_triage::{Crash, Key, Quick, Triager, Verdict};
+use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 
 /// Least time between two requests in which a [`SuspectClassifier`] asks the crash sink for the
 /// keys of the stored inputs.
@@ -76,7 +76,7 @@ impl RunClassifier {
                 class,
                 major,
                 minor,
-            } if self.is_known(major, minor, input) => {
+            } if !is_slow_crash(ended, &class) && self.is_known(major, minor, input) => {
                 let kind = Kind::of_class(&class);
                 return Ok(Some(Classified::Known { kind, major }));
             }
@@ -84,8 +84,10 @@ impl RunClassifier {
             _ => {}
         }
         match self.triager.record(run) {
-            Some(crash) => Ok(Some(self.report(Box::new(crash), input))),
-            None => self.examine(ended, input, executor).map(Some),
+            Some(crash) if !is_slow_crash(ended, &crash.class) => {
+                Ok(Some(self.report(Box::new(crash), input)))
+            }
+            _ => self.examine(ended, input, executor).map(Some),
         }
     }
 
@@ -136,8 +138,10 @@ impl RunClassifier {
         executor: &dyn Executor,
     ) -> Result<Classified, ExecError> {
         Ok(match self.triager.examine(input)? {
-            Verdict::Crash(crash) => self.report(crash, input),
-            Verdict::Flaky { .. } => {
+            Verdict::Crash(crash) if !is_slow_crash(ended, &crash.class) => {
+                self.report(crash, input)
+            }
+            Verdict::Crash(_) | Verdict::Flaky { .. } => {
                 let preceding = executor.preceding().into_iter().map(Base64).collect();
                 let copies = executor.copies();
                 Classified::Flaky(Box::new(flaky_record(
@@ -156,6 +160,12 @@ impl RunClassifier {
 /// so.
 fn is_plain_exit(ended: Ended, crash_exit: Option<i32>) -> bool {
     ended.is_exit() && !ended.is_crash(crash_exit)
+}
+
+/// Checks whether a run that died of a signal (`ended`) was over its time limit when it was traced
+/// (`class`): such a run is a crash that did not come again, and no hang.
+fn is_slow_crash(ended: Ended, class: &Class) -> bool {
+    matches!(ended, Ended::Signal(_)) && Kind::of_class(class) == Kind::Hang
 }
 
 /// Builds the record of a crash that did not happen again, from the copies of registers, memory
@@ -273,8 +283,10 @@ impl SuspectClassifier {
         suspect: &Suspect<'_>,
     ) -> Result<Submission, CampaignError> {
         let size = suspect.input.len() as u64;
+        let is_slow = |class: &Class| suspect.ended.is_some_and(|it| is_slow_crash(it, class));
         let run = self.triager.key_run(suspect.input)?;
         match run.quick() {
+            Quick::Crash { class, .. } if is_slow(&class) => {}
             Quick::Crash {
                 class,
                 major,
@@ -294,15 +306,16 @@ impl SuspectClassifier {
             }
         }
         // The record of the run that had the new keys: another one may crash by another bug.
-        if let Some(crash) = self.triager.record(run) {
+        let recorded = self.triager.record(run);
+        if let Some(crash) = recorded.filter(|crash| !is_slow(&crash.class)) {
             let kind = Kind::of_class(&crash.class);
             return self.submit_as(sink, kind, Box::new(crash), suspect);
         }
         match self.triager.examine(suspect.input)? {
-            Verdict::Crash(crash) => {
+            Verdict::Crash(crash) if !is_slow(&crash.class) => {
                 self.submit_as(sink, Kind::of_class(&crash.class), crash, suspect)
             }
-            Verdict::Flaky { .. } => self.submit_unclassified(sink, suspect),
+            Verdict::Crash(_) | Verdict::Flaky { .. } => self.submit_unclassified(sink, suspect),
         }
     }
 

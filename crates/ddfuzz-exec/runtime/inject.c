@@ -26,6 +26,7 @@
 #include "blocks.h"
 #include "defer.h"
 #include "entry.h"
+#include "environment.h"
 #include "loop.h"
 #include "restore.h"
 #include "serve.h"
@@ -69,26 +70,6 @@ static enum trouble why_unfit(void)
     if (has_children())
         return TROUBLE_CHILDREN; /* sweeping after the first run would kill them */
     return lacks_descriptors() ? TROUBLE_DESCRIPTORS : TROUBLE_NONE;
-}
-
-/* Removes ddfuzz's variables: the target and its children must not see them, nor become servers. */
-static void forget_environment(void)
-{
-    const char *own = getenv("DDFUZZ_PRELOAD");
-    if (own)
-        setenv("LD_PRELOAD", own, 1);
-    else
-        unsetenv("LD_PRELOAD");
-    if (getenv("DDFUZZ_BIND_NOW"))
-        unsetenv("LD_BIND_NOW");
-    unsetenv("DDFUZZ_PRELOAD");
-    unsetenv("DDFUZZ_BIND_NOW");
-    unsetenv("DDFUZZ_MODE");
-    unsetenv("DDFUZZ_PID");
-    unsetenv("DDFUZZ_OUTSIDE");
-    unsetenv("DDFUZZ_ENTRY");
-    unsetenv("DDFUZZ_INPUTS");
-    unsetenv("DDFUZZ_FREEZE");
 }
 
 /* Calls the entry function on stdin. */
@@ -176,7 +157,7 @@ static void serve_children(const struct entry_point *entry, pid_t (*new_child)(v
         }
         struct rusage usage;
         int status = serve_await_end(child, &usage);
-        serve_sweep();
+        serve_sweep(status);
         if (!entry->function) /* in a loop nothing would report it */
             wait_wrappers_collect(serve_page);
         reply_for(status, cpu_micros(&usage));
@@ -374,7 +355,7 @@ static void finish_runner(pid_t runner)
             _exit(0);
         return;
     }
-    serve_sweep();
+    serve_sweep(SIGKILL); /* is never left by an exit */
     wait_wrappers_collect(serve_page);
     serve_page->refused = 0;
     close(FD_REFUSED);
@@ -420,6 +401,15 @@ static pid_t number_in(const char *variable)
     return number ? (pid_t)strtol(number, NULL, 10) : 0;
 }
 
+/* A copy of a variable of the launcher, which outlives the variable; NULL if it is not set, or too
+ * long. */
+static const char *copy_of(const char *variable)
+{
+    static char copy[1024];
+    const char *value = getenv(variable);
+    return value && strlen(value) < sizeof copy ? strcpy(copy, value) : NULL;
+}
+
 static int serve(int argc, char **argv, char **envp)
 {
     const char *mode = getenv("DDFUZZ_MODE");
@@ -431,9 +421,9 @@ static int serve(int argc, char **argv, char **envp)
     int meant = number_in("DDFUZZ_PID") == getpid(); /* not a program that the target has started */
     sweep_within_signal_scope(number_in("DDFUZZ_OUTSIDE"));
     struct entry_point entry = entry_from(getenv("DDFUZZ_ENTRY"));
-    const char *inputs = getenv("DDFUZZ_INPUTS"); /* stays where it is when it is unset */
+    const char *inputs = copy_of("DDFUZZ_INPUTS");
     int freeze = getenv("DDFUZZ_FREEZE") != NULL;
-    forget_environment();
+    environment_forget();
     if (pass || (!meant && !once))
         return program_main(argc, argv, envp);
     if (entry.initialize)

@@ -24,6 +24,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "environment.h"
 #include "rlimits.h"
 #include "snapshot.h"
 #include "signal_scope.h"
@@ -154,28 +155,47 @@ static void set_number(const char *name, pid_t number)
     set_variable(name, text);
 }
 
+/* Adds a variable at the end of the environment, also if it has one of that name. */
+static void append_variable(char *variable)
+{
+    size_t count = 0;
+    while (environ[count])
+        count++;
+    char **longer = malloc((count + 2) * sizeof *longer);
+    if (!longer)
+        fail(ENOMEM);
+    memcpy(longer, environ, count * sizeof *longer);
+    longer[count] = variable;
+    longer[count + 1] = NULL;
+    environ = longer;
+}
+
+/* Adds our libraries to LD_PRELOAD, before those of the user. The user's variable stays as it is,
+ * and ours is a second one at the end of the environment: the dynamic loader takes the last. */
+static void append_preload(const struct options *o)
+{
+    const char *own = getenv("LD_PRELOAD"), *name = "LD_PRELOAD=";
+    char *variable = malloc(strlen(name) + strlen(o->preload) + 1 + (own ? strlen(own) : 0) + 1);
+    if (!variable)
+        fail(ENOMEM);
+    strcpy(variable, name);
+    strcat(variable, o->preload);
+    if (own && *own) {
+        strcat(variable, ":");
+        strcat(variable, own);
+    }
+    append_variable(variable);
+}
+
+/* Adds the variables by which the runtime becomes a server; the runtime removes them all, from the
+ * first of them to the end of the environment (environment.c). */
 static void set_preload(const struct options *o)
 {
-    const char *own = getenv("LD_PRELOAD");
-    char *list = NULL;
-    if (own && *own) {
-        list = malloc(strlen(o->preload) + strlen(own) + 2);
-        if (!list)
-            fail(ENOMEM);
-        strcpy(list, o->preload);
-        strcat(list, ":");
-        strcat(list, own);
-        set_variable("DDFUZZ_PRELOAD", own);
-    }
-    set_variable("LD_PRELOAD", list ? list : o->preload);
-    free(list);
-    /* Otherwise each child looks up the same symbols again. */
-    if (!getenv("LD_BIND_NOW")) {
-        set_variable("LD_BIND_NOW", "1");
-        set_variable("DDFUZZ_BIND_NOW", "1");
-    }
     /* Only this process serves, not a program that the target starts before main. */
-    set_number("DDFUZZ_PID", getpid());
+    set_number(FIRST_OWN_VARIABLE, getpid());
+    /* Otherwise each child looks up the same symbols again. */
+    if (!getenv("LD_BIND_NOW"))
+        set_variable("LD_BIND_NOW", "1");
     set_number("DDFUZZ_OUTSIDE", o->outside);
     set_variable("DDFUZZ_MODE", o->inject_mode);
     if (o->entry)
@@ -184,6 +204,7 @@ static void set_preload(const struct options *o)
         set_variable("DDFUZZ_INPUTS", o->inputs);
     if (o->freeze)
         set_variable("DDFUZZ_FREEZE", "1");
+    append_preload(o);
 }
 
 /* Tries to execute the program; returns the errno. A program file that was just written is busy

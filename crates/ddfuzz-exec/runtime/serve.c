@@ -175,16 +175,16 @@ int serve_await_end(pid_t child, struct rusage *usage)
     return await_end(child, usage, NULL);
 }
 
-void serve_sweep(void)
+void serve_sweep(int status)
 {
-    serve_page->forked = sweep_descendants();
+    serve_page->forked = WIFEXITED(status) ? sweep_descendants_later() : sweep_descendants();
 }
 
 void serve_finish(const struct request *request, pid_t child)
 {
     struct rusage usage;
     int reaped = 0, status = await_end(child, &usage, &reaped);
-    serve_sweep();
+    serve_sweep(status);
     if (reaped)
         serve_page->forked = 1;
     serve_reply(request->seq, status, serve_page->exec_errno, cpu_micros(&usage));

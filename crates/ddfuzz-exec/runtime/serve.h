@@ -38,8 +38,9 @@ void serve_reply(uint64_t seq, int status, int exec_errno, uint64_t cpu_us);
 /* Replies as serve_reply does; returns 0 if the target has closed the pipe. */
 int serve_try_reply(uint64_t seq, int status, int exec_errno, uint64_t cpu_us);
 
-/* Kills leftover processes of a run, and records in the page whether there were any. */
-void serve_sweep(void);
+/* Kills leftover processes of a run whose first process has ended with `status`, and records in the
+ * page whether there were any. After an exit they have some time to end by themselves. */
+void serve_sweep(int status);
 
 /* Waits for the end of a child, as wait4 does; stops are ignored. */
 int serve_await_end(pid_t child, struct rusage *usage);

@@ -18,7 +18,7 @@
 #endif
 
 /* Depth of one pass; deeper processes are reparented when their parents are dead. */
-enum { DEEPEST = 64, MOST_PASSES = 1000, MOST_SWEEPS = 2000, MOST_SCANNED = 4096 };
+enum { DEEPEST = 64, MOST_PASSES = 1000, MOST_SWEEPS = 2000, MOST_SCANNED = 4096, MOST_LOOKS = 25 };
 
 static int signal_tree(const char *children_file, int number, int depth);
 
@@ -216,21 +216,34 @@ static void stop_and_kill(void)
     signal_descendants(SIGKILL);
 }
 
-int sweep_descendants(void)
+/* Kills and reaps all descendants after `looks` looks, one millisecond apart, whether they have
+ * ended; on a busy machine that takes longer, for them as for us. Returns whether there were any. */
+static int sweep_after(int looks)
 {
     int found = 0;
-    for (int sweep = 0; sweep < MOST_SWEEPS;) {
+    for (int sweep = -looks; sweep < MOST_SWEEPS;) {
         pid_t pid = waitpid(-1, NULL, WNOHANG);
         if (pid < 0)
             break; /* no children left: the usual case costs only this call */
         found = 1;
         if (pid > 0)
             continue;
-        stop_and_kill();
+        if (sweep >= 0)
+            stop_and_kill();
         poll(NULL, 0, 1);
         sweep++;
     }
     return found;
+}
+
+int sweep_descendants(void)
+{
+    return sweep_after(0);
+}
+
+int sweep_descendants_later(void)
+{
+    return sweep_after(MOST_LOOKS);
 }
 
 /* Whether `pid` is our only child; 0 if the kernel lists no children. */

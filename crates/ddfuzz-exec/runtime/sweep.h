@@ -10,6 +10,10 @@
  * were any. */
 int sweep_descendants(void);
 
+/* Kills and reaps all descendants as sweep_descendants does, but gives them up to 25 milliseconds
+ * to end: one of them may be about to crash. */
+int sweep_descendants_later(void);
+
 /* Reads /proc/PID/stat without allocating; returns its fields from the fourth on, or NULL. */
 char *sweep_read_stat(pid_t pid, char *buffer, size_t size);
 

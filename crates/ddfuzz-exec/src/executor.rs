@@ -199,11 +199,13 @@ pub enum ExecError {
     },
     /// ddfuzz runs as root, and the user nobody, as whom it runs targets, cannot access the program
     /// or its directory. A sandboxed target never runs as root.
-    #[error("the user nobody cannot access {}, and as root ddfuzz runs sandboxed programs as nobody only", path.display())]
+    #[error("the user nobody cannot access {}, which {} needs, and as root ddfuzz runs sandboxed programs as nobody only", path.display(), if *is_cwd { "the working directory (--cwd)" } else { "the program" })]
     RootOnly {
         /// The first path that the user nobody cannot access: the program, its working directory,
         /// or a directory above one of them.
         path: PathBuf,
+        /// Whether that path is, or leads to, the working directory, not the program.
+        is_cwd: bool,
     },
     /// The chosen method of execution does not work for this target.
     #[error("--exec {way} does not work for {}: {why}", path.display())]

@@ -44,6 +44,7 @@ mod shared_page;
 mod shared_server;
 mod snapshot_executor;
 mod supervisor;
+mod system_calls;
 mod target;
 mod terminal;
 mod test_executor;
@@ -66,10 +67,11 @@ pub use executor::{ExecError, Executor, Mock, NotCovered, TimeLimit};
 pub use hang_detector::{Signature, Stuck};
 pub use observations::{CoverageReporting, RunCoverage};
 pub use output_capture::Written;
-pub use prepared_target::targets_reach;
+pub use prepared_target::{ClosedPath, runs_as_root_for, targets_reach};
 pub use private_dir::{PrivateDir, lock_directory, lock_of_abandoned, temporary_directories};
 pub use proc_tree::{
-    is_child, is_runnable, lives, proc_text, resident_memory, switches, tree_cpu, tree_exceeds,
+    is_child, is_runnable, lives, own_thread_is_runnable, proc_text, resident_memory, switches,
+    tree_cpu, tree_exceeds,
 };
 pub use program::{find_program, is_script};
 pub use refusals::RefusalReason;

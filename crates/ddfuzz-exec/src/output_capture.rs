@@ -5,10 +5,11 @@
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::unistd::{Pid, gettid};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::private_dir::PrivateDir;
 
@@ -43,7 +44,17 @@ impl OutputCapture {
         self.stdout.clear();
         self.stderr.clear();
     }
+
+    /// Returns the ids of ddfuzz's threads that empty the two pipes.
+    pub(crate) fn readers(&self) -> Vec<Pid> {
+        let both = [self.stdout.reader(), self.stderr.reader()];
+        both.into_iter().flatten().collect()
+    }
 }
+
+/// Size in bytes of a pipe for output, where the system allows it: a target that writes much waits
+/// for the thread that empties the pipe less often than at the usual 64 KiB.
+const PIPE_SIZE: i32 = 256 << 10;
 
 /// A pipe that a thread of ddfuzz empties into a sink (a hash, or an excerpt of the output).
 pub(crate) struct DrainedPipe<S> {
@@ -51,6 +62,8 @@ pub(crate) struct DrainedPipe<S> {
     /// that reads the pipe ends when all copies are closed.
     writer: File,
     drain: Arc<Mutex<Drain<S>>>,
+    /// Id of the thread that empties the pipe, once it has begun.
+    reader: Arc<OnceLock<Pid>>,
 }
 
 struct Drain<S> {
@@ -72,19 +85,32 @@ impl<S: Sink> DrainedPipe<S> {
     pub(crate) fn open(thread: &str, sink: S) -> io::Result<DrainedPipe<S>> {
         let (reader, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
         fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        // Refused to users who have many large pipes.
+        let _ = fcntl(&reader, FcntlArg::F_SETPIPE_SZ(PIPE_SIZE));
         let waiting: OwnedFd = reader.try_clone()?;
         let drain = Arc::new(Mutex::new(Drain {
             reader: reader.into(),
             sink,
         }));
         let drained = Arc::clone(&drain);
+        let id = Arc::new(OnceLock::new());
+        let own_id = Arc::clone(&id);
         std::thread::Builder::new()
             .name(thread.to_owned())
-            .spawn(move || while wait_until_readable(&waiting) && lock(&drained).take() {})?;
+            .spawn(move || {
+                own_id.get_or_init(gettid);
+                while wait_until_readable(&waiting) && lock(&drained).take() {}
+            })?;
         Ok(DrainedPipe {
             writer: writer.into(),
             drain,
+            reader: id,
         })
+    }
+
+    /// Returns the id of ddfuzz's thread that empties the pipe; `None` before it has begun.
+    pub(crate) fn reader(&self) -> Option<Pid> {
+        self.reader.get().copied()
     }
 
     pub(crate) fn writer(&self) -> &File {

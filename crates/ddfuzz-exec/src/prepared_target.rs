@@ -12,8 +12,9 @@ use crate::command_line::{CommandLine, FuzzerLimits};
 use crate::launch::{Inject, Launch, Role};
 use crate::scratch::{Reports, Scratch};
 use crate::{
-    Channel, ExecError, Sandbox, Target, Way, elf, environment, environment::SanitizerSettings,
-    input::Input, private_dir::PrivateDir, program, sandbox::SandboxPolicy, supervisor::Cgroup,
+    Channel, ExecError, Program, Sandbox, Target, Way, elf, environment,
+    environment::SanitizerSettings, input::Input, private_dir::PrivateDir, program,
+    sandbox::SandboxPolicy, supervisor::Cgroup,
 };
 
 /// A target that is ready to be launched: its program is found, its scratch directory and input
@@ -295,11 +296,41 @@ pub(crate) fn choose_identity(
     if !Uid::effective().is_root() {
         return Ok(None);
     }
-    match first_closed(program).or_else(|| cwd.and_then(first_closed)) {
-        Some(path) if sandbox == Sandbox::On => Err(ExecError::RootOnly { path }),
+    match closed_to_nobody(program, cwd) {
+        Some(ClosedPath { path, is_cwd }) if sandbox == Sandbox::On => {
+            Err(ExecError::RootOnly { path, is_cwd })
+        }
         Some(_) => Ok(None),
         None => Ok(Some(nobody())),
     }
+}
+
+/// A path that the user nobody cannot access, so that a target which needs it runs as root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClosedPath {
+    /// The first of the program or the working directory, and of the directories above it, that
+    /// the user nobody cannot access.
+    pub path: PathBuf,
+    /// Whether that path is, or leads to, the working directory, not the program.
+    pub is_cwd: bool,
+}
+
+/// Returns the path because of which `target` runs as root; `None` if it does not run as root, or
+/// its program is not found.
+pub fn runs_as_root_for(target: &Target) -> Option<ClosedPath> {
+    let Program::Path(program) = &target.program else {
+        return None;
+    };
+    if !Uid::effective().is_root() || target.sandbox == Sandbox::On {
+        return None;
+    }
+    let program = program::find_program(program).ok()?;
+    closed_to_nobody(&program, target.cwd.as_deref())
+}
+
+fn closed_to_nobody(program: &Path, cwd: Option<&Path>) -> Option<ClosedPath> {
+    let of = |path: &Path, is_cwd| first_closed(path).map(|path| ClosedPath { path, is_cwd });
+    of(program, false).or_else(|| of(cwd?, true))
 }
 
 /// Whether the user that targets run as can access the file at `path`: always true unless ddfuzz

@@ -111,10 +111,27 @@ fn proportional(rollup: &str) -> u64 {
 /// Returns, by thread id, how long each thread of `root` and its descendants has waited for a
 /// processor since it started. Empty where the kernel does not report it.
 pub(crate) fn run_delays(root: Pid) -> HashMap<Pid, Duration> {
-    each_thread(root, "schedstat", |line| {
-        let waited = line.split_whitespace().nth(1)?.parse().ok()?;
-        Some(Duration::from_nanos(waited))
-    })
+    each_thread(root, "schedstat", run_delay)
+}
+
+/// Returns how long the thread `thread` of this process has waited for a processor since it
+/// started; `None` where the kernel does not report it.
+pub(crate) fn own_run_delay(thread: Pid) -> Option<Duration> {
+    run_delay(&proc_text(
+        format!("/proc/self/task/{thread}/schedstat").as_ref(),
+    )?)
+}
+
+/// Reads from a line of /proc/PID/schedstat how long a thread has waited for a processor.
+fn run_delay(line: &str) -> Option<Duration> {
+    let waited = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Duration::from_nanos(waited))
+}
+
+/// Whether the thread `thread` of this process is running or runnable.
+pub fn own_thread_is_runnable(thread: Pid) -> bool {
+    let stat = proc_text(format!("/proc/self/task/{thread}/stat").as_ref());
+    stat.is_some_and(|line| Stat { line }.state() == Some("R"))
 }
 
 /// Returns, by thread id, the lines of /proc in which the kernel counts the context switches of

@@ -56,7 +56,12 @@ pub(crate) fn not_executed(path: &Path, errno: i32) -> ExecError {
     let why = match (errno, start.as_deref()) {
         (libc::ENOENT, Some(start)) if start.starts_with(b"#!") => {
             let interpreter = named_in(start).unwrap_or_default();
-            format!("the interpreter in its first line, {interpreter:?}, does not exist")
+            let why = match interpreter.strip_suffix('\r') {
+                Some(_) => "does not exist: the line ends with a carriage return",
+                None if !interpreter.starts_with('/') => "does not exist where the program runs",
+                None => "does not exist",
+            };
+            format!("the interpreter in its first line, {interpreter:?}, {why}")
         }
         (libc::ENOENT, Some(start)) if start.starts_with(b"\x7fELF") => {
             "the dynamic loader that it names does not exist".to_owned()
@@ -298,6 +303,22 @@ mod tests {
         assert_eq!(named_in(b"#!/bin/sh"), Some("/bin/sh".into()));
         assert_eq!(named_in(b"#!\n"), None);
         assert_eq!(named_in(b"\x7fELF"), None);
+    }
+
+    #[test]
+    fn an_interpreter_that_does_not_exist_is_told_with_its_reason() {
+        let private = PrivateDir::get().unwrap();
+        let script = private.fresh("script");
+        for (line, why) in [
+            ("#!/no/such/sh\n", "\"/no/such/sh\", does not exist"),
+            ("#!/bin/sh\r\n", "the line ends with a carriage return"),
+            ("#!./tool\n", "does not exist where the program runs"),
+        ] {
+            std::fs::write(&script, line).unwrap();
+            let told = not_executed(&script, libc::ENOENT).to_string();
+            assert!(told.ends_with(why), "{told}");
+        }
+        std::fs::remove_file(&script).unwrap();
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Why a program cannot be run many times in one process, and why single runs are refused there.
 
+use crate::system_calls;
+
 /// Why a run was not made in the process that runs many inputs, but by a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RefusalReason {
@@ -102,16 +104,17 @@ const CALLS: &[(i64, &str)] = &[
     (libc::SYS_setrlimit, "change of a limit"),
 ];
 
-/// Returns what a system call does, in words for users: "write to a file"; `None` for one that is
-/// not known.
+/// Returns what a system call does, in words for users: "write to a file"; or its name: "dup2".
+/// `None` for a number that is none.
 pub(crate) fn name_of_call(number: i32) -> Option<&'static str> {
     let known = CALLS.iter().find(|(call, _)| *call == i64::from(number));
-    known.map(|(_, name)| *name)
+    known
+        .map(|(_, name)| *name)
+        .or_else(|| system_calls::name(number))
 }
 
 impl std::fmt::Display for RefusalReason {
-    /// Writes the reason why a run was refused in words for users: "write to a file", "system call
-    /// 435".
+    /// Writes the reason why a run was refused in words for users: "write to a file", "dup2".
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match *self {
             RefusalReason::Call(number) => match name_of_call(number) {
@@ -155,6 +158,8 @@ mod tests {
         let told = |number| RefusalReason::from_number(number).to_string();
         assert_eq!(told(1), "write to a file");
         assert_eq!(told(435), "start of a process or thread");
+        #[cfg(target_arch = "x86_64")]
+        assert_eq!(told(33), "dup2");
         assert_eq!(told(999), "system call 999");
         assert_eq!(told(0x10001), "crash");
     }

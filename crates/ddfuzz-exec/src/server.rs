@@ -47,6 +47,8 @@ pub(crate) struct Server {
     /// Whether the fork server reports process ids of its own PID namespace, which differ from
     /// ddfuzz's.
     numbers_processes: bool,
+    /// Threads of ddfuzz that empty the pipes to which runs write; empty where there are none.
+    pub(crate) output_readers: Vec<Pid>,
     /// The target's scratch directory, opened, if it is a mount that only processes in the fork
     /// server's mount namespace see; else `None`.
     scratch: Option<OwnedFd>,
@@ -107,6 +109,7 @@ impl Server {
             watched: launch.watched_scratch(),
             directory: launch.run_directory(),
             numbers_processes: launch.numbers_processes(),
+            output_readers: Vec::new(),
             scratch: hidden_scratch(launch, &supervisor)?,
             pipes,
             page,
@@ -304,6 +307,7 @@ impl Server {
             supervisor: self.supervisor.pid,
             scratch: self.watched.as_deref(),
             warm: self.page.layout != PageLayout::Single,
+            output_readers: &self.output_readers,
         };
         match watch.wait(limits, look) {
             WaitOutcome::Ready => Ok(None),

@@ -241,6 +241,7 @@ impl ServerExecutor {
                 if let Some(blocks) = &mut self.blocks {
                     blocks.server_started();
                 }
+                started.output_readers = (self.capture.as_ref()).map_or(vec![], |it| it.readers());
                 Ok(empty.insert(started))
             }
         }

@@ -113,6 +113,7 @@ impl TraceServer {
             Ok(mut server) => {
                 let entered = self.scratch.enter(server.take_scratch());
                 entered.map_err(|source| self.launch.directory_error(source))?;
+                server.output_readers = self.output_readers();
                 self.server = Some(server);
                 self.mode = mode;
                 Ok(())
@@ -183,6 +184,14 @@ impl TraceServer {
                 .saturating_add(console.extra_wall_time(&self.keys));
         }
         limits
+    }
+
+    /// Returns the ids of ddfuzz's threads that empty the pipes to which runs write.
+    pub(crate) fn output_readers(&self) -> Vec<Pid> {
+        match &self.capture {
+            Some(capture) => capture.readers(),
+            None => self.stderr.reader().into_iter().collect(),
+        }
     }
 
     pub(crate) fn broken(&mut self, why: &RequestError) -> ExecError {

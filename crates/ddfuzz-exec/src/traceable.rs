@@ -472,6 +472,12 @@ impl Traced {
         self.finish().map_or(Duration::ZERO, |(_, cpu)| cpu)
     }
 
+    /// Returns the ids of ddfuzz's threads that empty the pipes to which the run writes: while they
+    /// wait for a processor, the run may have to wait, too.
+    pub fn output_readers(&self) -> Vec<Pid> {
+        self.of.lock().output_readers()
+    }
+
     /// Returns the last 4 KiB that the run wrote to stderr or to its terminal.
     pub fn stderr_tail(&mut self) -> Vec<u8> {
         let mut inner = self.of.lock();

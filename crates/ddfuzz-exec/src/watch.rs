@@ -65,6 +65,8 @@ pub(crate) struct Watch<'a> {
     /// The target's scratch directory, if ddfuzz must check its size; `None` if the kernel limits
     /// it.
     pub(crate) scratch: Option<&'a Path>,
+    /// Threads of ddfuzz that empty the pipes to which the run writes.
+    pub(crate) output_readers: &'a [Pid],
 }
 
 /// What is needed to check, while a fork server's reply is awaited, whether a long run hangs like a
@@ -89,13 +91,13 @@ impl Watch<'_> {
             return waited;
         }
         let (mut before, mut run) = (None, self.taken());
-        let mut delay = SchedulingDelay::new(self.server, began);
+        let mut delay = self.delay_since(began);
         loop {
             // Limits apply to each run of a request separately.
             let now = self.taken();
             if now > run.max(self.first) {
                 before = None;
-                delay = SchedulingDelay::new(self.server, Instant::now());
+                delay = self.delay_since(Instant::now());
             }
             run = now;
             let usage = proc_tree::usage_below(self.server);
@@ -124,6 +126,11 @@ impl Watch<'_> {
                 return waited;
             }
         }
+    }
+
+    /// Starts measuring the scheduling delay of a run that began at `began`.
+    fn delay_since(&self, began: Instant) -> SchedulingDelay {
+        SchedulingDelay::new(self.server, began).with_readers(self.output_readers.to_vec())
     }
 
     /// Observes a run over its limits a little longer, to get its hang signature if it has none yet
@@ -247,6 +254,8 @@ pub struct SchedulingDelay {
     /// How long each thread had waited for a processor, as the kernel reported it at the last
     /// measurement, by thread id.
     before: HashMap<Pid, Duration>,
+    /// Threads of this process that empty the pipes to which the run writes.
+    readers: Vec<Pid>,
     total: Duration,
 }
 
@@ -259,35 +268,56 @@ impl SchedulingDelay {
             began,
             counted: None,
             before: HashMap::new(),
+            readers: Vec::new(),
             total: Duration::ZERO,
         }
+    }
+
+    /// Counts the delays of `readers`, too: threads of this process that empty the pipes to which
+    /// the run writes. While such a thread waits for a processor, a run that has filled its pipe
+    /// cannot go on.
+    pub fn with_readers(mut self, readers: Vec<Pid>) -> SchedulingDelay {
+        self.readers = readers;
+        self
     }
 
     /// Whether the run has used up its limit on wall time. Time that it waited for a processor does
     /// not count, up to nine times the limit.
     pub fn wall_is_over(&mut self, limit: Duration) -> bool {
         let now = Instant::now();
-        self.note(proc_tree::run_delays(self.root), now);
+        let readers = self.readers.iter();
+        let readers = readers
+            .filter_map(|reader| Some((*reader, proc_tree::own_run_delay(*reader)?)))
+            .collect();
+        self.note(proc_tree::run_delays(self.root), readers, now);
         let elapsed = now.duration_since(self.began);
         elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
     }
 
-    /// Adds the longest scheduling delay that a thread has had since the last measurement.
-    /// `delays`: those of all threads by id, measured at the time `now`. The kernel reports a delay
-    /// only when it ends, possibly after many measurements; no time is counted twice. Delays before
-    /// the first measurement belong to earlier runs.
-    fn note(&mut self, delays: HashMap<Pid, Duration>, now: Instant) {
+    /// Adds the longest scheduling delay that a thread of the run has had since the last
+    /// measurement, and the delays of the threads that read its output: writer and reader of a full
+    /// pipe wait in turn. `delays` and `readers`: those of all threads by id, measured at the time
+    /// `now`. The kernel reports a delay only when it ends, possibly after many measurements; no
+    /// time is counted twice. Delays before the first measurement belong to earlier runs.
+    fn note(
+        &mut self,
+        delays: HashMap<Pid, Duration>,
+        readers: HashMap<Pid, Duration>,
+        now: Instant,
+    ) {
         let counted = *self.counted.get_or_insert(now);
-        let waited = delays.iter().map(|(thread, delay)| {
+        let since = |(thread, delay): (&Pid, &Duration)| {
             let before = self.before.get(thread).copied().unwrap_or_default();
             delay.saturating_sub(before)
-        });
-        let longest = waited.max().unwrap_or_default();
-        if !longest.is_zero() {
-            self.total += longest.min(now.duration_since(counted));
+        };
+        let longest = delays.iter().map(since).max().unwrap_or_default();
+        let waited = longest + readers.iter().map(since).sum::<Duration>();
+        if !waited.is_zero() {
+            self.total += waited.min(now.duration_since(counted));
             self.counted = Some(now);
         }
         self.before = delays;
+        self.before.extend(readers);
     }
 }
 
@@ -305,7 +335,7 @@ mod tests {
             let delays = delays
                 .iter()
                 .map(|(pid, ms)| (Pid::from_raw(*pid), Duration::from_millis(*ms)));
-            delay.note(delays.collect(), began + SLICE * at);
+            delay.note(delays.collect(), HashMap::new(), began + SLICE * at);
         }
         delay.total
     }
@@ -332,6 +362,18 @@ mod tests {
     fn a_wait_is_told_of_at_its_end_and_counts_from_its_beginning() {
         let looks: [&[(i32, u64)]; 5] = [&[(7, 3)], &[(7, 3)], &[(7, 3)], &[(7, 3)], &[(7, 38)]];
         assert_eq!(delay(&looks).as_millis(), 35);
+    }
+
+    #[test]
+    fn writer_and_reader_of_a_full_pipe_wait_in_turn() {
+        let began = Instant::now();
+        let mut delay = SchedulingDelay::new(Pid::this(), began);
+        for (at, writer, reader) in [(1, 40, 70), (2, 43, 74), (3, 43, 80), (4, 60, 90)] {
+            let of = |id, ms| HashMap::from([(Pid::from_raw(id), Duration::from_millis(ms))]);
+            delay.note(of(7, writer), of(8, reader), began + SLICE * at);
+        }
+        // 3 and 4, 6, and no more than the 10 ms between two measurements.
+        assert_eq!(delay.total.as_millis(), 23);
     }
 
     #[test]

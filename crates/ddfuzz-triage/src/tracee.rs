@@ -39,6 +39,12 @@ pub trait Tracee {
         Duration::ZERO
     }
 
+    /// Returns the ids of threads of this process that empty the pipes to which the traced run
+    /// writes; empty where there are none.
+    fn output_readers(&self) -> Vec<Pid> {
+        Vec::new()
+    }
+
     /// Returns the last 4 KiB that the traced run wrote to stderr; they are complete only after the
     /// process has ended.
     fn stderr_tail(&mut self) -> Vec<u8>;
@@ -159,6 +165,10 @@ impl Tracee for Traced {
 
     fn cpu(&mut self) -> Duration {
         Traced::cpu(self)
+    }
+
+    fn output_readers(&self) -> Vec<Pid> {
+        Traced::output_readers(self)
     }
 
     fn stderr_tail(&mut self) -> Vec<u8> {

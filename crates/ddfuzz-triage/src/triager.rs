@@ -14,6 +14,7 @@ use crate::class::{
 };
 use crate::crash::{CaptureWay, Run, record};
 use crate::crash_copy;
+use crate::hang::Cut;
 use crate::messages::{Diagnostics, FatalMessage, Tool};
 use crate::modules::ModuleCache;
 use crate::report_frames::ReportFrames;
@@ -603,13 +604,19 @@ impl Triager {
         if !self.is_untraced() {
             let mut tracee = self.start.start(input, aslr)?;
             match follow(&mut *tracee, &*self.start, &mut self.cache)? {
-                Some(Trace { ended, snapshot }) => {
+                Some((Trace { ended, snapshot }, cut)) => {
                     let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
                     let seen = (ended, snapshot, CaptureWay::Ptrace);
                     let traced = Finished {
                         cpu: tracee.cpu(),
                         ..self.finished(seen, tracee.said(), began)
                     };
+                    // Where it took long only because it was traced, that run does not count.
+                    if ended == Ended::Timeout && cut == Some(Cut::Delayed) {
+                        let untraced = self.run_copied(input, aslr)?;
+                        let is_quicker = untraced.ended != Ended::Timeout;
+                        return Ok(if is_quicker { untraced } else { traced });
+                    }
                     // A process that hides its memory (`PR_SET_DUMPABLE`) still copies itself.
                     let copied = hides.then(|| self.run_copied(input, aslr)).transpose()?;
                     let copied = copied.filter(|it| it.capture == CaptureWay::Copy);

@@ -16,7 +16,8 @@ use crate::modules::ModuleCache;
 use crate::snapshot::{Event, Snapshot};
 use crate::tracee::{Start, Tracee};
 use ddfuzz_exec::{
-    Ended, ExecError, Limits, SchedulingDelay, is_runnable, switches, tree_cpu, tree_exceeds,
+    Ended, ExecError, Limits, SchedulingDelay, is_runnable, own_thread_is_runnable, switches,
+    tree_cpu, tree_exceeds,
 };
 
 /// A message that the thread which traces a run sends to the watchdog.
@@ -27,8 +28,8 @@ enum News {
 
 /// Lets the process `tracee`, which waits to be traced, run; traces it to its end from a separate
 /// thread, and returns how it ended, with its snapshot if that explains the end. A run that exceeds
-/// the limits of `start` is interrupted, to find the call that does not return, and killed. `None`
-/// where the system refuses ptrace; the process then still waits.
+/// the limits of `start` is interrupted, to find the call that does not return, and killed; also
+/// returns the limit. `None` where the system refuses ptrace; the process then still waits.
 ///
 /// # Errors
 /// When the process is gone, or tracing it fails for another reason.
@@ -36,12 +37,12 @@ pub(super) fn follow(
     tracee: &mut dyn Tracee,
     start: &dyn Start,
     cache: &mut ModuleCache,
-) -> Result<Option<Trace>, ExecError> {
+) -> Result<Option<(Trace, Option<Cut>)>, ExecError> {
     let (pid, executes) = (tracee.pid(), tracee.executes());
     let crash_exit = start.crash_exit();
     let held = PidFd::new(pid).map_err(ExecError::system("holding the target's process"))?;
     let request = CutOffRequest::within(start.limits().memory);
-    let requested = &request;
+    let (requested, readers) = (&request, tracee.output_readers());
     let (sender, news) = mpsc::channel();
     std::thread::scope(|scope| {
         // A thread of its own: what it waits for is what it traces, and when it ends the kernel
@@ -68,19 +69,21 @@ pub(super) fn follow(
             held.kill();
             return Err(error);
         }
-        collect(&news, &held, start.limits(), &request).map(Some)
+        let trace = collect(&news, &held, (start.limits(), readers), &request)?;
+        Ok(Some((trace, request.given())))
     })
 }
 
 /// Waits for the end of a traced run, and interrupts it when it exceeds a limit. Returns how it
-/// ended, with the snapshot of its process only if that explains the end.
+/// ended, with the snapshot of its process only if that explains the end. `readers`: the threads
+/// that empty the pipes to which the run writes.
 fn collect(
     news: &mpsc::Receiver<News>,
     held: &PidFd,
-    limits: Limits,
+    (limits, readers): (Limits, Vec<Pid>),
     request: &CutOffRequest,
 ) -> Result<Trace, ExecError> {
-    let (last, killed) = await_end(news, held, limits, request);
+    let (last, killed) = await_end(news, held, (limits, readers), request);
     let mut trace = match last {
         Some(News::Ended(Ok(trace))) => trace,
         Some(News::Ended(Err(error))) => {
@@ -198,15 +201,16 @@ const FOUND: Duration = Duration::from_secs(30);
 
 /// Waits until the tracing thread reports on `done` that the run of `process` has ended, and
 /// interrupts the run if it exceeds a limit. Returns the report (`None` if the tracing thread is
-/// gone), and whether the process was killed because the tracing thread took too long.
-pub(crate) fn await_end<T>(
+/// gone), and whether the process was killed because the tracing thread took too long. `readers`:
+/// the threads that empty the pipes to which the run writes.
+fn await_end<T>(
     done: &Receiver<T>,
     process: &PidFd,
-    limits: Limits,
+    (limits, readers): (Limits, Vec<Pid>),
     request: &CutOffRequest,
 ) -> (Option<T>, bool) {
     let began = Instant::now();
-    let mut starved = SchedulingDelay::new(process.pid, began);
+    let mut starved = SchedulingDelay::new(process.pid, began).with_readers(readers.clone());
     loop {
         let wall_left = limits.wall.saturating_sub(began.elapsed());
         // A quick end, which is the rule, is not looked at.
@@ -230,8 +234,13 @@ pub(crate) fn await_end<T>(
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return (None, false),
             }
-            let asleep = !is_runnable(process.pid) && before == switches(process.pid);
-            let cut = if asleep { Cut::Asleep } else { Cut::Running };
+            // A delay is known only when it has ended.
+            if !starved.wall_is_over(limits.wall) {
+                continue;
+            }
+            let is_read = readers.iter().any(|reader| own_thread_is_runnable(*reader));
+            let ran = is_read || is_runnable(process.pid) || before != switches(process.pid);
+            let cut = if ran { Cut::Delayed } else { Cut::Asleep };
             return cut_off(done, process, request, cut);
         }
         // Threads use CPU time faster than the wall clock runs, so look before it can be over.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::ChangesArgs;
-use super::crash::{SoughtFailure, inside};
+use super::crash::SoughtFailure;
 use super::failure::FREE_SPACE;
 use super::search_log::{logged, open_log, start_line};
 use super::subject::{Subject, Versions};

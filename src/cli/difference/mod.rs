@@ -289,7 +289,7 @@ fn result_text(record: &DifferenceResult, isolated: &Isolated) -> String {
         Some(Units::Edits) => "edit",
         _ => "byte",
     };
-    let sizes = size::reduction(record.size_failing, record.size_passing);
+    let sizes = size::change(record.size_failing, record.size_passing);
     let deltas = size::counted(record.deltas, unit);
     let mut lines = vec![match record.goal {
         Some(Goal::Maximize) => format!(

@@ -118,7 +118,7 @@ fn examine(
     report: &mut Report,
 ) -> Result<(), Failure> {
     let facts = TargetFacts::of(target)?;
-    args.target.warn_of_relative(target, output);
+    args.target.warn_of_surroundings(target, output);
     for way in Way::REAL {
         let asked = args.target.asked_way();
         if asked.is_some_and(|asked| asked != way) || stop.load(Ordering::Relaxed) {

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::campaign::Plan;
 use crate::exec::{ExecError, Freshness, RefusalReason, Target, Way, start};
+use crate::report::size;
 
 /// Number of generated inputs that are run by the way `snapshot` to find out which runs it refuses.
 const RUNS: u64 = 100;
@@ -85,15 +86,16 @@ impl Refusals {
         }
     }
 
-    /// Formats the refusals for users: "refused 12 of 100 runs (write to a file 12)".
+    /// Formats the refusals for users: "refused 12 of 100 runs: write to a file
+    /// (11), dup2 (1)".
     pub fn text(&self) -> String {
         let refused: u64 = self.reasons.iter().map(|refusal| refusal.runs).sum();
         let mut text = format!("refused {refused} of {} runs", self.runs);
         let reasons: Vec<String> = (self.reasons.iter())
-            .map(|refusal| format!("{} {}", refusal.reason, refusal.runs))
+            .map(|refusal| format!("{} ({})", refusal.reason, size::grouped(refusal.runs)))
             .collect();
         if !reasons.is_empty() {
-            text.push_str(&format!(" ({})", reasons.join(", ")));
+            text.push_str(&format!(": {}", reasons.join(", ")));
         }
         if self.differs {
             text.push_str("; runs differ from those of new processes, so each one is forked");

@@ -139,7 +139,7 @@ impl ExplainArgs {
             .map(|path| read_input(path))
             .transpose()?;
         let target = self.target.target()?;
-        self.target.warn_of_relative(&target, output);
+        self.target.warn_of_surroundings(&target, output);
         let request = self.request(target, bytes, passing);
         let folder = failing
             .parent()

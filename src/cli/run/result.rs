@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::campaign::{Minimizing, Summary};
+use crate::campaign::{Minimizing, Summary, Variants, pending_entries};
 use crate::cli::behaviour::TargetWarning;
 use crate::cli::doctor::refusals::Refusals;
 use crate::cli::reports::{ReportArgs, causes, target_name};
@@ -85,7 +85,7 @@ pub fn report(
     for group in result.groups.iter().filter(|group| group.any_input) {
         output.warn_of_any_input(&group.major);
     }
-    told.say_next(&views, store, output);
+    told.say_next(&views, store, output)?;
     Ok(exit(summary))
 }
 
@@ -176,9 +176,10 @@ impl CampaignReport<'_> {
         Ok(all.map(TargetWarning::to_string).chain(more).collect())
     }
 
-    /// Prints the commands that the user could type next for one crash group: one that is not
-    /// fixed, preferably a new one, the most severe first.
-    fn say_next(&self, views: &[GroupView], store: &Store, output: &Output) {
+    /// Prints the commands that the user could type next: the one that minimizes groups without a
+    /// result, if there are any, and those for one crash group, which is not fixed, preferably new,
+    /// and the most severe.
+    fn say_next(&self, views: &[GroupView], store: &Store, output: &Output) -> Result<(), Failure> {
         let is_left =
             |view: &&GroupView| view.kind == Kind::Crash && view.status != Some(Status::Fixed);
         let left = views.iter().filter(is_left);
@@ -187,9 +188,15 @@ impl CampaignReport<'_> {
         let next =
             left.min_by_key(|view| (never_comes(view), is_old(view), Reverse(view.severity)));
         if let Some(view) = next {
-            let target = Some(&self.minimizing.target);
-            output.suggest_for_groups(self.out, &view.major.short(), target);
+            let target = &self.minimizing.target;
+            let plain = Variants::Plain;
+            if !pending_entries(store.reader(), target, plain, self.known)?.is_empty() {
+                let out = shell_operand(self.out);
+                output.suggest(&format!("ddfuzz min {out}  # minimizes its groups"));
+            }
+            output.suggest_for_groups(self.out, &view.major.short(), Some(target));
         }
+        Ok(())
     }
 
     /// Describes up to three crash groups that may be new, the most severe first, with message,

@@ -197,6 +197,12 @@ int main(int argc, char **argv)
             for (;;)
                 ;
         wait(NULL);
+    } else if (!strcmp(word, "later")) {
+        if (fork() == 0) {
+            usleep(8000);
+            crash();
+        }
+        return 0;
     } else if (!strcmp(word, "leaves") || !strcmp(word, "outlived")) {
         if (!strcmp(word, "outlived"))
             waitpid(child(crash), NULL, 0);

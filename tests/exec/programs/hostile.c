@@ -251,7 +251,22 @@ int main(int argc, char **argv)
             if (fwrite(block, 1, sizeof block, f) < sizeof block)
                 return 5;
     } else if (!strcmp(word, "environment")) {
-        return getenv("LD_PRELOAD") || getenv("DDFUZZ_MODE") || getenv("LD_BIND_NOW") ? 6 : 0;
+        static const char *names[] = {"LD_PRELOAD=", "LD_BIND_NOW=", "DDFUZZ_"};
+        static char all[1 << 16];
+        int fd = open("/proc/self/environ", O_RDONLY);
+        ssize_t length = fd < 0 ? -1 : read(fd, all, sizeof all);
+        close(fd);
+        for (int i = 0; i < 3; i++) {
+            for (char **at = environ; *at; at++)
+                if (!strncmp(*at, names[i], strlen(names[i])))
+                    return 6;
+            if (length < 0 || memmem(all, (size_t)length, names[i], strlen(names[i])))
+                return 11;
+        }
+        return !getenv("PATH") || memmem(all, (size_t)length, "\0\0", 2) ? 12 : 0;
+    } else if (!strcmp(word, "own-preload")) {
+        const char *own = getenv("LD_PRELOAD");
+        return own && !strcmp(own, "/no/such/library.so") ? 0 : 13;
     } else if (!strcmp(word, "writes-stdin")) {
         return write(0, "x", 1) < 0 ? 0 : 7;
     } else if (!strcmp(word, "descriptors")) {

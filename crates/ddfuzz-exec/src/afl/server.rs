@@ -238,6 +238,7 @@ impl AflServer {
             supervisor: self.supervisor.pid,
             scratch: self.watched.as_deref(),
             warm: self.persistent,
+            output_readers: &[],
         };
         match watch.wait(limits, Some(look)) {
             WaitOutcome::Ready => Ok(None),

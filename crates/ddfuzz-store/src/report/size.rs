@@ -37,8 +37,18 @@ pub fn limit(size: u64) -> String {
     }
 }
 
-/// Formats a reduction in bytes: `40 → 6 bytes`, `1.0 MiB → 6 bytes`.
+/// Formats a reduction in bytes: `40 → 6 bytes`, `1.0 MiB → 6 bytes`; where nothing was reduced, the
+/// size alone: `40 bytes`.
 pub fn reduction(before: u64, after: u64) -> String {
+    match before == after {
+        true => bytes(after),
+        false => change(before, after),
+    }
+}
+
+/// Formats two sizes in bytes, of which the second need not be smaller: `40 → 6 bytes`, `6 → 6
+/// bytes`.
+pub fn change(before: u64, after: u64) -> String {
     if before < EXACT && after < EXACT {
         format!("{} → {}", grouped(before), bytes(after))
     } else {
@@ -46,9 +56,13 @@ pub fn reduction(before: u64, after: u64) -> String {
     }
 }
 
-/// Formats a reduction in a unit other than bytes, whose singular is given: `12 → 3 units`.
+/// Formats a reduction in a unit other than bytes, whose singular is given: `12 → 3 units`; where
+/// nothing was reduced, the count alone: `12 units`.
 pub fn reduction_in(before: u64, after: u64, unit: &str) -> String {
-    format!("{} → {}", grouped(before), counted(after, unit))
+    match before == after {
+        true => counted(after, unit),
+        false => format!("{} → {}", grouped(before), counted(after, unit)),
+    }
 }
 
 /// Formats a count with its unit in singular or plural: `0 tests`, `1 test`, `12,345 tests`.

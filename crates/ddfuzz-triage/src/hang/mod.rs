@@ -34,11 +34,11 @@ impl Tracer<'_> {
         // Once resumed, its system call fails with `EINTR`, and the program runs on.
         let slept_at = match cut {
             Cut::Asleep => Stack::of(interrupted, self.cache),
-            Cut::Running | Cut::Memory => None,
+            Cut::Running | Cut::Delayed | Cut::Memory => None,
         };
         resume(libc::PTRACE_CONT, interrupted, 0);
         let (ended, snapshot) = match cut {
-            Cut::Running => (Ended::Timeout, self.name_running_hang()),
+            Cut::Running | Cut::Delayed => (Ended::Timeout, self.name_running_hang()),
             Cut::Asleep => {
                 let slept_at = slept_at.map(|stack| (interrupted, stack));
                 (Ended::Timeout, self.name_sleeping_hang(slept_at))
@@ -72,12 +72,15 @@ impl Tracer<'_> {
 /// Why the watchdog interrupts a run: which limit it exceeded, and whether it was running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// The run exceeded its time limit, and at least one of its threads still uses the processor.
+    /// The run exceeded its limit on CPU time.
     Running = 1,
-    /// The run exceeded its time limit, and none of its threads has run for some time.
+    /// The run exceeded its limit on elapsed time, and none of its threads has run for some time.
     Asleep,
     /// The run uses more memory than its memory limit allows.
     Memory,
+    /// The run exceeded its limit on elapsed time but not that on CPU time, and its threads have
+    /// run meanwhile: it may be slow only because it is traced or the machine is busy.
+    Delayed,
 }
 
 /// Value carried by the `SIGSTOP` with which the watchdog interrupts a run; it distinguishes the
@@ -155,7 +158,7 @@ impl CutOffRequest {
 /// Decodes the number `word`, which encodes a request to interrupt a run, to the reason for the
 /// request; `None` for 0 (no request) and for numbers with the bit that marks the request as taken.
 fn decode(word: u8) -> Option<Cut> {
-    [Cut::Running, Cut::Asleep, Cut::Memory]
+    [Cut::Running, Cut::Asleep, Cut::Memory, Cut::Delayed]
         .into_iter()
         .find(|cut| *cut as u8 == word)
 }

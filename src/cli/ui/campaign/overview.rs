@@ -383,6 +383,7 @@ fn class(group: &Group) -> String {
 fn sizes(group: &Group, is_wide: bool) -> String {
     match is_wide {
         true => size::reduction(group.size_before, group.size),
+        false if group.size_before == group.size => short(group.size),
         false => format!("{} → {}", short(group.size_before), short(group.size)),
     }
 }
