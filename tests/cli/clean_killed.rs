@@ -18,7 +18,7 @@ const ROUNDS: u32 = 20;
 
 /// The words of the call, which goes on with whatever `out` holds.
 fn words(out: &str) -> String {
-    format!("clean in -o {out} --json --jobs 2 --trim-tests 15 --budget-tests 15 --target ul")
+    format!("clean in -o {out} --json --jobs 2 --trim-tests 30 --budget-tests 30 --target ul")
 }
 
 /// What there is of a result that does not depend on how often it was begun.
