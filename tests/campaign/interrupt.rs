@@ -37,24 +37,20 @@ fn interrupt(desk: &Desk, words: &str, file: &str, signal: libc::c_int) -> ExitS
 
 #[test]
 fn an_interrupted_campaign_exits_with_130_and_goes_on_to_the_same_result() {
-    for signal in [libc::SIGINT, libc::SIGTERM] {
-        let desk = Desk::new();
-        let words = "run --target units --runs 1500 --max-len 2000 --seed 31 --jobs 2 -o";
-        desk.call(&format!("{words} calm")).exits(1);
-        let status = interrupt(&desk, &format!("{words} out"), "out/state.json", signal);
+    let desk = Desk::new();
+    let words = "run --target units --runs 1500 --max-len 2000 --seed 31 --jobs 2 -o";
+    desk.call(&format!("{words} calm")).exits(1);
+    let calm = outcome(&desk.file("calm"));
+    for (signal, out) in [(libc::SIGINT, "out-int"), (libc::SIGTERM, "out-term")] {
+        let begun = format!("{out}/state.json");
+        let status = interrupt(&desk, &format!("{words} {out}"), &begun, signal);
         assert_eq!(status.code(), Some(130));
         desk.is_left_clean();
-        let resumed = desk
-            .call(&format!("{words} out --resume --json"))
-            .exits(1)
-            .json();
+        let resumed = desk.call(&format!("{words} {out} --resume --json"));
+        let resumed = resumed.exits(1).json();
         assert_eq!(resumed["resumed"], true);
         assert_eq!(resumed["runs"], 1500);
-        assert_same(
-            &outcome(&desk.file("out")),
-            &outcome(&desk.file("calm")),
-            "resumed",
-        );
+        assert_same(&outcome(&desk.file(out)), &calm, "resumed");
     }
 }
 

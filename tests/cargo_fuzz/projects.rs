@@ -4,6 +4,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::ddfuzz::compiled;
 use crate::needs;
 
 /// A project with its planted bugs.
@@ -108,7 +109,7 @@ impl Workshop {
 }
 
 /// Has `command` build as a user does, not as part of the build of these tests, into the target
-/// directory of the workshop.
+/// directory of the workshop. Only libFuzzer is clang's where there is one.
 pub fn as_user(command: &mut Command) -> &mut Command {
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
@@ -129,6 +130,9 @@ pub fn as_user(command: &mut Command) -> &mut Command {
     if !nightly_works() {
         // What sanitizers need of the compiler, the stable one has, too, and hides.
         command.env("RUSTC_BOOTSTRAP", "1");
+    }
+    if let Some(library) = compiled::libfuzzer() {
+        command.env("CUSTOM_LIBFUZZER_PATH", library);
     }
     let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cargo_fuzz");
     command.env("CARGO_TARGET_DIR", base.join("target"))

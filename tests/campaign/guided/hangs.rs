@@ -95,7 +95,7 @@ fn each_loop_is_named_and_its_many_hangs_are_counted_and_not_waited_for() {
         }
         std::fs::create_dir(desk.file("seeds")).unwrap();
         desk.write("seeds/a", "aaa?!aaa");
-        let words = "run --json --seed 1 --max-len 16 --jobs 2 --runs 20000 --minimize off -o out \
+        let words = "run --json --seed 1 --max-len 16 --jobs 2 --runs 10000 --minimize off -o out \
                      --seeds seeds -- ./loops";
         let entered = desk.file("entered");
         std::fs::write(&entered, "").unwrap();

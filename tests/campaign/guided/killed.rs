@@ -126,22 +126,22 @@ fn kill_after(desk: &Desk, words: &str, delay: Duration) -> bool {
 
 #[test]
 fn a_campaign_of_one_worker_loses_nothing_by_kills() {
-    kill_again_and_again(Built::Harness, "--jobs 1", 5_000, 0x5eed);
+    kill_again_and_again(Built::Harness, "--jobs 1", 3_000, 0x5eed);
 }
 
 #[test]
 fn a_campaign_of_two_workers_loses_nothing_by_kills() {
-    kill_again_and_again(Built::Harness, "--jobs 2", 8_000, 0xfeed);
+    kill_again_and_again(Built::Harness, "--jobs 2", 4_000, 0xfeed);
 }
 
 #[test]
 fn a_campaign_with_a_minimizing_worker_loses_nothing_by_kills() {
-    kill_again_and_again(Built::Harness, "--jobs 1 --minimize worker", 5_000, 0xbead);
+    kill_again_and_again(Built::Harness, "--jobs 1 --minimize worker", 3_000, 0xbead);
 }
 
 #[test]
 fn a_campaign_by_a_fork_server_loses_nothing_by_kills() {
-    kill_again_and_again(Built::Afl, "--jobs 2", 1_500, 0xdead);
+    kill_again_and_again(Built::Afl, "--jobs 2", 1_000, 0xdead);
 }
 
 /// A campaign on the desk that fuzzes with two workers, and one who minimizes if wanted.

@@ -134,7 +134,7 @@ fn what_a_sanitizer_reports_is_a_crash_of_its_class() {
 #[test]
 fn a_target_with_very_many_counters_is_fuzzed_with_all_of_them() {
     let desk = Desk::new();
-    // Each macro doubles what there is: 2^17 places, and one of the last is the bug.
+    // Each macro doubles what there is: 71,680 places, more than the usual map of AFL++ has.
     let mut cases = String::from("#define C0(n) case n: place = n; break;\n");
     for level in 1..=9 {
         cases += &format!(
@@ -145,7 +145,7 @@ fn a_target_with_very_many_counters_is_fuzzed_with_all_of_them() {
     }
     let mut functions = String::new();
     let mut calls = String::new();
-    for function in 0..200 {
+    for function in 0..140 {
         functions += &format!("void f{function}(unsigned v) {{ switch (v) {{ C9(0) }} }}\n");
         calls += &format!("case {function}: f{function}(text[1] * 2u); break;\n");
     }
@@ -155,20 +155,20 @@ fn a_target_with_very_many_counters_is_fuzzed_with_all_of_them() {
          if (length < 3) return 0;\nswitch (text[0]) {{ {calls} }}\n\
          if (text[2] == '!') abort();\nreturn 0; }}\n"
     );
-    if program(&desk, "wide", Built::Harness, &source, &["-O0"]).is_none() {
+    if program(&desk, "wide", Built::Harness, &source, &["-O0", "-g0"]).is_none() {
         return;
     }
     for jobs in [1, 2] {
         let words = format!(
-            "run --json --seed 1 --max-len 8 --jobs {jobs} --runs 1500 -o out{jobs} -- ./wide"
+            "run --json --seed 1 --max-len 8 --jobs {jobs} --runs 1000 -o out{jobs} -- ./wide"
         );
         let result = desk.call(&words).exits(1).json();
-        assert_eq!(result["runs"], 1500, "{result}");
+        assert_eq!(result["runs"], 1000, "{result}");
         assert_eq!(minimal(&result)[0].len(), 3, "{result}");
         let out = desk.file(&format!("out{jobs}"));
         let lines = std::fs::read_to_string(out.join("stats.jsonl")).unwrap();
         let last: serde_json::Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
-        assert!(last["edges_of"].as_u64() > Some(100_000), "{last}");
+        assert!(last["edges_of"].as_u64() > Some(1 << 16), "{last}");
         assert!(corpus(&out).len() > 20, "{last}");
         desk.is_left_clean();
     }
