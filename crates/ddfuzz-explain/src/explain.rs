@@ -16,10 +16,10 @@ use crate::engine::watchdog::TimeLimit;
 use crate::engine::writer::{By, Writer};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::experiments::Runs;
-use crate::failing_facts::{add_facts, add_heap_facts, origin_record};
+use crate::failing_facts::{add_facts, add_heap_facts, add_mutants, origin_record};
 use crate::failure::{with_command, without_debug_info};
 use crate::links::{drop_uninformative, with_later_values};
-use crate::passing::{candidates, closest, judge_candidate};
+use crate::passing::{candidates, closest, judge_candidate, similar_inputs};
 use crate::places::{frame_record, frame_records, out_of_time, point_record, refusal_of};
 use crate::report::{
     EventRecord, Explanation, FrameRecord, InputRecord, LinkRecord, OriginRecord, PointsRecord,
@@ -216,6 +216,12 @@ impl<'a> Explaining<'a> {
         let written = add_facts(&mut self.result, &mut engine, ways, block, request.budget)?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
+        let others = match request.passing_target == request.failing_target {
+            true => similar_inputs(&request.failing, &input),
+            false => vec![input.clone()],
+        };
+        add_mutants(&mut self.result, &mut engine, ways, &others, request.budget)?;
+        engine.set_input(Side::Passing, input.clone());
         self.input(&input);
         engine.is_raw = request.raw;
         let mut runs = Runs {

@@ -8,6 +8,7 @@ use ddfuzz_exec::{Ended, RUST_PANIC};
 use crate::engine::anomalies::Oddity;
 use crate::engine::crashed::Odd;
 use crate::engine::critical::Critical;
+use crate::engine::mutated::{Averting, MutantEnd};
 use crate::engine::origin::{History, Origin};
 use crate::engine::overflow::Overflow;
 use crate::engine::switched::Switched;
@@ -15,7 +16,8 @@ use crate::engine::watchdog::TimeLimit;
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Trace, if_supported};
 use crate::places::{frame_record, frame_records};
 use crate::report::{
-    CriticalRecord, Explanation, OriginRecord, OverflowRecord, SuspectRecord, SwitchedRecord,
+    CriticalRecord, Explanation, MutantRecord, OriginRecord, OverflowRecord, SuspectRecord,
+    SwitchedRecord,
 };
 
 /// What is said of a statement that has chosen where the value was written by which the run failed.
@@ -25,6 +27,8 @@ const CONDITIONS: u32 = 8;
 /// Part of the time for an explanation in which the value is followed back by which the failing run has crashed, as
 /// its divisor.
 const FACTS: u32 = 4;
+/// The part of the time in which mutants of the program are run.
+const MUTANTS: u32 = 6;
 /// Largest number of statements on which the failure depends that are told.
 const DEPENDS: usize = 16;
 
@@ -187,6 +191,47 @@ fn add_critical(
         decided: it.decision.decided,
     };
     result.critical = critical.iter().map(record).collect();
+    Ok(())
+}
+
+/// Adds to a result the mutants of the program that keep the failing run from failing, within a part of the time
+/// `budget`; they are compared with the program in runs of `others`. Nothing is added where the failing run has
+/// damaged its heap: what it overwrites depends on where blocks are.
+///
+/// # Errors
+/// When the runs cannot be made.
+pub fn add_mutants(
+    result: &mut Explanation,
+    engine: &mut Engine,
+    (criterion, failing, limit): (&Criterion, &Trace, TimeLimit),
+    others: &[Vec<u8>],
+    budget: Duration,
+) -> Result<(), EngineError> {
+    if engine.info.is_empty() || result.overflow.is_some() {
+        return Ok(());
+    }
+    engine.facts_until = Instant::now() + budget / MUTANTS;
+    let averts = |it: &MutantEnd| match criterion {
+        Criterion::Crash(_) => matches!(it.ended, Ended::Exit(_)),
+        Criterion::Exit(..) => it.ended == Ended::Exit(0),
+        Criterion::Wrong(wrong) => it.ended == failing.ending.ended && !wrong.is_match(&it.output),
+    };
+    let tests = engine.tests;
+    let found = engine.averting_mutants(failing, limit, averts, others);
+    // They are counted apart from tests at a point.
+    result.mutant_runs = std::mem::replace(&mut engine.tests, tests) - tests;
+    engine.facts_until = engine.deadline;
+    let record = |it: &Averting| MutantRecord {
+        place: frame_record(engine, it.mutant.pc),
+        change: it.mutant.kind.words().to_owned(),
+        is_like: it.is_like,
+        passing: it.others,
+        alike: it.alike,
+        failing: it.failing,
+        mended: it.mended,
+    };
+    let found = if_supported(found.map(Some))?.unwrap_or_default();
+    result.mutants = found.iter().map(record).collect();
     Ok(())
 }
 

@@ -9,6 +9,7 @@
 //!   and `chain.rs`, which are pure; then `dwarf/`, `engine/`, `experiments.rs`, `explain.rs`.
 
 pub mod alignment;
+mod averting;
 mod block_delta;
 pub mod chain;
 pub mod delta;

@@ -1,5 +1,7 @@
 //! Passing inputs close to a failing one.
 
+use std::collections::HashSet;
+
 use ddfuzz_delta::{Change, Config, Dd, Mode, Outcome, Search, apply, changes};
 use ddfuzz_exec::Ended;
 
@@ -232,6 +234,33 @@ fn variants(input: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
+/// Largest number of inputs that differ little from the failing and the passing one.
+const SIMILAR: usize = 16;
+
+/// Returns the passing input, and inputs that differ little from it or from the failing one, at most
+/// [`SIMILAR`] of them: without one line, or variants at one place.
+pub fn similar_inputs(failing: &[u8], passing: &[u8]) -> Vec<Vec<u8>> {
+    let mut kinds = [Vec::new(), Vec::new()];
+    for input in [passing, failing] {
+        let all = variants(input);
+        // Lines are left out at the end of the list.
+        let lines = ddfuzz_delta::lines(input).len().min(64);
+        let lines = if lines > 1 { lines } else { 0 };
+        let (bytes, lines) = all.split_at(all.len() - lines);
+        kinds[0].extend_from_slice(lines);
+        kinds[1].extend_from_slice(bytes);
+    }
+    let mut found = vec![passing.to_vec()];
+    for kind in kinds {
+        let left = (SIMILAR - 1) / 2;
+        let step = kind.len().div_ceil(left).max(1);
+        found.extend(kind.into_iter().step_by(step));
+    }
+    let mut known = HashSet::from([failing.to_vec()]);
+    found.retain(|it| known.insert(it.clone()));
+    found
+}
+
 /// Largest number of positions at which variants of an input differ from it.
 const PLACES: usize = 48;
 
@@ -270,6 +299,16 @@ mod tests {
         assert!(all.contains(&b"ab\n".to_vec()));
         assert!(all.iter().all(|one| one != b"ab\ncd\n"));
         assert!(variants(b"").is_empty());
+    }
+
+    #[test]
+    fn similar_inputs_differ_and_begin_with_the_passing_one() {
+        let (failing, passing) = (b"one 1\ntwo 2\nthree\n", b"one 1\ntwo 3\nfour\n");
+        let all = similar_inputs(failing, passing);
+        assert_eq!(all[0], passing);
+        assert!(all.contains(&b"two 2\nthree\n".to_vec()), "{all:?}");
+        assert!(all.len() <= SIMILAR && all.iter().all(|it| it != failing));
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
     }
 
     #[test]

@@ -52,6 +52,9 @@ pub struct Explanation {
     /// comes to the failing statement, of these the ones by which least came about; six at most. At most sixty
     /// conditions are tried.
     pub critical: Vec<CriticalRecord>,
+    /// Mutants of the program that keep the failing run from failing: one instruction does something else each time
+    /// it is executed. Those first that change least in runs of other inputs, one for each statement; six at most.
+    pub mutants: Vec<MutantRecord>,
     /// The statements on which the failure depends by values, addresses and conditions: of each function the
     /// nearest one that computes a number, and the nearest one that decides; those nearest to the failure first,
     /// sixteen at most. Empty as `observed` is.
@@ -64,6 +67,8 @@ pub struct Explanation {
     pub tests: u64,
     /// Number of runs of the failing input in which one instruction had another effect.
     pub changed_runs: u64,
+    /// Number of runs of mutants of the program.
+    pub mutant_runs: u64,
     /// Whether the time was over before all variables of the chain were tested: those that were not are
     /// called not confirmed.
     pub out_of_time: bool,
@@ -336,6 +341,26 @@ pub struct CriticalRecord {
     pub reaches: bool,
     /// Number of executions of statements and conditions that came about by the decision.
     pub decided: usize,
+}
+
+/// A mutant of the program, of which one instruction does something else each time it is executed, that keeps the
+/// failing run from failing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MutantRecord {
+    /// The statement that is changed.
+    pub place: FrameRecord,
+    /// What it does instead, as the end of a sentence: `with two arguments exchanged`.
+    pub change: String,
+    /// Whether its run of the failing input writes first what the failing run has written.
+    pub is_like: bool,
+    /// Number of other inputs that do not fail, and with which the statement is executed.
+    pub passing: usize,
+    /// Number of those with which the mutant ends as the program does, with the same output.
+    pub alike: usize,
+    /// Number of other inputs that fail, and with which the statement is executed.
+    pub failing: usize,
+    /// Number of those with which the mutant does not fail.
+    pub mended: usize,
 }
 
 /// A condition of the failing run whose other decision averts the failure.

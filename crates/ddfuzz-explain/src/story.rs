@@ -622,7 +622,11 @@ fn certainty(it: &Explanation) -> Vec<String> {
         0 => String::new(),
         count => format!(" and {count} changed runs"),
     };
-    let spent = format!("{} tests{changed}, {seconds:.1} s.", it.tests);
+    let mutants = match it.mutant_runs {
+        0 => String::new(),
+        count => format!(", {count} runs of mutants"),
+    };
+    let spent = format!("{} tests{changed}{mutants}, {seconds:.1} s.", it.tests);
     let sure = |link: &&LinkRecord| link.confidence > Confidence::NotConfirmed;
     let sure = (it.chain.iter().rev())
         .find(|link| sure(link) && !is_in_buffer(link))

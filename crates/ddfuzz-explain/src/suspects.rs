@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use crate::averting::with_averting;
 use crate::chain::Confidence;
 use crate::dwarf::is_library_file;
 use crate::failing_facts::CHOOSES_PLACE;
@@ -12,11 +13,7 @@ use crate::report::{
 };
 
 /// Largest number of statements that are named, but for conditions whose other decision averts the failure.
-const NAMED: usize = 3;
-/// Largest number of those conditions that are named.
-const CONDITIONS: usize = 2;
-/// What is said of such a condition.
-const CRITICAL: &str = "decided otherwise, the run does not fail";
+pub(crate) const NAMED: usize = 3;
 /// Name of the function in which a program begins: it reads the input and calls what does the work.
 const MAIN: &str = "main";
 /// What is said of the statement that wrote a confirmed variable of the chain.
@@ -52,9 +49,9 @@ fn is_foreign(file: &str) -> bool {
 
 /// The statements at which to look first, the best one first.
 #[derive(Default)]
-struct Suspects {
+pub(crate) struct Suspects {
     /// The statements.
-    found: Vec<SuspectRecord>,
+    pub found: Vec<SuspectRecord>,
     /// Those that come after them: they are in `main`, or fail themselves.
     last: Vec<SuspectRecord>,
     /// Source file and line of the statement that fails.
@@ -63,7 +60,7 @@ struct Suspects {
 
 /// The statement of some calls, innermost first, that is of the program itself, with the call that led to it
 /// where that is in another function; `None` where there is none.
-fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
+pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
     let is_own = |it: &&FrameRecord| {
         it.line.is_some() && it.file.as_ref().is_some_and(|file| !is_foreign(file))
     };
@@ -83,7 +80,7 @@ impl Suspects {
     }
 
     /// Adds a statement as [`add`](Suspects::add) does, of which a run has shown that the failure depends on it.
-    fn add_tested(&mut self, calls: &[FrameRecord], why: &str) {
+    pub fn add_tested(&mut self, calls: &[FrameRecord], why: &str) {
         self.add_before(calls, (why, true), |_| false);
     }
 
@@ -98,7 +95,7 @@ impl Suspects {
 
     /// Returns true if a statement with the call that led to it is known already. One in a function that many
     /// call is told once for each caller.
-    fn has(&self, place: &[FrameRecord]) -> bool {
+    pub fn has(&self, place: &[FrameRecord]) -> bool {
         let is_same = |it: &SuspectRecord| {
             let mut both = it.place.iter().zip(place);
             both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
@@ -349,25 +346,7 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
     let mut found = std::mem::take(&mut all.found);
     found.append(&mut all.last);
     found.truncate(NAMED);
-    with_critical(found, it)
-}
-
-/// Adds the conditions whose other decision averts the failure, and with which the run comes to the failing statement
-/// nonetheless: after the first one of some statements, those that are not among them.
-fn with_critical(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
-    let mut all = Suspects::default();
-    let mut rest = found.into_iter();
-    all.found.extend(rest.next());
-    let reaching = it.critical.iter().filter(|it| it.reaches);
-    for condition in reaching.take(CONDITIONS) {
-        let known = own_place(&condition.place);
-        let named = known.and_then(|place| rest.as_slice().iter().position(|it| it.place == place));
-        if named.is_none() {
-            all.add_tested(&condition.place, CRITICAL);
-        }
-    }
-    all.found.extend(rest);
-    all.found
+    with_averting(found, it)
 }
 
 #[cfg(test)]

@@ -43,7 +43,9 @@ fn a_wrong_condition_is_named_once_its_other_decision_averts_the_failure() {
     let wrong = line_of("memo.c", "if (memo == first)");
     let named = at_line(&it.look_first, wrong).unwrap_or_else(|| panic!("{text}"));
     assert!(named.tested && is_told(&it), "{text}");
-    assert_eq!(named.why, "decided otherwise, the run does not fail");
+    // The condition is wrong each time that it is decided.
+    let opposite = "with the opposite condition the run does not fail, and";
+    assert!(named.why.starts_with(opposite), "{text}");
     let critical = it.critical.iter();
     let mut critical = critical.filter(|it| it.place[0].line == Some(wrong));
     assert!(critical.next().is_some_and(|it| it.reaches), "{text}");
@@ -77,4 +79,23 @@ fn a_changed_key_is_named_first_only_where_the_run_fails_by_it() {
     let innocent = line_of("filed.c", "it->id += LISTS;");
     assert!(!named(&it).contains(&(Some(innocent), true)), "{text}");
     assert_ne!(it.look_first[0].place[0].line, Some(innocent), "{text}");
+}
+
+#[test]
+fn a_wrong_bound_is_named_first_where_a_mutant_changes_nothing_else() {
+    let program = program("limit.c", PLAIN);
+    let it = explained(&program, b"a 1\na 2\na 1\nn\n", Some(b"a 1\na 2\na 3\nn\n"));
+    let text = story::text(&it);
+    let wrong = line_of("limit.c", "while (at > last)");
+    let first = &it.look_first[0];
+    assert_eq!(first.place[0].line, Some(wrong), "{text}");
+    assert!(first.tested && is_told(&it), "{text}");
+    let mutant = &it.mutants[0];
+    assert_eq!(mutant.change, "with the other answer for equal numbers");
+    assert!(mutant.passing > 0 && mutant.failing > 0, "{text}");
+    assert_eq!(
+        (mutant.alike, mutant.mended),
+        (mutant.passing, mutant.failing)
+    );
+    assert!(it.mutant_runs > 0 && it.mutant_runs <= 1_000, "{text}");
 }

@@ -16,6 +16,8 @@ pub mod heap;
 pub mod instructions;
 pub mod library;
 pub mod moved;
+mod mutants;
+pub(crate) mod mutated;
 pub mod origin;
 mod out_of_range;
 pub mod overflow;

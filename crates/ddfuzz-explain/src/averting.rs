@@ -1,0 +1,125 @@
+//! What averts the failure, among the statements at which to look first: mutants of the program, and conditions that
+//! are decided otherwise. Pure.
+
+use crate::report::{Explanation, MutantRecord, SuspectRecord};
+use crate::suspects::{NAMED, Suspects, own_place};
+
+/// Largest number of those conditions that are named.
+const CONDITIONS: usize = 2;
+/// What is said of such a condition.
+const CRITICAL: &str = "decided otherwise, the run does not fail";
+/// Largest number of mutants that are named.
+const TELLING: usize = 3;
+/// Largest number of statements that are named in all.
+const MOST: usize = NAMED + CONDITIONS;
+
+/// Returns true if a mutant changes at most one in eight runs of other inputs that do not fail (what they write may be
+/// wrong as well), and averts the failure in those that fail.
+fn is_telling(it: &MutantRecord) -> bool {
+    it.passing > 0 && it.alike * 8 >= it.passing * 7 && it.failing == it.mended
+}
+
+/// Adds what averts the failure to some statements: the first mutant before the first one of them, and after that one
+/// the other mutants; without mutants that change nothing else, the conditions with which the run comes to the
+/// failing statement nonetheless. What is among the statements is named once.
+pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
+    let mut all = Suspects::default();
+    let mut mutants = it
+        .mutants
+        .iter()
+        .filter(|it| is_telling(it))
+        .take(TELLING)
+        .peekable();
+    let is_told = mutants.peek().is_some();
+    let why = |it: &MutantRecord| {
+        let MutantRecord { change, alike, .. } = it;
+        let alike = match it.passing {
+            1 => "another run is".to_owned(),
+            all if all == *alike => format!("{alike} other runs are"),
+            all => format!("{alike} of {all} other runs are"),
+        };
+        format!("{change} the run does not fail, and {alike} as before")
+    };
+    if let Some(first) = mutants.next() {
+        all.add_tested(std::slice::from_ref(&first.place), &why(first));
+    }
+    let mut rest = found.into_iter();
+    if let Some(first) = rest.next()
+        && !all.has(&first.place)
+    {
+        all.found.push(first);
+    }
+    for mutant in mutants {
+        all.add_tested(std::slice::from_ref(&mutant.place), &why(mutant));
+    }
+    let reaching = it.critical.iter().filter(|it| it.reaches && !is_told);
+    for condition in reaching.take(CONDITIONS) {
+        let known = own_place(&condition.place);
+        let named = known.and_then(|place| rest.as_slice().iter().position(|it| it.place == place));
+        if named.is_none() {
+            all.add_tested(&condition.place, CRITICAL);
+        }
+    }
+    for suspect in rest {
+        if all.found.len() < MOST && !all.has(&suspect.place) {
+            all.found.push(suspect);
+        }
+    }
+    all.found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{CriticalRecord, FrameRecord};
+
+    fn own(line: u64) -> FrameRecord {
+        FrameRecord {
+            function: "f".to_owned(),
+            file: Some("main.c".to_owned()),
+            line: Some(line),
+        }
+    }
+
+    fn mutant(line: u64, alike: usize) -> MutantRecord {
+        MutantRecord {
+            place: own(line),
+            change: "with another variable".to_owned(),
+            is_like: true,
+            passing: 3,
+            alike,
+            failing: 0,
+            mended: 0,
+        }
+    }
+
+    #[test]
+    fn mutants_that_change_nothing_else_are_named_in_place_of_conditions() {
+        let suspect = |line| SuspectRecord {
+            place: vec![own(line)],
+            why: "wrote the value by which it fails".to_owned(),
+            tested: false,
+        };
+        let condition = CriticalRecord {
+            place: vec![own(50)],
+            execution: 1,
+            reaches: true,
+            decided: 0,
+        };
+        let mut it = Explanation {
+            mutants: vec![mutant(10, 3), mutant(20, 3), mutant(30, 2)],
+            critical: vec![condition],
+            ..Explanation::default()
+        };
+        let lines = |it: &Explanation| {
+            let found = with_averting(vec![suspect(1), suspect(20), suspect(3)], it);
+            let found = found.into_iter().map(|it| (it.place[0].line, it.tested));
+            found.collect::<Vec<_>>()
+        };
+        let expected = [(10, true), (1, false), (20, true), (3, false)];
+        assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
+        it.mutants.drain(..2);
+        let expected = [(1, false), (50, true), (20, false), (3, false)];
+        assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
+    }
+}

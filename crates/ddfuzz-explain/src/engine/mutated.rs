@@ -1,0 +1,398 @@
+//! Runs of mutants (see [`mutants`](super::mutants)): which of them keep the failing run from failing, and what
+//! they change in other runs.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use ddfuzz_exec::Ended;
+use ddfuzz_triage::memory::Memory;
+use iced_x86::Register;
+
+use super::mutants::{Mutant, Patch, distinct, mutants};
+use super::prepared::library_symbol;
+use super::process::{Process, Stop, register_mut};
+use super::run::{Next, Pace, unsupported};
+use super::tests_at_point::Stand;
+use super::watchdog::TimeLimit;
+use super::{Engine, EngineError, Point, Side, Trace, if_supported};
+
+/// Largest number of times that a run of a mutant stops for its change.
+const STOPS: usize = 400;
+/// Largest number of mutants that are run.
+const MUTANTS: usize = 1_500;
+/// Largest number of statements that may not end in time with one kind of change.
+const HANGING: usize = 40;
+/// Time that a mutant may take, as a part of that of other tests, and the least one.
+const SHORTER: u32 = 4;
+const LEAST_TIME: Duration = Duration::from_millis(20);
+/// Number of other runs that a mutant may change more than the one that changes fewest.
+const SPARED: usize = 1;
+/// Number of other runs from which on more of them say nothing more.
+const ENOUGH: usize = 3;
+/// Largest number of mutants that are returned.
+const FOUND: usize = 6;
+
+/// How a run of a mutant ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MutantEnd {
+    /// Its end.
+    pub ended: Ended,
+    /// What it wrote to stdout.
+    pub output: Vec<u8>,
+}
+
+/// A mutant that keeps the failing run from failing.
+#[derive(Clone, Debug)]
+pub(crate) struct Averting {
+    /// The mutant.
+    pub mutant: Mutant,
+    /// Whether its run of the failing input writes first what the failing run has written.
+    pub is_like: bool,
+    /// Whether that run exits with status 0.
+    pub succeeds: bool,
+    /// How often the failing run executes the changed statement, as far as its points were recorded.
+    pub executions: usize,
+    /// Number of other inputs with which the program, unchanged, ends well and executes the changed instruction.
+    pub others: usize,
+    /// Number of those with which the mutant ends in the same way, with the same output.
+    pub alike: usize,
+    /// Number of other inputs with which the program, unchanged, fails and executes the changed instruction.
+    pub failing: usize,
+    /// Number of those with which the mutant ends well.
+    pub mended: usize,
+}
+
+impl Averting {
+    /// Returns in how many runs of other inputs the mutant ends otherwise than the program, or fails as well.
+    fn differences(&self) -> usize {
+        self.others - self.alike + self.failing - self.mended
+    }
+
+    /// Returns the key by which mutants are sorted, the most telling one first.
+    fn rank(&self) -> impl Ord + use<> {
+        let compared = Reverse(self.others.min(ENOUGH));
+        let ends = (!self.is_like, !self.succeeds, compared);
+        let changes = (self.mutant.kind, self.executions);
+        (self.differences(), ends, changes)
+    }
+}
+
+impl Engine {
+    /// Returns the mutants of the program in the statements that the failing run has executed.
+    fn mutants(&mut self, process: &mut Process, points: &[Point]) -> Vec<Mutant> {
+        let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
+        let bias = self.bias;
+        let functions = executed
+            .iter()
+            .filter_map(|pc| self.info.function(pc.wrapping_sub(bias)));
+        let mut ranges = distinct(functions.flat_map(|it| it.ranges.iter().cloned()));
+        ranges.sort_by_key(|it| it.start);
+        let mut found = Vec::new();
+        for range in ranges {
+            let start = range.start.wrapping_add(bias);
+            let code = process.bytes(start, (range.end - range.start) as usize);
+            found.extend(mutants(&code, start, |pc| {
+                let statement = self.statement_at(pc);
+                statement.is_some_and(|it| executed.contains(&it)) && self.is_user(pc)
+            }));
+        }
+        found
+    }
+
+    /// Lets a fork with a changed code run on; `None` where it did what cannot be followed.
+    fn run_mutant(
+        &mut self,
+        stand: &mut Stand,
+        patch: Option<&Patch>,
+    ) -> Result<Option<MutantEnd>, EngineError> {
+        self.in_new_fork(stand, |engine, child| {
+            match patch {
+                Some(Patch::Code(at, bytes)) => child.write(*at, bytes)?,
+                Some(Patch::Exchange(at, _) | Patch::Add(at, ..)) => child.set_breakpoint(*at)?,
+                None => {}
+            }
+            match engine.end_of_mutant(child, patch) {
+                // It was killed while it was stopped.
+                Err(EngineError::System(_)) if engine.watchdog.has_fired() => {
+                    engine.check_time()?;
+                    let (ended, output) = (Ended::Timeout, Vec::new());
+                    Ok(Some(MutantEnd { ended, output }))
+                }
+                other => other.map(Some),
+            }
+        })
+    }
+
+    fn end_of_mutant(
+        &mut self,
+        child: &mut Process,
+        patch: Option<&Patch>,
+    ) -> Result<MutantEnd, EngineError> {
+        let (mut signal, mut stops) = (0, 0);
+        let ended = loop {
+            let stop = child.go(signal)?;
+            signal = 0;
+            match stop {
+                Stop::Trap => match (child.at_breakpoint()?, patch) {
+                    (Some(mut registers), Some(patch)) => {
+                        stops += 1;
+                        change(&mut registers, patch);
+                        child.set_registers(registers)?;
+                        child.step_over(registers.rip)?;
+                        if stops >= STOPS {
+                            break Ended::Timeout;
+                        }
+                    }
+                    _ => signal = libc::SIGTRAP,
+                },
+                Stop::Signal(number) => {
+                    let kills = Ended::Signal(number).is_crash(None);
+                    if kills && !self.is_handled(child, number) {
+                        if patch.is_none()
+                            && let Some(flush) = library_symbol(child, "fflush")
+                        {
+                            let _ = child.call(flush, 0);
+                        }
+                        break Ended::Signal(number);
+                    }
+                    signal = number;
+                }
+                Stop::Event(libc::PTRACE_EVENT_EXIT) | Stop::SystemCall => {}
+                Stop::Event(event) => unsupported(child, event)?,
+                Stop::Exited(status) => break Ended::Exit(status),
+                Stop::Died(libc::SIGKILL) if self.watchdog.has_fired() => {
+                    self.check_time()?;
+                    break Ended::Timeout;
+                }
+                Stop::Died(number) => break Ended::Signal(number),
+            }
+        };
+        Ok(MutantEnd {
+            ended,
+            output: self.written(),
+        })
+    }
+
+    /// Finds mutants of the program that keep the failing run from failing: `averts` is true for how a run then
+    /// ends. They are compared with the program in runs of `others`, those first that change least there, one
+    /// for each source line. `limit` is the time limit of a test. The search ends early where the time is over
+    /// for what is learned of the failing run.
+    ///
+    /// # Errors
+    /// When the runs cannot be made.
+    pub(crate) fn averting_mutants(
+        &mut self,
+        failing: &Trace,
+        limit: TimeLimit,
+        averts: impl Fn(&MutantEnd) -> bool,
+        others: &[Vec<u8>],
+    ) -> Result<Vec<Averting>, EngineError> {
+        let Some(first) = failing.points.first().copied() else {
+            return Ok(Vec::new());
+        };
+        let limit = TimeLimit {
+            cpu: (limit.cpu / SHORTER).max(LEAST_TIME),
+            ..limit
+        };
+        let mut run = self.start(Side::Failing)?;
+        self.run_to(&mut run, first)?;
+        let all = self.mutants(&mut run.process, &failing.points);
+        let stand = self.stand_in(run, limit)?;
+        let mut found = self.averting(stand, all, &averts)?;
+        let mut executions: HashMap<u64, usize> = HashMap::new();
+        for point in &failing.points {
+            *executions.entry(point.pc).or_default() += 1;
+        }
+        for it in &mut found {
+            let statement = self.statement_at(it.mutant.pc);
+            let count = statement.and_then(|it| executions.get(&it));
+            it.executions = count.copied().unwrap_or_default();
+        }
+        for input in others {
+            if Instant::now() >= self.facts_until || found.is_empty() {
+                break;
+            }
+            self.set_input(Side::Passing, input.clone());
+            let mut run = self.start(Side::Passing)?;
+            if if_supported(self.run_to(&mut run, first).map(Some))?.is_none() {
+                continue;
+            }
+            let mut stand = self.stand_in(run, limit)?;
+            self.compare_mutants(&mut stand, &mut found, &averts)?;
+            let least = found.iter().map(Averting::differences).min();
+            found.retain(|it| Some(it.differences()) <= least.map(|least| least + SPARED));
+        }
+        found.sort_by_key(Averting::rank);
+        let mut lines = HashSet::new();
+        found.retain(|it| lines.insert(self.line(it.mutant.pc)));
+        found.truncate(FOUND);
+        Ok(found)
+    }
+
+    /// Runs mutants in forks of the failing run, and returns those that keep it from failing.
+    fn averting(
+        &mut self,
+        mut stand: Stand,
+        mut all: Vec<Mutant>,
+        averts: impl Fn(&MutantEnd) -> bool,
+    ) -> Result<Vec<Averting>, EngineError> {
+        let half = Instant::now() + self.facts_until.saturating_duration_since(Instant::now()) / 2;
+        let plain = self.run_mutant(&mut stand, None)?;
+        let begins = plain.map(|it| it.output).unwrap_or_default();
+        self.sort_mutants(&mut all);
+        let (mut found, mut hanging) = (Vec::new(), HashSet::new());
+        for mutant in all.into_iter().take(MUTANTS) {
+            let place = (self.line(mutant.pc), mutant.kind);
+            if Instant::now() >= half || hanging.len() >= HANGING {
+                break;
+            }
+            if hanging.contains(&place) {
+                continue;
+            }
+            let Some(end) = self.run_mutant(&mut stand, Some(&mutant.patch))? else {
+                continue;
+            };
+            if end.ended == Ended::Timeout {
+                hanging.insert(place);
+            } else if averts(&end) {
+                found.push(Averting {
+                    is_like: end.output.starts_with(&begins),
+                    succeeds: end.ended == Ended::Exit(0),
+                    mutant,
+                    executions: 0,
+                    others: 0,
+                    alike: 0,
+                    failing: 0,
+                    mended: 0,
+                });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Sorts mutants: the first one of each kind and source line before others of them, and small changes first.
+    fn sort_mutants(&self, all: &mut Vec<Mutant>) {
+        let mut rounds: HashMap<_, usize> = HashMap::new();
+        let mut ranked: Vec<(usize, Mutant)> = Vec::new();
+        for mutant in all.drain(..) {
+            let round = rounds
+                .entry((self.line(mutant.pc), mutant.kind))
+                .or_default();
+            ranked.push((*round, mutant));
+            *round += 1;
+        }
+        ranked.sort_by_key(|(round, it)| (*round, it.kind));
+        all.extend(ranked.into_iter().map(|(_, it)| it));
+    }
+
+    /// Compares mutants with the program in a run of another input, and counts those runs in which they execute
+    /// the changed instruction.
+    fn compare_mutants(
+        &mut self,
+        stand: &mut Stand,
+        found: &mut [Averting],
+        averts: impl Fn(&MutantEnd) -> bool,
+    ) -> Result<(), EngineError> {
+        let Some(plain) = self.run_mutant(stand, None)? else {
+            return Ok(());
+        };
+        let passes = averts(&plain);
+        let places: HashSet<u64> = found.iter().map(|it| it.mutant.pc).collect();
+        let executed = self.executed(stand, &places)?;
+        for it in found.iter_mut() {
+            if Instant::now() >= self.facts_until {
+                break;
+            }
+            if !executed.contains(&it.mutant.pc) {
+                continue;
+            }
+            let Some(end) = self.run_mutant(stand, Some(&it.mutant.patch))? else {
+                continue;
+            };
+            match passes {
+                true => {
+                    it.others += 1;
+                    it.alike += usize::from(end == plain);
+                }
+                false => {
+                    it.failing += 1;
+                    it.mended += usize::from(averts(&end));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns those of some instructions that a fork of the stopped run executes.
+    fn executed(
+        &mut self,
+        stand: &mut Stand,
+        places: &HashSet<u64>,
+    ) -> Result<HashSet<u64>, EngineError> {
+        let executed = self.in_new_fork(stand, |engine, child| {
+            for place in places {
+                child.set_breakpoint(*place)?;
+            }
+            let mut executed = HashSet::new();
+            loop {
+                match engine.resume(child, Pace::Free) {
+                    Ok(Next::Breakpoint(registers)) => {
+                        executed.insert(registers.rip);
+                        child.remove_breakpoint(registers.rip)?;
+                    }
+                    Ok(Next::Other(_)) => {}
+                    Ok(Next::Ended(_)) => break,
+                    Err(EngineError::System(_)) if engine.watchdog.has_fired() => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(Some(executed))
+        })?;
+        Ok(executed.unwrap_or_default())
+    }
+
+    fn is_handled(&self, process: &Process, signal: i32) -> bool {
+        self.classifier.is_handled(process.pid, signal)
+    }
+}
+
+/// Changes the registers before the changed instruction is executed.
+fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
+    match patch {
+        Patch::Exchange(_, [one, other]) => {
+            let of = |register| dwarf_number(register);
+            let first = register_mut(registers, of(*one)).map(|it| *it);
+            let second = register_mut(registers, of(*other)).map(|it| *it);
+            if let (Some(first), Some(second)) = (first, second) {
+                if let Some(it) = register_mut(registers, of(*one)) {
+                    *it = second;
+                }
+                if let Some(it) = register_mut(registers, of(*other)) {
+                    *it = first;
+                }
+            }
+        }
+        Patch::Add(_, register, by) => {
+            if let Some(it) = register_mut(registers, dwarf_number(*register)) {
+                *it = it.wrapping_add_signed(*by);
+            }
+        }
+        Patch::Code(..) => {}
+    }
+}
+
+/// Returns the number of a general register in debug information.
+fn dwarf_number(register: Register) -> u16 {
+    match register {
+        Register::RAX => 0,
+        Register::RDX => 1,
+        Register::RCX => 2,
+        Register::RBX => 3,
+        Register::RSI => 4,
+        Register::RDI => 5,
+        Register::RBP => 6,
+        Register::RSP => 7,
+        other => 8 + (other as u16).wrapping_sub(Register::R8 as u16),
+    }
+}
