@@ -222,24 +222,20 @@ fn search_in(
     let mut start = start_line(args, subject, &recipe, (&old, &new), line.is_some());
     start.size = ChangeSet::new(repository.compare(&old, &new)?).len() as u64;
     let (past, writer) = open_log(files, start, logged, output)?;
-    let stop = Arc::clone(stop);
     let mut session = Session::new(
         Arc::clone(&repository),
         versions,
         past,
         Some(writer),
         Some(workers),
-        stop,
+        Arc::clone(stop),
     );
     session.limit(Budget {
         tests: args.budget_tests,
         time: args.budget_time,
     });
     show_progress(&mut session, output);
-    let goal = match args.difference {
-        true => Goal::Difference,
-        false => Goal::Cause,
-    };
+    let goal = goal(args);
     let length = || std::fs::metadata(files.log()).map_or(0, |facts| facts.len());
     let before = length();
     let found = find(&mut session, goal, line.as_deref());
@@ -252,6 +248,14 @@ fn search_in(
     write_results(files, &repository, goal, &found, |patches| {
         result_of(goal, &session, &found, changes, patches, files)
     })
+}
+
+/// Returns what a search with these arguments shall find.
+fn goal(args: &ChangesArgs) -> Goal {
+    match args.difference {
+        true => Goal::Difference,
+        false => Goal::Cause,
+    }
 }
 
 /// Returns true if the last line of a log is the end of its search.

@@ -136,22 +136,7 @@ const SHOWN_COMMITS: usize = 2;
 /// Formats the result of a search for changes as text: at most six changes, the counts of tests and
 /// builds, and the paths of the patches and the log.
 fn text(result: &ChangesResult) -> String {
-    // Records of one change that can only be applied together count once.
-    let found = result
-        .changes
-        .iter()
-        .filter(|change| !change.joined)
-        .count();
-    let count = size::counted(found as u64, "change");
-    let mut lines = vec![match (result.goal, found) {
-        ("cause", 1) => format!("{count} alone makes the old version fail:"),
-        ("cause", _) => format!("{count} alone make the old version fail:"),
-        (_, 1) if result.applied.is_none() => format!("{count} makes the failure come:"),
-        (_, 1) => {
-            format!("{count} makes the failure come, once the others of applied.patch are applied:")
-        }
-        _ => format!("{count} make the failure come, once those of applied.patch are applied:"),
-    }];
+    let mut lines = vec![heading(result)];
     lines.extend(result.changes.iter().take(SHOWN).map(change_line));
     if let more @ 1.. = result.changes.len().saturating_sub(SHOWN) {
         lines.push(format!("  and {more} more in changes.json"));
@@ -206,6 +191,26 @@ fn text(result: &ChangesResult) -> String {
         printable(&result.log.0.to_string_lossy())
     ));
     lines.join("\n")
+}
+
+/// Formats the first line of a result: how many changes were found, and what they do.
+fn heading(result: &ChangesResult) -> String {
+    // Records of one change that can only be applied together count once.
+    let found = result
+        .changes
+        .iter()
+        .filter(|change| !change.joined)
+        .count();
+    let count = size::counted(found as u64, "change");
+    match (result.goal, found) {
+        ("cause", 1) => format!("{count} alone makes the old version fail:"),
+        ("cause", _) => format!("{count} alone make the old version fail:"),
+        (_, 1) if result.applied.is_none() => format!("{count} makes the failure come:"),
+        (_, 1) => {
+            format!("{count} makes the failure come, once the others of applied.patch are applied:")
+        }
+        _ => format!("{count} make the failure come, once those of applied.patch are applied:"),
+    }
 }
 
 fn change_line(change: &ChangeRecord) -> String {
