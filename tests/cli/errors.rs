@@ -153,7 +153,12 @@ fn a_target_that_runs_as_root_is_warned_of() {
     }
     let error = error(&desk, "triage input --sandbox --cwd home -- cat", 3);
     assert!(error["message"].as_str().unwrap().contains("--cwd"));
-    assert!(error["hint"].as_str().unwrap().contains("another directory"));
+    assert!(
+        error["hint"]
+            .as_str()
+            .unwrap()
+            .contains("another directory")
+    );
 }
 
 #[test]
