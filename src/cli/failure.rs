@@ -230,6 +230,26 @@ fn program_of(error: &ExecError) -> Option<PathBuf> {
     }
 }
 
+/// Returns a hint for a program that cannot be executed for the reason `why`.
+fn hint_of_not_executable(why: &str) -> &'static str {
+    let hints = [
+        (
+            "shared libraries",
+            "install the library, or name its directory: --env LD_LIBRARY_PATH=DIRECTORY",
+        ),
+        (
+            "carriage return",
+            "remove the carriage returns from the script: sed -i 's/\\r$//' FILE",
+        ),
+        (
+            "where the program runs",
+            "write its absolute path in that line, or give the directory by --cwd",
+        ),
+    ];
+    let of_reason = hints.iter().find(|(reason, _)| why.contains(reason));
+    of_reason.map_or("give an executable program", |(_, hint)| hint)
+}
+
 impl From<ExecError> for Failure {
     fn from(error: ExecError) -> Failure {
         let baseline = |kind, hint| (Exit::Baseline, kind, hint);
@@ -238,22 +258,8 @@ impl From<ExecError> for Failure {
                 "program-missing",
                 "check the name, or give the program after `--`",
             ),
-            ExecError::NotExecutable { why, .. } if why.contains("shared libraries") => baseline(
-                "program-not-executable",
-                "install the library, or name its directory: --env LD_LIBRARY_PATH=DIRECTORY",
-            ),
-            ExecError::NotExecutable { why, .. } if why.contains("carriage return") => baseline(
-                "program-not-executable",
-                "remove the carriage returns from the script: sed -i 's/\\r$//' FILE",
-            ),
-            ExecError::NotExecutable { why, .. } if why.contains("where the program runs") => {
-                baseline(
-                    "program-not-executable",
-                    "write its absolute path in that line, or give the directory by --cwd",
-                )
-            }
-            ExecError::NotExecutable { .. } => {
-                baseline("program-not-executable", "give an executable program")
+            ExecError::NotExecutable { why, .. } => {
+                baseline("program-not-executable", hint_of_not_executable(why))
             }
             ExecError::UnknownBundled { .. } => {
                 let hint = "`ddfuzz run` without a program lists them";

@@ -278,13 +278,10 @@ impl TargetArgs {
             }
         }
         target.crash_exit = self.crash_exit.or(target.crash_exit);
-        if let Some(way) = self.way.way()
-            && self.freeze_start
-            && way != Way::Snapshot
-        {
+        let unfit = |way: &Way| self.freeze_start && *way != Way::Snapshot;
+        if let Some(way) = self.way.way().filter(unfit) {
             let message = format!("--freeze-start does not work with --exec {way}");
-            let hint = "use --exec snapshot, or omit --exec";
-            return Err(Failure::usage(message).hint(hint));
+            return Err(Failure::usage(message).hint("use --exec snapshot, or omit --exec"));
         }
         target.freeze_start |= self.freeze_start;
         if self.sandbox {

@@ -302,3 +302,33 @@ fn a_result_that_an_incomplete_fix_has_fixed_is_minimized_again() {
     assert_eq!(shown(&desk), (b"z".to_vec(), "1-minimal".into()));
     desk.is_left_clean();
 }
+
+#[test]
+fn a_program_that_does_not_read_its_input_any_more_shows_no_fix() {
+    let desk = Desk::new();
+    let checked = |desk: &Desk, code| {
+        let result = desk
+            .call("check out --json -- ./program")
+            .exits(code)
+            .json();
+        result["groups"][0].clone()
+    };
+    desk.script("program", "read x; case $x in *z*) kill -SEGV $$;; esac");
+    desk.write("in", "abcz");
+    desk.call("min in -o out/ -- ./program").exits(0);
+    for (text, why) in [
+        ("exec ./no-such-program", "exit 127"),
+        (
+            "echo no configuration >&2; exit 1",
+            "reads nothing of its input",
+        ),
+    ] {
+        desk.script("program", text);
+        let group = checked(&desk, 1);
+        assert_eq!(group["status"], "cannot tell", "{group}");
+        assert!(group["why"].as_str().unwrap().contains(why), "{group}");
+    }
+    desk.script("program", "read x");
+    let group = checked(&desk, 0);
+    assert_eq!(group["status"], "fixed", "{group}");
+}

@@ -92,29 +92,6 @@ fn a_campaigns_directory_is_checked_by_its_reproducers() {
 }
 
 #[test]
-fn a_program_that_does_not_read_its_input_any_more_shows_no_fix() {
-    let desk = Desk::new();
-    desk.script("program", "read x; case $x in *z*) kill -SEGV $$;; esac");
-    desk.write("in", "abcz");
-    desk.call("min in -o out/ -- ./program").exits(0);
-    for (text, why) in [
-        ("exec ./no-such-program", "exit 127"),
-        (
-            "echo no configuration >&2; exit 1",
-            "reads nothing of its input",
-        ),
-    ] {
-        desk.script("program", text);
-        let group = checked(&desk, "-- ./program", 1);
-        assert_eq!(group["status"], "cannot tell", "{group}");
-        assert!(group["why"].as_str().unwrap().contains(why), "{group}");
-    }
-    desk.script("program", "read x");
-    let group = checked(&desk, "-- ./program", 0);
-    assert_eq!(group["status"], "fixed", "{group}");
-}
-
-#[test]
 fn a_group_of_which_any_stored_input_fails_is_not_fixed() {
     let desk = Desk::new();
     let build = |shortest: usize| {

@@ -580,19 +580,20 @@ impl Slips {
     }
 
     /// Makes the crash record of a slip (a crash of another bug) by runs under a tracer, up to five
-    /// times if the input crashes by another bug than the slip's in them, and notes its keys, so that [`Slips::of`] makes no record of them again. `None` if the crash did not
-    /// occur again; then only the keys of a hang are noted, since its runs take the longest: it may
-    /// only have been slow.
+    /// times if the input crashes by another bug than the slip's in them, and notes its keys, so
+    /// that [`Slips::of`] makes no record of them again. `None` if the crash did not occur again;
+    /// then only the keys of a hang are noted, since its runs take the longest: it may only have
+    /// been slow.
     ///
     /// # Errors
     /// If the target cannot be run.
     pub fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
         let mut crash = self.classifier.examine(&slip.input)?;
         for _ in 1..MATCHING_TRIES {
-            let is_other = |crash: &Box<Crash>| {
+            let is_other = |crash: &Crash| {
                 (crash.keys.major, crash.keys.minor) != (slip.keys.major, slip.keys.minor)
             };
-            if slip.class.is_hang() || !crash.as_ref().is_some_and(is_other) {
+            if slip.class.is_hang() || !crash.as_deref().is_some_and(is_other) {
                 break;
             }
             crash = self.classifier.examine(&slip.input)?.or(crash);

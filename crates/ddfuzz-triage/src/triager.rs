@@ -172,12 +172,6 @@ struct Finished {
     cpu: Duration,
 }
 
-/// Checks whether two paths lead to one file.
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().ok();
-    real(one).is_some_and(|one| Some(one) == real(other))
-}
-
 /// Checks whether a program that was compiled with `-fsanitize=FLAG` may print reports of the
 /// sanitizer `tool`: the runtimes of address sanitizers look for leaks, and those of all sanitizers
 /// contain UndefinedBehaviorSanitizer's.
@@ -635,9 +629,10 @@ impl Triager {
     fn may_have(&self, snapshot: &Snapshot, tool: Tool) -> bool {
         let mut frames = snapshot.frames.iter();
         let of_program = frames.find(|frame| &*frame.module == "exe");
+        let real = |path: &Path| path.canonicalize().ok();
         let is_program = (of_program.and_then(|frame| frame.path.as_deref()))
             .zip(self.start.program())
-            .is_some_and(|(path, program)| is_same_file(path, &program));
+            .is_some_and(|(path, program)| real(path).is_some_and(|it| Some(it) == real(&program)));
         let library = format!("lib{}.", tool.name());
         let clang_library = format!("libclang_rt.{}", tool.name());
         let is_of_tool =
