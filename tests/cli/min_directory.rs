@@ -310,8 +310,8 @@ fn a_crash_that_the_program_no_longer_has_is_fixed_and_not_flaky() {
     assert!(!desk.file("groups/flaky").exists());
     // When the bug is back, its groups are minimized.
     std::fs::rename(desk.file("aside"), desk.file("two_bugs")).unwrap();
-    let result = desk.call("min groups --json").exits(0).json();
-    assert_eq!(result["minimized"], 2, "{result}");
+    let said = desk.call("min groups --json").exits(0);
+    assert_eq!(said.json()["minimized"], 2, "{said:?}");
     assert_eq!(sizes(&desk.file("groups"), "minimized"), [1, 2]);
 }
 
