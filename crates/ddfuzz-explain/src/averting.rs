@@ -2,7 +2,7 @@
 //! are decided otherwise. Pure.
 
 use crate::report::{Explanation, MutantRecord, SuspectRecord};
-use crate::suspects::{NAMED, Suspects, own_place};
+use crate::suspects::{MAIN, NAMED, Suspects, own_place};
 
 /// Largest number of those conditions that are named.
 const CONDITIONS: usize = 2;
@@ -19,17 +19,15 @@ fn is_telling(it: &MutantRecord) -> bool {
     it.passing > 0 && it.alike * 8 >= it.passing * 7 && it.failing == it.mended
 }
 
-/// Adds what averts the failure to some statements: the first mutant before the first one of them, and after that one
-/// the other mutants; without mutants that change nothing else, the conditions with which the run comes to the
+/// Adds what averts the failure to some statements: the first mutant before the first one of them, unless a run has
+/// tested that one or the mutant is of `main`, and after it the other mutants, last those of `main`; without mutants that change nothing else, the conditions with which the run comes to the
 /// failing statement nonetheless. What is among the statements is named once.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
-    let mut mutants = it
-        .mutants
-        .iter()
-        .filter(|it| is_telling(it))
-        .take(TELLING)
-        .peekable();
+    let telling = it.mutants.iter().filter(|it| is_telling(it));
+    let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
+        telling.partition(|it| it.place.function == MAIN);
+    let mut mutants = first.into_iter().chain(last).take(TELLING).peekable();
     let is_told = mutants.peek().is_some();
     let why = |it: &MutantRecord| {
         let MutantRecord { change, alike, .. } = it;
@@ -40,10 +38,11 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
         };
         format!("{change} the run does not fail, and {alike} as before")
     };
-    if let Some(first) = mutants.next() {
+    let mut rest = found.into_iter();
+    let is_second = rest.as_slice().first().is_some_and(|it| it.tested);
+    if let Some(first) = mutants.next_if(|it| !is_second && it.place.function != MAIN) {
         all.add_tested(std::slice::from_ref(&first.place), &why(first));
     }
-    let mut rest = found.into_iter();
     if let Some(first) = rest.next()
         && !all.has(&first.place)
     {
@@ -111,6 +110,10 @@ mod tests {
             critical: vec![condition],
             ..Explanation::default()
         };
+        let mut led = vec![suspect(1), suspect(3)];
+        led[0].tested = true;
+        let first = &with_averting(led, &it)[0];
+        assert_eq!(first.place[0].line, Some(1));
         let lines = |it: &Explanation| {
             let found = with_averting(vec![suspect(1), suspect(20), suspect(3)], it);
             let found = found.into_iter().map(|it| (it.place[0].line, it.tested));

@@ -237,12 +237,17 @@ impl<'a> Explaining<'a> {
         self.compare(&runs, written);
         self.check_points(&runs)?;
         let found = self.chain(&mut runs);
+        self.count(&runs);
+        found
+    }
+
+    /// Stores in the result how many tests, changed runs and points the explanation has taken.
+    fn count(&mut self, runs: &Runs) {
         self.result.tests = runs.engine.tests;
         self.result.changed_runs = runs.engine.changed_runs;
         self.result.points.used = runs.states.values().filter(|states| states.is_used).count();
         self.result.points.skipped = runs.states.len() - self.result.points.used;
         self.result.examined = runs.examined();
-        found
     }
 
     /// Searches for the critical slice of the failing run, and stores it in the result.

@@ -15,7 +15,7 @@ use crate::report::{
 /// Largest number of statements that are named, but for conditions whose other decision averts the failure.
 pub(crate) const NAMED: usize = 3;
 /// Name of the function in which a program begins: it reads the input and calls what does the work.
-const MAIN: &str = "main";
+pub(crate) const MAIN: &str = "main";
 /// What is said of the statement that wrote a confirmed variable of the chain.
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
 /// How a run ends that its C library has aborted.

@@ -65,14 +65,22 @@ impl Campaign {
     }
 }
 
-/// Unites two lists of builds, and sorts them from the oldest to the newest. Two records of one
-/// build that was first run at the same time are joined.
+/// Unites two lists of builds, and sorts them from the oldest to the newest; builds of one second
+/// stay in their order. A record of one list and one of the other of the same build that was first
+/// run at the same time are joined.
 fn united(one: Vec<Build>, other: Vec<Build>) -> Vec<Build> {
-    let mut all: Vec<Build> = Vec::new();
-    for build in one.into_iter().chain(other) {
-        let is_copy = |known: &Build| known.blake3 == build.blake3 && known.seen == build.seen;
-        match all.iter().position(is_copy) {
-            Some(at) => all[at].join(build),
+    let mut joined = vec![false; one.len()];
+    let mut all = one;
+    for build in other {
+        let is_copy = |at: &usize| {
+            let known = &all[*at];
+            !joined[*at] && known.blake3 == build.blake3 && known.seen == build.seen
+        };
+        match (0..joined.len()).find(is_copy) {
+            Some(at) => {
+                all[at].join(build);
+                joined[at] = true;
+            }
             None => all.push(build),
         }
     }

@@ -13,7 +13,7 @@ use crate::{
 };
 use ddfuzz_exec::{Program, Target};
 use ddfuzz_model::files::{FileError, atomic, folder};
-use ddfuzz_triage::{Crash, Found, Key};
+use ddfuzz_triage::{Class, Crash, Found, Key};
 
 /// Result of [`Store::file`]: where the crash is stored and whether its keys are new.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +31,9 @@ pub struct Filed {
 }
 
 impl Store {
-    /// Stores a crash with its input: first the input, then `crash.json`, both synced, then the
-    /// group's record, and last `reproduce.sh`. [`Crash::found`] should be set. Storing the same input with the same keys
-    /// again changes at most `crash.json`, and only if the new origin of the input is better: a run
+    /// Stores a crash with its input: first the input, then `reproduce.sh`, then `crash.json`, all
+    /// synced, which makes the entry complete, and last the group's record. [`Crash::found`] should
+    /// be set. Storing the same input with the same keys again changes at most `crash.json`, and only if the new origin of the input is better: a run
     /// of the campaign before a crash met during a minimization, a lower run number before a higher
     /// one. If the group did not fail as before when it was checked with the last build of the
     /// crash's target, it is recorded that it does. Fails if a file cannot be written. Calling the
@@ -108,18 +108,16 @@ impl Store {
         }
         folder::create_all(&filed.path)?;
         create_once(&filed.path.join(layout::ORIGINAL), input)?;
+        self.write_first_script(&filed.id, &crash)?;
         json::write(&filed.path.join(layout::CRASH), &*crash)?;
-        let entry = self.complete_entry(&filed.id)?;
-        self.update_group(&entry)?;
-        self.write_first_script(&entry)?;
+        self.update_group(&self.complete_entry(&filed.id)?)?;
         Ok(filed)
     }
 
     /// Writes the `reproduce.sh` of a new entry, for its input as found, by the target that its
     /// record or its campaign names. There is none without such a target, or before its bundled
     /// program is installed. The end of a minimization replaces it.
-    fn write_first_script(&self, entry: &Entry) -> Result<(), StoreError> {
-        let crash = &entry.crash;
+    fn write_first_script(&self, id: &EntryId, crash: &Crash) -> Result<(), StoreError> {
         let of_campaign = || {
             let campaigns = self.campaigns().all();
             let campaign = campaigns
@@ -134,7 +132,7 @@ impl Store {
         else {
             return Ok(());
         };
-        match self.write_reproduce(&entry.id, &target.by_main()) {
+        match self.write_script(id, &crash.class, &target.by_main()) {
             Err(StoreError::NotInstalled { .. }) => Ok(()),
             written => written.map(drop),
         }
@@ -316,6 +314,17 @@ impl Store {
     /// [`Store::install_program`]; [`StoreError::NoSuch`] if the entry does not exist; if the file
     /// cannot be written.
     pub fn write_reproduce(&self, id: &EntryId, target: &Target) -> Result<PathBuf, StoreError> {
+        let entry = self.complete_entry(id)?;
+        self.write_script(id, &entry.crash.class, target)
+    }
+
+    /// Writes the `reproduce.sh` of an entry with a crash of the class `class`.
+    fn write_script(
+        &self,
+        id: &EntryId,
+        class: &Class,
+        target: &Target,
+    ) -> Result<PathBuf, StoreError> {
         let program = match &target.program {
             Program::Path(path) => path.clone(),
             Program::Bundled(name) => match self.programs.get(name) {
@@ -328,10 +337,9 @@ impl Store {
                 }
             },
         };
-        let entry = self.complete_entry(id)?;
-        let path = entry.script();
         let root = self.reader.root();
-        let text = reproduce::script(id, &entry.crash.class, target, &program, root);
+        let path = id.folder(root).join(layout::REPRODUCE);
+        let text = reproduce::script(id, class, target, &program, root);
         atomic::write_program(&path, &text)?;
         Ok(path)
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use ddfuzz::files::atomic::is_temporary;
 use serde_json::Value;
 
 use crate::compiled;
@@ -155,9 +156,11 @@ pub fn assert_whole(out: &Path) {
     }
 }
 
-/// All inputs that the directory holds as its corpus.
+/// All inputs that the directory holds as its corpus. Temporary files are left out: they may be gone
+/// before they are read.
 pub fn corpus(out: &Path) -> BTreeMap<String, Vec<u8>> {
-    let kept = files(&out.join("corpus")).into_iter();
+    let is_kept = |path: &PathBuf| !is_temporary(path.file_name().unwrap());
+    let kept = files(&out.join("corpus")).into_iter().filter(is_kept);
     kept.map(|path| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         (name, std::fs::read(path).unwrap())
