@@ -98,11 +98,8 @@ impl Behaviour {
 /// that file is not counted as read from stdin.
 fn opens_stdin(target: &Target) -> bool {
     const NAMES: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
-    let names_it = |arg: &std::ffi::OsString| {
-        let arg = arg.to_string_lossy();
-        NAMES.iter().any(|name| arg.ends_with(name))
-    };
-    target.args.iter().any(names_it)
+    let mut args = target.args.iter().map(|arg| arg.to_string_lossy());
+    args.any(|arg| NAMES.iter().any(|name| arg.ends_with(name)))
 }
 
 /// Returns a warning if a libFuzzer binary is run as a program that reads a file (`way`) instead of

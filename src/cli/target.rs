@@ -341,8 +341,8 @@ impl TargetArgs {
     }
 
     /// Starts the target once, to check that it runs and to choose the way of execution (such as a
-    /// fork server), and returns the started target. Warns of a
-    /// target that runs as root, and of arguments with relative paths.
+    /// fork server), and returns the started target. Warns of a target that runs as root, and of
+    /// arguments with relative paths.
     pub fn probe(&self, target: &Target, output: &Output) -> Result<Started, Failure> {
         self.warn_of_surroundings(target, output);
         Ok(probe_by(target, self.way.way())?)

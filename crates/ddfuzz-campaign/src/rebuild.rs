@@ -367,8 +367,7 @@ impl BuildCheck<'_> {
         let checked: Vec<CheckedGroup> = checked.into_iter().flatten().collect();
         let mut passing = 0;
         for group in &checked {
-            passing += u64::from(self.archive_passing_result(group)?);
-            self.file_smaller_archived(group)?;
+            passing += u64::from(self.settle_result(group)?);
         }
         let counts = counts(&checked, passing);
         for group in checked {
@@ -382,32 +381,21 @@ impl BuildCheck<'_> {
         Ok(())
     }
 
-    /// Archives the minimization of the entry by whose input a group still fails, if its result does
-    /// not: the entry is minimized again, and its input is shown until then. Returns true if so.
-    fn archive_passing_result(&self, group: &CheckedGroup) -> Result<bool, StoreError> {
-        if !group.has_passing_result {
-            return Ok(false);
-        }
-        match self.failing_entry(group)? {
-            Some(entry) => lock(self.store).archive_passing(&entry).map(|()| true),
-            None => Ok(false),
-        }
-    }
-
-    /// Stores the smallest archived result of the entry by whose input a group still fails as a
-    /// further entry of the group, if it is smaller than the present result and fails with this
-    /// build: one that an earlier build had fixed may fail again.
-    fn file_smaller_archived(&self, group: &CheckedGroup) -> Result<(), CampaignError> {
+    /// Settles the result of the entry by whose input a checked group still fails. If the result
+    /// passes, archives its minimization, so that the entry is minimized again and its input is shown
+    /// until then, and returns true. If it fails, stores the smallest archived result that is smaller
+    /// and fails with this build, which an earlier build had fixed, as a further entry of the group.
+    fn settle_result(&self, group: &CheckedGroup) -> Result<bool, CampaignError> {
         let Some(entry) = self.failing_entry(group)? else {
-            return Ok(());
+            return Ok(false);
         };
-        let size = match &entry.minimized {
-            Some(minimized) => minimized.size_after,
-            None => return Ok(()),
-        };
-        let minimizing = self.minimizing.of(&entry.crash);
-        minimizing.file_smaller_archived(self.store, &entry, size as usize)?;
-        Ok(())
+        if group.has_passing_result {
+            lock(self.store).archive_passing(&entry)?;
+        } else if let Some(minimized) = &entry.minimized {
+            let (minimizing, size) = (self.minimizing.of(&entry.crash), minimized.size_after);
+            minimizing.file_smaller_archived(self.store, &entry, size as usize)?;
+        }
+        Ok(group.has_passing_result)
     }
 
     /// Reads the entry by whose input a checked group still fails; `None` if the group does not

@@ -324,14 +324,14 @@ fn not_run(
         why,
         hint: hint.to_owned(),
     };
-    match now.ended {
-        Ended::Exit(status) if NOT_EXECUTED.contains(&status) && now.ended != entry.crash.ended => {
-            return Some(because(format!(
-                "the program ends with exit {status}, which says that a program or a library could \
-                 not be executed"
-            )));
-        }
-        _ => {}
+    if let Ended::Exit(status) = now.ended
+        && NOT_EXECUTED.contains(&status)
+        && now.ended != entry.crash.ended
+    {
+        return Some(because(format!(
+            "the program ends with exit {status}, which says that a program or a library could not \
+             be executed"
+        )));
     }
     if input.is_empty() || !has_read(entry) {
         return None;
@@ -341,7 +341,7 @@ fn not_run(
     let unread = run.is_ok_and(|run| run.read == Some(0));
     unread.then(|| {
         because(format!(
-            "the program ends with {} and reads nothing of its input, of which it has read then",
+            "the program ends with {} and reads nothing of its input; it read some when it failed",
             now.ended
         ))
     })

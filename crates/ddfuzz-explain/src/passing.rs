@@ -198,6 +198,14 @@ fn changed(from: &[u8], to: &[u8], deltas: &[Change], taken: &Config) -> Vec<u8>
 /// Returns inputs close to a given one: with another byte at one place, for places spread over the
 /// whole input; with one byte removed; and with one line removed.
 fn variants(input: &[u8]) -> Vec<Vec<u8>> {
+    let mut all = at_one_place(input);
+    all.extend(without_a_line(input));
+    all
+}
+
+/// Returns variants of an input with another byte at one place, or with one byte removed, for
+/// places spread over the whole input.
+fn at_one_place(input: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let places = spread(input.len());
     let mut own: Vec<u8> = input.to_vec();
@@ -222,16 +230,20 @@ fn variants(input: &[u8]) -> Vec<Vec<u8>> {
             );
         }
     }
-    let lines: Vec<&[u8]> = ddfuzz_delta::lines(input);
-    if lines.len() > 1 {
-        let without = |skipped: usize| {
-            let kept = lines.iter().enumerate().filter(|(at, _)| *at != skipped);
-            kept.flat_map(|(_, line)| line.iter().copied())
-                .collect::<Vec<u8>>()
-        };
-        all.extend((0..lines.len().min(64)).map(without));
-    }
     all
+}
+
+/// Largest number of lines that are left out one at a time.
+const LINES: usize = 64;
+
+/// Returns variants of an input of several lines, each without one of the first [`LINES`] lines.
+fn without_a_line(input: &[u8]) -> Vec<Vec<u8>> {
+    let lines: Vec<&[u8]> = ddfuzz_delta::lines(input);
+    let without = |skipped: usize| [&lines[..skipped], &lines[skipped + 1..]].concat().concat();
+    match lines.len() {
+        0 | 1 => Vec::new(),
+        count => (0..count.min(LINES)).map(without).collect(),
+    }
 }
 
 /// Largest number of inputs that differ little from the failing and the passing one.
@@ -242,13 +254,8 @@ const SIMILAR: usize = 16;
 pub fn similar_inputs(failing: &[u8], passing: &[u8]) -> Vec<Vec<u8>> {
     let mut kinds = [Vec::new(), Vec::new()];
     for input in [passing, failing] {
-        let all = variants(input);
-        // Lines are left out at the end of the list.
-        let lines = ddfuzz_delta::lines(input).len().min(64);
-        let lines = if lines > 1 { lines } else { 0 };
-        let (bytes, lines) = all.split_at(all.len() - lines);
-        kinds[0].extend_from_slice(lines);
-        kinds[1].extend_from_slice(bytes);
+        kinds[0].extend(without_a_line(input));
+        kinds[1].extend(at_one_place(input));
     }
     let mut found = vec![passing.to_vec()];
     for kind in kinds {

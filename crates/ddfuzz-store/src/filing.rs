@@ -33,11 +33,12 @@ pub struct Filed {
 impl Store {
     /// Stores a crash with its input: first the input, then `reproduce.sh`, then `crash.json`, all
     /// synced, which makes the entry complete, and last the group's record. [`Crash::found`] should
-    /// be set. Storing the same input with the same keys again changes at most `crash.json`, and only if the new origin of the input is better: a run
-    /// of the campaign before a crash met during a minimization, a lower run number before a higher
-    /// one. If the group did not fail as before when it was checked with the last build of the
-    /// crash's target, it is recorded that it does. Fails if a file cannot be written. Calling the
-    /// function again resumes the work and returns the same result.
+    /// be set. Storing the same input with the same keys again changes at most `crash.json`, and
+    /// only if the new origin of the input is better: a run of the campaign before a crash met
+    /// during a minimization, a lower run number before a higher one. If the group did not fail as
+    /// before when it was checked with the last build of the crash's target, it is recorded that it
+    /// does. Fails if a file cannot be written. Calling the function again resumes the work and
+    /// returns the same result.
     pub fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
         let filed = self.file_entry(kind, crash, input)?;
         self.note_return(&filed.id, crash)?;

@@ -197,10 +197,7 @@ fn merge_entry(id: &EntryId, from: &Path, into: &Path) -> Result<bool, StoreErro
     files.keep_least(layout::ORIGINAL, Some(original), intact_first)?;
     let is_passing = files.merge_passing()?;
     if !is_passing && compare_minimizations(from, into)?.is_lt() {
-        // An explanation never stands beside a reproducer that it does not explain.
-        for name in layout::EXPLANATION_FILES {
-            remove(&into.join(name))?;
-        }
+        files.remove_explanation()?;
         files.take_minimization()?;
     }
     if !is_passing && compare_minimizations(from, into)?.is_eq() {
@@ -286,13 +283,18 @@ impl EntryFiles<'_> {
         if passing.has_current(self.into)? {
             let build = Log::read_start(&self.into.join(layout::LOG)).and_then(|start| start.build);
             let build = build.map_or("earlier".to_owned(), |build| build.to_string());
-            // An explanation never stands beside a reproducer that it does not explain.
-            for name in layout::EXPLANATION_FILES {
-                remove(&self.into.join(name))?;
-            }
+            self.remove_explanation()?;
             group::archive_minimization(self.into, &build)?;
         }
         passing.has_current(self.from)
+    }
+
+    /// Removes the explanation: it never stands beside a reproducer that it does not explain.
+    fn remove_explanation(&self) -> Result<(), StoreError> {
+        for name in layout::EXPLANATION_FILES {
+            remove(&self.into.join(name))?;
+        }
+        Ok(())
     }
 
     /// Replaces the minimization (reproducer, log and result) by that of the other folder. The

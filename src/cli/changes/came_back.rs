@@ -126,8 +126,9 @@ impl Place<'_> {
     /// Makes the record of the crash group of the kind `kind` with the key `major`, which was fixed in
     /// commit `fixed` and fails again in commit `now`, with a `ddfuzz changes` command that finds the
     /// change between the commits that made it fail. Each group has an output directory of its own
-    /// for that, so that the commands of several groups can be run. `None` if `now` does not descend from `fixed`: a commit
-    /// from before the fix, or of another branch, says nothing about the crash group.
+    /// for that, so that the commands of several groups can be run. `None` if `now` does not
+    /// descend from `fixed`: a commit from before the fix, or of another branch, says nothing about
+    /// the crash group.
     fn came_back(&self, (kind, major): (Kind, &str), fixed: &str, now: &str) -> Option<CameBack> {
         if !is_ancestor(self.top, fixed, now) {
             return None;

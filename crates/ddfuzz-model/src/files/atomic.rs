@@ -138,9 +138,8 @@ fn persist(file: NamedTempFile, path: &Path) -> Result<(), FileError> {
 pub fn remove_abandoned(folder: &Path) {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     for entry in entries {
-        let is_locked =
-            |name: &OsStr| (name.as_encoded_bytes()).starts_with(LOCKED_PREFIX.as_bytes());
-        if !is_locked(&entry.file_name()) {
+        let name = entry.file_name();
+        if !(name.as_encoded_bytes()).starts_with(LOCKED_PREFIX.as_bytes()) {
             continue;
         }
         let path = entry.path();

@@ -153,8 +153,8 @@ impl LibFuzzers {
         self.dropped.extend(paths);
     }
 
-    /// Waits until all libFuzzer processes have ended, 10 s at most. Sends SIGINT after a second, for processes that Ctrl-C has
-    /// not reached.
+    /// Waits until all libFuzzer processes have ended, 10 s at most. Sends SIGINT after a second, for
+    /// processes that Ctrl-C has not reached.
     pub fn wait(&mut self) {
         let began = Instant::now();
         let mut is_asked = false;
