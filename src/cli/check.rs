@@ -9,7 +9,7 @@ use super::campaign_args::read_known;
 use super::recorded_conditions::{lacks_files, other_conditions};
 use super::run::{self, workers};
 use super::show::incomplete_group;
-use super::target::{TargetArgs, named_target, only_recorded_target};
+use super::target::{TargetArgs, only_recorded_target, rerun_target};
 use super::{Exit, Failure, Output, changes, signals, ui};
 use crate::campaign::{Finders, Recheck};
 use crate::exec::facts::TargetFacts;
@@ -202,7 +202,7 @@ fn one_target(
     let campaigns: Vec<&Campaign> = file.all().collect();
     let limits = campaigns.iter().find_map(|campaign| campaign.limits);
     if args.target.is_named() {
-        let mut target = named_target(&file, &args.target)?;
+        let mut target = rerun_target(&file, &args.target)?;
         if let Some(limits) = limits {
             target.limits = args.target.override_limits(limits);
         }

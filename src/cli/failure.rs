@@ -9,7 +9,7 @@ use crate::campaign::dictionary::DictionaryError;
 use crate::campaign::{CampaignError, SeedError};
 use crate::corpus::CleanError;
 use crate::corpus::trim::TrimError;
-use crate::exec::ExecError;
+use crate::exec::{ExecError, NotExecuted};
 use crate::files::FileError;
 use crate::minimize::log::LogError;
 use crate::minimize::{CallbackError, MinimizeError, OracleError, VerifyError};
@@ -231,23 +231,19 @@ fn program_of(error: &ExecError) -> Option<PathBuf> {
 }
 
 /// Returns a hint for a program that cannot be executed for the reason `why`.
-fn hint_of_not_executable(why: &str) -> &'static str {
-    let hints = [
-        (
-            "shared libraries",
-            "install the library, or name its directory: --env LD_LIBRARY_PATH=DIRECTORY",
-        ),
-        (
-            "carriage return",
-            "remove the carriage returns from the script: sed -i 's/\\r$//' FILE",
-        ),
-        (
-            "where the program runs",
-            "write its absolute path in that line, or give the directory by --cwd",
-        ),
-    ];
-    let of_reason = hints.iter().find(|(reason, _)| why.contains(reason));
-    of_reason.map_or("give an executable program", |(_, hint)| hint)
+fn hint_of_not_executable(why: &NotExecuted) -> &'static str {
+    match why {
+        NotExecuted::Library(_) => {
+            "install the library, or name its directory: --env LD_LIBRARY_PATH=DIRECTORY"
+        }
+        NotExecuted::CarriageReturn(_) => {
+            "remove the carriage returns from the script: sed -i 's/\\r$//' FILE"
+        }
+        NotExecuted::RelativeInterpreter(_) => {
+            "write its absolute path in that line, or give the directory by --cwd"
+        }
+        NotExecuted::Other(_) => "give an executable program",
+    }
 }
 
 impl From<ExecError> for Failure {

@@ -621,7 +621,7 @@ pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure
 /// line. What the line does not say, such as an environment variable or the input channel, is as
 /// `campaigns` record it of the program of that file name, else of any program: a new build may have
 /// another name. The latest counts. Limits are taken from a program of that file name only.
-pub fn named_target(campaigns: &CampaignFile, asked: &TargetArgs) -> Result<Target, Failure> {
+pub fn rerun_target(campaigns: &CampaignFile, asked: &TargetArgs) -> Result<Target, Failure> {
     let named = asked.target()?;
     let is_of = |record: &&Target| match (&record.program, &named.program) {
         (Program::Path(one), Program::Path(other)) => one.file_name() == other.file_name(),

@@ -172,6 +172,28 @@ pub trait Executor: Send {
 /// `it has no coverage counters`.
 pub type NotCovered = &'static str;
 
+/// Why a program cannot be executed, worded to follow `cannot be executed:` in a message. The
+/// reasons that have a remedy of their own are distinguished.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotExecuted {
+    /// The dynamic loader does not find a shared library, or a symbol in one; holds its message.
+    #[error("{0}")]
+    Library(String),
+    /// The first line of a script ends with a carriage return, which is taken as the last character
+    /// of the interpreter's name.
+    #[error(
+        "the interpreter in its first line, {0:?}, does not exist: the line ends with a carriage return"
+    )]
+    CarriageReturn(String),
+    /// The interpreter that the first line of a script names by a relative path does not exist in
+    /// the directory in which the program runs.
+    #[error("the interpreter in its first line, {0:?}, does not exist where the program runs")]
+    RelativeInterpreter(String),
+    /// Another reason, such as missing permissions; holds the reason in words.
+    #[error("{0}")]
+    Other(String),
+}
+
 /// Why a target could not be started, or its fork server could not make a run.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecError {
@@ -187,7 +209,7 @@ pub enum ExecError {
         /// Path of the program that cannot be executed.
         path: PathBuf,
         /// Why the program cannot be executed.
-        why: String,
+        why: NotExecuted,
     },
     /// The user named a bundled target that does not exist.
     #[error("no target named {name:?} comes with ddfuzz; there are: {known}")]

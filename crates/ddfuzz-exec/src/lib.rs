@@ -63,7 +63,7 @@ pub use elf::{
 pub use environment::{
     LARGEST_ALLOCATION, LOCALE, Sanitizer, inherited, sanitizer_options, without_symbols,
 };
-pub use executor::{ExecError, Executor, Mock, NotCovered, TimeLimit};
+pub use executor::{ExecError, Executor, Mock, NotCovered, NotExecuted, TimeLimit};
 pub use hang_detector::{Signature, Stuck};
 pub use observations::{CoverageReporting, RunCoverage};
 pub use output_capture::Written;

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::{io::Read, os::unix::ffi::OsStrExt, os::unix::fs::PermissionsExt};
 
-use crate::{ExecError, Program, bundled, private_dir::PrivateDir};
+use crate::{ExecError, NotExecuted, Program, bundled, private_dir::PrivateDir};
 
 /// Finds a program as a shell does: a name with a slash is a path, any other name is looked for in
 /// PATH. Returns an absolute path. Errors: [`ExecError::Missing`] and [`ExecError::NotExecutable`].
@@ -29,7 +29,7 @@ pub fn find_program(name: &Path) -> Result<PathBuf, ExecError> {
 fn checked(path: &Path) -> Result<PathBuf, ExecError> {
     let unfit = |why: &str| ExecError::NotExecutable {
         path: path.to_owned(),
-        why: why.to_owned(),
+        why: NotExecuted::Other(why.to_owned()),
     };
     let facts = match std::fs::metadata(path) {
         Ok(facts) => facts,
@@ -53,28 +53,35 @@ fn checked(path: &Path) -> Result<PathBuf, ExecError> {
 /// wrong with the file.
 pub(crate) fn not_executed(path: &Path, errno: i32) -> ExecError {
     let start = start_of(path);
+    let other = |why: &str| NotExecuted::Other(why.to_owned());
     let why = match (errno, start.as_deref()) {
         (libc::ENOENT, Some(start)) if start.starts_with(b"#!") => {
-            let interpreter = named_in(start).unwrap_or_default();
-            let why = match interpreter.strip_suffix('\r') {
-                Some(_) => "does not exist: the line ends with a carriage return",
-                None if !interpreter.starts_with('/') => "does not exist where the program runs",
-                None => "does not exist",
-            };
-            format!("the interpreter in its first line, {interpreter:?}, {why}")
+            lacks_interpreter(named_in(start).unwrap_or_default())
         }
         (libc::ENOENT, Some(start)) if start.starts_with(b"\x7fELF") => {
-            "the dynamic loader that it names does not exist".to_owned()
+            other("the dynamic loader that it names does not exist")
         }
-        (libc::ENOEXEC, Some([])) => "the file is empty".to_owned(),
+        (libc::ENOEXEC, Some([])) => other("the file is empty"),
         (libc::ENOEXEC, Some(start)) if !start.starts_with(b"\x7fELF") && !start.contains(&0) => {
-            "it has no #! line that names its interpreter, such as #!/bin/sh".to_owned()
+            other("it has no #! line that names its interpreter, such as #!/bin/sh")
         }
-        _ => std::io::Error::from_raw_os_error(errno).to_string(),
+        _ => other(&std::io::Error::from_raw_os_error(errno).to_string()),
     };
     ExecError::NotExecutable {
         path: path.to_owned(),
         why,
+    }
+}
+
+/// Returns the reason why a script cannot be executed whose first line names `interpreter`, which
+/// does not exist.
+fn lacks_interpreter(interpreter: String) -> NotExecuted {
+    match interpreter.as_bytes() {
+        [.., b'\r'] => NotExecuted::CarriageReturn(interpreter),
+        [b'/', ..] => NotExecuted::Other(format!(
+            "the interpreter in its first line, {interpreter:?}, does not exist"
+        )),
+        _ => NotExecuted::RelativeInterpreter(interpreter),
     }
 }
 

@@ -14,8 +14,8 @@ use crate::scratch::{Cleaned, Reports};
 use crate::shared_server::{SearchLoop, SharedServerExecutor};
 use crate::trace_server::{GRACE, TraceServer, gone};
 use crate::{
-    CrashMessages, Ended, ExecError, Executor, Limits, RerunReason, Run, Sanitizer, Target,
-    TimeLimit, Way, crash_snapshots, facts::TargetFacts, prepared_target::PreparedTarget,
+    CrashMessages, Ended, ExecError, Executor, Limits, NotExecuted, RerunReason, Run, Sanitizer,
+    Target, TimeLimit, Way, crash_snapshots, facts::TargetFacts, prepared_target::PreparedTarget,
     terminal::Console, ways,
 };
 
@@ -319,7 +319,7 @@ impl Traceable {
         match message.and_then(|at| written[at..].lines().next()) {
             Some(why) => Err(ExecError::NotExecutable {
                 path: traceable.program(),
-                why: why.to_owned(),
+                why: NotExecuted::Library(why.to_owned()),
             }),
             None => Ok(()),
         }

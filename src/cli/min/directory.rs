@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::MinArgs;
 use crate::campaign::{Finders, Minimizing, Progress, Screen, Variants, minimize_pending};
-use crate::cli::target::{install_bundled, named_target, recorded_target};
+use crate::cli::target::{install_bundled, recorded_target, rerun_target};
 use crate::cli::{Exit, Failure, Output, show, signals, ui, values};
 use crate::report::text::shell_operand;
 use crate::report::{GroupView, RunGroup, groups_table, size};
@@ -45,7 +45,7 @@ pub(super) fn is_output_directory(path: &Path) -> bool {
 pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, Failure> {
     check(args)?;
     let target = match args.target.is_named() {
-        true => named_target(&Reader::open(out)?.campaigns()?, &args.target)?,
+        true => rerun_target(&Reader::open(out)?.campaigns()?, &args.target)?,
         false => recorded_target(out, &args.target)?,
     };
     let stop = signals::stop_flag()?;
