@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::min::call_script::CallFiles;
 use super::output::{print_bytes, tell};
 use super::{Exit, Failure, Output, values};
+pub use crate::files::folder::absolute;
 use crate::files::{FileError, atomic, folder};
 use crate::minimize::log::{Line, Log, OsText};
 use crate::minimize::{MinimizeError, SlipKeys, SlipRecord};
@@ -314,11 +315,6 @@ pub fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
-}
-
-/// Returns the absolute path of `path`; `path` itself if the working directory no longer exists.
-pub fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Returns the absolute path of `path` in the form that JSON records contain; `None` if it cannot

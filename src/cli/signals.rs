@@ -1,22 +1,27 @@
 //! Ctrl-C and SIGTERM: the first signal asks the command to end with its state saved, the second
-//! ends it at once.
+//! ends it at once. SIGHUP, of a terminal that is closed, also asks for the end.
 
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
 use super::failure::CONTINUE;
 use super::{Exit, Failure, Output, ui};
 use crate::campaign::Deadline;
 
-/// Installs handlers for SIGINT and SIGTERM, and returns a flag that turns true when one of these
-/// signals arrives; a second signal ends ddfuzz at once.
+/// Installs handlers for SIGINT, SIGTERM and, unless it is ignored, SIGHUP, and returns a flag that
+/// turns true when one of these signals arrives. A second SIGINT or SIGTERM ends ddfuzz at once.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
+    // Both the kernel and the shell send it when a terminal is closed: a second one says nothing.
+    if !is_ignored(SIGHUP) {
+        flag::register(SIGHUP, Arc::clone(&stop))
+            .map_err(|error| Failure::new(Exit::Internal, "system", error))?;
+    }
     for signal in [SIGINT, SIGTERM] {
         let stopping = Arc::clone(&stop);
         // SAFETY: what is called is async-signal-safe.
@@ -41,6 +46,16 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     }
     explain_delay(Arc::clone(&stop))?;
     Ok(stop)
+}
+
+/// Whether the process ignores `signal`, as it does SIGHUP when it was started by `nohup`.
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: all fields of a sigaction may be zero; the call only writes it.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// Starts a thread that tells the user at a terminal, a second after the first signal, why the

@@ -231,6 +231,7 @@ impl WatchJob<'_> {
         };
         let told = CampaignReport {
             unit: self.unit,
+            inputs_stay: true,
             minimizing,
             known: &settings.known,
             reports: self.reports,

@@ -11,7 +11,7 @@
 use std::cmp::Ordering;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::group::{self, GroupIndex, PassingResults};
 use crate::{
@@ -46,7 +46,7 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     let readers = inputs.iter().map(|input| Reader::open(input));
     let readers = readers.collect::<Result<Vec<_>, _>>()?;
     for input in inputs {
-        if resolved(into).starts_with(resolved(input)) {
+        if folder::real(into).starts_with(folder::real(input)) {
             return Err(StoreError::MergeIntoInput {
                 input: input.clone(),
                 into: into.to_owned(),
@@ -157,24 +157,6 @@ fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
         }
     }
     Ok(())
-}
-
-/// Returns an absolute path with symbolic links and `..` resolved. In the part of the path that
-/// does not exist, `..` removes the name before it.
-fn resolved(path: &Path) -> PathBuf {
-    if let Ok(real) = path.canonicalize() {
-        return real;
-    }
-    let mut parts = path.components();
-    let Some(last) = parts.next_back() else {
-        return Path::new(".").canonicalize().unwrap_or_default();
-    };
-    let mut real = resolved(parts.as_path());
-    match last {
-        Component::ParentDir => drop(real.pop()),
-        last => real.push(last),
-    }
-    real
 }
 
 /// Merges the entry (stored input with its records) with this id of the output directory `from`

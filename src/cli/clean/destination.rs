@@ -14,7 +14,7 @@ use crate::cli::{Exit, Failure};
 use crate::corpus::CleanPaths;
 use crate::corpus::listing::{Layout, Listing};
 use crate::files::swap::StagedFolder;
-use crate::files::{FileError, atomic};
+use crate::files::{FileError, atomic, folder};
 use crate::report::clean::{CleanResult, StepName};
 use crate::report::size::counted;
 
@@ -37,7 +37,7 @@ pub fn check_places(args: &CleanArgs) -> Result<(), Failure> {
             .path(&folder)
             .hint("give another output directory with -o"));
     }
-    let out = real(args.out());
+    let out = folder::real(args.out());
     let in_out = |path: &Path| path.starts_with(&out);
     let onto = args.onto.as_deref().map(canonical).transpose()?;
     for corpus in &args.corpus {
@@ -90,16 +90,6 @@ pub(super) fn canonical(path: &Path) -> Result<PathBuf, Failure> {
     (path.canonicalize()).map_err(|error| Failure::file(path, "reading", &error))
 }
 
-/// Returns the absolute path, with symbolic links resolved in the part of it that exists.
-pub(super) fn real(path: &Path) -> PathBuf {
-    let path = absolute(path);
-    let there = path.ancestors().find_map(|above| {
-        let below = path.strip_prefix(above).ok()?;
-        Some(above.canonicalize().ok()?.join(below))
-    });
-    there.unwrap_or(path)
-}
-
 /// Copies the files that a cleanup kept into the corpus directory `onto`, each named by the hash of
 /// its content; existing files there stay.
 ///
@@ -150,7 +140,7 @@ impl ReplacedCorpus {
         }
         check_is_plain(&corpus, args.keep_names)?;
         let aside = old_name(&corpus);
-        let out = real(args.out());
+        let out = folder::real(args.out());
         let why = match () {
             () if out.starts_with(&corpus) => "is in the corpus, and would be replaced with it",
             () if out.starts_with(&aside) => "is where the old corpus is moved to",
@@ -291,6 +281,13 @@ impl ReplacedCorpus {
                 let why = format!("it has {inputs}, of which --skip groups stores no copy");
                 let failure = not_deleted(&self.corpus, &why);
                 return Err(failure.hint("omit --delete-old or --skip groups"));
+            }
+            () if result.unstored > 0 => {
+                let inputs = counted(result.unstored, "failing input");
+                format!(
+                    "it has {inputs} that no group stores, because another input fails in the same \
+                     way"
+                )
             }
             () if !self.is_as_before(&self.corpus) => {
                 "files in it were added or changed during the cleanup".to_owned()

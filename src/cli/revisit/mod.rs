@@ -130,7 +130,9 @@ fn report(
     output: &Output,
 ) -> Result<Exit, Failure> {
     let studied = Studied::read(store.reader())?;
-    let full = summary.out_of_room.then(|| of_full_disk(summary.unstored));
+    let full = summary
+        .out_of_room
+        .then(|| of_full_disk(summary.unstored, false));
     let warnings: Vec<String> = full.into_iter().collect();
     let call = StudyResult {
         runs: summary.runs,

@@ -173,6 +173,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     args.explain_and_finish(page, summary.is_ok(), &stop, output)?;
     let told = CampaignReport {
         unit: "run",
+        inputs_stay: false,
         minimizing: &settings.minimizing,
         known: &settings.known,
         reports: &args.reports,

@@ -15,10 +15,6 @@ use crate::report::text::shell_operand;
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, KnownGroups, Status, Store};
 
-/// Warning in the result of a campaign during which the disk became full and stayed full.
-pub const OUT_OF_ROOM: &str = "the disk was full to the end: what could not be stored is lost, and \
-                               only what is stored is told here; make room, and go on with --resume";
-
 /// Prints with `-v` how many runs the way `snapshot` left to new processes, and why; the workers of a
 /// guided campaign do not count them.
 fn say_refusals(told: &CampaignReport<'_>, summary: &Summary, output: &Output) {
@@ -123,6 +119,8 @@ impl GroupsBefore {
 pub struct CampaignReport<'a> {
     /// Word by which messages call an execution of the target: `run` or `input`.
     pub unit: &'static str,
+    /// Whether the campaign's inputs are files of the user, which stay where they are.
+    pub inputs_stay: bool,
     /// Settings of the campaign's minimizations, which include the target and its way of execution.
     pub minimizing: &'a Minimizing,
     /// Crash groups that the user listed as known (`--known`, `--against`), which do not count as
@@ -141,15 +139,21 @@ pub struct CampaignReport<'a> {
     pub tells_coverage: bool,
 }
 
-/// Returns the warning that the disk was full until the end, so that `unstored` findings are lost.
-pub fn of_full_disk(unstored: u64) -> String {
-    match unstored {
-        0 => OUT_OF_ROOM.to_owned(),
-        lost => format!(
-            "{} could not be stored: {OUT_OF_ROOM}",
-            size::counted(lost, "finding")
-        ),
-    }
+/// Returns the warning that the disk was full until the end, so that `unstored` findings are not
+/// stored. They are lost, unless their inputs are files of the user (`inputs_stay`).
+pub fn of_full_disk(unstored: u64, inputs_stay: bool) -> String {
+    let findings = match unstored {
+        0 => String::new(),
+        more => format!("{} could not be stored: ", size::counted(more, "finding")),
+    };
+    let kept = match inputs_stay {
+        true => "the files stay where they are",
+        false => "what could not be stored is lost",
+    };
+    format!(
+        "{findings}the disk was full to the end: {kept}, and only what is stored is told here; make \
+         room, and go on with --resume"
+    )
 }
 
 impl CampaignReport<'_> {
@@ -167,7 +171,9 @@ impl CampaignReport<'_> {
             .flatten();
         let slow = behaviour::time_warning(summary, &self.minimizing.target);
         let all = self.target_warnings.iter().chain(&late).chain(&slow);
-        let full = summary.out_of_room.then(|| of_full_disk(summary.unstored));
+        let full = summary
+            .out_of_room
+            .then(|| of_full_disk(summary.unstored, self.inputs_stay));
         let hung = (summary.unnamed > 0).then(|| of_unnamed(summary.unnamed, self.out));
         let more = full
             .into_iter()

@@ -80,6 +80,8 @@ pub(super) struct WatchEngine<'a> {
     unsaved: bool,
     /// Number of inputs that earlier calls (invocations of ddfuzz) of the watch have examined.
     first: u64,
+    /// Number of findings that could not be stored, because the disk was full to the end.
+    unstored: u64,
 }
 
 // The phases of the call.
@@ -124,6 +126,7 @@ impl<'a> WatchEngine<'a> {
             watched: None,
             unsaved: true,
             first: registry.campaign.checkpoint.next,
+            unstored: 0,
             registry,
         };
         engine.save(false)?;
@@ -157,6 +160,9 @@ impl<'a> WatchEngine<'a> {
             return Ok(None);
         }
         let watched = self.or_stopped(watched);
+        if watched.is_ok() {
+            self.note_left();
+        }
         if self.over.is_none() && self.session.disk_wait.is_given_up() {
             self.over = Some(EndReason::Time);
         }
@@ -211,7 +217,6 @@ impl<'a> WatchEngine<'a> {
             self.receive_replies(replies)?;
             self.tick()?;
         }
-        self.note_left();
         Ok(())
     }
 
@@ -305,7 +310,9 @@ impl<'a> WatchEngine<'a> {
         let (what, line) = self.registry.interpret(answer);
         let mut stored = None;
         if let Some(what) = &what {
-            stored = self.with_space(|registry| registry.file(answer, what))?;
+            let filed = self.with_space(|registry| registry.file(answer, what));
+            self.unstored += u64::from(filed.is_err() && self.session.disk_wait.is_given_up());
+            stored = filed?;
         }
         if let Some(stored) = &stored {
             self.with_space(|registry| registry.write_script(stored))?;
@@ -401,12 +408,12 @@ impl<'a> WatchEngine<'a> {
             Some(EndReason::Ended | EndReason::Rebuilt) => (self.producer.ended_by(), None),
         };
         let campaign = &self.registry.campaign;
-        // `unstored` stays 0: the fuzzer that dropped the files still has them.
         Ok(Summary {
             runs: self.runs(),
             runs_of_call: self.runs(),
             // What the watched fuzzer has run in earlier calls is not known.
             runs_of_campaign: self.runs().max(campaign.checkpoint.next),
+            unstored: self.unstored,
             ..self.session.summary(campaign, watched, ended)?
         })
     }

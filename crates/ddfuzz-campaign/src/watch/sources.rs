@@ -10,6 +10,7 @@ use crossbeam::channel::{Sender, TrySendError};
 use super::registry::ContentRegistry;
 use crate::{FileStamp, Screen, may_leak, watch::Task};
 use ddfuzz_minimize::log::ContentHash;
+use ddfuzz_model::files::folder;
 use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_store::foreign::{self, Input, Inputs};
 use ddfuzz_store::report::size;
@@ -43,10 +44,6 @@ pub(super) struct SearchResult {
     pub(super) notes: Vec<String>,
 }
 
-fn absolute(path: &PathBuf) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.clone())
-}
-
 /// The files and directories in which a watch searches for files to run, and what is known of the
 /// files found in them.
 pub(super) struct Sources {
@@ -73,7 +70,7 @@ pub(super) struct Sources {
 impl Sources {
     pub(super) fn new(paths: &[PathBuf], out: &Path) -> Sources {
         Sources {
-            paths: paths.iter().map(absolute).collect(),
+            paths: paths.iter().map(|path| folder::absolute(path)).collect(),
             announced: HashMap::new(),
             expected: BTreeMap::new(),
             out: out.to_owned(),
@@ -86,7 +83,7 @@ impl Sources {
 
     /// Adds files that the watched fuzzer has said it wrote.
     pub(super) fn add(&mut self, files: Vec<PathBuf>) {
-        for path in files.iter().map(absolute) {
+        for path in files.iter().map(|file| folder::absolute(file)) {
             let next = self.announced.len();
             let number = *self.announced.entry(path.clone()).or_insert(next);
             self.expected.insert(number, path);

@@ -1,5 +1,7 @@
 //! The step that separates failing inputs: they are stored in groups, and are not kept.
 
+use std::collections::HashSet;
+
 use super::result::CleanTotals;
 use super::{CleanError, CleanPhase, Engine};
 use crate::measure::Contents;
@@ -72,7 +74,19 @@ impl Engine<'_> {
         screen.progress(&CleanPhase::Filing { inputs });
         let filed = self.quarantine(failing, groups, screen)?;
         totals.filed(failing, &filed);
+        totals.unstored += self.unstored(&filed)?;
         Ok(filed.well)
+    }
+
+    /// Returns the number of failing contents that are the original of no entry in the output
+    /// directory: a group stores one input for each way in which inputs fail.
+    fn unstored(&self, filed: &Quarantine) -> Result<u64, CleanError> {
+        let groups = self.group_entries()?;
+        let entries = groups.iter().flat_map(|group| &group.entries);
+        let stored: HashSet<&str> = entries.map(|entry| entry.id.hash()).collect();
+        let hashes = filed.held.iter().map(|(content, ..)| content.short());
+        let missing = hashes.filter(|hash| !stored.contains(&*hash.to_string()));
+        Ok(missing.count() as u64)
     }
 
     /// Minimizes the crash groups of the campaign that are not minimized yet, including crashes

@@ -13,8 +13,8 @@ use crate::quarantine::{FailingInput, Quarantine};
 use crate::{Amount, ContentId, Excluded, Features};
 use ddfuzz_campaign::Screen;
 use ddfuzz_exec::Ended;
-use ddfuzz_model::files::OsText;
 use ddfuzz_model::files::swap::StagedFolder;
+use ddfuzz_model::files::{OsText, folder};
 use ddfuzz_store::hash_of;
 use ddfuzz_store::report::clean;
 use ddfuzz_store::report::clean::{
@@ -197,6 +197,7 @@ impl Engine<'_> {
             crashes: totals.crashes.files + totals.flaky.files,
             hangs: totals.hangs.files,
             ooms: totals.ooms.files,
+            unstored: totals.unstored,
             trimmed_bytes,
             missing: missing(&kept, written, &checked.missing),
             gained: gained(&checked.gained),
@@ -269,7 +270,7 @@ fn edges(features: &Features) -> u64 {
 }
 
 fn absolute(path: &Path) -> OsText {
-    OsText::from(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+    OsText::from(&folder::absolute(path))
 }
 
 fn remove(folder: &Path) -> Result<(), CleanError> {
@@ -292,9 +293,8 @@ impl FileNames {
     /// Prepares names for files of the corpus `roots`: with `keep` the path below the corpus, else
     /// the content hash.
     pub fn new(roots: &[PathBuf], keep: bool) -> FileNames {
-        let absolute = |root: &PathBuf| std::path::absolute(root).unwrap_or_else(|_| root.clone());
         FileNames {
-            roots: keep.then(|| roots.iter().map(absolute).collect()),
+            roots: keep.then(|| roots.iter().map(|root| folder::absolute(root)).collect()),
             taken: HashSet::new(),
             folders: HashSet::new(),
         }
@@ -313,6 +313,7 @@ impl FileNames {
         let numbered = (1..).map(|more: u64| PathBuf::from(format!("{hash}-{more}")));
         let mut names = [plain, PathBuf::from(longer), PathBuf::from(&hash)]
             .into_iter()
+            .filter(|name| fits(name))
             .chain(numbered);
         let free = names.find(|name| !self.is_taken(name));
         let name = free.unwrap_or_default();
@@ -330,6 +331,12 @@ impl FileNames {
     }
 }
 
+/// Whether the file name of `path` is at most as long as file systems allow.
+fn fits(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    name.len() <= LONGEST_NAME
+}
+
 /// Returns the path of a file relative to the directory of `roots` that contains it; its file name
 /// if the file itself is in `roots`.
 fn below(roots: &[PathBuf], path: &Path) -> PathBuf {
@@ -339,6 +346,9 @@ fn below(roots: &[PathBuf], path: &Path) -> PathBuf {
         _ => PathBuf::from(path.file_name().map_or_else(OsString::new, OsString::from)),
     }
 }
+
+/// Maximum length of a file name on Linux, in bytes.
+const LONGEST_NAME: usize = 255;
 
 /// Maximum number of unreadable files that the result of a cleanup names.
 const NAMED: usize = 16;
@@ -354,6 +364,8 @@ pub(super) struct CleanTotals {
     pub hangs: Amount,
     pub ooms: Amount,
     pub flaky: Amount,
+    /// Number of failing contents that no group of the output directory has as an original.
+    pub unstored: u64,
     pub groups: Vec<CleanGroup>,
     pub unread: Vec<UnreadFile>,
     pub not_inputs: u64,

@@ -279,9 +279,9 @@ pub(super) fn owners(kept: &[(u64, &Features)], wanted: &Features) -> Vec<Featur
 }
 
 /// A crash group in the output directory, together with its entries (stored crashes).
-struct GroupEntries {
+pub(super) struct GroupEntries {
     told: CleanGroup,
-    entries: Vec<Entry>,
+    pub(super) entries: Vec<Entry>,
 }
 
 impl GroupEntries {
@@ -342,7 +342,7 @@ impl Engine<'_> {
     }
 
     /// Reads all crash groups of the output directory, with their stored crashes.
-    fn group_entries(&self) -> Result<Vec<GroupEntries>, StoreError> {
+    pub(super) fn group_entries(&self) -> Result<Vec<GroupEntries>, StoreError> {
         let reader = lock(self.store).reader().clone();
         let mut all = Vec::new();
         for kind in Kind::ALL {

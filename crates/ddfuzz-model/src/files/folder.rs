@@ -1,6 +1,7 @@
-//! Creates and syncs folders, so that their entries survive a power cut.
+//! Creates and syncs folders, so that their entries survive a power cut; absolute and real paths.
 
-use std::{fs, fs::File, io, path::Path};
+use std::path::{Component, Path, PathBuf};
+use std::{fs, fs::File, io};
 
 use crate::files::FileError;
 
@@ -43,4 +44,28 @@ pub fn parent(path: &Path) -> &Path {
         Some(_) => Path::new("."),
         None => path,
     }
+}
+
+/// Returns the absolute form of `path`, with symbolic links and `..` as they are; `path` itself if
+/// the current directory is gone.
+pub fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Returns an absolute path with symbolic links and `..` resolved. In the part of the path that
+/// does not exist, `..` removes the name before it.
+pub fn real(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    let mut parts = path.components();
+    let Some(last) = parts.next_back() else {
+        return Path::new(".").canonicalize().unwrap_or_default();
+    };
+    let mut above = real(parts.as_path());
+    match last {
+        Component::ParentDir => drop(above.pop()),
+        last => above.push(last),
+    }
+    above
 }

@@ -55,6 +55,10 @@ pub struct CleanResult {
     pub hangs: u64,
     /// Number of different inputs of the corpus that exceeded the memory limit.
     pub ooms: u64,
+    /// Number of different failing inputs that are stored in no group, because another input that
+    /// fails in the same way is; their only copies are those of the corpus.
+    #[serde(default)]
+    pub unstored: u64,
     /// Number of bytes that trimming removed from the kept files.
     pub trimmed_bytes: u64,
     /// The kept files, sorted by size and hash of their content.
