@@ -13,17 +13,17 @@ use super::target::{TargetArgs, only_recorded_target, rerun_target};
 use super::{Exit, Failure, Output, changes, signals, ui};
 use crate::campaign::{Finders, Recheck};
 use crate::exec::facts::TargetFacts;
-use crate::exec::{ExecError, Program, Target, TargetRecord, Way};
+use crate::exec::{ExecError, Program, Target, TargetRecord, Way, find_program, is_script};
 use crate::report::{CheckResult, CheckedGroup, check_table};
 use crate::store::{Campaign, CampaignFile, Entry, Group, Kind, KnownGroups, Reader};
-use crate::triage::{Found, Key, Unobservable, another_program};
+use crate::triage::{Found, Key, Unobservable, another_program, same_build};
 
 /// After a fix, run the reproducers of an output directory again and show which groups are fixed
 ///
 /// The reproducers of each group are run, and the original inputs if no reproducer fails any more.
 /// A crash that this build cannot show (a report of AddressSanitizer in a build without it) is not
 /// called fixed. In the output directory only the list of checks (checks.jsonl) is written, by
-/// which a group that comes back is recognized.
+/// which a group that comes back is recognized, if the program is in a git repository.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz check ddfuzz-out\n  \
                         ddfuzz check ddfuzz-out -- ./program-rebuilt @@")]
@@ -72,12 +72,15 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     // In a group of several utilities some may be gone.
     let is_there = |found: &(Target, Way)| one.is_some() || gone(&found.0).is_none();
     let subject = |entry: &Entry| subject(entry).filter(is_there);
-    let doubts = match &one {
+    let mut doubts = match &one {
         Some((target, _)) if args.target.is_named() => {
             doubts(&reader, &groups, (target, &args.target))?
         }
         _ => Doubts::default(),
     };
+    if let Some((target, _)) = &one {
+        doubts.add_same_build(&reader, &groups, target)?;
+    }
     let recheck = Recheck {
         doubt: &|group| doubts.of(group),
         reader: &reader,
@@ -259,6 +262,34 @@ impl Doubts {
     fn of(&self, group: &Group) -> Option<&Unobservable> {
         let single = self.single.get(&(group.kind, group.record.major));
         self.all.as_ref().or(single)
+    }
+
+    /// Adds the reason for each group that the very build of `target` has shown which is checked now.
+    /// What a script, or a program that gets files by its arguments, does depends on these files:
+    /// there is no such reason then.
+    fn add_same_build(
+        &mut self,
+        reader: &Reader,
+        groups: &[Group],
+        target: &Target,
+    ) -> Result<(), Failure> {
+        let Program::Path(path) = &target.program else {
+            return Ok(());
+        };
+        let path = find_program(path)?;
+        if is_script(&path) || target.args.iter().any(|word| Path::new(word).exists()) {
+            return Ok(());
+        }
+        for group in groups {
+            let entries = Recheck::entries(reader, group)?;
+            let why = same_build(&path, entries.iter().map(|entry| &entry.crash))
+                .map_err(|error| Failure::file(&path, "cannot read the program", &error))?;
+            if let Some(why) = why {
+                let name = (group.kind, group.record.major);
+                self.single.entry(name).or_insert(why);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -10,9 +10,10 @@ use crate::campaign::{CampaignError, SeedError};
 use crate::corpus::CleanError;
 use crate::corpus::trim::TrimError;
 use crate::exec::{ExecError, NotExecuted};
-use crate::files::FileError;
+use crate::files::{FileError, folder};
 use crate::minimize::log::LogError;
 use crate::minimize::{CallbackError, MinimizeError, OracleError, VerifyError};
+use crate::report::text::shell_word;
 use crate::report::{ErrorBody, ErrorReport};
 use crate::store::StoreError;
 
@@ -86,7 +87,7 @@ impl Failure {
             format!("{doing} {}: {error}", path.display()),
         )
         .path(path)
-        .hint_where_missing(path)
+        .hint_of(path, error.kind())
     }
 
     /// Creates a failure for an output file at `path` that cannot be written because of `error`.
@@ -165,6 +166,31 @@ impl Failure {
                 name.display(),
                 folder.display()
             )),
+            _ => self,
+        }
+    }
+
+    /// Returns the failure with a hint for an operation on `path` that the system refused with an
+    /// error of this kind; without a new hint if there is none.
+    pub fn hint_of(self, path: &Path, kind: io::ErrorKind) -> Failure {
+        let is_there = path.symlink_metadata().is_ok();
+        match kind {
+            io::ErrorKind::NotFound => self.hint_where_missing(path),
+            io::ErrorKind::PermissionDenied if is_there => self.hint(format!(
+                "this user may not do that: give another path, or change the permissions (`ls -ld \
+                 {}` shows them)",
+                shell_word(path)
+            )),
+            io::ErrorKind::PermissionDenied => self.hint(format!(
+                "this user may not write to {}: give another place (-o, if the command has it), or \
+                 change the permissions",
+                folder::parent(path).display()
+            )),
+            io::ErrorKind::IsADirectory => self.hint("give a file in it"),
+            io::ErrorKind::NotADirectory => {
+                self.hint("a part of the path is a file, not a directory: check the path")
+            }
+            io::ErrorKind::InvalidFilename => self.hint("give a shorter name"),
             _ => self,
         }
     }
@@ -304,9 +330,10 @@ impl From<ExecError> for Failure {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         let failure = Failure::new(Exit::Usage, error.kind(), &error).path(error.path());
-        match error.hint() {
-            Some(hint) => failure.hint(hint),
-            None => failure.hint_where_missing(error.path()),
+        match (error.hint(), &error) {
+            (Some(hint), _) => failure.hint(hint),
+            (None, StoreError::File(file)) => failure.hint_of(file.path(), file.io().kind()),
+            (None, _) => failure.hint_where_missing(error.path()),
         }
     }
 }
@@ -327,7 +354,7 @@ impl From<LogError> for Failure {
                 io::ErrorKind::ReadOnlyFilesystem => {
                     Failure::new(Exit::Usage, "read-only", &error).hint("give a writable place")
                 }
-                _ => Failure::new(Exit::Usage, "log", &error).hint_where_missing(path),
+                kind => Failure::new(Exit::Usage, "log", &error).hint_of(path, kind),
             }
             .path(path),
             LogError::Mismatch { what } => {

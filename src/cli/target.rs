@@ -27,7 +27,7 @@ const TARGET: &str = "Target";
 /// Options for the target: program, way of execution, limits, environment, sandbox.
 #[derive(Args, Clone, Debug)]
 pub struct TargetArgs {
-    /// Fuzz a target that comes with ddfuzz, by name, instead of a program
+    /// Use a target that comes with ddfuzz, by name, instead of a program
     #[arg(help_heading = TARGET, long, value_name = "NAME")]
     pub target: Option<String>,
     /// The program and its arguments, after `--`. @@ in an argument is replaced by the path of a
@@ -38,7 +38,8 @@ pub struct TargetArgs {
     #[arg(help_heading = TARGET, long = "exec", value_name = "WAY", value_enum, default_value_t = WayArg::Auto)]
     pub way: WayArg,
     /// Limit on the CPU time of one run [default: 1s; minimizations and coverage-guided campaigns
-    /// adapt it to the target]. The limit on elapsed time is twice as long, at least 2s
+    /// adapt it to the target]. The limit on elapsed time is twice as long, at least 2s; ten times as
+    /// long where a run proves something
     #[arg(help_heading = TARGET, long, value_name = "TIME", value_parser = values::time_limit)]
     pub timeout: Option<Duration>,
     /// Limit on the memory of one run, at least 1M [default: 1G; for a libFuzzer binary its

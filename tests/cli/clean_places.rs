@@ -4,7 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use crate::clean::{corpus, files};
+use crate::clean::{corpus, crash, files};
 use crate::ddfuzz::Desk;
 
 const CHEAP: &str = "--trim off --jobs 2 --target ul";
@@ -316,4 +316,57 @@ fn a_corpus_keeps_its_owner_and_its_mode() {
         assert_eq!((of_user, of_group), (user, group));
     }
     desk.is_left_clean();
+}
+
+#[test]
+fn failing_inputs_that_no_group_stores_are_not_deleted() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 2);
+    for more in ["", "x"] {
+        desk.write(
+            &format!("in/crash{more}"),
+            [more.as_bytes(), &crash()].concat(),
+        );
+    }
+    let words = format!("clean in -o out --in-place --minimize off {CHEAP}");
+    let before = files(&desk.file("in"));
+    let refused = desk.call(&format!("{words} --delete-old")).exits(2);
+    assert!(
+        refused.err.contains("1 failing input that no group stores"),
+        "{refused:?}"
+    );
+    assert_eq!(files(&desk.file("in")), before);
+    let result = desk.call(&format!("{words} --json")).exits(0).json();
+    assert_eq!(
+        (&result["crashes"], &result["unstored"]),
+        (&2.into(), &1.into())
+    );
+    assert_eq!(files(&desk.file("in.old")), before);
+    desk.is_left_clean();
+}
+
+#[test]
+fn an_output_directory_behind_what_does_not_exist_is_found_in_the_corpus() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 2);
+    let words = format!("clean in -o missing/../in/out --in-place {CHEAP}");
+    desk.call(&words).exits(2);
+    assert!(!desk.file("in/out").exists() && !desk.file("in.old").exists());
+}
+
+#[test]
+fn names_that_would_be_too_long_are_replaced_by_hashes() {
+    let desk = Desk::new();
+    let name = "n".repeat(250);
+    for (folder, text) in [("a", "a\n"), ("b", "b_\x08x\n")] {
+        std::fs::create_dir(desk.file(folder)).unwrap();
+        desk.write(&format!("{folder}/{name}"), text);
+    }
+    let words = format!("clean a b -o out --keep-names --skip subset {CHEAP}");
+    desk.call(&words).exits(0);
+    let kept = files(&desk.file("out/corpus"));
+    assert!(
+        kept.len() == 2 && kept.contains_key(Path::new(&name)),
+        "{kept:?}"
+    );
 }

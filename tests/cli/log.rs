@@ -1,7 +1,7 @@
 //! `ddfuzz log show|replay|verify`.
 
 use crate::crashes;
-use crate::ddfuzz::Desk;
+use crate::ddfuzz::{Desk, compiled};
 
 const LOG: &str = "crash.min.log.jsonl";
 
@@ -257,4 +257,31 @@ fn options_that_would_change_what_a_log_is_about_are_refused() {
     desk.call(verify).exits(0);
     let said = desk.call(&format!("{verify} --env A=9")).exits(2);
     assert!(said.err.contains("omit --env"), "{said:?}");
+}
+
+#[test]
+fn a_build_that_the_way_of_the_log_cannot_run_is_verified_by_another() {
+    let desk = Desk::new();
+    desk.write("input", "kk");
+    desk.write(
+        "program.c",
+        "#include <stdio.h>\nint main(void) {\n    \
+         if (getchar() == 'k') *(volatile int *)8 = 1;\n    return 0;\n}\n",
+    );
+    let made = |more: &[&str]| {
+        let mut compiler = desk.command("cc");
+        compiled::run(compiler.args(more).args(["-o", "program", "program.c"]));
+    };
+    made(&[]);
+    desk.call("min input --exec inject -- ./program").exits(0);
+    made(&["-static"]);
+    let words = "log verify input.min.log.jsonl";
+    // It crashes at other addresses, and so by another key: that is found by running it.
+    let said = desk.call(words).exits(1);
+    assert!(
+        said.out.contains("the result now fails differently"),
+        "{said:?}"
+    );
+    let refused = desk.call(&format!("{words} --exec inject")).exits(3);
+    assert!(refused.err.contains("--exec"), "{refused:?}");
 }

@@ -146,7 +146,8 @@ fn a_watch_on_a_disk_that_stays_full_ends_at_its_time() {
         result["warnings"].to_string().contains("disk was full"),
         "{said}"
     );
-    assert_eq!(lines[2..4], ["1", "0"], "{said}");
+    assert_eq!(lines[1..4], ["code 1", "1", "0"], "{said}");
+    assert!(said.contains("the files stay where they are"), "{said}");
     desk.is_left_clean();
 }
 

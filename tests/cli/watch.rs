@@ -183,7 +183,7 @@ fn after_a_kill_a_minimization_goes_on_where_it_was() {
 
 #[test]
 fn an_interrupt_ends_with_130_and_the_state_saved() {
-    for number in [libc::SIGINT, libc::SIGTERM] {
+    for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         let desk = desk_of_files();
         let words = "in -o out --exec command --search ddmin";
         let mut child = desk.start(&format!("watch {words} -- ./slow"));
@@ -388,4 +388,14 @@ fn a_flaky_group_that_fails_once_more_after_a_rebuild_is_flaky() {
     let states: Vec<&Value> = groups.values().collect();
     assert_eq!(states, ["flaky"], "{file}");
     desk.is_left_clean();
+}
+
+#[test]
+fn what_could_read_nothing_does_not_end_as_if_nothing_crashed() {
+    let desk = Desk::new();
+    desk.write("in", "more than four bytes");
+    let words = "watch in --once --max-len 4 --json -o out --target ul";
+    let result = desk.call(words).exits(2).json();
+    let warnings = result["warnings"].to_string();
+    assert!(warnings.contains("1 path could not be read"), "{result}");
 }

@@ -258,7 +258,7 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Builds the summary of the call of ddfuzz, with `ended_by` and `until` as given. The caller
-    /// fills in `runs_of_call`, `unstored`, `refusals` and `unnamed`, which are 0 or empty here.
+    /// fills in `runs_of_call`, `unstored`, `unread`, `refusals` and `unnamed`, which are 0 or empty here.
     pub(crate) fn summary(
         &self,
         campaign: &CampaignState<'_>,
@@ -279,6 +279,7 @@ impl<'a> CampaignSession<'a> {
             ended_by,
             until,
             unstored: 0,
+            unread: 0,
             refusals: Vec::new(),
             unnamed: 0,
             out_of_room: self.disk_wait.is_given_up(),
@@ -357,6 +358,9 @@ pub struct Summary {
     /// Number of findings of this call of ddfuzz that were not stored because the disk was full
     /// until the time for fuzzing was over or the call was stopped.
     pub unstored: u64,
+    /// Number of watched files and directories that could not be read, so that they were not run; 0
+    /// for other campaigns.
+    pub unread: u64,
     /// Numbers of runs of this call of ddfuzz that the way `snapshot`, which makes many runs in one
     /// process, could not make and left to new processes, by the reason; empty if there are none.
     pub refusals: Vec<(RefusalReason, u64)>,

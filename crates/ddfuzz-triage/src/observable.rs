@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use crate::Crash;
+use crate::module::build_id;
 use crate::runtime_modules::is_abort;
 use crate::site::is_in_each_harness;
 use ddfuzz_exec::facts::{ASSERTIONS, DEBUG_ASSERTIONS};
@@ -79,6 +80,33 @@ pub fn another_program<'a>(
         ),
         "give a build of the program that failed, with symbols or under the same file name",
     )))
+}
+
+/// Returns the reason why passing runs of the program at `path` do not show that crashes are fixed:
+/// it is the very build that crashed, in its own code. `None` if some crash is of another build, or
+/// if that is unknown.
+///
+/// # Errors
+/// If the program cannot be read.
+pub fn same_build<'a>(
+    path: &Path,
+    mut crashes: impl Iterator<Item = &'a Crash>,
+) -> std::io::Result<Option<Unobservable>> {
+    let id = build_id(&read_program(path)?);
+    let is_own = |crash: &Crash| crash.innermost_own().is_some_and(|it| it.module == "exe");
+    let is_of_it = |crash: &Crash| crash.build().is_some() && crash.build() == id.as_deref();
+    Ok(crashes
+        .all(|crash| is_own(crash) && is_of_it(crash))
+        .then(|| {
+            Unobservable::new(
+                format!(
+                    "{} is the very build that failed: something else has changed, such as an \
+                     environment variable or a file that the program reads",
+                    path.display()
+                ),
+                "run it where and as it failed, or give the new build",
+            )
+        }))
 }
 
 /// Returns the last identifier in the demangled name of a function, which its mangled name

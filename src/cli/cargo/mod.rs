@@ -43,7 +43,7 @@ struct Cli {
 
 const EXAMPLE: &str = "Example:\n  cargo ddfuzz run parse --time 60s\n\n\
     Build options are those of cargo fuzz.\n\n\
-    Exit codes: 0 success, or no crash found; 1 crashes found; 2 wrong usage; 3 the build failed, \
+    Exit codes: 0 success, or no crash found; 1 crashes found, or a check failed; 2 wrong usage; 3 the build failed, \
     the target does not start, or the input does not crash it; 4 only crashes of known groups; 70 \
     internal error; 130 interrupted, the state is saved";
 

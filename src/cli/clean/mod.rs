@@ -48,7 +48,7 @@ pub struct CleanArgs {
     pub(in crate::cli) corpus: Vec<PathBuf>,
     #[command(flatten)]
     pub(in crate::cli) target: TargetArgs,
-    /// Output directory [default: ddfuzz-out]
+    /// Output directory [default: ddfuzz-out; of `cargo ddfuzz clean` ddfuzz-clean-FUZZ_TARGET]
     #[arg(short, long, value_name = "DIR")]
     pub(in crate::cli) out: Option<PathBuf>,
     /// Replace the corpus by the kept files; the old one stays beside it, as CORPUS.old

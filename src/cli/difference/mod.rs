@@ -61,7 +61,12 @@ impl Input {
     fn read(path: PathBuf) -> Result<Input, Failure> {
         let file = input_file(path)?;
         let path = file.path.clone();
-        let bytes = read_input(&path)?;
+        let bytes = read_input(&path).map_err(|failure| match path.is_dir() {
+            true => {
+                failure.hint("give a file, such as `minimized` or `original` of a group's entry")
+            }
+            false => failure,
+        })?;
         Ok(Input { path, bytes, file })
     }
 }

@@ -2,10 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{AccessFlags, access};
+
 use crate::cli::Failure;
 use crate::cli::reports;
 use crate::explain::{Explanation, story};
 use crate::files::atomic;
+use crate::files::folder::parent;
 
 use super::page;
 
@@ -31,6 +34,7 @@ impl Files {
         let files = Files {
             folder: folder.to_owned(),
         };
+        files.check_writable()?;
         let is_own = std::fs::read(files.page())
             .is_ok_and(|text| reports::begins_with(&text, reports::HTML));
         let mut others = files.all().into_iter();
@@ -44,6 +48,19 @@ impl Files {
             ));
         }
         Ok(files)
+    }
+
+    /// Fails if this user cannot make files in the directory, or cannot make the directory.
+    fn check_writable(&self) -> Result<(), Failure> {
+        let there = match self.folder.exists() {
+            true => &self.folder,
+            false => parent(&self.folder),
+        };
+        access(there, AccessFlags::W_OK | AccessFlags::X_OK).map_err(|errno| {
+            let error = std::io::Error::from(errno);
+            let message = format!("cannot write to {}: {error}", there.display());
+            Failure::unwritten(there, message).hint("give another directory with -o")
+        })
     }
 
     fn all(&self) -> [PathBuf; 3] {

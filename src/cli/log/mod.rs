@@ -23,7 +23,7 @@ use super::{Exit, Failure, Output, changes};
 use crate::campaign::{Minimizing, program_hash};
 use crate::corpus::trim::CoverageOracle;
 use crate::delta::Outcome;
-use crate::exec::Target;
+use crate::exec::{self, ExecError, Freshness, Target};
 use crate::files::{atomic, regular};
 use crate::minimize::log::{
     ContentHash, CoverageRecord, KeyRecord, Log, LogError, Part, StartLine, TestRecord,
@@ -392,11 +392,21 @@ pub fn oracle_of_log(
         (None, Some(key)) if start.call.is_some() => call_oracle(log, start, key, asked, input),
         (None, Some(key)) => {
             let target = target_or_logged(log, start, asked)?;
-            // Keys are equal by every way of execution.
-            let way = asked.asked_way().unwrap_or(start.target.way);
-            let mut minimizing = Minimizing::of_target(target, way, &start.search);
-            minimizing.learn_limit = asked.timeout.is_none();
-            Ok(Box::new(minimizing.oracle(key)?))
+            let by = |way| {
+                let mut minimizing = Minimizing::of_target(target.clone(), way, &start.search);
+                minimizing.learn_limit = asked.timeout.is_none();
+                minimizing.oracle(key)
+            };
+            let oracle = match by(asked.asked_way().unwrap_or(start.target.way)) {
+                // Keys are equal by every way of execution; another build may need another one.
+                Err(ExecError::WayUnfit { .. }) if asked.asked_way().is_none() => {
+                    by(exec::start(&target, None, Freshness::Shared)?
+                        .executor
+                        .way())
+                }
+                oracle => oracle,
+            };
+            Ok(Box::new(oracle?))
         }
         (None, None) => Err(Failure::usage(
             "the log holds neither a crash, nor a test, nor coverage to verify",

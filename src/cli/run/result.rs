@@ -90,6 +90,8 @@ fn exit(summary: &Summary) -> Exit {
         _ if summary.interrupted => Exit::Interrupted,
         (1.., _) => Exit::Found,
         (0, 1..) => Exit::Known,
+        // What could not be read might crash.
+        (0, 0) if summary.runs == 0 && summary.unread > 0 => Exit::Usage,
         (0, 0) => Exit::Done,
     }
 }
@@ -175,9 +177,14 @@ impl CampaignReport<'_> {
             .out_of_room
             .then(|| of_full_disk(summary.unstored, self.inputs_stay));
         let hung = (summary.unnamed > 0).then(|| of_unnamed(summary.unnamed, self.out));
+        let unread = (summary.unread > 0).then(|| {
+            let paths = size::counted(summary.unread, "path");
+            format!("{paths} could not be read, so that nothing was run there")
+        });
         let more = full
             .into_iter()
             .chain(hung)
+            .chain(unread)
             .chain(self.fuzzer_warnings.iter().cloned());
         Ok(all.map(TargetWarning::to_string).chain(more).collect())
     }

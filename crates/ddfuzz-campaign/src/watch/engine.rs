@@ -414,6 +414,7 @@ impl<'a> WatchEngine<'a> {
             // What the watched fuzzer has run in earlier calls is not known.
             runs_of_campaign: self.runs().max(campaign.checkpoint.next),
             unstored: self.unstored,
+            unread: self.files.unread(),
             ..self.session.summary(campaign, watched, ended)?
         })
     }

@@ -42,6 +42,18 @@ pub(super) struct SearchResult {
     pub(super) moving: Vec<PathBuf>,
     /// Notes to the user on paths that do not exist or cannot be searched, each once.
     pub(super) notes: Vec<String>,
+    /// Number of the paths in these notes that exist.
+    pub(super) unread: u64,
+}
+
+impl SearchResult {
+    /// Adds a note that the path, which exists, is not searched, and why.
+    fn add_unread(&mut self, path: &Path, why: &dyn std::fmt::Display) {
+        let path = path.display();
+        let note = format!("warning: {path} is not watched: {why}");
+        self.notes.push(note);
+        self.unread += 1;
+    }
 }
 
 /// The files and directories in which a watch searches for files to run, and what is known of the
@@ -151,20 +163,14 @@ impl Sources {
             if let Err(error) = foreign::find(path, &mut found)
                 && self.noted.insert(path.clone())
             {
-                let path = path.display();
-                result
-                    .notes
-                    .push(format!("warning: {path} is not watched: {error}"));
+                result.add_unread(path, &error);
             }
         }
         self.find_expected(&mut found);
         found.exclude_output(&self.out);
         for (path, why) in std::mem::take(&mut found.unread) {
             if path.exists() && self.noted.insert(path.clone()) {
-                let path = path.display();
-                result
-                    .notes
-                    .push(format!("warning: {path} is not watched: {why}"));
+                result.add_unread(&path, &why);
             }
         }
         found
@@ -205,6 +211,8 @@ pub(super) struct FileQueue {
     blocked: Option<Task>,
     /// Number of tasks (files to run) that were handed out to the examiner threads.
     handed_out: u64,
+    /// Number of files and directories that could not be read.
+    unread: u64,
 }
 
 impl FileQueue {
@@ -216,6 +224,7 @@ impl FileQueue {
             files: VecDeque::new(),
             blocked: None,
             handed_out: 0,
+            unread: 0,
         }
     }
 
@@ -235,6 +244,7 @@ impl FileQueue {
         for note in result.notes {
             screen.note(&note);
         }
+        self.unread += result.unread;
         self.files.extend(result.settled);
         result.moving
     }
@@ -254,6 +264,11 @@ impl FileQueue {
     /// Returns the number of tasks (files to run) that were handed out to the examiner threads.
     pub(super) fn handed_out(&self) -> u64 {
         self.handed_out
+    }
+
+    /// Returns the number of files and directories that could not be read, and were not run.
+    pub(super) fn unread(&self) -> u64 {
+        self.unread
     }
 
     /// Reads queued files and hands them out as tasks to the examiner threads, as many as their
@@ -299,6 +314,7 @@ impl FileQueue {
             let bytes = match bytes {
                 Ok(bytes) => bytes,
                 Err(why) => {
+                    self.unread += 1;
                     screen.note(&unread(&input.path, &why));
                     continue;
                 }

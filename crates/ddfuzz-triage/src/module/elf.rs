@@ -34,7 +34,7 @@ impl Module {
     ) -> Option<Module> {
         let elf = Elf::parse(data).ok()?;
         let mut module = Module {
-            build_id: elf.build_id().ok().flatten().map(hex),
+            build_id: id_of(&elf),
             executable: executable_segments(&elf),
             unwind: unwind_tables(&elf),
             is_static: !has_interpreter(&elf) && elf.dynamic_symbol_table().is_none(),
@@ -49,6 +49,15 @@ impl Module {
         }
         Some(module)
     }
+}
+
+/// Returns the GNU build id of a 64-bit ELF file, as hex digits; `None` if it has none.
+pub(crate) fn build_id(file: &[u8]) -> Option<Arc<str>> {
+    id_of(&Elf::parse(file).ok()?)
+}
+
+fn id_of<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<Arc<str>> {
+    elf.build_id().ok().flatten().map(hex)
 }
 
 fn hex(bytes: &[u8]) -> Arc<str> {

@@ -9,6 +9,7 @@ use addr2line::gimli::{
 };
 
 mod elf;
+pub(crate) use elf::build_id;
 
 /// A loadable segment of an ELF file: where it is in the file, and in the file's own address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
