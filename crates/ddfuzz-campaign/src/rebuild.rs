@@ -185,11 +185,12 @@ fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<Group>, StoreErro
 
 /// Records the present build of the program of `target`, so that a later call notices that the
 /// program was rebuilt: if no build of it is recorded yet, and nothing that was found on the target
-/// may be due to another build.
+/// may be due to another build. Tells the store which build runs ([`note_running_build`]).
 ///
 /// # Errors
 /// When the program cannot be read, or the record cannot be written.
 pub fn record_first_build(store: &mut Store, target: &Target) -> Result<(), CampaignError> {
+    note_running_build(store, target)?;
     let record = record_of(target);
     if (store.campaigns().builds(&record)).is_some_and(|all| all.is_empty()) {
         let finders = Finders::of_target(store.reader(), target)?;
@@ -197,6 +198,17 @@ pub fn record_first_build(store: &mut Store, target: &Target) -> Result<(), Camp
             store.record_build(&record, ProgramWatch::of(target)?.unchecked())?;
         }
     }
+    Ok(())
+}
+
+/// Tells the store which build of the program of `target` runs, for a call that stores crashes and
+/// does not check the groups with this build: if it is not the last recorded one, its crashes tell
+/// nothing of that one.
+///
+/// # Errors
+/// When the program cannot be read.
+pub fn note_running_build(store: &mut Store, target: &Target) -> Result<(), CampaignError> {
+    store.runs_build(ProgramWatch::of(target)?.build());
     Ok(())
 }
 

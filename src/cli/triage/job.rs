@@ -9,9 +9,7 @@ mod settle;
 
 use super::outcomes::{FileState, Outcome, TriageOutcomes};
 use super::workers::{WorkerResult, Workers, say_unread};
-use crate::campaign::{
-    Examined, ProgramWatch, fails_on_anything, identity, kind_of, record_first_build,
-};
+use crate::campaign::{Examined, fails_on_anything, identity, kind_of, record_first_build};
 use crate::cli::run::campaign_of;
 use crate::cli::target::install_bundled;
 use crate::cli::{Failure, Output, ui};
@@ -351,8 +349,6 @@ impl TriageDirectory {
         }
         lines.retain(|line| resume && outcomes.is_of_target(line));
         record_first_build(&mut store, target)?;
-        // The groups are not checked with it, unless they are minimized.
-        store.runs_build(ProgramWatch::of(target)?.build());
         lines.into_iter().for_each(|line| outcomes.recall(line));
         install_bundled(&mut store, target)?;
         // What the script runs without ddfuzz is its `main`.
