@@ -261,6 +261,53 @@ fn a_crash_that_comes_once_and_not_again_is_flaky_and_not_lost() {
     assert!(desk.file("out/flaky").is_dir() && desk.file("out/crashes").is_dir());
 }
 
+/// The groups of a triage: kind, class, number of inputs and the file name of the representative.
+fn groups_of(result: &serde_json::Value) -> Vec<String> {
+    let groups = result["groups"].as_array().unwrap().iter();
+    let mut groups: Vec<String> = groups
+        .map(|group| {
+            let file = Path::new(group["representative"].as_str().unwrap());
+            let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+            let text = |field: &str| group[field].as_str().unwrap().to_owned();
+            let (kind, class) = (text("kind"), text("class"));
+            format!("{kind} {class} {} {name}", group["count"])
+        })
+        .collect();
+    groups.sort();
+    groups
+}
+
+#[test]
+fn what_an_input_shows_when_it_is_examined_again_is_stored_whatever_it_showed_before() {
+    for other in ["ABRT", "FPE"] {
+        let desk = Desk::new();
+        put(&desk, "in/1", "steady");
+        put(&desk, "in/2", "turns");
+        put(&desk, "in/3", "turned");
+        // The first run of an input that turns ends otherwise than all later ones.
+        let program = format!(
+            "x=$(cat); [ \"$x\" = steady ] && kill -{other} $$; \
+             if [ ! -e $DESK/tmp/$x ]; then : >$DESK/tmp/$x; kill -ABRT $$; fi; kill -SEGV $$"
+        );
+        let words = ["--", "sh", "-c", &program].map(std::ffi::OsStr::new);
+        let call = "triage in --json --exec command -o out --jobs";
+        let expected = match other {
+            "ABRT" => vec!["crash abrt 1 1", "crash segv 2 2"],
+            _ => vec!["crash fpe 1 1", "crash segv 2 2", "flaky abrt 2 2"],
+        };
+        let result = desk.call_with(&format!("{call} 1"), &words).exits(1).json();
+        assert_eq!(groups_of(&result), expected, "{result}");
+        let stored = |kind: &str| std::fs::read_dir(desk.file(kind)).map_or(0, Iterator::count);
+        let flaky = usize::from(other != "ABRT");
+        assert_eq!((stored("out/crashes"), stored("out/flaky")), (2, flaky));
+        let call = format!("{call} 2 --resume");
+        let resumed = desk.call_with(&call, &words).exits(1).json();
+        let groups = groups_of(&resumed);
+        assert_eq!(groups, expected[..2], "{resumed}");
+        assert_eq!((stored("out/crashes"), stored("out/flaky")), (2, flaky));
+    }
+}
+
 #[test]
 fn a_crash_in_every_second_run_is_filed_as_flaky_with_its_rate() {
     let desk = Desk::new();

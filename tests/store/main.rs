@@ -1,6 +1,7 @@
 //! Tests of `ddfuzz::store`.
 #![cfg(feature = "engine")]
 
+mod builds;
 mod campaign;
 mod filing;
 mod foreign;

@@ -424,6 +424,7 @@ fn a_group_that_one_copy_has_seen_fail_is_not_called_fixed() {
             .into_iter()
             .collect(),
         failing: BTreeMap::new(),
+        unchecked: BTreeMap::new(),
     };
     let copy = |name: &str, builds: Vec<Build>| {
         let campaign = Campaign {

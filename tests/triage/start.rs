@@ -182,6 +182,7 @@ impl Start for Starter {
             false => Ended::from_wait_status(status.into_raw()),
         };
         Ok(Untraced {
+            read: None,
             ended,
             copies: None,
             said: CrashMessages {

@@ -16,7 +16,8 @@ fn a_run_that_does_not_crash_is_flaky_after_three_tries() {
         verdict,
         Verdict::Flaky {
             tries: 3,
-            ended: Ended::Exit(0)
+            ended: Ended::Exit(0),
+            read: None
         }
     );
 }

@@ -63,7 +63,7 @@ pub use minimization_queue::{minimize_pending, pending_entries};
 pub use minimizing::{Finished, Minimizing, StartedTarget, Variants};
 pub use mutation::{MutatedName, Mutation};
 pub(crate) use rebuild::FileStamp;
-pub use rebuild::{BuildCheck, ProgramWatch, record_first_build};
+pub use rebuild::{BuildCheck, ProgramWatch, note_running_build, record_first_build};
 pub use recheck::{Examined, Recheck, examined};
 pub use recorded_settings::{RecordedSettings, SeedSources};
 pub use screen::{Phase, Progress, Screen, Silent};

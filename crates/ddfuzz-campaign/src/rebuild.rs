@@ -96,6 +96,7 @@ impl ProgramWatch {
             seen: rfc3339(SystemTime::now()),
             groups: Default::default(),
             failing: Default::default(),
+            unchecked: Default::default(),
         }
     }
 
@@ -184,11 +185,12 @@ fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<Group>, StoreErro
 
 /// Records the present build of the program of `target`, so that a later call notices that the
 /// program was rebuilt: if no build of it is recorded yet, and nothing that was found on the target
-/// may be due to another build.
+/// may be due to another build. Tells the store which build runs ([`note_running_build`]).
 ///
 /// # Errors
 /// When the program cannot be read, or the record cannot be written.
 pub fn record_first_build(store: &mut Store, target: &Target) -> Result<(), CampaignError> {
+    note_running_build(store, target)?;
     let record = record_of(target);
     if (store.campaigns().builds(&record)).is_some_and(|all| all.is_empty()) {
         let finders = Finders::of_target(store.reader(), target)?;
@@ -196,6 +198,17 @@ pub fn record_first_build(store: &mut Store, target: &Target) -> Result<(), Camp
             store.record_build(&record, ProgramWatch::of(target)?.unchecked())?;
         }
     }
+    Ok(())
+}
+
+/// Tells the store which build of the program of `target` runs, for a call that stores crashes and
+/// does not check the groups with this build: if it is not the last recorded one, its crashes tell
+/// nothing of that one.
+///
+/// # Errors
+/// When the program cannot be read.
+pub fn note_running_build(store: &mut Store, target: &Target) -> Result<(), CampaignError> {
+    store.runs_build(ProgramWatch::of(target)?.build());
     Ok(())
 }
 
@@ -216,6 +229,9 @@ pub struct BuildCheck<'a> {
 /// Records the status of a checked group with a build, and the entry that has shown it if the group
 /// fails as before.
 fn add_checked(build: &mut Build, group: CheckedGroup) {
+    if let Some(of_kind) = build.failing.get_mut(&group.kind) {
+        of_kind.remove(&group.major);
+    }
     if group.status.is_as_before(group.kind)
         && let Some((minor, hash)) = entry_of_file(&group.file)
     {
@@ -286,7 +302,8 @@ impl BuildCheck<'_> {
 
     /// Compares the program, at the start of a call of ddfuzz, with the build that the output
     /// directory records last: records the present build if there is none, and checks all groups
-    /// with it if it is another one. Does nothing if no campaign of the directory is on the target.
+    /// with it if it is another one; if it is the same, those that wait to be checked again. Does
+    /// nothing if no campaign of the directory is on the target.
     pub fn begin(
         &self,
         watch: &ProgramWatch,
@@ -297,7 +314,7 @@ impl BuildCheck<'_> {
             return Ok(());
         };
         match builds.pop() {
-            Some(build) if build.blake3 == watch.build() => Ok(()),
+            Some(build) if build.blake3 == watch.build() => self.check_again(build, screen),
             Some(_) => self.recheck(watch, screen),
             None => {
                 let reader = lock(self.store).reader().clone();
@@ -338,8 +355,56 @@ impl BuildCheck<'_> {
     ) -> Result<(), CampaignError> {
         let reader = lock(self.store).reader().clone();
         let finders = Finders::of_target(&reader, &self.minimizing.target)?;
+        let groups = groups_of(&reader, &finders)?;
+        let count = size::counted(groups.len() as u64, "group");
+        screen.note(&format!("{why}; checking {count}"));
+        let mut build = watch.unchecked();
+        let Some(counts) = self.check(&finders, &groups, &mut build)? else {
+            return Ok(());
+        };
+        let earlier = self.recorded().map(|build| build.blake3);
+        let earlier = earlier.unwrap_or("unknown".to_owned());
+        lock(self.store).archive_unfinished(&earlier, |entry| is_checked(&finders, entry))?;
+        self.record(build)?;
+        screen.note(&format!("{count} checked with the new build: {counts}"));
+        Ok(())
+    }
+
+    /// Checks the groups that are unchecked with the last build, which is the present one, as
+    /// [`BuildCheck::recheck`] does; minimizations go on.
+    fn check_again(&self, mut build: Build, screen: &mut dyn Screen) -> Result<(), CampaignError> {
+        let unchecked = std::mem::take(&mut build.unchecked);
+        if unchecked.is_empty() {
+            return Ok(());
+        }
+        let reader = lock(self.store).reader().clone();
+        let finders = Finders::of_target(&reader, &self.minimizing.target)?;
+        let mut groups = groups_of(&reader, &finders)?;
+        groups.retain(|group| {
+            let of_kind = unchecked.get(&group.kind);
+            of_kind.is_some_and(|all| all.contains(&group.record.major.short()))
+        });
+        let count = size::counted(groups.len() as u64, "group");
+        screen.note(&format!(
+            "{count} came from another build of the program; checking"
+        ));
+        if let Some(counts) = self.check(&finders, &groups, &mut build)? {
+            self.record(build)?;
+            screen.note(&format!("{count} checked with this build: {counts}"));
+        }
+        Ok(())
+    }
+
+    /// Checks groups by runs of the target, settles their results, and records their statuses in
+    /// `build`. Returns the counts for the user; `None` if the user has stopped the check.
+    fn check(
+        &self,
+        finders: &Finders,
+        groups: &[Group],
+        build: &mut Build,
+    ) -> Result<Option<String>, CampaignError> {
         let subject = |entry: &Entry| {
-            if !is_checked(&finders, entry) {
+            if !is_checked(finders, entry) {
                 return None;
             }
             let mut target = self.minimizing.target.clone();
@@ -349,21 +414,18 @@ impl BuildCheck<'_> {
             }
             Some((target, self.minimizing.way))
         };
-        let groups = groups_of(&reader, &finders)?;
-        let count = size::counted(groups.len() as u64, "group");
-        screen.note(&format!("{why}; checking {count}"));
+        let reader = lock(self.store).reader().clone();
         let recheck = Recheck {
             doubt: &|_| None,
             reader: &reader,
             subject: &subject,
-            groups: &groups,
+            groups,
             stop: self.stop,
         };
         let checked = recheck.run(self.jobs, &|_| ())?;
         if self.stop.load(Ordering::Relaxed) {
-            return Ok(());
+            return Ok(None);
         }
-        let mut build = watch.unchecked();
         let checked: Vec<CheckedGroup> = checked.into_iter().flatten().collect();
         let mut passing = 0;
         for group in &checked {
@@ -371,14 +433,9 @@ impl BuildCheck<'_> {
         }
         let counts = counts(&checked, passing);
         for group in checked {
-            add_checked(&mut build, group);
+            add_checked(build, group);
         }
-        let earlier = self.recorded().map(|build| build.blake3);
-        let earlier = earlier.unwrap_or("unknown".to_owned());
-        lock(self.store).archive_unfinished(&earlier, |entry| is_checked(&finders, entry))?;
-        self.record(build)?;
-        screen.note(&format!("{count} checked with the new build: {counts}"));
-        Ok(())
+        Ok(Some(counts))
     }
 
     /// Settles the result of the entry by whose input a checked group still fails. If the result

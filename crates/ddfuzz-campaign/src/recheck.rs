@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::CampaignError;
-use ddfuzz_exec::{Ended, ExecError, Freshness, Target, Way};
+use ddfuzz_exec::{Ended, ExecError, Target, Way};
 use ddfuzz_minimize::Rate;
 use ddfuzz_minimize::log::{Line, Log, What};
 use ddfuzz_model::files::FileError;
@@ -21,9 +21,15 @@ pub struct Examined {
     pub ended: Ended,
     /// Number of times that the input was run.
     pub tries: u32,
+    /// Number of bytes of the input that the last try read, if it did not crash; `None` where it is
+    /// unknown.
+    pub read: Option<u64>,
     /// Record of the crash, hang or memory blow-up; `None` if the input passed, or its crash did
     /// not happen again.
     pub crash: Option<Box<Crash>>,
+    /// Record of an earlier crash of the input with other keys, which did not happen again; `None`
+    /// if there was none.
+    pub other: Option<Box<Crash>>,
 }
 
 /// Checks whether the crashes of stored groups still occur, by running the inputs of their entries
@@ -107,7 +113,7 @@ impl Recheck<'_> {
                 let doubt = (self.doubt)(group).cloned();
                 let (mut status, mut doubt) = status(&entry, &now, &conditions, doubt);
                 if status == Status::Fixed
-                    && let Some(why) = not_run(&entry, &now, (&target, way), &bytes)
+                    && let Some(why) = not_run(&entry, &now, &bytes)
                 {
                     (status, doubt) = (Status::CannotTell, Some(why));
                 }
@@ -205,11 +211,15 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
         Verdict::Crash(crash) => Examined {
             ended: crash.ended,
             tries: crash.tries,
+            read: None,
             crash: Some(crash),
+            other: None,
         },
-        Verdict::Flaky { tries, ended } => Examined {
+        Verdict::Flaky { tries, ended, read } => Examined {
             ended,
             tries,
+            read,
+            other: None,
             crash: match ended {
                 // The position at which time or memory ran out is unknown.
                 Ended::Timeout | Ended::OutOfMemory => Some(Box::new(Crash {
@@ -310,53 +320,50 @@ const NOT_EXECUTED: [i32; 2] = [126, 127];
 
 /// Returns the reason why a passing run of an input of an entry does not show that its crash is
 /// fixed, if the program seems to have ended before it did its work: by a status that says that
-/// something could not be executed, or without reading any byte of its input, which the program
-/// that crashed has read.
-fn not_run(
-    entry: &Entry,
-    now: &Examined,
-    (target, way): (&Target, Way),
-    input: &[u8],
-) -> Option<Unobservable> {
+/// something could not be executed, or without reading any byte of its input, unless the program
+/// that crashed is known to have read none.
+fn not_run(entry: &Entry, now: &Examined, input: &[u8]) -> Option<Unobservable> {
     let hint = "run the program by hand on the input; a script may name a file that is missing, and \
                 a program a configuration";
     let because = |why| Unobservable {
         why,
         hint: hint.to_owned(),
     };
-    if let Ended::Exit(status) = now.ended
+    let ended = now.ended;
+    if let Ended::Exit(status) = ended
         && NOT_EXECUTED.contains(&status)
-        && now.ended != entry.crash.ended
+        && ended != entry.crash.ended
     {
         return Some(because(format!(
             "the program ends with exit {status}, which says that a program or a library could not \
              be executed"
         )));
     }
-    if input.is_empty() || !has_read(entry) {
+    if input.is_empty() || now.read != Some(0) {
         return None;
     }
-    let started = ddfuzz_exec::start(target, Some(way), Freshness::Shared);
-    let run = started.and_then(|mut started| started.executor.run(input));
-    let unread = run.is_ok_and(|run| run.read == Some(0));
-    unread.then(|| {
-        because(format!(
-            "the program ends with {} and reads nothing of its input; it read some when it failed",
-            now.ended
-        ))
-    })
+    let before = match has_read(entry) {
+        Some(false) => return None,
+        Some(true) => "it read some when it failed",
+        None => "it is not recorded whether it did when it failed",
+    };
+    Some(because(format!(
+        "the program ends with {ended} and reads nothing of its input; {before}"
+    )))
 }
 
-/// Checks whether the log of the entry's minimization says that the program has read some of its
-/// input.
-fn has_read(entry: &Entry) -> bool {
-    let log = Log::read(&entry.log());
-    let lines = log.map(|log| log.lines).unwrap_or_default();
-    let baseline = lines.into_iter().find_map(|(_, line)| match line {
-        Line::Check(check) if check.what == What::Baseline => Some(check.read),
-        _ => None,
-    });
-    baseline.flatten().is_some_and(|bytes| bytes > 0)
+/// Checks whether the program had read some of its input when it failed: as the crash record says,
+/// else as the log of the entry's minimization does; `None` if neither does.
+fn has_read(entry: &Entry) -> Option<bool> {
+    let logged = || {
+        let lines = Log::read(&entry.log()).ok()?.lines;
+        lines.into_iter().find_map(|(_, line)| match line {
+            Line::Check(check) if check.what == What::Baseline => check.read,
+            _ => None,
+        })
+    };
+    let read = entry.crash.details.read.or_else(logged);
+    read.map(|bytes| bytes > 0)
 }
 
 /// Checks whether two crash records are of the same bug: if they have the same major key; two

@@ -131,25 +131,34 @@ pub fn mark_as_run(
 }
 
 /// Adds an earlier run, in which the input crashed with these keys, to the result `tried` of
-/// examining it again. If none of the later tries crashed, adds a crash record that holds little
-/// more than the keys and the class; else returns the result as it is.
+/// examining it again. If none of the later tries crashed, or if they crashed with another major
+/// key, adds a crash record that holds little more than the keys and the class; else returns the
+/// result as it is.
 pub fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Examined {
-    if tried.crash.is_some() {
+    let later = tried.crash.as_ref().map(|crash| crash.keys.major);
+    if later == Some(keys.major) {
         return tried;
     }
     let tries = tried.tries + 1;
-    Examined {
+    let once = Some(Box::new(Crash {
+        keys,
+        class,
+        hits: 1,
         tries,
-        crash: Some(Box::new(Crash {
-            keys,
-            class,
-            hits: 1,
+        severity: Severity::Low,
+        severity_reason: "it occurred once and did not reproduce".to_owned(),
+        ..triager.untraced_record(tried.ended)
+    }));
+    match later {
+        Some(_) => Examined {
+            other: once,
+            ..tried
+        },
+        None => Examined {
             tries,
-            severity: Severity::Low,
-            severity_reason: "it occurred once and did not reproduce".to_owned(),
-            ..triager.untraced_record(tried.ended)
-        })),
-        ..tried
+            crash: once,
+            ..tried
+        },
     }
 }
 

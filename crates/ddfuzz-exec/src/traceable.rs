@@ -431,13 +431,19 @@ impl Traced {
             (Some(killed), Ended::Signal(libc::SIGKILL)) => (killed.why, cpu.max(killed.cpu)),
             (_, ended) => (ended, cpu),
         };
-        let mut inner = self.of.lock();
-        let ended = inner.judge(ended);
-        let read = match inner.way {
+        let ended = self.of.lock().judge(ended);
+        let read = self.read();
+        Ok(Run { ended, cpu, read })
+    }
+
+    /// Returns the number of input bytes that the run has read from stdin; `None` if the input is
+    /// not there. The child must be dead, or its tracer detached.
+    pub fn read(&self) -> Option<u64> {
+        let inner = self.of.lock();
+        match inner.way {
             Way::Harness => None,
             _ => inner.input.read_so_far(),
-        };
-        Ok(Run { ended, cpu, read })
+        }
     }
 
     /// Reads from the fork server how the run ended and its CPU time. The child must be dead, or

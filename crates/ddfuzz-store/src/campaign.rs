@@ -1,13 +1,13 @@
 //! The campaign file of an output directory (`ddfuzz.json`): the campaign, the builds of its
 //! program, and whether a path is an output directory at all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Entry, Group, Kind, StoreError, json, layout, reader};
+use crate::{Entry, EntryId, Group, Kind, StoreError, json, layout, reader};
 use ddfuzz_exec::{Limits, TargetRecord, Way};
 use ddfuzz_model::files::{OsText, atomic};
 
@@ -65,27 +65,39 @@ impl Campaign {
     }
 }
 
-/// Unites two lists of builds, and sorts them from the oldest to the newest; builds of one second
-/// stay in their order. A record of one list and one of the other of the same build that was first
-/// run at the same time are joined.
+/// Unites two lists of builds, and sorts them from the oldest to the newest; each list keeps its
+/// order, also where a clock was set back between two builds. A record of one list and one of the
+/// other of the same build that was first run at the same time are joined.
 fn united(one: Vec<Build>, other: Vec<Build>) -> Vec<Build> {
     let mut joined = vec![false; one.len()];
-    let mut all = one;
+    // Each build with the latest time of all builds of its list up to it.
+    let mut all: Vec<(String, Build)> = Vec::new();
+    for build in one {
+        let before = all.last().map(|(latest, _)| latest.clone());
+        all.push((before.unwrap_or_default().max(build.seen.clone()), build));
+    }
+    let mut latest = String::new();
     for build in other {
         let is_copy = |at: &usize| {
-            let known = &all[*at];
+            let known = &all[*at].1;
             !joined[*at] && known.blake3 == build.blake3 && known.seen == build.seen
         };
         match (0..joined.len()).find(is_copy) {
             Some(at) => {
-                all[at].join(build);
+                let (known_latest, known) = &mut all[at];
+                latest = latest.max(known_latest.clone());
+                known_latest.clone_from(&latest);
+                known.join(build);
                 joined[at] = true;
             }
-            None => all.push(build),
+            None => {
+                latest = latest.max(build.seen.clone());
+                all.push((latest.clone(), build));
+            }
         }
     }
-    all.sort_by(|one, other| one.seen.cmp(&other.seen));
-    all
+    all.sort_by(|(one, _), (other, _)| one.cmp(other));
+    all.into_iter().map(|(_, build)| build).collect()
 }
 
 /// A settings file and the options that it adds to a command line.
@@ -213,15 +225,29 @@ impl CampaignFile {
         }
     }
 
+    /// Sets which groups are unchecked in all records of a build of the program of the target that
+    /// `now` records, as `build` says.
+    pub(super) fn set_unchecked(&mut self, now: &TargetRecord, build: &Build) {
+        let all = self.others.iter_mut().chain(&mut self.current);
+        for record in all
+            .filter(|one| one.is_of(now))
+            .flat_map(|one| &mut one.builds)
+        {
+            if record.blake3 == build.blake3 {
+                record.unchecked.clone_from(&build.unchecked);
+            }
+        }
+    }
+
     /// Returns the campaign that records the next build of the target that `now` records: the
-    /// directory's own, if it is on this target, else the one that has recorded the last build.
+    /// directory's own, if it is on this target, else the one that has recorded the latest build.
     /// `None` if no campaign is on this target.
     pub(super) fn recorder_of_builds(&mut self, now: &TargetRecord) -> Option<&mut Campaign> {
         match &mut self.current {
             Some(own) if own.is_of(now) => Some(own),
             _ => {
                 let others = self.others.iter_mut().filter(|one| one.is_of(now));
-                others.max_by_key(|one| one.builds.last().map(|build| build.seen.clone()))
+                others.max_by_key(|one| one.builds.iter().map(|build| build.seen.clone()).max())
             }
         }
     }
@@ -341,6 +367,10 @@ pub struct Build {
     /// major key of the group, the entry's minor key and the hash of its input, as `MINOR/HASH`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failing: BTreeMap<Kind, BTreeMap<String, String>>,
+    /// Groups to check once more with this build, by kind and major key: a result was added to them
+    /// that was not run with it, or a run has contradicted the check.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unchecked: BTreeMap<Kind, BTreeSet<String>>,
 }
 
 impl Build {
@@ -369,6 +399,24 @@ impl Build {
         !is_shown && entry.build() != Some(&self.blake3)
     }
 
+    /// Records that a group is to be checked once more with this build.
+    pub fn add_unchecked(&mut self, kind: Kind, major: &str) {
+        let of_kind = self.unchecked.entry(kind).or_default();
+        of_kind.insert(major.to_owned());
+    }
+
+    /// Checks whether an entry is the one by which the check with this build has shown that its group
+    /// fails as before, and nothing was added to the group since.
+    pub(super) fn has_shown(&self, id: &EntryId) -> bool {
+        let (kind, major) = (id.kind(), id.major());
+        let shown = self.failing.get(&kind).and_then(|all| all.get(major));
+        let is_open = self
+            .unchecked
+            .get(&kind)
+            .is_some_and(|all| all.contains(major));
+        !is_open && shown.is_some_and(|shown| *shown == format!("{}/{}", id.minor(), id.hash()))
+    }
+
     /// Adds the statuses of another record of the same build; of two statuses of a group the higher
     /// one stays.
     fn join(&mut self, other: Build) {
@@ -378,6 +426,9 @@ impl Build {
                 let held = own.entry(major).or_insert_with(|| entry.clone());
                 *held = entry.min(held.clone());
             }
+        }
+        for (kind, groups) in other.unchecked {
+            self.unchecked.entry(kind).or_default().extend(groups);
         }
         for (kind, groups) in other.groups {
             let own = self.groups.entry(kind).or_default();

@@ -37,7 +37,7 @@ impl Store {
     /// only if the new origin of the input is better: a run of the campaign before a crash met
     /// during a minimization, a lower run number before a higher one. If the group did not fail as
     /// before when it was checked with the last build of the crash's target, it is recorded that it
-    /// does. Fails if a file cannot be written. Calling the function again resumes the work and
+    /// does, unless another build runs ([`Store::runs_build`]). Fails if a file cannot be written. Calling the function again resumes the work and
     /// returns the same result.
     pub fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
         let filed = self.file_entry(kind, crash, input)?;
@@ -57,30 +57,50 @@ impl Store {
         let Some(mut build) = builds.and_then(|mut all| all.pop()) else {
             return Ok(());
         };
+        let is_other = |running: &String| *running != build.blake3;
+        if self.running.as_ref().is_some_and(is_other) {
+            return Ok(());
+        }
         let kind = id.kind();
         let groups = build.groups.get_mut(&kind);
-        match groups.and_then(|groups| groups.get_mut(id.major())) {
-            Some(status) if !status.is_as_before(kind) => {
-                *status = match kind {
-                    Kind::Flaky => Status::Flaky,
-                    Kind::Crash | Kind::Hang | Kind::Oom => Status::Same,
-                };
-                build.add_failing(kind, id.major(), id.minor(), id.hash());
-                self.archive_passing_result(id, &build)?;
-                self.record_build(&target, build)
-            }
-            _ => Ok(()),
+        let Some(status) = groups.and_then(|groups| groups.get_mut(id.major())) else {
+            return Ok(());
+        };
+        if status.is_as_before(kind) {
+            return Ok(());
         }
+        let before = std::mem::replace(
+            status,
+            match kind {
+                Kind::Flaky => Status::Flaky,
+                Kind::Crash | Kind::Hang | Kind::Oom => Status::Same,
+            },
+        );
+        build.add_failing(kind, id.major(), id.minor(), id.hash());
+        self.doubt_result(id, &mut build, before)?;
+        self.record_build(&target, build)
     }
 
-    /// Archives the minimization of an entry whose input fails with `build`, if it was made with
-    /// another build: the check of the groups with this build has not seen its result fail.
-    fn archive_passing_result(&mut self, id: &EntryId, build: &Build) -> Result<(), StoreError> {
+    /// If an entry whose input fails with `build` has a result of another build: archives its
+    /// minimization, if the check of the groups with `build` gave the group a status that says that
+    /// the result was run and did not fail so; else records that the group is to be checked again.
+    fn doubt_result(
+        &mut self,
+        id: &EntryId,
+        build: &mut Build,
+        checked: Status,
+    ) -> Result<(), StoreError> {
         let entry = self.complete_entry(id)?;
         let is_older = entry.minimized.is_some() && entry.build() != Some(&build.blake3);
-        match is_older && id.kind() != Kind::Flaky {
-            true => self.archive_passing(&entry),
-            false => Ok(()),
+        if !is_older || id.kind() == Kind::Flaky {
+            return Ok(());
+        }
+        match checked {
+            Status::Fixed | Status::Other => self.archive_passing(&entry),
+            Status::CannotTell | Status::Flaky | Status::Same => {
+                build.add_unchecked(id.kind(), id.major());
+                Ok(())
+            }
         }
     }
 

@@ -43,6 +43,7 @@ mod json;
 mod known;
 mod layout;
 mod merge;
+mod merged_builds;
 mod reader;
 pub mod report;
 mod reproduce;

@@ -8,16 +8,16 @@
 //! comes before the records of their groups are written, and one after it. A power cut before may
 //! leave damaged files, which a repeated merge replaces.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::group::{self, GroupIndex, PassingResults};
+use crate::merged_builds::{MergedBuilds, build_of};
 use crate::{
     EntryId, Kind, Minimized, Reader, Store, StoreError, filing, hash_of, json, layout, reader,
 };
-use ddfuzz_minimize::log::Log;
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::Crash;
 
@@ -56,17 +56,19 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     let mut store = Store::open(into, None)?;
     let mut merged = Merged::default();
     for input in &readers {
+        let builds = MergedBuilds::of(input.campaigns()?, store.campaigns().clone());
         merge_programs(input.root(), into)?;
         for file in input.corpus()? {
             if let Some(bytes) = json::bytes(&file)? {
                 store.add_to_corpus_unsynced(&bytes)?;
             }
         }
-        merged.new_entries += merge_groups(input.root(), into, group::all(input.root())?)?;
+        let (from, all) = (input.root(), group::all(input.root())?);
+        merged.new_entries += merge_groups(from, into, all, &builds)?;
         // A writer may have moved crashes to the flaky ones meanwhile.
         let mut moved = group::all(input.root())?;
         moved.retain(|(kind, _)| *kind == Kind::Flaky);
-        merged.new_entries += merge_groups(input.root(), into, moved)?;
+        merged.new_entries += merge_groups(from, into, moved, &builds)?;
         for study in input.studies()? {
             store.take_study(study)?;
         }
@@ -75,6 +77,7 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
             file.take(campaign.clone());
         }
         store.set_campaigns(file)?;
+        builds.record_unchecked(&mut store)?;
     }
     for kind in Kind::ALL {
         merged.groups += store.reader().groups(kind)?.len() as u64;
@@ -85,14 +88,19 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
 /// Merges groups (bugs) of the output directory `from` into the output directory `into`, and
 /// returns the number of entries (stored inputs) that are new there: first the entries of all
 /// groups, and, once these are on the device, the records of the groups.
-fn merge_groups(from: &Path, into: &Path, groups: Vec<(Kind, String)>) -> Result<u64, StoreError> {
+fn merge_groups(
+    from: &Path,
+    into: &Path,
+    groups: Vec<(Kind, String)>,
+    builds: &MergedBuilds,
+) -> Result<u64, StoreError> {
     let (mut new_entries, mut records) = (0, Vec::new());
     for (kind, major) in groups {
         let theirs = GroupIndex::read(from, kind, &major)?;
         // Read before copying, because copies have new modification times.
         let ours = GroupIndex::read(into, kind, &major)?;
         for id in group::entry_ids(from, kind, &major)? {
-            new_entries += u64::from(merge_entry(&id, from, into)?);
+            new_entries += u64::from(merge_entry(&id, from, into, builds)?);
         }
         let record = match (ours.map(|ours| ours.record), theirs) {
             (_, None) => continue,
@@ -161,7 +169,12 @@ fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
 
 /// Merges the entry (stored input with its records) with this id of the output directory `from`
 /// into the output directory `into`; returns whether `into` did not have the input before.
-fn merge_entry(id: &EntryId, from: &Path, into: &Path) -> Result<bool, StoreError> {
+fn merge_entry(
+    id: &EntryId,
+    from: &Path,
+    into: &Path,
+    builds: &MergedBuilds,
+) -> Result<bool, StoreError> {
     let (from, into) = (&id.folder(from), &id.folder(into));
     let Some(original) = json::bytes(&from.join(layout::ORIGINAL))? else {
         return Ok(false);
@@ -178,11 +191,18 @@ fn merge_entry(id: &EntryId, from: &Path, into: &Path) -> Result<bool, StoreErro
     };
     files.keep_least(layout::ORIGINAL, Some(original), intact_first)?;
     let is_passing = files.merge_passing()?;
-    if !is_passing && compare_minimizations(from, into)?.is_lt() {
+    let campaign = json::read_intact::<Crash>(&from.join(layout::CRASH))?;
+    let campaign = campaign.and_then(|crash| crash.campaign().map(str::to_owned));
+    let ages = builds.ages(id, campaign.as_deref(), from, into);
+    if !is_passing && compare_minimizations((from, ages.0), (into, ages.1))?.is_lt() {
         files.remove_explanation()?;
+        if ages.1.is_some() && ages.0 != ages.1 && into.join(layout::OUTCOME).is_file() {
+            files.archive_minimization()?;
+        }
         files.take_minimization()?;
+        builds.note_taken(id, campaign.as_deref(), ages.0);
     }
-    if !is_passing && compare_minimizations(from, into)?.is_eq() {
+    if !is_passing && compare_minimizations((from, ages.0), (into, ages.1))?.is_eq() {
         files.merge_explanations()?;
     }
     let script = json::bytes(&from.join(layout::REPRODUCE))?;
@@ -263,12 +283,16 @@ impl EntryFiles<'_> {
             self.write(layout::PASSING, &json::text_of(&path, &passing)?)?;
         }
         if passing.has_current(self.into)? {
-            let build = Log::read_start(&self.into.join(layout::LOG)).and_then(|start| start.build);
-            let build = build.map_or("earlier".to_owned(), |build| build.to_string());
             self.remove_explanation()?;
-            group::archive_minimization(self.into, &build)?;
+            self.archive_minimization()?;
         }
         passing.has_current(self.from)
+    }
+
+    /// Renames the files of the minimization, by the build with which it was made.
+    fn archive_minimization(&self) -> Result<(), StoreError> {
+        let build = build_of(self.into).unwrap_or_else(|| "earlier".to_owned());
+        group::archive_minimization(self.into, &build).map(drop)
     }
 
     /// Removes the explanation: it never stands beside a reproducer that it does not explain.
@@ -342,12 +366,15 @@ struct Progress {
     damaged: bool,
     /// Whether there is no result, or only that the crash did not reproduce.
     unfinished: bool,
+    /// The newest build with which the result is known to fail: a later one may have fixed what
+    /// another result shows.
+    build: Reverse<Option<usize>>,
     unproved: bool,
     size: u64,
 }
 
 impl Progress {
-    fn of(folder: &Path) -> Result<Progress, StoreError> {
+    fn of(folder: &Path, build: Option<usize>) -> Result<Progress, StoreError> {
         let outcome = json::read_intact::<Minimized>(&folder.join(layout::OUTCOME))?;
         let minimized = fs::metadata(folder.join(layout::MINIMIZED));
         let size = minimized.ok().map(|metadata| metadata.len());
@@ -358,17 +385,23 @@ impl Progress {
             unfinished: outcome
                 .as_ref()
                 .is_none_or(|outcome| outcome.given_up.is_some()),
+            build: Reverse(build),
             unproved: !outcome.is_some_and(|outcome| outcome.is_proved()),
             size: size.unwrap_or(u64::MAX),
         })
     }
 }
 
-/// Compares the minimizations of one input in two folders `a` and `b`; the better one is less: intact
-/// before damaged, then finished before unfinished, then proved minimal before not proved, then by
-/// size and bytes of the reproducer, then by the text of the result and of the log.
-fn compare_minimizations(a: &Path, b: &Path) -> Result<Ordering, StoreError> {
-    let order = Progress::of(a)?.cmp(&Progress::of(b)?);
+/// Compares the minimizations of one input in two folders `a` and `b`, each with the number of the
+/// newest build with which its result is known to fail; the better one is less: intact before
+/// damaged, then finished before unfinished, then that of the newer build, then proved minimal before
+/// not proved, then by size and bytes of the reproducer, then by the text of the result and of the
+/// log.
+fn compare_minimizations(
+    (a, a_build): (&Path, Option<usize>),
+    (b, b_build): (&Path, Option<usize>),
+) -> Result<Ordering, StoreError> {
+    let order = Progress::of(a, a_build)?.cmp(&Progress::of(b, b_build)?);
     if order.is_ne() {
         return Ok(order);
     }

@@ -25,6 +25,9 @@ use ddfuzz_model::files::{Appender, FileError, Lock, atomic, folder};
 #[derive(Debug)]
 pub struct Store {
     pub(super) reader: Reader,
+    /// Hash of the program that runs now, 64 hex digits; `None` where it is the last build that is
+    /// recorded.
+    pub(super) running: Option<String>,
     pub(super) groups: BTreeMap<(Kind, String), GroupIndex>,
     pub(super) programs: BTreeMap<String, PathBuf>,
     file: CampaignFile,
@@ -89,6 +92,7 @@ impl Store {
         sweep(root);
         let mut store = Store {
             reader: Reader::at(root),
+            running: None,
             groups: BTreeMap::new(),
             programs: BTreeMap::new(),
             file,
@@ -203,12 +207,30 @@ impl Store {
         Ok(id)
     }
 
+    /// Tells the store the hash of the program that runs from now on, for a call that stores crashes
+    /// without a check of the groups with this build: if it is not the last recorded one, its crashes
+    /// tell nothing of that one.
+    pub fn runs_build(&mut self, blake3: &str) {
+        self.running = Some(blake3.to_owned());
+    }
+
     /// Records in `ddfuzz.json` the build of the program of the target `of` that is run from now on:
     /// in the directory's own campaign if that is on this target, else in the one on it that has
     /// recorded the last build. A record of the same build replaces the last one there, for example
-    /// to add the status of groups with this build. Does nothing if no campaign is on this target.
-    pub fn record_build(&mut self, of: &TargetRecord, build: Build) -> Result<(), StoreError> {
+    /// to add the status of groups with this build. The record of another build than the last one is
+    /// given no earlier time than any other, whatever the clock says, so that it comes last. Which
+    /// groups are unchecked is replaced in all records of the build. Does nothing if no campaign is
+    /// on this target.
+    pub fn record_build(&mut self, of: &TargetRecord, mut build: Build) -> Result<(), StoreError> {
         let mut file = self.file.clone();
+        let all = file.builds(of).unwrap_or_default();
+        let is_last = all.last().is_none_or(|last| last.blake3 == build.blake3);
+        if let Some(latest) = all.into_iter().map(|one| one.seen).max()
+            && !is_last
+        {
+            build.seen = build.seen.max(latest);
+        }
+        file.set_unchecked(of, &build);
         if let Some(campaign) = file.recorder_of_builds(of) {
             match campaign.builds.last_mut() {
                 Some(last) if last.blake3 == build.blake3 => *last = build,

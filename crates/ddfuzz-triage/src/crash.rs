@@ -321,6 +321,10 @@ pub struct Details {
     /// `-fsanitize=` names them, and `debug-assertions` of Rust; `None` where unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instrumentation: Option<Vec<String>>,
+    /// Number of bytes that the crashed run has read of its input on stdin; `None` where the input
+    /// is not there, and in records of older versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<u64>,
     /// Whether a process crashed that the program had started, and the program itself ended without
     /// a crash: its own status does not show the crash.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -428,6 +432,8 @@ pub(crate) struct Run<'a> {
     /// Wall time of triage's run of the input, including the reading of the stack; 0 if triage did
     /// not run the input.
     pub took: Duration,
+    /// Number of input bytes that the crashed run has read; `None` where it is unknown.
+    pub read: Option<u64>,
     /// Parsed messages that the crashed run printed.
     pub diagnostics: &'a Diagnostics,
     /// Names of the sanitizers and Rust debug assertions that the program was compiled with; `None`
@@ -565,6 +571,7 @@ fn details(snapshot: Option<&Snapshot>, via: Option<&str>, run: &Run<'_>) -> Det
         report: run.diagnostics.report().cloned(),
         via: via.map(str::to_owned),
         instrumentation: run.instrumentation.clone(),
+        read: run.read,
         times: Times {
             at_unix_ms: since_1970.as_millis().try_into().unwrap_or(u64::MAX),
             run_us: micros(run.took),

@@ -28,6 +28,7 @@
 //! - Used only here: `framehop`, `gimli` and `object` (unwinding, ELF files), `addr2line` (names
 //!   of frames), `iced-x86` (single instructions), `blake3` (keys).
 
+mod avoiding_tracers;
 mod called_functions;
 mod capture;
 pub mod class;
@@ -59,6 +60,7 @@ mod triager;
 mod unwind;
 mod watchdog;
 
+pub use avoiding_tracers::programs_avoiding_tracers;
 pub use class::Class;
 pub use crash::{
     Confidence, Crash, Details, Found, Frame, Keys, Level, PanicRecord, Severity, Subject, Times,
@@ -72,4 +74,4 @@ pub use stopped::{StoppedClassifier, StoppedCrash};
 pub use symbols::demangled::demangle;
 pub use symbols::{Place, Symbolizer};
 pub use tracee::{Start, Tracee, Untraced};
-pub use triager::{KeyedRun, Quick, Settings, Triager, Verdict, programs_avoiding_tracers};
+pub use triager::{KeyedRun, Quick, Settings, Triager, Verdict};

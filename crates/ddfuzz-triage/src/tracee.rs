@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 
 use crate::{Settings, Triager};
 use ddfuzz_exec::{
-    CrashMessages, CrashSnapshots, Ended, ExecError, Limits, RerunReason, Target, TimeLimit,
+    CrashMessages, CrashSnapshots, Ended, ExecError, Limits, RerunReason, Run, Target, TimeLimit,
     Traceable, Traced, Way, WithSearch, start_with_tracer,
 };
 
@@ -37,6 +37,12 @@ pub trait Tracee {
     /// is unknown.
     fn cpu(&mut self) -> Duration {
         Duration::ZERO
+    }
+
+    /// Returns the number of input bytes that the traced run has read, once its process has ended;
+    /// `None` where it is unknown.
+    fn read(&self) -> Option<u64> {
+        None
     }
 
     /// Returns the ids of threads of this process that empty the pipes to which the traced run
@@ -71,6 +77,8 @@ pub struct Untraced {
     /// The copies of registers and stack that dying processes of the run made of themselves; `None`
     /// where the target does not support that.
     pub copies: Option<Arc<CrashSnapshots>>,
+    /// Number of input bytes that the run has read; `None` where it is unknown.
+    pub read: Option<u64>,
 }
 
 /// Starts a fuzzing target for triage, one run at a time, so that it can be traced.
@@ -167,6 +175,10 @@ impl Tracee for Traced {
         Traced::cpu(self)
     }
 
+    fn read(&self) -> Option<u64> {
+        Traced::read(self)
+    }
+
     fn output_readers(&self) -> Vec<Pid> {
         Traced::output_readers(self)
     }
@@ -193,14 +205,16 @@ impl Start for Traceable {
                 ended,
                 said,
                 copies,
+                read: None,
             });
         };
         run.release()?;
-        let ended = run.wait()?;
+        let Run { ended, read, .. } = run.wait_for_run()?;
         Ok(Untraced {
             ended,
             said: run.crash_messages(),
             copies: Some(copies),
+            read,
         })
     }
 
@@ -210,6 +224,7 @@ impl Start for Traceable {
             ended,
             said,
             copies: None,
+            read: None,
         }))
     }
 

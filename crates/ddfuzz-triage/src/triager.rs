@@ -1,12 +1,12 @@
 //! The `Triager` runs an input again under ptrace, and returns the record or the keys of its crash.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::avoiding_tracers::avoiding;
 use crate::capture::Trace;
 use crate::class::{
     Classified, class_and_keys, classify_ending, classify_panic, classify_run, is_in_std,
@@ -68,6 +68,8 @@ pub enum Verdict {
         tries: u32,
         /// How the last run of the input, which did not crash, ended: exit status or signal.
         ended: Ended,
+        /// Number of bytes of the input that the last run has read; `None` where it is unknown.
+        read: Option<u64>,
     },
 }
 
@@ -109,20 +111,6 @@ impl KeyedRun {
             None => Quick::Ended(self.run.ended),
         }
     }
-}
-
-/// Paths of the programs that avoid tracers, for all triagers of this process.
-static AVOIDING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
-
-fn avoiding() -> MutexGuard<'static, BTreeSet<PathBuf>> {
-    AVOIDING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Returns the paths of the programs that have shown to triagers of this process that they avoid
-/// tracers: they fail without one only, since they look for one (`PTRACE_TRACEME`). They are run
-/// without a tracer, and their crashes are named as where ptrace is forbidden.
-pub fn programs_avoiding_tracers() -> Vec<PathBuf> {
-    avoiding().iter().cloned().collect()
 }
 
 /// Runs inputs again under ptrace, and classifies their crashes. Several triagers may work at the
@@ -170,6 +158,8 @@ struct Finished {
     took: Duration,
     /// CPU time of the finished run; zero where it is unknown.
     cpu: Duration,
+    /// Number of input bytes that the finished run has read; `None` where it is unknown.
+    read: Option<u64>,
 }
 
 /// Checks whether a program that was compiled with `-fsanitize=FLAG` may print reports of the
@@ -291,14 +281,14 @@ impl Triager {
 
     fn examine_now(&mut self, input: &[u8]) -> Result<Verdict, ExecError> {
         let at = SystemTime::now();
-        let mut ended = Ended::Exit(0);
+        let (mut ended, mut read) = (Ended::Exit(0), None);
         for try_number in 1..=TRIES {
             let run = self.run(input, try_number == TRIES)?;
             if self.crashed(&run) {
                 let crash = self.crash(&run, input, try_number, at)?;
                 return Ok(Verdict::Crash(Box::new(crash)));
             }
-            ended = run.ended;
+            (ended, read) = (run.ended, run.read);
         }
         if let Some(run) = self.fails_untraced(input)? {
             let crash = self.crash(&run, input, 1, at)?;
@@ -314,6 +304,7 @@ impl Triager {
         Ok(Verdict::Flaky {
             tries: TRIES,
             ended,
+            read,
         })
     }
 
@@ -397,7 +388,7 @@ impl Triager {
 
     /// Runs `input`, which has crashed without a tracer and not under one, up to three times without
     /// one; returns class and keys of its crash if it crashes each time, else `None`. The program
-    /// then is one of those that [avoid tracers](programs_avoiding_tracers).
+    /// then is one of those that [avoid tracers](crate::programs_avoiding_tracers).
     ///
     /// # Errors
     /// When the target cannot be started.
@@ -479,6 +470,7 @@ impl Triager {
             tries,
             at,
             took: run.took,
+            read: run.read,
             diagnostics: &run.diagnostics,
             instrumentation: self.named_instrumentation(),
             sites: report.map_or_else(Default::default, |report| self.reported.sites(report)),
@@ -526,6 +518,7 @@ impl Triager {
             tries: 1,
             at: SystemTime::now(),
             took: Duration::ZERO,
+            read: None,
             diagnostics,
             instrumentation: self.named_instrumentation(),
             sites: Default::default(),
@@ -603,6 +596,7 @@ impl Triager {
                     let seen = (ended, snapshot, CaptureWay::Ptrace);
                     let traced = Finished {
                         cpu: tracee.cpu(),
+                        read: tracee.read(),
                         ..self.finished(seen, tracee.said(), began)
                     };
                     // Where it took long only because it was traced, that run does not count.
@@ -657,7 +651,10 @@ impl Triager {
             None => (untraced.ended, None),
         };
         let seen = (ended, snapshot, CaptureWay::Copy);
-        Ok(self.finished(seen, untraced.said, began))
+        Ok(Finished {
+            read: untraced.read,
+            ..self.finished(seen, untraced.said, began)
+        })
     }
 
     /// Builds the result of a finished run from how it ended, the snapshot of its process, and its
@@ -695,6 +692,7 @@ impl Triager {
             capture,
             took,
             cpu: Duration::ZERO,
+            read: None,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{SearchArgs, SearchTask};
-use crate::campaign::Minimizing;
+use crate::campaign::{Minimizing, note_running_build};
 use crate::cli::interestingness::{Interestingness, no_group};
 use crate::cli::results::{
     ResultArgs, ResultPlace, find_in_store, recorded_path, remove_useless_log, slip_on_file,
@@ -62,6 +62,7 @@ impl DifferenceJob<'_> {
         let fresh = campaign_of(target, *way, None);
         let mut store = Store::create_or_resume(out, fresh.clone())?;
         let campaign = store.join_campaign(fresh)?;
+        note_running_build(&mut store, target)?;
         install_bundled(&mut store, target)?;
         let (passing, failing) = (self.task.passing_bytes(), &*self.task.failing.bytes);
         let (crashing, other) = match self.args.invert {

@@ -424,7 +424,7 @@ pub(in crate::cli) fn baseline(
                     ..*crash
                 });
             }
-            Verdict::Flaky { tries, ended } => {
+            Verdict::Flaky { tries, ended, .. } => {
                 runs += tries;
                 // What takes all of its time is not asked for as long again.
                 if examined == EXAMINED || ended == Ended::Timeout {

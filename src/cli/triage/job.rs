@@ -5,23 +5,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+mod settle;
+
 use super::outcomes::{FileState, Outcome, TriageOutcomes};
 use super::workers::{WorkerResult, Workers, say_unread};
-use crate::campaign::{
-    Examined, came_once, examined_thrice, fails_on_anything, identity, kind_of, may_leak,
-    record_first_build,
-};
+use crate::campaign::{Examined, fails_on_anything, identity, kind_of, record_first_build};
 use crate::cli::run::campaign_of;
 use crate::cli::target::install_bundled;
 use crate::cli::{Failure, Output, ui};
 use crate::exec::facts::TargetFacts;
-use crate::exec::{Ended, ExecError, Target, TargetRecord, Way};
-use crate::files::regular;
+use crate::exec::{Ended, Target, TargetRecord, Way};
 use crate::minimize::log::ContentHash;
 use crate::report::{Trace, TriageGroup, TriageInput, TriageResult, size};
 use crate::store::foreign::{Input, Inputs, ReportedEnd};
 use crate::store::{CrashLine, Entry, EntryId, Kind, Store, StoreError, TriageJournal, Triaged};
-use crate::triage::{Crash, Found, Keys, Quick, Triager, keys};
+use crate::triage::{Crash, Found, Key, Quick, Triager};
 
 /// One call of `ddfuzz triage`: the input files to run, the target, and the options.
 pub struct TriageJob<'a> {
@@ -107,77 +105,6 @@ impl TriageJob<'_> {
             done: 0,
             is_unsettled: false,
         })
-    }
-
-    /// Replaces the stored crash of each pair of major and minor key by the crash of the smallest
-    /// input with this pair, so that the result does not depend on which worker thread was first.
-    /// An input that turns out flaky is moved to the flaky crashes, and the next one is taken.
-    fn settle(&self, progress: &mut TriageState) -> Result<(), Failure> {
-        let mut triager = None;
-        loop {
-            let mut moved = false;
-            for (variant, (_, at)) in progress.outcomes.least(&progress.states) {
-                moved |= self.settle_variant(progress, &mut triager, variant, at)?;
-            }
-            if !moved {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Examines the file `at`, the smallest with the crash variant `variant`, if another input of
-    /// this variant was examined before, and stores its crash in place of that one's. Returns true
-    /// if the crash of the file turned out to be flaky.
-    fn settle_variant(
-        &self,
-        progress: &mut TriageState,
-        triager: &mut Option<Triager>,
-        variant: usize,
-        at: usize,
-    ) -> Result<bool, Failure> {
-        let Some((input, _)) = progress.outcomes.outcome(&progress.states[at]) else {
-            return Ok(false);
-        };
-        let known = &progress.outcomes.variants[variant];
-        let filed = |directory: &TriageDirectory| directory.has(&known.line, input);
-        let is_filed = progress.directory.as_ref().is_none_or(filed);
-        let settled = known.examined == input && is_filed;
-        // An earlier call has examined it.
-        if settled && known.trace.is_none() {
-            let directory = progress.directory.as_ref();
-            let trace = directory.and_then(|directory| directory.trace(&known.line, input));
-            progress.outcomes.variants[variant].trace = trace;
-        }
-        let known = &progress.outcomes.variants[variant];
-        if settled || known.line.kind == Kind::Flaky {
-            return Ok(false);
-        }
-        if self.stop.load(Ordering::Relaxed) {
-            progress.is_unsettled = true;
-            return Ok(false);
-        }
-        let file = &self.found.inputs[at];
-        // What has changed or gone since was run before: what that run told stands.
-        let bytes = regular::read(&file.path, self.max_len);
-        let Some(bytes) = bytes.ok().filter(|bytes| ContentHash::of(bytes) == input) else {
-            return Ok(false);
-        };
-        let triager = match triager {
-            Some(triager) => triager,
-            none => none.insert(Triager::of_target(&self.target, self.way)?),
-        };
-        let leaks = self.leaks || may_leak(file);
-        let examined = examined_again(triager, &bytes, leaks, &known.line)?;
-        let Some(crash) = examined.crash.as_deref() else {
-            return Ok(false);
-        };
-        let keys = (crash.keys.major, crash.keys.minor);
-        let same = keys == (known.line.major, known.line.minor);
-        let flaky = kind_of(crash) == Kind::Flaky;
-        if flaky || same && kind_of(crash) == known.line.kind {
-            progress.examined((at, input), &bytes, &examined, &self.found.inputs, true)?;
-        }
-        Ok(flaky)
     }
 
     /// Marks the crash group, if there is one, whose crash occurs on the empty input and on other,
@@ -284,7 +211,8 @@ impl TriageState {
 
     /// Adds a crashing input to the outcomes and, with an output directory, to the triage journal.
     /// Before that, stores the crash in the directory if it is the first with its major and minor
-    /// key, if it is flaky, or if `anyway` is true.
+    /// key, if it is flaky, or if `anyway` is true; and one with other keys that came once, unless
+    /// the directory has a group of it.
     fn examined(
         &mut self,
         (at, input): (usize, ContentHash),
@@ -294,34 +222,21 @@ impl TriageState {
         anyway: bool,
     ) -> Result<(), Failure> {
         let size = bytes.len() as u64;
+        let once = examined.other.as_deref();
+        let once = once.filter(|once| !self.outcomes.has_steady(once));
         let (line, first) = self.outcomes.add((input, size), examined, false);
         let (Some(directory), Some(crash)) = (&mut self.directory, &examined.crash) else {
             return Ok(());
         };
+        if let Some(once) = once.filter(|once| !directory.has_group(once.keys.major)) {
+            directory.file(Kind::Flaky, once, &files[at].path, bytes)?;
+        }
         let kind = kind_of(crash);
         if first || anyway || kind == Kind::Flaky {
             directory.file(kind, crash, &files[at].path, bytes)?;
         }
         Ok(directory.note(line)?)
     }
-}
-
-/// Examines an input in full that has crashed in an earlier run, with the keys and the class of
-/// `known`; if it does not crash now, that run counts, and the crash is flaky.
-fn examined_again(
-    triager: &mut Triager,
-    input: &[u8],
-    leaks: bool,
-    known: &CrashLine,
-) -> Result<Examined, ExecError> {
-    let examined = examined_thrice(triager, input, leaks || known.class.is_leak())?;
-    let keys = Keys {
-        major: known.major,
-        minor: known.minor,
-        stable: known.stable,
-        version: keys::VERSION,
-    };
-    Ok(came_once(triager, keys, known.class.clone(), examined))
 }
 
 fn row(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes) -> TriageInput {
@@ -465,6 +380,15 @@ impl TriageDirectory {
         let filed = self.store.file(kind, &crash, input)?;
         self.store.write_reproduce(&filed.id, &self.target)?;
         Ok(())
+    }
+
+    /// Returns true if the output directory has a group of crashes or of flaky crashes with this
+    /// major key.
+    pub fn has_group(&self, major: Key) -> bool {
+        let has = |kind| self.store.reader().group(kind, &major.short());
+        Kind::ALL
+            .into_iter()
+            .any(|kind| has(kind).is_ok_and(|group| group.is_some()))
     }
 
     /// Returns true if the input with the hash `input` is stored in the output directory as a crash

@@ -8,7 +8,7 @@ use crate::minimize::log::ContentHash;
 use crate::report::{Trace, TriageGroup};
 use crate::store::foreign::Input;
 use crate::store::{CrashLine, Kind, Triaged};
-use crate::triage::Key;
+use crate::triage::{Crash, Key};
 
 /// The outcome of running one distinct input in a triage; kept small, because there may be very
 /// many.
@@ -21,11 +21,19 @@ pub struct Outcome {
     /// Index of the crash variant (pair of major and minor key) to which the input's crash belongs;
     /// `None` if it did not crash.
     pub variant: Option<usize>,
+    /// Index of the flaky crash variant of an earlier run of the input, if that crashed with other
+    /// keys.
+    pub once: Option<usize>,
     /// Whether memory leaks were looked for.
     pub leaks: bool,
 }
 
 impl Outcome {
+    /// Iterates over the indices of the crash variants that the input has shown.
+    fn variants(self) -> impl Iterator<Item = usize> {
+        self.variant.into_iter().chain(self.once)
+    }
+
     /// Returns the outcome with the first run alone counted if all runs crashed. Whether a crash is
     /// run again depends on which worker thread was first, except for the smallest input of its
     /// variant.
@@ -116,6 +124,7 @@ impl TriageOutcomes {
             hits: line.hits,
             tries: line.tries,
             variant,
+            once: None,
             leaks: line.leaks,
         };
         self.outcomes.insert(line.input, outcome);
@@ -151,6 +160,12 @@ impl TriageOutcomes {
         steady.map(|line| (line.major, line.minor))
     }
 
+    /// Returns true if an input has shown a crash with the major key of `crash` that is not flaky.
+    pub fn has_steady(&self, crash: &Crash) -> bool {
+        let place = (Kind::of_class(&crash.class), crash.keys.major);
+        self.majors.contains(&place)
+    }
+
     pub fn group_count(&self) -> u64 {
         self.majors.len() as u64
     }
@@ -174,6 +189,7 @@ impl TriageOutcomes {
             hits: 1,
             tries: 1,
             variant: variant.copied(),
+            once: None,
             leaks: false,
         };
         self.outcomes.insert(input, outcome);
@@ -195,6 +211,10 @@ impl TriageOutcomes {
             let trace = (before < TRACED).then(|| Trace::of(crash, None));
             self.variant((line_of(crash), trace), crash.ended, input, true)
         });
+        let is_first = self.variants.len() > before;
+        let once = examined.other.as_deref();
+        let once = once.filter(|once| !self.has_steady(once));
+        let once = once.map(|once| self.variant((line_of(once), None), once.ended, input, true));
         let earlier = self.outcomes.get(&input);
         let outcome = Outcome {
             size,
@@ -202,14 +222,12 @@ impl TriageOutcomes {
             hits: crash.map_or(0, |crash| crash.hits),
             tries: examined.tries,
             variant,
+            once,
             // A run of the same content that looked for leaks may have been faster.
             leaks: leaks || earlier.is_some_and(|earlier| earlier.leaks),
         };
         self.outcomes.insert(input, outcome);
-        (
-            self.line(input, outcome, true),
-            self.variants.len() > before,
-        )
+        (self.line(input, outcome, true), is_first)
     }
 
     /// Returns the content hash and the outcome of the input file with the state `state`; `None` if
@@ -229,7 +247,7 @@ impl TriageOutcomes {
             let Some((_, outcome)) = self.outcome(state) else {
                 continue;
             };
-            if let Some(variant) = outcome.variant {
+            for variant in outcome.variants() {
                 let held = least.entry(variant).or_insert((outcome.size, at));
                 *held = (*held).min((outcome.size, at));
             }
@@ -242,7 +260,8 @@ impl TriageOutcomes {
     pub fn groups(&self, files: &[Input], states: &[FileState]) -> Vec<TriageGroup> {
         let mut counts: BTreeMap<usize, u64> = BTreeMap::new();
         for state in states {
-            if let Some(variant) = self.outcome(state).and_then(|(_, outcome)| outcome.variant) {
+            let outcome = self.outcome(state).map(|(_, outcome)| outcome);
+            for variant in outcome.into_iter().flat_map(Outcome::variants) {
                 *counts.entry(variant).or_default() += 1;
             }
         }
@@ -286,7 +305,7 @@ impl TriageOutcomes {
     pub fn seen(&self) -> BTreeMap<(Kind, Key), u64> {
         let mut seen: BTreeMap<(Kind, Key), HashSet<ContentHash>> = BTreeMap::new();
         for (input, outcome) in &self.outcomes {
-            if let Some(variant) = outcome.variant {
+            for variant in outcome.variants() {
                 let line = &self.variants[variant].line;
                 let inputs = seen.entry((line.kind, line.major)).or_default();
                 inputs.insert(*input);

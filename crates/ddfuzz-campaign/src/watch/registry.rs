@@ -190,7 +190,8 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Counts the finding `what` of an examined input in its group, and stores the input if it is
-    /// the first of a new minor key or small enough. Returns the new entry if the input is stored,
+    /// the first of a new minor key or small enough. Does the same before with an earlier crash of
+    /// the input with other keys, as one that is flaky. Returns the new entry if the input is stored,
     /// else `None`. After an error the call may be repeated.
     pub(super) fn file(
         &mut self,
@@ -200,6 +201,17 @@ impl<'a> ContentRegistry<'a> {
         let path = answer.task.file.path.clone();
         let campaign = Some(self.name.clone());
         let found = Found::File { path, campaign };
+        if let Judged::New(examined) = &answer.judged
+            && let Some(other) = &examined.other
+            && !self
+                .crashes
+                .keys()
+                .any(|(major, _)| *major == other.keys.major)
+        {
+            let once = Classified::Flaky(other.clone());
+            self.campaign
+                .commit_found(&once, &answer.task.bytes, found.clone())?;
+        }
         self.campaign.commit_found(what, &answer.task.bytes, found)
     }
 

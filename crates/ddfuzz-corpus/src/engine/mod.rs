@@ -20,7 +20,7 @@ use crate::measure::{
 };
 use crate::quarantine::QuarantineSettings;
 use crate::{CleanError, CleanPaths};
-use ddfuzz_campaign::Screen;
+use ddfuzz_campaign::{Screen, program_hash};
 use ddfuzz_exec::{Executor, Freshness, Target, Way};
 use ddfuzz_model::pool::lock;
 use ddfuzz_store::Store;
@@ -66,6 +66,9 @@ pub fn clean(
     stop: &AtomicBool,
 ) -> Result<CleanResult, CleanError> {
     let root = lock(store).reader().root().to_owned();
+    // The groups are not checked with it.
+    let build = program_hash(&cleaning.filed_for.program)?;
+    lock(store).runs_build(&build.to_string());
     let runners = Runners::with(started);
     let mut engine = Engine {
         store,

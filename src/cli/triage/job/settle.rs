@@ -1,0 +1,192 @@
+//! The last step of a triage: examines the smallest input of each crash variant in full.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering;
+
+use super::{FileState, TriageJob, TriageState};
+use crate::campaign::{Examined, came_once, examined_thrice, may_leak};
+use crate::cli::Failure;
+use crate::exec::ExecError;
+use crate::files::regular;
+use crate::minimize::log::ContentHash;
+use crate::pool::{TaskPool, Worker, lock};
+use crate::store::{CrashLine, Kind};
+use crate::triage::{Keys, Triager, keys};
+
+/// An input to examine in full, since it is the smallest one of a crash variant.
+struct SettleTask {
+    /// Index of the crash variant of which the input is the smallest one.
+    variant: usize,
+    /// Index of the file with the input to examine.
+    at: usize,
+    input: ContentHash,
+    /// Record of the crash that an earlier run of the input has shown.
+    known: CrashLine,
+}
+
+/// The bytes of an input and the result of examining it; `None` if the file has changed or is gone.
+type SettleResult = Option<(Vec<u8>, Examined)>;
+
+/// The files of each crash variant, the smallest first.
+#[derive(Default)]
+struct SmallestFiles {
+    /// Size in bytes and index of the files of each variant; also of files that have moved to
+    /// another one.
+    files: BTreeMap<usize, BinaryHeap<Reverse<(u64, usize)>>>,
+}
+
+impl SmallestFiles {
+    fn of(progress: &TriageState) -> SmallestFiles {
+        let mut all = SmallestFiles::default();
+        for at in 0..progress.states.len() {
+            all.add(progress, at);
+        }
+        all
+    }
+
+    /// Adds the file with this index to those of the variant that it has now, and returns that
+    /// variant; `None` if the input did not crash.
+    fn add(&mut self, progress: &TriageState, at: usize) -> Option<usize> {
+        let (_, outcome) = progress.outcomes.outcome(&progress.states[at])?;
+        let files = self.files.entry(outcome.variant?).or_default();
+        files.push(Reverse((outcome.size, at)));
+        outcome.variant
+    }
+
+    /// Returns the index of the smallest file of a variant; `None` if it has none.
+    fn least(&mut self, progress: &TriageState, variant: usize) -> Option<usize> {
+        let files = self.files.get_mut(&variant)?;
+        while let Some(Reverse((_, at))) = files.peek() {
+            let outcome = progress.outcomes.outcome(&progress.states[*at]);
+            if outcome.is_some_and(|(_, outcome)| outcome.variant == Some(variant)) {
+                return Some(*at);
+            }
+            files.pop();
+        }
+        None
+    }
+}
+
+impl TriageJob<'_> {
+    /// Replaces the stored crash of each pair of major and minor key by the crash of the smallest
+    /// input with this pair, so that the result does not depend on which worker thread was first.
+    /// An input that turns out flaky, or to crash otherwise, is moved to the crashes that it shows,
+    /// and the next one is taken.
+    pub(super) fn settle(&self, progress: &mut TriageState) -> Result<(), Failure> {
+        let mut files = SmallestFiles::of(progress);
+        let mut open: BTreeSet<usize> = files.files.keys().copied().collect();
+        let (mut examined, triagers) = (HashSet::new(), Mutex::new(Vec::new()));
+        loop {
+            let mut tasks = Vec::new();
+            for variant in std::mem::take(&mut open) {
+                let at = files.least(progress, variant);
+                tasks.extend(at.and_then(|at| task_of(progress, variant, at)));
+            }
+            // An input that crashes otherwise each time is examined once for each variant.
+            tasks.retain(|task| examined.insert((task.variant, task.input)));
+            if tasks.is_empty() {
+                return Ok(());
+            }
+            let results = self.examine_all(&tasks, &triagers)?;
+            progress.is_unsettled |= results.len() < tasks.len();
+            for (index, result) in results {
+                let (task, Some((bytes, result))) = (&tasks[index], result) else {
+                    continue;
+                };
+                let file = (task.at, task.input);
+                progress.examined(file, &bytes, &result, &self.found.inputs, true)?;
+                let outcome = progress.outcomes.outcome(&FileState::Content(task.input));
+                if outcome.is_some_and(|(_, outcome)| outcome.variant != Some(task.variant)) {
+                    open.insert(task.variant);
+                    open.extend(files.add(progress, task.at));
+                }
+            }
+        }
+    }
+
+    /// Examines the inputs of all tasks by worker threads, and returns the results with the indices
+    /// of the tasks, in their order; without those that the user's stop has left. `triagers`: those
+    /// that were started before and wait for work.
+    fn examine_all(
+        &self,
+        tasks: &[SettleTask],
+        triagers: &Mutex<Vec<Triager>>,
+    ) -> Result<BTreeMap<usize, SettleResult>, Failure> {
+        let goes_on = || !self.stop.load(Ordering::Relaxed);
+        let pool = TaskPool::new(self.jobs.min(tasks.len()), &goes_on);
+        let work = |worker: &Worker<'_, _, _, Failure>| {
+            let mut triager = lock(triagers).pop();
+            while let Some((index, task)) = worker.next_task() {
+                worker.report((index, self.examine_one(&mut triager, task)?));
+            }
+            lock(triagers).extend(triager);
+            Ok(())
+        };
+        let mut results = BTreeMap::new();
+        pool.run(tasks.iter().enumerate(), work, |report| {
+            results.extend(report.transpose()?);
+            Ok::<_, Failure>(())
+        })?;
+        Ok(results)
+    }
+
+    fn examine_one(
+        &self,
+        triager: &mut Option<Triager>,
+        task: &SettleTask,
+    ) -> Result<SettleResult, ExecError> {
+        let file = &self.found.inputs[task.at];
+        // What has changed or gone since was run before: what that run told stands.
+        let bytes = regular::read(&file.path, self.max_len).ok();
+        let Some(bytes) = bytes.filter(|bytes| ContentHash::of(bytes) == task.input) else {
+            return Ok(None);
+        };
+        let triager = match triager {
+            Some(triager) => triager,
+            none => none.insert(Triager::of_target(&self.target, self.way)?),
+        };
+        let leaks = self.leaks || may_leak(file);
+        let examined = examined_again(triager, &bytes, leaks, &task.known)?;
+        Ok(Some((bytes, examined)))
+    }
+}
+
+/// Returns the task to examine the file `at`, the smallest one of a crash variant; `None` if the crash
+/// of that file is stored already, or the variant is flaky.
+fn task_of(progress: &mut TriageState, variant: usize, at: usize) -> Option<SettleTask> {
+    let (input, _) = progress.outcomes.outcome(&progress.states[at])?;
+    let directory = progress.directory.as_ref();
+    let known = &mut progress.outcomes.variants[variant];
+    let is_filed = directory.is_none_or(|directory| directory.has(&known.line, input));
+    let is_settled = known.examined == input && is_filed;
+    // An earlier call has examined it.
+    if is_settled && known.trace.is_none() {
+        known.trace = directory.and_then(|directory| directory.trace(&known.line, input));
+    }
+    (!is_settled && known.line.kind != Kind::Flaky).then(|| SettleTask {
+        variant,
+        at,
+        input,
+        known: known.line.clone(),
+    })
+}
+
+/// Examines an input in full that has crashed in an earlier run, with the keys and the class of
+/// `known`; if it does not crash now, that run counts, and the crash is flaky.
+fn examined_again(
+    triager: &mut Triager,
+    input: &[u8],
+    leaks: bool,
+    known: &CrashLine,
+) -> Result<Examined, ExecError> {
+    let examined = examined_thrice(triager, input, leaks || known.class.is_leak())?;
+    let keys = Keys {
+        major: known.major,
+        minor: known.minor,
+        stable: known.stable,
+        version: keys::VERSION,
+    };
+    Ok(came_once(triager, keys, known.class.clone(), examined))
+}
