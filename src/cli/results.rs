@@ -99,14 +99,14 @@ impl ResultPlace {
                     .hint("give another file with -o or --log"));
             }
             check_regular(file)?;
-            if file.exists() && !args.resume && !args.force {
+            if file.exists() && !args.continues() && !args.force {
                 return Err(Failure::exists(file, CONTINUE_OR_OVERWRITE));
             }
         }
         // Only a log says that an existing file is an earlier result.
         let has_begun = log.exists() || CallFiles::beside(&log).has_logs();
         let left = results.iter().find(|file| file.exists());
-        if args.resume
+        if args.continues()
             && !has_begun
             && let Some(file) = left
         {
@@ -168,6 +168,21 @@ impl ResultArgs {
         }
     }
 
+    /// Returns true if an earlier search that left its log is continued: with `--resume`, and with
+    /// `-o -` unless the user has named a log, since in a pipe the same call is made again and again.
+    pub fn continues(&self) -> bool {
+        self.resume || (self.to_stdout() && self.log.is_none() && !self.force)
+    }
+
+    /// Returns the failure of the command; if the log in its way is that of another search, with a hint
+    /// for a user who has not asked to continue it.
+    pub fn explain(&self, failure: Failure) -> Failure {
+        match self.continues() && !self.resume && failure.kind() == "log" {
+            true => failure.hint("give another log with --log, or overwrite it with --force"),
+            false => failure,
+        }
+    }
+
     /// Returns the path of the result file: that of `-o`; without `-o`, or with `-o -` (stdout),
     /// the default name `named`.
     fn result_of(&self, named: &Path) -> PathBuf {
@@ -183,10 +198,10 @@ impl ResultArgs {
         named.unwrap_or_else(|| with_ending(result, ".log.jsonl"))
     }
 
-    /// Prints the names of the files into which inputs from stdin were written. If the command
-    /// failed before it wrote a log, and not because the user interrupted it, removes these files
+    /// Prints the names of the files into which inputs were saved that can be read only once. If the
+    /// command failed before it wrote a log, and not because the user interrupted it, removes these files
     /// instead. `done` is the command's result, and `result` the default name of its result file.
-    pub fn keep_or_remove_stdin<T>(
+    pub fn keep_or_remove_saved<T>(
         &self,
         done: &Result<T, Failure>,
         inputs: &[InputFile],
@@ -196,11 +211,14 @@ impl ResultArgs {
         let failed = matches!(done, Err(failure) if failure.exit != Exit::Interrupted);
         let log = self.log_of(&self.result_of(result));
         let is_needed = !failed || log.exists() || CallFiles::beside(&log).has_logs();
-        for InputFile { path, .. } in inputs.iter().filter(|input| input.is_new) {
-            match is_needed {
-                true => output.say(&format!("the input from stdin is in {}", path.display())),
+        for InputFile { path, saved_from } in inputs {
+            match saved_from {
+                Some(from) if is_needed => {
+                    output.say(&format!("the input from {from} is in {}", path.display()));
+                }
                 // One that cannot be removed does no harm.
-                false => drop(std::fs::remove_file(path)),
+                Some(_) => drop(std::fs::remove_file(path)),
+                None => {}
             }
         }
     }
@@ -239,32 +257,78 @@ impl ResultArgs {
 #[derive(Clone, Debug)]
 pub struct InputFile {
     pub path: PathBuf,
-    /// Whether this call of ddfuzz has created the input file, with the content of stdin.
-    is_new: bool,
+    /// What the content was read from, if this call of ddfuzz has created the file: `stdin` or a path,
+    /// such as that of a pipe. `None` for a file that was there before.
+    saved_from: Option<String>,
 }
 
-/// Returns the input file at `path`. If `path` is `-`, reads stdin and writes it to a file named
-/// after its hash, because logs refer to their inputs by path.
+/// Returns the input file at `path`. What can be read only once is saved in a file of the working
+/// directory, named after its hash, because logs refer to their inputs by path: stdin if `path` is `-`,
+/// a pipe, or what a file descriptor leads to.
 pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     let there = |path| InputFile {
         path,
-        is_new: false,
+        saved_from: None,
     };
-    if !is_standard(&path) {
-        return Ok(there(path));
-    }
-    let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().read_to_end(&mut bytes);
-    read.map_err(|error| Failure::file(Path::new("stdin"), "reading", &error))?;
-    let file = PathBuf::from(format!("stdin-{}", &hash_of(&bytes)[..HASH_DIGITS]));
+    let (from, bytes) = match is_standard(&path) {
+        true => ("stdin".to_owned(), read_stdin()?),
+        false if is_read_once(&path) => (path.display().to_string(), read_input(&path)?),
+        false => return Ok(there(path)),
+    };
+    let file = saved_name(&path, &hash_of(&bytes)[..HASH_DIGITS]);
     if std::fs::read(&file).is_ok_and(|there| there == bytes) {
         return Ok(there(file));
     }
     atomic::create_new(&file, &bytes).map_err(|error| Failure::unwritten(&file, error))?;
     Ok(InputFile {
         path: file,
-        is_new: true,
+        saved_from: Some(from),
     })
+}
+
+fn read_stdin() -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut bytes);
+    read.map_err(|error| Failure::file(Path::new("stdin"), "reading", &error))?;
+    Ok(bytes)
+}
+
+/// Returns true if another command cannot read the input at `path` again: it is a pipe or a device, or
+/// the path is that of a file descriptor of this process, such as `/dev/stdin`.
+fn is_read_once(path: &Path) -> bool {
+    let Ok(facts) = path.metadata() else {
+        return false;
+    };
+    let is_other = !facts.is_file() && !facts.is_dir();
+    is_other || (facts.is_file() && is_descriptor(path))
+}
+
+/// Returns true if the path is in the directory of a process's file descriptors, `/proc/PID/fd`, or a
+/// symbolic link to such a path.
+fn is_descriptor(path: &Path) -> bool {
+    let is_in_proc = |path: &Path| {
+        let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+        folder.is_some_and(|folder| folder.starts_with("/proc") && folder.ends_with("fd"))
+    };
+    let target = std::fs::read_link(path);
+    is_in_proc(path) || target.is_ok_and(|target| is_in_proc(&folder::parent(path).join(target)))
+}
+
+/// Returns the name of the file in which an input is saved that was read from `path`: with the digits
+/// of its hash, and the ending that `path` has.
+fn saved_name(path: &Path, hash: &str) -> PathBuf {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let name = match &*stem {
+        _ if is_standard(path) => "stdin",
+        // The number of a file descriptor.
+        number if number.bytes().all(|byte| byte.is_ascii_digit()) => "input",
+        stem => stem,
+    };
+    let mut file = PathBuf::from(format!("{name}-{hash}"));
+    if let Some(ending) = path.extension() {
+        file.add_extension(ending);
+    }
+    file
 }
 
 /// Reads an input file; fails with a hint if it is a directory.

@@ -49,6 +49,7 @@ mod namespace;
 mod needs;
 mod older;
 mod own_targets;
+mod read_once;
 mod report;
 mod reports;
 mod result_files;

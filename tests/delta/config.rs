@@ -34,6 +34,15 @@ fn everything_cut_is_the_empty_configuration() {
     );
 }
 
+#[test]
+fn one_unit_more_or_less_has_the_id_of_the_set_with_or_without_it() {
+    let config = Config::from_ranges([2..4, 7..9]).expect("ascending");
+    let single = Config::from_ranges(std::iter::once(5..6)).expect("ascending");
+    assert_eq!(config.id().with(5), config.union(&single).id());
+    let all = Config::all(9);
+    assert_eq!(all.id().without(5), all.minus(&single).id());
+}
+
 proptest! {
     #![proptest_config(crate::fixed::seed())]
 

@@ -342,6 +342,7 @@ impl Minimizing {
         let by_limit = matches!(crash.ended, Ended::Timeout | Ended::OutOfMemory);
         start.learn_limit = self.learn_limit && !by_limit;
         start.doubtful = crash.hits < crash.tries;
+        start.repeats = true;
         if self.no_cache {
             start.cache = Caching::Configuration;
         }

@@ -17,6 +17,16 @@ impl ConfigId {
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.to_le_bytes()
     }
+
+    /// Returns the id of the set that also keeps `unit`, which this set lacks. Takes O(1).
+    pub fn with(self, unit: usize) -> ConfigId {
+        ConfigId(self.0.wrapping_add(range_id(unit, unit + 1)))
+    }
+
+    /// Returns the id of the set that lacks `unit`, which this set keeps. Takes O(1).
+    pub fn without(self, unit: usize) -> ConfigId {
+        ConfigId(self.0.wrapping_sub(range_id(unit, unit + 1)))
+    }
 }
 
 impl fmt::Debug for ConfigId {

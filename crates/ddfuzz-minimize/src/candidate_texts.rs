@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use crate::certificate::{Contradictions, count_runs};
+use crate::certificate::{Contradictions, count_runs, runs};
 use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What};
 use crate::question::{Manner, Reply};
 use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
@@ -300,19 +300,46 @@ impl<'a> CandidateTexts<'a> {
     /// single byte, the logged test which proves that the text without it does not fail, if there
     /// is one.
     pub fn certificate(&self) -> Certificate {
+        // Before the first test, only the empty text has an outcome.
+        match self.tests == 0 && self.best().len() > 1 {
+            true => Certificate::without_proof(self.best()),
+            false => Certificate::new(self.single_removals().map(|(_, proof)| proof)),
+        }
+    }
+
+    /// Lists the removals of single bytes of the best (the smallest failing text so far) in ascending
+    /// order: the run of equal bytes of which one is removed, and the log line which proves that the
+    /// text without it does not fail, if there is one.
+    pub fn single_removals(&self) -> impl Iterator<Item = (Range<usize>, Option<ProofRef>)> + '_ {
         let mut hashed = 0;
-        let mut text = Vec::with_capacity(self.best().len());
-        Certificate::new(self.best(), |at| {
-            if let Some((_, test)) = self.singles.range(at.clone()).next() {
-                return Some(ProofRef::Test(*test));
+        let mut text = Vec::new();
+        let mut singles = self.singles.iter().peekable();
+        runs(self.best()).map(move |at| {
+            while singles.next_if(|(single, _)| **single < at.start).is_some() {}
+            if let Some((_, test)) = singles.next_if(|(single, _)| **single < at.end) {
+                return (at, Some(ProofRef::Test(*test)));
+            }
+            if hashed > MOST_HASHED {
+                return (at, None);
             }
             hashed += self.best().len();
             if hashed > MOST_HASHED {
-                return None;
+                return (at, None);
             }
-            remove(at).write_into(self.original, self.best(), &mut text);
-            self.proof_of(&text)
+            remove(&at).write_into(self.original, self.best(), &mut text);
+            let proof = self.proof_of(&text);
+            (at, proof)
         })
+    }
+
+    /// Forgets that the best (the smallest failing text so far) does not fail without a byte of the
+    /// run `at`, because it failed when this was run again.
+    pub fn refute(&mut self, at: &Range<usize>) {
+        self.contradictions.record();
+        self.singles.retain(|single, _| !at.contains(single));
+        let mut text = Vec::new();
+        remove(at).write_into(self.original, self.best(), &mut text);
+        self.unproven.insert(ContentHash::of(&text));
     }
 
     /// Returns the number of bytes of the best (the smallest failing text so far) that are not `0`

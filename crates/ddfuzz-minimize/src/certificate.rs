@@ -68,73 +68,53 @@ pub enum ProofRef {
     Check(What),
 }
 
-/// A removal of a single byte from a text. In a run of equal bytes all removals give the same text,
-/// so they count once.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removal {
-    /// Position of the byte: the range of equal bytes of the text of which one is removed.
-    pub at: Range<usize>,
-    /// Line of the log which shows that the text without the byte does not fail; `None` if no line
-    /// does.
-    pub proof: Option<ProofRef>,
-}
-
-/// All distinct removals of single bytes of a text, each with the log line which proves that the
-/// smaller text does not fail, if there is one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The log lines which prove, of a text, that removals of its single bytes do not fail, and the number
+/// of all such removals. In a run of equal bytes all removals give the same text, so they count once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Certificate {
-    removals: Vec<Removal>,
+    proof: Vec<ProofRef>,
+    of: u64,
 }
 
 impl Certificate {
-    /// Makes the certificate of `text`: lists its removals of single bytes, and calls `proof` with
-    /// each run of equal bytes to get the log line which proves that the text does not fail without
-    /// one of these bytes.
-    pub fn new(
-        text: &[u8],
-        mut proof: impl FnMut(&Range<usize>) -> Option<ProofRef>,
-    ) -> Certificate {
-        let removals = runs(text)
-            .map(|at| Removal {
-                proof: proof(&at),
-                at,
-            })
-            .collect();
-        Certificate { removals }
+    /// Makes the certificate of a text from its removals of single bytes in ascending order of
+    /// position: for each, the log line which proves that the text does not fail without the byte.
+    pub fn new(proofs: impl IntoIterator<Item = Option<ProofRef>>) -> Certificate {
+        let mut certificate = Certificate::default();
+        for proof in proofs {
+            certificate.of += 1;
+            certificate.proof.extend(proof);
+        }
+        certificate
     }
 
-    /// Returns the removals of single bytes, in ascending order of position.
-    pub fn removals(&self) -> &[Removal] {
-        &self.removals
+    /// Makes the certificate of `text` for which no log line proves anything.
+    pub fn without_proof(text: &[u8]) -> Certificate {
+        Certificate {
+            proof: Vec::new(),
+            of: count_runs(text),
+        }
     }
 
     /// Returns two numbers: of removals of single bytes that are proven not to fail, and of all
     /// such removals.
     pub fn proved(&self) -> Proved {
-        let done = self
-            .removals
-            .iter()
-            .filter(|removal| removal.proof.is_some())
-            .count();
         Proved {
-            done: done as u64,
-            of: self.removals.len() as u64,
+            done: self.proof.len() as u64,
+            of: self.of,
         }
     }
 
     /// Returns the log lines that prove removals of single bytes not to fail, in ascending order of
     /// position.
-    pub fn proof(&self) -> Vec<ProofRef> {
-        self.removals
-            .iter()
-            .filter_map(|removal| removal.proof)
-            .collect()
+    pub fn proof(&self) -> &[ProofRef] {
+        &self.proof
     }
 
     /// Returns [`Claim::OneMinimal`] if every removal of a single byte is proven not to fail, else
     /// [`Claim::BestSoFar`].
     pub fn claim(&self) -> Claim {
-        match self.removals.iter().all(|removal| removal.proof.is_some()) {
+        match self.proof.len() as u64 == self.of {
             true => Claim::OneMinimal,
             false => Claim::BestSoFar,
         }
@@ -190,6 +170,11 @@ impl Contradictions {
         if kind == Kind::Rewriting && !fails {
             self.rewritten.insert(text);
         }
+    }
+
+    /// Records that a text failed in one run and did not fail in another.
+    pub fn record(&mut self) {
+        self.found = true;
     }
 
     /// Checks whether any text so far failed in one run and did not fail in another.

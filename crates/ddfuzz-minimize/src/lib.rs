@@ -31,7 +31,7 @@ mod time_limit;
 mod verify;
 
 pub use call::{Call, CallOracle, OracleOfCall};
-pub use certificate::{Certificate, Claim, ProofRef, Proved, Removal};
+pub use certificate::{Certificate, Claim, ProofRef, Proved};
 pub use crash_oracle::{
     CrashClassifier, CrashOracle, FreshExecutor, HeldCrash, Slips, StartObserver,
 };

@@ -3,6 +3,7 @@
 
 mod continuation;
 mod feed;
+mod repeats;
 
 use ddfuzz_delta::{Candidate, ExtraTests, Full, Outcome, Search};
 use ddfuzz_exec::{TimeLimit, Way};
@@ -16,18 +17,20 @@ use crate::candidate_texts::{CandidateTexts, PendingCandidate, remove};
 use crate::certificate::count_runs;
 use crate::log::{ContentHash, EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
 use crate::question::{Manner, Reply};
-use crate::steadiness::{AGREEING, ESTIMATING, agreeing};
+use crate::steadiness::{AGREEING, ESTIMATING, agreeing, confirmations};
 use crate::time_limit::learned;
 use crate::{
-    Answer, Claim, Kind, MinimizeError, MinimizePhase, MinimizeStatus, Minimized, Proved, Rate,
-    SlipKeys, Warning, structured_search,
+    Answer, Certificate, Claim, Kind, MinimizeError, MinimizePhase, MinimizeStatus, Minimized,
+    Proved, Rate, SlipKeys, Warning, structured_search,
 };
 
 pub(super) use continuation::Continuation;
 pub(super) use feed::{agree, follows};
+use repeats::Repeats;
 
 /// The stage of a minimization. The stages are, in their order: runs of the input, run of the empty
-/// input, search, proof of minimality, confirmations of the result, end line; and two errors.
+/// input, search, proof of minimality, confirmations of the result, repeated runs of removals on which
+/// the claim rests, end line; and two errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
@@ -35,6 +38,7 @@ enum Stage {
     Search,
     Proof,
     Confirm,
+    Repeat,
     End,
     Over,
     NotFailing(Outcome),
@@ -137,6 +141,11 @@ pub(super) struct Progress<'a> {
     /// Failure rate of the best in its confirmations if none of them failed, so that the original
     /// input is the result; else `None`.
     restored: Option<Rate>,
+    /// Whether the runs on which a claim rests are repeated; false in older logs.
+    repeats_claims: bool,
+    /// The removals that are run again, because the claim rests on them; `None` before that, and after
+    /// one of them failed.
+    repeats: Option<Repeats>,
     /// Whether the result did not fail in one of its confirmations when the log ended because a
     /// budget was used up, so that nothing is proven after the search was continued.
     refuted_before: bool,
@@ -153,6 +162,8 @@ pub(super) struct Progress<'a> {
     empty_fails: bool,
     /// Whether the search also replaces bytes, instead of only deleting them.
     rewrites: bool,
+    /// The end line that was returned last, to be written; `None` before it is due.
+    written_end: Option<EndLine>,
     end: Option<EndLine>,
 }
 
@@ -187,6 +198,8 @@ impl<'a> Progress<'a> {
             ceased: None,
             confirmed: Rate::default(),
             restored: None,
+            repeats_claims: start.repeats,
+            repeats: None,
             refuted_before: false,
             empty: Rate::default(),
             minor: start.key.as_ref().map(|key| key.minor),
@@ -195,6 +208,7 @@ impl<'a> Progress<'a> {
             slips: Vec::new(),
             empty_fails: false,
             rewrites: start.search == Full::NAME,
+            written_end: None,
             end: None,
         })
     }
@@ -299,7 +313,7 @@ impl<'a> Progress<'a> {
         self.end_by_budget();
         let may_end = match self.stage {
             Stage::Baseline => is_shown || self.baseline.hits > 0,
-            Stage::Axiom => true,
+            Stage::Axiom | Stage::Repeat => true,
             Stage::Confirm => self.is_run_again(),
             _ => false,
         };
@@ -317,7 +331,10 @@ impl<'a> Progress<'a> {
 
     /// Ends the present stage without the runs that it still needs.
     fn end_here(&mut self) {
-        self.ceased = self.ceased.or(Some(self.stage));
+        self.ceased = self.ceased.or(Some(match self.stage {
+            Stage::Repeat => Stage::Confirm,
+            stage => stage,
+        }));
         self.stage = match self.stage {
             Stage::Confirm if self.confirmed.tries > 0 => self.after_confirmations(),
             _ => Stage::End,
@@ -333,9 +350,10 @@ impl<'a> Progress<'a> {
         matches!(self.ceased, Some(Stage::Baseline | Stage::Axiom))
     }
 
-    /// Checks whether the result was run again as often as it takes to confirm it.
+    /// Checks whether the result, and the removals on which its claim rests, were run again as often as
+    /// it takes to confirm it.
     fn is_confirmed(&self) -> bool {
-        self.confirmed.tries >= self.confirmations()
+        self.confirmed.tries >= self.confirmations() && self.is_repeated()
     }
 
     /// Checks whether the log ended because a budget was used up.
@@ -353,8 +371,8 @@ impl<'a> Progress<'a> {
             self.refuted_before |=
                 self.confirmed.hits < self.confirmed.tries || self.restored.is_some();
             self.confirmed = Rate::default();
-            self.restored = None;
-            self.end = None;
+            (self.restored, self.repeats) = (None, None);
+            (self.written_end, self.end) = (None, None);
         }
     }
 
@@ -394,6 +412,7 @@ impl<'a> Progress<'a> {
         match self.is_flaky() || self.texts.is_contradicted() {
             true => ESTIMATING,
             false if self.restored.is_some() => agreeing(true),
+            false if self.repeats_claims => confirmations(self.texts.counts.executed),
             false => AGREEING,
         }
     }
@@ -405,11 +424,17 @@ impl<'a> Progress<'a> {
         if let Some(line) = &self.reduction {
             return NextStep::Write(Line::Reduce(line.clone()));
         }
+        if self.stage == Stage::End {
+            let end = self.end_line();
+            self.written_end = Some(end.clone());
+            return NextStep::Write(Line::End(end));
+        }
         let texts = &self.texts;
         match self.stage {
             Stage::Baseline => NextStep::Check(What::Baseline),
             Stage::Axiom => NextStep::Check(What::Axiom),
             Stage::Confirm => NextStep::Check(What::Confirm),
+            Stage::Repeat => NextStep::Check(What::Vote),
             Stage::NotFailing(last) => NextStep::NotFailing {
                 last,
                 tries: self.baseline.tries,
@@ -418,13 +443,12 @@ impl<'a> Progress<'a> {
                 rate: self.baseline,
                 empty: self.empty,
             },
-            Stage::End => NextStep::Write(Line::End(self.end_line())),
             Stage::Search | Stage::Proof => match texts.pending() {
                 Some(pending) => NextStep::Test(pending),
                 None if self.is_interrupted => NextStep::Interrupted,
                 None => NextStep::Nothing,
             },
-            Stage::Over => NextStep::Nothing,
+            Stage::End | Stage::Over => NextStep::Nothing,
         }
     }
 
@@ -446,13 +470,11 @@ impl<'a> Progress<'a> {
         if self.stage == Stage::Proof {
             let texts = &self.texts;
             let open = self.open.get_or_insert_with(|| {
-                let certificate = texts.certificate();
-                let missing = certificate
-                    .removals()
-                    .iter()
-                    .rev()
-                    .filter(|one| one.proof.is_none());
-                missing.map(|removal| remove(&removal.at)).collect()
+                let removals = texts.single_removals();
+                let missing = removals.filter(|(_, proof)| proof.is_none());
+                let mut missing: Vec<_> = missing.map(|(at, _)| remove(&at)).collect();
+                missing.reverse();
+                missing
             });
             match open.last().cloned() {
                 Some(candidate) => {
@@ -474,33 +496,23 @@ impl<'a> Progress<'a> {
     /// contradictory outcomes. Nothing is proven for a flaky input, nor if the original input is
     /// the result because the best did not fail again.
     pub(super) fn end_line(&self) -> EndLine {
-        let certificate = self.texts.certificate();
         let best = self.result();
-        let confirmed = self.confirmed.hits == self.confirmed.tries && self.is_confirmed();
-        let reproducible = confirmed && !self.is_contradicted();
-        let (claim, proved, proof) = match self.is_flaky() {
-            _ if self.restored.is_some() => {
-                let of = count_runs(best);
-                (Claim::BestSoFar, Proved { done: 0, of }, Vec::new())
-            }
-            true => {
-                let of = certificate.proved().of;
-                (Claim::BestSoFar, Proved { done: 0, of }, Vec::new())
-            }
-            false if reproducible => (
-                certificate.claim(),
-                certificate.proved(),
-                certificate.proof(),
-            ),
-            false => (Claim::BestSoFar, certificate.proved(), certificate.proof()),
+        let certificate = match self.is_flaky() || self.restored.is_some() {
+            true => Certificate::without_proof(best),
+            false => self.texts.certificate(),
         };
+        let confirmed = self.confirmed.hits == self.confirmed.tries && self.is_confirmed();
+        let reproducible = confirmed && !self.is_contradicted() && !self.is_flaky();
         EndLine {
-            claim,
+            claim: match reproducible && self.restored.is_none() {
+                true => certificate.claim(),
+                false => Claim::BestSoFar,
+            },
             size: best.len() as u64,
             blake3: ContentHash::of(best),
             tests: self.texts.counts,
-            proved,
-            proof,
+            proved: certificate.proved(),
+            proof: certificate.proof().to_vec(),
             passing: None,
         }
     }
@@ -588,7 +600,7 @@ impl<'a> Progress<'a> {
                 }
                 Stage::Search => MinimizePhase::Search(texts.rule()),
                 Stage::Proof => MinimizePhase::Proof,
-                Stage::Confirm | Stage::End | Stage::Over => MinimizePhase::Confirm,
+                Stage::Confirm | Stage::Repeat | Stage::End | Stage::Over => MinimizePhase::Confirm,
             },
             size: self.result().len() as u64,
             size_before: texts.original().len() as u64,

@@ -69,8 +69,8 @@ impl Manner {
     pub fn is_fresh(self) -> bool {
         match self {
             // The run of the empty input proves that a result of one byte is minimal.
-            Manner::Check(What::Confirm | What::Axiom) => true,
-            Manner::Check(What::Baseline | What::Vote) => false,
+            Manner::Check(What::Confirm | What::Axiom | What::Vote) => true,
+            Manner::Check(What::Baseline) => false,
             Manner::Test { fresh, .. } => fresh,
         }
     }
@@ -79,7 +79,7 @@ impl Manner {
     pub fn is_of_proof(self) -> bool {
         matches!(
             self,
-            Manner::Test { fresh: true, .. } | Manner::Check(What::Confirm)
+            Manner::Test { fresh: true, .. } | Manner::Check(What::Confirm | What::Vote)
         )
     }
 
@@ -87,7 +87,9 @@ impl Manner {
     /// another best text.
     pub fn invalidates_prediction(self, outcome: Outcome) -> bool {
         match self {
-            Manner::Check(What::Axiom) | Manner::Test { .. } => outcome == Outcome::Fail,
+            Manner::Check(What::Axiom | What::Vote) | Manner::Test { .. } => {
+                outcome == Outcome::Fail
+            }
             Manner::Check(_) => false,
         }
     }

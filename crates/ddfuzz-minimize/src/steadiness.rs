@@ -23,6 +23,10 @@ const NEVER: u64 = 12;
 const NEVER_SLOW: u64 = 5;
 /// Number of runs from which the failure rate of a flaky input, or of its result, is estimated.
 pub(super) const ESTIMATING: u64 = 20;
+/// Number of tests of a search for each run that confirms its result.
+const TESTS_PER_CONFIRMATION: u64 = 5;
+/// Number of tests of a long search for each removal of a single byte that is run again.
+const TESTS_PER_REPEAT: u64 = 20;
 /// Maximum number of runs (votes) of one candidate of a flaky input. With a rare failure, all of
 /// them then miss it more often than once in [`ODDS`] times.
 const MOST: u64 = 100;
@@ -79,6 +83,17 @@ pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
         _ => ESTIMATING,
     };
     all.saturating_sub(rate.tries)
+}
+
+/// Returns how many runs confirm a result of `executed` tests, if the runs on which a claim rests are
+/// repeated: one for each five tests, so that they cost little beside the search.
+pub(super) fn confirmations(executed: u64) -> u64 {
+    (executed / TESTS_PER_CONFIRMATION).clamp(AGREEING, ESTIMATING)
+}
+
+/// Returns how many removals of single bytes are run again at most, after a search of `executed` tests.
+pub(super) fn repeated_removals(executed: u64) -> u64 {
+    confirmations(executed).max(executed / TESTS_PER_REPEAT)
 }
 
 /// Returns the number of runs that together miss a failure of the rate `rate` at most once in 1000
@@ -140,6 +155,20 @@ mod tests {
         }
         assert_eq!(open_runs(rate(3, 5), false, AGREEING), 15);
         assert_eq!(open_runs(rate(3, 3), false, agreeing(true)), 2);
+    }
+
+    #[test]
+    fn longer_searches_have_their_claims_repeated_more_often() {
+        for (executed, confirmed, repeated) in [
+            (0, 3, 3),
+            (17, 3, 3),
+            (60, 12, 12),
+            (100, 20, 20),
+            (1000, 20, 50),
+        ] {
+            let counts = (confirmations(executed), repeated_removals(executed));
+            assert_eq!(counts, (confirmed, repeated), "{executed} tests");
+        }
     }
 
     #[test]

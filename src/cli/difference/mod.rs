@@ -110,7 +110,7 @@ fn search(task: SearchTask, args: SearchArgs, output: &Output) -> Result<Exit, F
     let files: Vec<InputFile> = inputs.map(|input| input.file.clone()).collect();
     let result = with_ending(&task.failing.path, task.endings()[0]);
     args.results
-        .keep_or_remove_stdin(&done, &files, &result, output);
+        .keep_or_remove_saved(&done, &files, &result, output);
     done
 }
 
@@ -337,8 +337,10 @@ fn tests_text(record: &DifferenceResult) -> String {
             size::counted(of, "outcome")
         ),
         false => format!(
-            "in {tests}: {}, {done} of {of} outcomes proved",
-            record.claim
+            "in {tests}: {}, {} of {} outcomes proved",
+            record.claim,
+            size::grouped(done),
+            size::grouped(of)
         ),
     }
 }

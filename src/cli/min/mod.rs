@@ -98,11 +98,11 @@ pub fn run(mut args: MinArgs, output: &Output) -> Result<Exit, Failure> {
     let input = args.input.take().map(input_file);
     let input = input.transpose()?;
     args.input = input.as_ref().map(|input| input.path.clone());
-    let done = minimize(&args, output);
+    let done = minimize(&args, output).map_err(|failure| args.results.explain(failure));
     let inputs: Vec<InputFile> = input.into_iter().collect();
     let result = with_ending(&args.subject(), ENDING);
     args.results
-        .keep_or_remove_stdin(&done, &inputs, &result, output);
+        .keep_or_remove_saved(&done, &inputs, &result, output);
     done
 }
 
@@ -324,7 +324,7 @@ impl MinArgs {
         let own = [&self.input, &self.results.out, &self.export_test, &program];
         files.check_apart_from(own.into_iter().flatten().map(PathBuf::as_path))?;
         if !self.results.force {
-            files.check_none(self.results.resume)?;
+            files.check_none(self.results.continues())?;
         }
         Ok(Some(files))
     }
@@ -343,13 +343,13 @@ impl MinArgs {
     }
 
     /// Returns the target, but with `--env-vars` all inherited environment variables are set
-    /// explicitly, so that each can be removed. With `--resume`, they are the variables in the
-    /// logs.
+    /// explicitly, so that each can be removed. If a search is continued, they are the variables in
+    /// the logs.
     fn with_environment(&self, target: Target, files: Option<&CallFiles>) -> Target {
         if !self.env_vars {
             return target;
         }
-        let logged = files.filter(|_| self.results.resume);
+        let logged = files.filter(|_| self.results.continues());
         let logged = logged.and_then(CallFiles::logged_env);
         // Other variables on the command line are another target: the log will say so.
         let logged = logged.filter(|all| target.env.iter().all(|one| all.contains(one)));

@@ -13,7 +13,7 @@ use crate::log::{
 };
 use crate::progress::{agree, follows};
 use crate::question::Reply;
-use crate::steadiness::{AGREEING, agreeing};
+use crate::steadiness::{AGREEING, agreeing, confirmations};
 use crate::{Claim, MinimizeError, Proved, Rate, SlipKeys};
 
 /// The stage of a search between a passing and a failing side. The stages are listed in their
@@ -72,6 +72,8 @@ pub(super) struct Progress {
     /// Number of runs of the failing input that are made before the search.
     agreeing: u64,
     baseline: Rate,
+    /// Whether long searches have their sides confirmed more often; false in older logs.
+    repeats_claims: bool,
     confirmed_passing: Rate,
     confirmed_failing: Rate,
     /// Whether a confirmation of one side did not have the expected outcome when the log ended
@@ -80,6 +82,8 @@ pub(super) struct Progress {
     slips: Vec<SlipKeys>,
     /// The first stage that ended because a budget was used up; `None` if none did.
     ceased: Option<Stage>,
+    /// The end line that was returned last, to be written; `None` before it is due.
+    written_end: Option<EndLine>,
     end: Option<EndLine>,
 }
 
@@ -100,11 +104,13 @@ impl Progress {
             open: None,
             agreeing: agreeing(start.doubtful),
             baseline: Rate::default(),
+            repeats_claims: start.repeats,
             confirmed_passing: Rate::default(),
             confirmed_failing: Rate::default(),
             refuted_before: false,
             slips: Vec::new(),
             ceased: None,
+            written_end: None,
             end: None,
         })
     }
@@ -178,7 +184,7 @@ impl Progress {
     pub fn confirms_passing_early(&self) -> bool {
         let is_isolated = self.confirmation() == Stage::Confirm(Side::Failing);
         let is_passing = self.stage == Stage::Confirm(Side::Passing);
-        is_isolated && is_passing && self.confirmed_failing.tries < AGREEING
+        is_isolated && is_passing && self.confirmed_failing.tries < self.confirmations()
     }
 
     /// Checks whether the budget of time has ended the search before it began.
@@ -188,11 +194,20 @@ impl Progress {
 
     /// Checks whether both sides were run again as often as it takes to confirm them.
     fn is_confirmed(&self) -> bool {
+        let needed = self.confirmations();
         let failing = match self.goal {
-            Goal::Maximize => AGREEING,
+            Goal::Maximize => needed,
             Goal::Isolate => self.confirmed_failing.tries,
         };
-        failing.min(self.confirmed_passing.tries) >= AGREEING
+        failing.min(self.confirmed_passing.tries) >= needed
+    }
+
+    /// Returns how many times each side is run again at the end, to confirm it.
+    fn confirmations(&self) -> u64 {
+        match self.repeats_claims {
+            true => confirmations(self.sides.counts.executed),
+            false => AGREEING,
+        }
     }
 
     /// Checks whether the log ended because a budget was used up.
@@ -213,7 +228,7 @@ impl Progress {
             let confirmed = [self.confirmed_passing, self.confirmed_failing];
             self.refuted_before |= confirmed.iter().any(|rate| rate.hits < rate.tries);
             (self.confirmed_passing, self.confirmed_failing) = (Rate::default(), Rate::default());
-            self.end = None;
+            (self.written_end, self.end) = (None, None);
         }
     }
 
@@ -230,6 +245,11 @@ impl Progress {
         if let Some((_, line)) = &self.moved {
             return NextStep::Write(Line::Reduce(line.clone()));
         }
+        if self.stage == Stage::End {
+            let end = self.end_line();
+            self.written_end = Some(end.clone());
+            return NextStep::Write(Line::End(end));
+        }
         let subject = &self.sides.subject;
         let (what, config) = match self.stage {
             Stage::Baseline => (What::Baseline, Config::all(subject.deltas())),
@@ -244,8 +264,7 @@ impl Progress {
                     text,
                 });
             }
-            Stage::End => return NextStep::Write(Line::End(self.end_line())),
-            Stage::Over => return NextStep::Nothing,
+            Stage::End | Stage::Over => return NextStep::Nothing,
             Stage::NotFailing(last) => {
                 let tries = self.baseline.tries;
                 return NextStep::Stop(MinimizeError::NotFailing { last, tries });
@@ -278,10 +297,11 @@ impl Progress {
         if self.stage == Stage::Proof {
             let sides = &self.sides;
             let open = self.open.get_or_insert_with(|| {
-                let all = sides.neighbours().zip(sides.proofs());
-                let mut open: Vec<_> = all.filter(|(_, proof)| proof.is_none()).collect();
-                open.reverse();
-                open.into_iter().map(|(neighbour, _)| neighbour).collect()
+                let missing = sides.proofs().filter(|(_, proof)| proof.is_none());
+                let missing = missing.map(|(neighbour, _)| sides.tested(neighbour));
+                let mut missing: Vec<_> = missing.collect();
+                missing.reverse();
+                missing
             });
             match open.last().cloned() {
                 Some((rule, config)) => self.sides.ask(rule, config, Some(Phase::Proof)),
@@ -327,7 +347,8 @@ impl Progress {
                 if self.stage != Stage::End {
                     return Err("the end is not due".to_owned());
                 }
-                let expected = self.end_line();
+                let written = self.written_end.take();
+                let expected = written.unwrap_or_else(|| self.end_line());
                 let mut end = end.clone();
                 if self.refuted_before {
                     // Logs written before 2026-11-28 may claim more here, which does not hold.
@@ -366,12 +387,14 @@ impl Progress {
                 };
             }
             (Stage::Confirm(Side::Failing), What::Confirm) => {
-                if count_try(&mut self.confirmed_failing, failed, AGREEING) {
+                let needed = self.confirmations();
+                if count_try(&mut self.confirmed_failing, failed, needed) {
                     self.stage = Stage::Confirm(Side::Passing);
                 }
             }
             (Stage::Confirm(Side::Passing), What::Confirm) => {
-                if count_try(&mut self.confirmed_passing, passed, AGREEING) {
+                let needed = self.confirmations();
+                if count_try(&mut self.confirmed_passing, passed, needed) {
                     self.stage = Stage::End;
                 }
             }
@@ -505,11 +528,12 @@ impl Progress {
     /// Builds the end line of the log. It makes a claim only if every test that the claim needs
     /// proves it and both sides are reproducible.
     pub(super) fn end_line(&self) -> EndLine {
-        let proofs = self.sides.proofs();
-        let proved = Proved {
-            done: proofs.iter().flatten().count() as u64,
-            of: proofs.len() as u64,
-        };
+        let (mut proved, mut proof) = (Proved::default(), Vec::new());
+        for (_, found) in self.sides.proofs() {
+            proved.of += 1;
+            proof.extend(found);
+        }
+        proved.done = proof.len() as u64;
         let claim = match self.goal {
             _ if proved.done < proved.of => Claim::BestSoFar,
             _ if !self.is_reproducible() || !self.is_confirmed() => Claim::BestSoFar,
@@ -524,7 +548,7 @@ impl Progress {
             blake3: ContentHash::of(&failing),
             tests: self.sides.counts,
             proved,
-            proof: proofs.into_iter().flatten().collect(),
+            proof,
             passing: Some(PassingEnd {
                 size: passing.len() as u64,
                 blake3: ContentHash::of(&passing),

@@ -5,7 +5,8 @@ use ddfuzz_delta::{
     Cache, Caching, Candidate, Change, Config, ConfigId, Edit, Monotony, Order, Outcome, Predictor,
     Rule, Seen, TextId, apply, changes,
 };
-use std::{collections::HashMap, ops::Range};
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use crate::candidate_texts::{MOST_HASHED, PendingCandidate};
 use crate::log::{ContentHash, DifferenceRecord, Goal, Phase, Source, TestLine, Units, What};
@@ -173,6 +174,8 @@ pub(super) struct Sides {
     /// their time limit.
     proven: HashMap<TextId, ProvenOutcome>,
     texts: HashMap<ConfigId, TextId>,
+    /// Numbers of deltas of the configurations in `texts`.
+    sizes: HashSet<usize>,
     /// Whether some text failed in one run and did not fail in another.
     pub contradicted: bool,
     pub tests: u64,
@@ -199,6 +202,7 @@ impl Sides {
             predictors,
             proven: HashMap::new(),
             texts: HashMap::new(),
+            sizes: HashSet::new(),
             contradicted: false,
             tests: 0,
             counts: Counts::default(),
@@ -244,6 +248,7 @@ impl Sides {
         let seen = Seen { outcome, test };
         self.cache.record(Some(config.id()), text, seen);
         self.texts.insert(config.id(), text);
+        self.sizes.insert(config.len());
         if cut_off != Some(CutOff::Time) {
             self.record_proof(text, outcome, ProofRef::Check(what));
         }
@@ -307,6 +312,7 @@ impl Sides {
         let test = Some(self.tests);
         let outcome = reply.outcome;
         self.texts.insert(id, text);
+        self.sizes.insert(config.len());
         self.cache.record(Some(id), text, Seen { outcome, test });
         if reply.source == Source::Run {
             for predictor in &mut self.predictors {
@@ -323,51 +329,74 @@ impl Sides {
 
     /// Lists the tests that the claim rests on: for each delta in which the sides differ, the
     /// passing side with it and, for `diff`, the failing side without it.
-    pub fn neighbours(&self) -> impl Iterator<Item = (Rule, Config)> + '_ {
-        neighbours(self.goal, &self.pass, &self.fail)
+    pub fn neighbours(&self) -> impl Iterator<Item = Neighbour> + '_ {
+        let ranges: Vec<Range<usize>> = self.difference().ranges().collect();
+        let isolates = self.goal == Goal::Isolate;
+        ranges.into_iter().flatten().flat_map(move |delta| {
+            let taken = isolates.then_some(Neighbour::Taken(delta));
+            std::iter::once(Neighbour::Added(delta)).chain(taken)
+        })
     }
 
-    /// Returns for each of the [`neighbours`](Sides::neighbours) the log line whose outcome
-    /// supports the claim; `None` if no line does.
-    pub fn proofs(&self) -> Vec<Option<ProofRef>> {
-        let mut hashed = 0;
-        let proof = |(rule, config): (Rule, Config)| {
-            let known = self.texts.get(&config.id()).copied();
-            let text = known.or_else(|| {
-                hashed += self
-                    .subject
-                    .failing()
-                    .len()
-                    .max(self.subject.passing().len());
-                let text = || ContentHash::of(&self.subject.text(&config)).text_id();
-                (hashed <= MOST_HASHED).then(text)
-            })?;
-            let (outcome, proof) = (*self.proven.get(&text)?)?;
-            (outcome != refuted_by(rule)).then_some(proof)
+    /// Returns the rule that leads to a neighbour of a side, and its configuration. Takes O(ranges).
+    pub fn tested(&self, neighbour: Neighbour) -> (Rule, Config) {
+        let single = |delta: usize| Config::all(delta + 1).minus(&Config::all(delta));
+        let config = match neighbour {
+            Neighbour::Added(delta) => self.pass.union(&single(delta)),
+            Neighbour::Taken(delta) => self.fail.minus(&single(delta)),
         };
-        self.neighbours().map(proof).collect()
+        (neighbour.rule(), config)
+    }
+
+    /// Lists the [`neighbours`](Sides::neighbours), each with the log line whose outcome supports the
+    /// claim; `None` if no line does.
+    pub fn proofs(&self) -> impl Iterator<Item = (Neighbour, Option<ProofRef>)> + '_ {
+        let size = self.subject.failing.len().max(self.subject.passing.len());
+        let has_size = |size: Option<usize>| size.is_some_and(|size| self.sizes.contains(&size));
+        let added = has_size(Some(self.pass.len() + 1));
+        let taken = has_size(self.fail.len().checked_sub(1));
+        // Of bytes, a text of another configuration has that configuration's size, too.
+        let by_text = self.subject.changes.is_some();
+        let mut hashed = 0;
+        self.neighbours().map(move |neighbour| {
+            let (id, has_size) = match neighbour {
+                Neighbour::Added(delta) => (self.pass.id().with(delta), added),
+                Neighbour::Taken(delta) => (self.fail.id().without(delta), taken),
+            };
+            let known = has_size.then(|| self.texts.get(&id).copied()).flatten();
+            let text = known.or_else(|| {
+                hashed = (size + hashed).min(MOST_HASHED + 1);
+                let is_sought = hashed <= MOST_HASHED && (has_size || by_text);
+                is_sought.then(|| {
+                    let (_, config) = self.tested(neighbour);
+                    ContentHash::of(&self.subject.text(&config)).text_id()
+                })
+            });
+            let proven = text.and_then(|text| *self.proven.get(&text)?);
+            let supports = |(outcome, _): &(Outcome, _)| *outcome != refuted_by(neighbour.rule());
+            (neighbour, proven.filter(supports).map(|(_, proof)| proof))
+        })
     }
 }
 
-/// Lists the configurations (sets of deltas) that the claim must test: the passing side `pass` with
-/// one more delta of the difference and, for `diff`, the failing side `fail` without one. Each
-/// comes with the rule that leads to it.
-pub(super) fn neighbours<'a>(
-    goal: Goal,
-    pass: &'a Config,
-    fail: &'a Config,
-) -> impl Iterator<Item = (Rule, Config)> + 'a {
-    let difference = fail.minus(pass);
-    let single = |delta: usize| Config::from_ranges(std::iter::once(delta..delta + 1));
-    let deltas: Vec<usize> = difference.ranges().flatten().collect();
-    deltas
-        .into_iter()
-        .filter_map(single)
-        .flat_map(move |delta| {
-            let added = (Rule::IncreaseToComplement, pass.union(&delta));
-            let taken = (goal == Goal::Isolate).then(|| (Rule::Complement, fail.minus(&delta)));
-            std::iter::once(added).chain(taken)
-        })
+/// A configuration that the claim must test, which differs from a side by one delta of the
+/// difference of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Neighbour {
+    /// The passing side with this delta.
+    Added(usize),
+    /// The failing side without this delta.
+    Taken(usize),
+}
+
+impl Neighbour {
+    /// Returns the rule of the search that leads to the configuration.
+    pub fn rule(self) -> Rule {
+        match self {
+            Neighbour::Added(_) => Rule::IncreaseToComplement,
+            Neighbour::Taken(_) => Rule::Complement,
+        }
+    }
 }
 
 /// Returns the outcome that refutes the claim in a test of one delta: FAIL if the delta was removed

@@ -76,7 +76,8 @@ pub fn verify_sides(
         return Ok(verified);
     }
     verified.proved.of = isolated.proved.of;
-    for (rule, config) in progress.sides().neighbours() {
+    for neighbour in progress.sides().neighbours() {
+        let (rule, config) = progress.sides().tested(neighbour);
         let text = progress.sides().subject.text(&config);
         let answer = oracle.ask_fresh(&text, Kind::Deleting)?;
         if answer.outcome == refuted_by(rule) {

@@ -137,6 +137,11 @@ pub struct StartLine {
     /// instead of three.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
+    /// If true, the runs on which a claim rests are repeated by the number of executed tests: the
+    /// result is confirmed once for each five, three to twenty times, and as many of the removals of
+    /// single bytes that do not fail, or more after many tests, are run again. Absent in older logs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeats: bool,
     /// If true, failing candidates must show the minor key too, even if they only delete bytes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hold_minor: bool,
@@ -189,6 +194,7 @@ impl StartLine {
             cache: Caching::default(),
             learn_limit: false,
             doubtful: false,
+            repeats: false,
             hold_minor: false,
             test: None,
             coverage: None,
@@ -334,8 +340,8 @@ pub enum What {
     Baseline,
     /// Confirmation: a run of the result in a fresh process.
     Confirm,
-    /// Vote: a run of a candidate of a flaky input that did not fail and is repeated; the `test`
-    /// line follows.
+    /// Vote: a run of a candidate of a flaky input that did not fail and is repeated (the `test`
+    /// line follows); or, after the confirmations, another run of a removal on which the claim rests.
     Vote,
 }
 

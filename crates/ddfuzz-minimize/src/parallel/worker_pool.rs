@@ -257,8 +257,8 @@ impl Answerer for WorkerPool<'_, '_, '_> {
         let most = AHEAD * self.workers.jobs;
         let votes = usize::try_from(progress.votes()).unwrap_or(usize::MAX);
         let room = match (question.manner, left.map(usize::try_from)) {
-            // Confirmations do not count as tests.
-            (Manner::Check(What::Confirm), _) | (_, None | Some(Err(_))) => most,
+            // Confirmations and repeated removals do not count as tests.
+            (Manner::Check(What::Confirm | What::Vote), _) | (_, None | Some(Err(_))) => most,
             (_, Some(Ok(left))) => most.min(left.max(1).saturating_mul(votes)),
         };
         let manner = question.manner;

@@ -3,9 +3,9 @@
 use ddfuzz_delta::{
     Cache, Caching, Candidate, ConfigId, Edit, Outcome, Rule, Search, Seen, TextId,
 };
-use std::collections::VecDeque;
+use std::{collections::VecDeque, ops::Range};
 
-use crate::candidate_texts::CandidateTexts;
+use crate::candidate_texts::{CandidateTexts, remove};
 use crate::log::{ContentHash, Phase, What};
 use crate::progress::{Progress, Stage};
 use crate::question::{Manner, Question};
@@ -30,6 +30,7 @@ impl Progress<'_> {
             Stage::Baseline => (Manner::Check(What::Baseline), texts.original()),
             Stage::Axiom => (Manner::Check(What::Axiom), &[]),
             Stage::Confirm => (Manner::Check(What::Confirm), self.result()),
+            Stage::Repeat => (Manner::Check(What::Vote), self.repeats.as_ref()?.text()),
             Stage::Search | Stage::Proof => {
                 let pending = texts.pending()?;
                 (pending.manner(), texts.text())
@@ -41,8 +42,9 @@ impl Progress<'_> {
     /// Returns the text to run next, by its hash, and how to run it, as a question to the oracle;
     /// `None` if no run is due.
     pub fn question(&self) -> Option<Question> {
-        let (manner, _) = self.due()?;
+        let (manner, text) = self.due()?;
         let text = match manner {
+            Manner::Check(What::Vote) => Some(ContentHash::of(text)),
             Manner::Check(_) => None,
             Manner::Test { .. } => self.texts.pending().map(|pending| pending.hash),
         };
@@ -58,6 +60,7 @@ impl Progress<'_> {
             machine: None,
             open: Vec::new(),
             confirms: 0,
+            repeats: Vec::new(),
             votes: self.votes.needed,
             already_run: self.votes.without_failure,
             again: None,
@@ -96,6 +99,10 @@ impl Progress<'_> {
                     None => continuation.confirms = open,
                 }
             }
+            Stage::Repeat => {
+                let repeats = self.repeats.as_ref();
+                continuation.repeats = repeats.map_or(Vec::new(), |one| one.open().to_vec());
+            }
             Stage::End | Stage::Over | Stage::NotFailing(_) | Stage::Alternating => {}
         }
         continuation
@@ -116,6 +123,9 @@ pub(crate) struct Continuation {
     open: Vec<Candidate>,
     /// Number of confirmations of the best, after the proof, that are still to be predicted.
     confirms: u64,
+    /// Removals of single bytes that are to be run again, because the claim rests on them, the next one
+    /// last.
+    repeats: Vec<Range<usize>>,
     /// Number of runs without failure after which a candidate counts as not failing.
     votes: u64,
     /// Number of runs of the first predicted candidate that were already made.
@@ -178,7 +188,12 @@ impl Continuation {
             text.extend_from_slice(texts.best());
             return Some(check(What::Confirm));
         }
-        None
+        let at = self.repeats.pop()?;
+        remove(&at).write_into(texts.original(), texts.best(), text);
+        Some(Question {
+            text: Some(ContentHash::of(text)),
+            ..check(What::Vote)
+        })
     }
 
     /// Returns `question` and plans its further runs: as many as a candidate needs to count as not

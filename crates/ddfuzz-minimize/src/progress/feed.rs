@@ -63,6 +63,7 @@ impl Progress<'_> {
                 };
             }
             (Stage::Axiom, What::Axiom) => self.feed_axiom(check),
+            (Stage::Repeat, What::Vote) => self.feed_repeat(check.outcome),
             (Stage::Confirm, What::Confirm) => {
                 self.confirmed.tries += 1;
                 self.confirmed.hits += failed;
@@ -78,7 +79,8 @@ impl Progress<'_> {
         Ok(())
     }
 
-    /// Returns the stage that follows the last confirmation of the result. It is an error if the
+    /// Returns the stage that follows the last confirmation of the result: the removals on which a claim
+    /// rests are run again. It is an error if the
     /// empty input fails only in some runs of a script. If the best failed in none of its
     /// confirmations, the original input is confirmed in its place.
     pub(super) fn after_confirmations(&mut self) -> Stage {
@@ -93,7 +95,10 @@ impl Progress<'_> {
             self.minor_after = None;
             return Stage::Confirm;
         }
-        Stage::End
+        match steady && self.is_confirmed() && self.begin_repeats() {
+            true => Stage::Repeat,
+            false => Stage::End,
+        }
     }
 
     fn feed_axiom(&mut self, check: &CheckLine) {
@@ -236,6 +241,7 @@ impl Progress<'_> {
             }
             (Stage::Baseline | Stage::Axiom, ..) => self.end_here(),
             // A budget ends the search and the confirmations at once only if nothing is smaller.
+            (Stage::Repeat, ..) => self.end_here(),
             (Stage::Search | Stage::Proof | Stage::Confirm, ..) if self.is_run_again() => {
                 self.end_by_budget();
                 self.end_here();
@@ -245,7 +251,8 @@ impl Progress<'_> {
         if self.stage != Stage::End {
             return Err("the end is not due".to_owned());
         }
-        let expected = self.end_line();
+        let written = self.written_end.take();
+        let expected = written.unwrap_or_else(|| self.end_line());
         let mut line = line.clone();
         if self.refuted_before {
             // Logs written before 2026-11-28 may claim more here, which does not hold.

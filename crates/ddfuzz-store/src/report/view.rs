@@ -254,7 +254,11 @@ pub fn claim(minimized: &Minimized) -> String {
         false => {
             let proved = minimized.proved;
             let claim = claim.replace('-', " ");
-            format!("{claim}, {} of {} removals proved", proved.done, proved.of)
+            format!(
+                "{claim}, {} of {} removals proved",
+                size::grouped(proved.done),
+                size::grouped(proved.of)
+            )
         }
     }
 }
