@@ -188,7 +188,7 @@ const FRAIL: &str = "#include <limits.h>\n#include <stdio.h>\n#include <stdlib.h
 
 /// Writes and compiles the program with its bug, or fixed; `None`, and said so, where the compiler
 /// has no such sanitizer.
-fn frail(desk: &Desk, name: &str, compiler: &str, (body, fixed): (&str, bool)) -> Option<()> {
+pub fn frail(desk: &Desk, name: &str, compiler: &str, (body, fixed): (&str, bool)) -> Option<()> {
     let bug = if fixed {
         "first == 1000"
     } else {
@@ -214,7 +214,7 @@ fn frail(desk: &Desk, name: &str, compiler: &str, (body, fixed): (&str, bool)) -
 
 /// The only group in the result of a check of `out` with this program, which ends with this code.
 #[track_caller]
-fn checked(desk: &Desk, words: &str, code: i32) -> serde_json::Value {
+pub fn checked(desk: &Desk, words: &str, code: i32) -> serde_json::Value {
     let result = desk
         .call(&format!("check out --json {words}"))
         .exits(code)
@@ -472,58 +472,6 @@ fn where_there_is_no_output_directory_that_is_said() {
         let hint = error["error"]["hint"].as_str().unwrap();
         assert!(hint.contains("ddfuzz-out, which is one"), "{hint}");
     }
-}
-
-#[test]
-fn a_program_that_reads_nothing_shows_no_fix_without_a_minimization() {
-    let desk = Desk::new();
-    let reads = "read x; case $x in *z*) kill -SEGV $$;; esac";
-    desk.script("program", reads);
-    desk.write("in", "abcz");
-    desk.call("triage in -o out -- ./program").exits(1);
-    desk.script("program", "exit 1");
-    let group = checked(&desk, "", 1);
-    assert_eq!(group["status"], "cannot tell", "{group}");
-    let why = group["why"].as_str().unwrap();
-    assert!(why.ends_with("it read some when it failed"), "{group}");
-    // What a call of min says of a new build is the same.
-    let said = desk.call("min out").exits(0);
-    assert!(said.err.contains("0 fixed, 1 undecided"), "{said:?}");
-    // An older record does not say whether the program read anything.
-    let file = Path::new(group["file"].as_str().unwrap()).with_file_name("crash.json");
-    let record = std::fs::read_to_string(&file).unwrap();
-    let mut record: serde_json::Value = serde_json::from_str(&record).unwrap();
-    assert_eq!(
-        record.as_object_mut().unwrap().remove("read"),
-        Some(4.into())
-    );
-    std::fs::write(&file, record.to_string()).unwrap();
-    let group = checked(&desk, "", 1);
-    assert_eq!(group["status"], "cannot tell", "{group}");
-    desk.script("program", "read x");
-    assert_eq!(checked(&desk, "", 0)["status"], "fixed");
-    // One that never read anything is fixed without.
-    std::fs::remove_dir_all(desk.file("out")).unwrap();
-    desk.script("program", "kill -SEGV $$");
-    desk.call("triage in -o out -- ./program").exits(1);
-    desk.script("program", "exit 0");
-    assert_eq!(checked(&desk, "", 0)["status"], "fixed");
-}
-
-#[test]
-fn another_program_is_none_of_which_main_alone_is_known() {
-    let desk = Desk::new();
-    let body = "if (BUG) abort();";
-    frail(&desk, "old", "cc", (body, false)).unwrap();
-    frail(&desk, "new", "cc", (body, true)).unwrap();
-    desk.write("crash", "k");
-    desk.call("triage crash -o out -- ./old").exits(1);
-    // The name of the source file shows that it is the same program.
-    assert_eq!(checked(&desk, "-- ./new", 0)["status"], "fixed");
-    let group = checked(&desk, "-- cat", 1);
-    assert_eq!(group["status"], "cannot tell", "{group}");
-    let why = group["why"].as_str().unwrap();
-    assert!(why.starts_with("nothing shows that "), "{group}");
 }
 
 /// The words after `--` of a program that crashes in each run whose number is a multiple of `every`.

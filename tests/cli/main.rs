@@ -3,6 +3,7 @@
 
 mod calls;
 mod check;
+mod check_programs;
 #[path = "../../crates/ddfuzz-store/tests/pages/chromium.rs"]
 #[allow(dead_code, reason = "keys are pressed in the pages of campaigns only")]
 mod chromium;

@@ -281,13 +281,13 @@ fn groups_of(result: &serde_json::Value) -> Vec<String> {
 fn what_an_input_shows_when_it_is_examined_again_is_stored_whatever_it_showed_before() {
     for other in ["ABRT", "FPE"] {
         let desk = Desk::new();
-        put(&desk, "in/1", "steady");
+        put(&desk, "in/1", "unchanging");
         put(&desk, "in/2", "turns");
         put(&desk, "in/3", "turned");
         // The first run of an input that turns ends otherwise than all later ones.
         let program = format!(
-            "x=$(cat); [ \"$x\" = steady ] && kill -{other} $$; \
-             if [ ! -e $DESK/tmp/$x ]; then : >$DESK/tmp/$x; kill -ABRT $$; fi; kill -SEGV $$"
+            "x=$(cat); s=SEGV; if [ $x = unchanging ]; then s={other}; \
+             elif [ ! -e $DESK/tmp/$x ]; then : >$DESK/tmp/$x; s=ABRT; fi; kill -$s $$"
         );
         let words = ["--", "sh", "-c", &program].map(std::ffi::OsStr::new);
         let call = "triage in --json --exec command -o out --jobs";
