@@ -341,8 +341,7 @@ impl Minimizing {
         // A run is a hang only by the limit that it was found with.
         let by_limit = matches!(crash.ended, Ended::Timeout | Ended::OutOfMemory);
         start.learn_limit = self.learn_limit && !by_limit;
-        start.doubtful = crash.hits < crash.tries;
-        start.repeats = true;
+        (start.doubtful, start.repeats) = (crash.hits < crash.tries, true);
         if self.no_cache {
             start.cache = Caching::Configuration;
         }
