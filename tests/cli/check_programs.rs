@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::check::{checked, frail};
+use crate::check::checked;
 use crate::ddfuzz::Desk;
 
 #[test]
@@ -39,20 +39,4 @@ fn a_program_that_reads_nothing_shows_no_fix_without_a_minimization() {
     desk.call("triage in -o out -- ./program").exits(1);
     desk.script("program", "exit 0");
     assert_eq!(checked(&desk, "", 0)["status"], "fixed");
-}
-
-#[test]
-fn another_program_is_none_of_which_main_alone_is_known() {
-    let desk = Desk::new();
-    let body = "if (BUG) abort();";
-    frail(&desk, "old", "cc", (body, false)).unwrap();
-    frail(&desk, "new", "cc", (body, true)).unwrap();
-    desk.write("crash", "k");
-    desk.call("triage crash -o out -- ./old").exits(1);
-    // The name of the source file shows that it is the same program.
-    assert_eq!(checked(&desk, "-- ./new", 0)["status"], "fixed");
-    let group = checked(&desk, "-- cat", 1);
-    assert_eq!(group["status"], "cannot tell", "{group}");
-    let why = group["why"].as_str().unwrap();
-    assert!(why.starts_with("nothing shows that "), "{group}");
 }

@@ -194,8 +194,9 @@ fn each_group_of_a_study_is_checked_with_its_own_program() {
         statuses,
         [(bugs, fixed), (bugs, fixed), (plot, Some("same"))]
     );
-    // One that is named is run on everything.
-    desk.call("check out -- true").exits(0);
+    // One that is named is run on everything, and shows nothing where it reads nothing.
+    let result = desk.call("check out --json -- true").exits(1).json();
+    assert_eq!(result["cannot_tell"], 3, "{result}");
     desk.is_left_clean();
 }
 

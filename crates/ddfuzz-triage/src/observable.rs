@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
+use crate::Crash;
 use crate::module::build_id;
 use crate::runtime_modules::is_abort;
 use crate::site::is_in_each_harness;
-use crate::{Crash, Frame};
 use ddfuzz_exec::facts::{ASSERTIONS, DEBUG_ASSERTIONS};
 use ddfuzz_exec::{Limits, Sanitizer, holds_bytes, read_program};
 
@@ -48,9 +48,7 @@ impl Unobservable {
 
 /// Returns the reason why passing runs of the program at `path` do not show that any of the crashes
 /// is fixed: it has none of the functions in which the program failed then, and so seems to be
-/// another program. Where no function but `main` is known, the source files and the build ids of the
-/// frames count in place of the functions, and without these nothing shows that it is the same
-/// program. `None` if it has one of them.
+/// another program. `None` if it has one of them, or if none but `main` is known.
 ///
 /// # Errors
 /// If the program cannot be read.
@@ -59,31 +57,27 @@ pub fn another_program<'a>(
     crashes: impl Iterator<Item = &'a Crash>,
 ) -> std::io::Result<Option<Unobservable>> {
     let own = crashes.flat_map(|crash| crash.frames.iter().filter(|frame| frame.own));
-    let own: Vec<&Frame> = own.collect();
     let mut names: Vec<&str> = Vec::new();
-    for name in own.iter().filter_map(|frame| frame.name.as_deref()) {
-        let name = identifier(name).filter(|it| *it != "main" && !is_in_each_harness(it));
-        names.extend(name.filter(|it| !names.contains(it)));
+    for name in own.filter_map(|frame| identifier(frame.name.as_deref()?)) {
+        if name != "main" && !is_in_each_harness(name) && !names.contains(&name) {
+            names.push(name);
+        }
     }
     let bytes = read_program(path)?;
-    let has = |text: &str| holds_bytes(&bytes, text.as_bytes());
-    if names.is_empty() && has_traces(&own, &bytes) || names.iter().any(|name| has(name)) {
+    if names.is_empty()
+        || names
+            .iter()
+            .any(|name| holds_bytes(&bytes, name.as_bytes()))
+    {
         return Ok(None);
     }
-    let shown = path.display();
-    let why = match names.is_empty() {
-        true => format!(
-            "nothing shows that {shown} is a build of the program that failed: no function in \
-             which it failed is known, other than main"
-        ),
-        false => format!(
-            "{shown} has none of the functions in which it failed ({}): it is another program, or \
-             has no symbols",
+    Ok(Some(Unobservable::new(
+        format!(
+            "{} has none of the functions in which it failed ({}): it is another program, or has \
+             no symbols",
+            path.display(),
             names[..names.len().min(3)].join(", ")
         ),
-    };
-    Ok(Some(Unobservable::new(
-        why,
         "give a build of the program that failed, with symbols or under the same file name",
     )))
 }
@@ -113,35 +107,6 @@ pub fn same_build<'a>(
                 "run it where and as it failed, or give the new build",
             )
         }))
-}
-
-/// Checks whether a program with these bytes has a trace of user frames other than the names of
-/// their functions: the name of a source file or of the crate of `main`, or the build id of the
-/// program that crashed, as the interpreter of two scripts has.
-fn has_traces(own: &[&Frame], program: &[u8]) -> bool {
-    let has = |text: &str| holds_bytes(program, text.as_bytes());
-    own.iter().any(|frame| {
-        let line = frame
-            .line
-            .as_deref()
-            .and_then(|line| line.split(':').next());
-        let file = line.and_then(|file| file.rsplit('/').next());
-        let path = frame.name.as_deref().and_then(|name| name.split_once("::"));
-        let id = frame.build_id.as_deref().filter(|_| frame.module == "exe");
-        file.is_some_and(|file| file.len() > 3 && has(file))
-            || path.is_some_and(|(of, _)| of.len() > 3 && has(of))
-            || id.is_some_and(|id| decoded(id).is_some_and(|id| holds_bytes(program, &id)))
-    })
-}
-
-/// Returns the bytes that a build id names by hex digits; `None` for other texts.
-fn decoded(id: &str) -> Option<Vec<u8>> {
-    let digit = |at: usize| {
-        id.get(at..at + 2)
-            .and_then(|it| u8::from_str_radix(it, 16).ok())
-    };
-    let bytes: Option<Vec<u8>> = (0..id.len()).step_by(2).map(digit).collect();
-    bytes.filter(|bytes| bytes.len() >= 8)
 }
 
 /// Returns the last identifier in the demangled name of a function, which its mangled name
