@@ -158,7 +158,7 @@ const DEPENDENCIES: &[(&str, &[&str])] = &[
     ),
     // Templates of HTML pages.
     ("maud", &["ddfuzz-store"]),
-    ("memchr", &["ddfuzz-exec"]),
+    ("memchr", &["ddfuzz-exec", "ddfuzz-structure"]),
     (
         "nix",
         &[

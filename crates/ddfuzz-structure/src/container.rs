@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ddfuzz_delta::Document;
 
+use crate::interruption;
 use crate::node::{ByLabel, Group, Label, Meaning, Node, Number, Part};
 use crate::packed::{Codec, Linked, Packed};
 use crate::render::{render, sizes};
@@ -77,6 +78,7 @@ impl Document for Container {
     }
 
     fn without(&self, parts: &[usize]) -> Arc<dyn Document> {
+        interruption::check();
         let root = Removal::of(Kind::Parts, parts, &self.root);
         Arc::new(Container { root: inline(root) })
     }
@@ -91,6 +93,7 @@ impl Document for Container {
     }
 
     fn with(&self, payloads: &[Arc<[u8]>]) -> Arc<dyn Document> {
+        interruption::check();
         let mut next = payloads.iter();
         let root = with_payloads(&self.root, &mut next).0;
         Arc::new(Container { root: inline(root) })
@@ -514,11 +517,16 @@ fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
             Node::Packed(packed) => {
                 *changed = true;
                 let content = repack(&packed.content, changed, unpacked);
-                let mut packed = packed.with(content);
-                if let Linked::Outwards = packed.linked {
-                    packed.bytes = [].into();
+                let mut new = packed.with(content);
+                match new.linked {
+                    Linked::Outwards => new.bytes = [].into(),
+                    // What others have compressed better stays until its content changes.
+                    _ if new.bytes == packed.bytes && new.packed.len() > packed.packed.len() => {
+                        new = packed.clone();
+                    }
+                    _ => {}
                 }
-                nodes.push(Node::Packed(packed));
+                nodes.push(Node::Packed(new));
             }
             Node::Number(number) if number.encoding.shortest() != number.encoding => {
                 *changed = true;

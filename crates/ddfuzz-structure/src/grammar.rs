@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use ddfuzz_delta::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
 use tree_sitter::{Node, ParseOptions, Parser, Tree, TreeCursor};
 
+use crate::interruption;
 use crate::language::KnownLanguage;
 
 /// Maximum size, in bytes, of texts that are parsed by a grammar.
@@ -54,6 +55,7 @@ impl TreeSitter {
     /// Parses a text into its syntax tree; `None` if the parser exceeds its maximum number of
     /// steps, which grows with the size of the text.
     pub fn tree(&self, text: &[u8]) -> Option<Tree> {
+        interruption::check();
         let mut parser = self.parser.lock().unwrap_or_else(PoisonError::into_inner);
         parser.reset();
         let mut read = |at: usize, _| text.get(at..).unwrap_or_default();

@@ -24,7 +24,7 @@ const MOST_UNPACKED: u64 = 1 << 24;
 /// Maximum size, in bytes, of a block that deflate stores without compression.
 const BLOCK: usize = 0xffff;
 
-/// Size of decompressed content, in bytes, above which it is compressed by the fastest instead of
+/// Size of decompressed content, in bytes, above which it is compressed by the default instead of
 /// the best level, because it is compressed again for each candidate.
 const QUICKLY: usize = 1 << 16;
 
@@ -157,7 +157,9 @@ impl Codec {
     pub fn pack(self, content: &[u8]) -> Vec<u8> {
         let level = match content.len() {
             0..=QUICKLY => Compression::best(),
-            _ => Compression::fast(),
+            // The fastest level makes a text of much repetition larger than other programs made it, so
+            // that hardly any edit of it would make the file smaller.
+            _ => Compression::default(),
         };
         let compressed = match self {
             Codec::Deflate => {

@@ -33,6 +33,15 @@ const VALUES: &[u8] = b"a0)]}";
 /// Parses a program text into the tree of its blocks (begun and ended by keywords) and statements.
 /// `None` if it has few blocks, or if keywords do not match.
 pub(super) fn blocks(text: &[u8]) -> Option<Tree> {
+    at_least(FEWEST_PAIRS, text)
+}
+
+/// Parses a small program text, as [`blocks`] does, also if it has only one block.
+pub(super) fn few_blocks(text: &[u8]) -> Option<Tree> {
+    at_least(1, text)
+}
+
+fn at_least(fewest: usize, text: &[u8]) -> Option<Tree> {
     let tokens = code(text);
     let mut words = Words {
         text,
@@ -77,7 +86,7 @@ pub(super) fn blocks(text: &[u8]) -> Option<Tree> {
     odd += parser.open.len();
     let tree = parser.finish()?;
     let pairs = tree.nodes.iter().filter(|node| node.pair).count();
-    (pairs >= FEWEST_PAIRS && odd * 4 <= pairs).then_some(tree)
+    (pairs >= fewest && odd * 4 <= pairs).then_some(tree)
 }
 
 /// Splits a text into tokens (words and signs), and returns those that are not in comments.

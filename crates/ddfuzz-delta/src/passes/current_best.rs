@@ -69,6 +69,9 @@ struct Patience {
 /// A test is a success for the limit on tests without success if it deletes one of this many bytes.
 const WORTHWHILE: usize = 128;
 
+/// Size in bytes of edited payloads from which it takes about as long to put the file together as to test it.
+const SLOW: usize = 1 << 16;
+
 impl CurrentBest {
     /// Creates the current best: at first the whole input `original`, whose test gave FAIL.
     pub fn new(asker: Asker, original: Arc<[u8]>) -> CurrentBest {
@@ -331,7 +334,10 @@ impl CurrentBest {
             // An edit that makes the whole text longer cannot become the best.
             Some(envelope) => match envelope.seal(&edit) {
                 Some(sealed) => Some(sealed),
-                None => return Outcome::Pass,
+                None => {
+                    self.count_unsealed();
+                    return Outcome::Pass;
+                }
             },
             None => None,
         };
@@ -363,6 +369,14 @@ impl CurrentBest {
             };
         }
         outcome
+    }
+
+    /// Counts an edit that does not make the whole text smaller, and so is not tested, as a test without
+    /// success if the edited payloads are large: to compress them anew takes as long as a test.
+    fn count_unsealed(&mut self) {
+        if let Some(patience) = self.patience.as_mut().filter(|_| self.best.len() > SLOW) {
+            patience.left -= 1;
+        }
     }
 
     fn take(&mut self, edit: &Edit) {

@@ -11,6 +11,7 @@
 //! | `unread` | the bytes that the run of the input did not read |
 //! | `parts`, `compact`, `repack`, `least`, `payload` | parts, the whole written anew, groups with a least form, and payloads of a file of a known format, with everything corrected that depends on them |
 //! | `siblings`, `hoist`, `unwrap`, `strings`, `attributes` | parts of the tree of brackets, of tags, of keywords, or of indented lines |
+//! | `directives` | conditional groups of a preprocessor, or their directives alone |
 //! | `records`, `payload` | records and their contents, with corrected counts, lengths and checksums |
 //! | `nodes`, `raise`, `uses`, `least`, `blanks`, `names` | nodes of the syntax tree, by siblings, by nodes inside, by the least text; identifiers with their uses; blanks |
 //! | `repair` | bytes that a number protects, if comparisons of a run show how to correct the number |
@@ -34,6 +35,7 @@ mod coroutine;
 mod current_best;
 mod deletions;
 mod detect;
+mod directives;
 mod elements;
 mod envelope;
 mod field;

@@ -8,6 +8,7 @@ use crate::document::{Grammar, SyntaxClass, SyntaxTree};
 use crate::passes::blanks::delete_blanks_at_signs;
 use crate::passes::commands::{CommandText, is_script};
 use crate::passes::current_best::CurrentBest;
+use crate::passes::directives::directives;
 use crate::passes::halves::delete_halves;
 use crate::passes::list::ListSearch;
 use crate::passes::plain::{PlainText, comments, has_semicolons};
@@ -88,6 +89,7 @@ async fn reduce_outline(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, has_
     if has_comments {
         delete_most_comments(work).await;
     }
+    directives(work).await;
     let tree = tree_of(work, grammar);
     delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
     empty_blocks(work, grammar).await;

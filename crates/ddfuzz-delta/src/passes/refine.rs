@@ -4,14 +4,17 @@
 use std::ops::Range;
 
 use crate::document::Structure;
+use crate::passes::blocks::few_blocks;
 use crate::passes::clauses::{delete_pairs, redirect};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::deletions::every_run;
+use crate::passes::directives::directives;
+use crate::passes::names::{KeptNames, rename};
 use crate::passes::normalize::mark_proved;
 use crate::passes::ranges::union;
-use crate::passes::structure::structure;
+use crate::passes::structure::{reduce_tree, structure};
 use crate::passes::syntax::syntax_again;
-use crate::passes::words::{Ends, Levels, Token, WORDS, delete_clauses, tokens, words};
+use crate::passes::words::{Ends, Levels, Token, WORDS, compounds, delete_clauses, tokens, words};
 use crate::{Edit, ExtraTests, Outcome, Replacement};
 
 /// Maximum size, in bytes, of results that are refined.
@@ -48,6 +51,9 @@ pub(super) async fn refine(
     if matches!(known, Structure::Text | Structure::Syntax(_)) {
         // What takes few tests comes first: the others are not made if nothing comes of them.
         if work.is_text() {
+            directives(work).await;
+            reduce_tree(work, &few_blocks).await;
+            rename(work, &compounds, &mut KeptNames::new()).await;
             delete_columns(work).await;
             inline(work).await;
             join_lines(work).await;
@@ -176,14 +182,32 @@ fn inlined(all: &[Token], name: usize, text: &[u8]) -> Option<Vec<Replacement>> 
             }
             continue;
         }
-        let has_sign = start > statement.end && text[start - 1] == b'$';
         written.push(Replacement {
-            at: start - usize::from(has_sign)..start + own.len(),
+            at: reference(text, start..start + own.len(), &statement),
             with: value.to_vec(),
         });
     }
     written.sort_by_key(|one| one.at.start);
     (written.len() > 1).then_some(written)
+}
+
+/// Returns the range of a name, which stands at `name` outside of `statement`, with what makes it a
+/// reference to the value of the name: `$` before it, or `$(` and `)`, or `${` and `}`.
+fn reference(text: &[u8], name: Range<usize>, statement: &Range<usize>) -> Range<usize> {
+    let before = match name.start < statement.start {
+        true => &text[..name.start],
+        false => &text[statement.end..name.start],
+    };
+    let is_closed = match before.last() {
+        Some(b'(') => text.get(name.end) == Some(&b')'),
+        Some(b'{') => text.get(name.end) == Some(&b'}'),
+        _ => false,
+    };
+    match before {
+        [.., b'$', _] if is_closed => name.start - 2..name.end + 1,
+        [.., b'$'] => name.start - 1..name.end,
+        _ => name,
+    }
 }
 
 /// Returns true if a newline is among the blanks after a token.
@@ -299,9 +323,33 @@ mod tests {
             Some((set, call)) => set == "let n=[7]" && call == "f(n)",
             None => text == "f([7])",
         };
-        let [plain, refined] = refined(b"let n=[7]; f(n)", fails);
+        let [plain, short] = refined(b"let n=[7]; f(n)", fails);
         assert_eq!(plain, "let n=[7]; f(n)");
-        assert_eq!(refined, "f([7])");
+        assert_eq!(short, "f([7])");
+        for text in ["n=[7]\nf($(n))", "n=[7]\nf(${n})", "n=[7]\nf($n)"] {
+            let fails = |shorter: &str| [text, "f([7])"].contains(&shorter);
+            assert_eq!(refined(text.as_bytes(), fails)[1], "f([7])", "{text}");
+        }
+    }
+
+    #[test]
+    fn one_block_of_keywords_goes_without_what_is_inside() {
+        let text = "function a()local b function a(b)end\nend";
+        let fails = |shorter: &str| [text, "local b function a(b)end"].contains(&shorter.trim());
+        let [plain, refined] = refined(text.as_bytes(), fails);
+        assert_eq!(plain, text);
+        assert_eq!(refined, "local b function a(b)end");
+    }
+
+    #[test]
+    fn names_with_signs_become_short_at_all_places() {
+        let fails = |text: &str| {
+            let sides = text.split_once(':');
+            sides.is_some_and(|(rule, makes)| !rule.is_empty() && rule == makes)
+        };
+        let text = b"make-all:make-all";
+        let has_names = |text: &str| text == "make-all:make-all" || fails(text) && text.len() == 3;
+        assert_eq!(refined(text, has_names)[1], "a:a");
     }
 
     #[test]

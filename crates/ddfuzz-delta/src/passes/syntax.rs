@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::blanks::{delete_all_blanks, delete_blanks, shorten_blanks};
 use crate::passes::current_best::CurrentBest;
+use crate::passes::directives::directives;
 use crate::passes::halves::delete_halves;
 use crate::passes::list::ListSearch;
 use crate::passes::names::{KeptNames, Rewritten, rename};
@@ -179,6 +180,9 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
         delete_halves(work, grammar).await;
         trial.end = work.asked() + TRIAL;
     }
+    let asked = work.asked();
+    directives(work).await;
+    trial.end += work.asked() - asked;
     let tree = tree_of(work, grammar);
     delete_siblings(work, tree, &trial, ROUGH, 0..usize::MAX).await;
     if !trial.has_failed(work) {

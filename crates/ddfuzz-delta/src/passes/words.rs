@@ -90,6 +90,7 @@ pub(super) async fn words(work: &mut CurrentBest) {
         let deleted = delete_clauses(work, patience, Ends::Alike).await;
         let hoisted = hoist_clauses(work).await;
         rename(work, &names, &mut kept).await;
+        rename(work, &compounds, &mut kept).await;
         if !merge(work, &letters).await && !deleted && !hoisted {
             break;
         }
@@ -123,6 +124,27 @@ fn names(text: &[u8]) -> Vec<Range<usize>> {
     let tokens = tokens(text).into_iter();
     let names = tokens.filter(|token| token.class == b'a');
     names.map(|name| word_at(text, name.place.start)).collect()
+}
+
+/// Returns the ranges of names in a text that consist of words with signs between them, such as
+/// `part-of.it`.
+pub(super) fn compounds(text: &[u8]) -> Vec<Range<usize>> {
+    let is_joined = |byte: u8| is_letter(byte) || matches!(byte, b'-' | b'.' | b'/');
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < text.len() {
+        let size = text[at..]
+            .iter()
+            .take_while(|byte| is_joined(**byte))
+            .count();
+        let name = &text[at..at + size];
+        let begins = name.first().is_some_and(u8::is_ascii_alphabetic);
+        let ends = name.last().is_some_and(|byte| is_letter(*byte));
+        if begins && ends && name.iter().any(|byte| !is_letter(*byte)) {
+            found.push(at..at + size);
+        }
+        at += size.max(1);
+    }
+    found
 }
 
 /// Returns the ranges of all numbers and strings in a text.

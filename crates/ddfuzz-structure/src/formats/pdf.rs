@@ -87,10 +87,7 @@ pub fn pdf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 
 /// Returns the offsets at which `sign` begins in `text`.
 pub fn find_all<'a>(text: &'a [u8], sign: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
-    let starts = text.windows(sign.len()).enumerate();
-    starts
-        .filter(move |(_, bytes)| *bytes == sign)
-        .map(|(at, _)| at)
+    memchr::memmem::find_iter(text, sign)
 }
 
 /// Returns the start and the number of the object whose head ends with the word `obj` at offset `at`.

@@ -75,6 +75,17 @@ pub struct SchemaRow {
     pub has_text: bool,
 }
 
+/// What a row of the schema with a table of its own belongs to.
+struct Owned<'a> {
+    /// Label of the group that the row is deleted with.
+    with: Label,
+    /// Whether the row is also a part by itself.
+    is_part: bool,
+    /// The name of an index without a statement, with the first clause of its table that makes one and the
+    /// clause that makes this one; `None` if the row is no such index.
+    numbered: Option<(&'a [u8], (Label, Label))>,
+}
+
 impl SchemaRow {
     /// Returns the label of the clause of the table's statement that makes the index `index`, which has no
     /// statement and whose name ends with the number of the clause; `None` if there is none.
@@ -261,10 +272,16 @@ impl<'a> Database<'a> {
         let others = schema.iter().filter(|row| !is_owner(row));
         let owned = others.filter_map(|row| {
             let owner = owners.get(&row.table[..])?;
-            let with = owner.clause_of(row).unwrap_or(owner.cell);
-            Some((row.cell, (with, row.has_text)))
+            let clause = owner.clause_of(row);
+            let clauses = owner.clauses.first().copied().zip(clause);
+            let owned = Owned {
+                with: clause.unwrap_or(owner.cell),
+                is_part: row.has_text,
+                numbered: clauses.map(|clauses| (&row.name[..], clauses)),
+            };
+            Some((row.cell, owned))
         });
-        let owned: HashMap<Label, (Label, bool)> = owned.collect();
+        let owned: HashMap<Label, Owned<'_>> = owned.collect();
         for (_, nodes) in self.pages.values_mut() {
             join_cells(reader, nodes, &owned);
         }
@@ -467,15 +484,18 @@ impl<'a> Database<'a> {
 
 /// Lets each cell with a label of `owned` go with the cell of its table. If its flag says so, it also stays a
 /// part, inside of a group that goes with the table.
-fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, (Label, bool)>) {
+fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Owned<'_>>) {
     for node in nodes {
         let Node::Group(group) = node else { continue };
-        let Some((owner, is_part)) = owned.get(&group.label) else {
+        let Some(owner) = owned.get(&group.label) else {
             join_cells(reader, &mut group.nodes, owned);
             continue;
         };
-        let part = Part::With(*owner);
-        if *is_part {
+        if let Some((name, clauses)) = owner.numbered {
+            number_name(reader, &mut group.nodes, name, clauses);
+        }
+        let part = Part::With(owner.with);
+        if owner.is_part {
             let around = Group {
                 part,
                 ..Group::new(reader.label(), Vec::new())
@@ -485,6 +505,28 @@ fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, (L
         } else {
             group.part = part;
         }
+    }
+}
+
+/// Lets the number at the end of the name `name` among some nodes be that of a clause among those of its
+/// table: `clauses` are the first one and the one that the name is about.
+fn number_name(reader: &Reader, nodes: &mut Vec<Node>, name: &[u8], clauses: (Label, Label)) {
+    let mut numbered = None;
+    for (at, node) in nodes.iter_mut().enumerate() {
+        match node {
+            Node::Group(inner) => number_name(reader, &mut inner.nodes, name, clauses),
+            Node::Payload(bytes) if bytes.eq_ignore_ascii_case(name) => {
+                let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit());
+                let (front, number) = bytes.split_at(name.len() - digits.count());
+                let meaning = Meaning::Present(clauses.0, clauses.1);
+                let number = reader.number(Encoding::Digits, meaning, 1, number);
+                numbered = Some((at, [Node::payload(front), number]));
+            }
+            _ => {}
+        }
+    }
+    if let Some((at, parts)) = numbered {
+        nodes.splice(at..=at, parts);
     }
 }
 

@@ -216,9 +216,12 @@ fn long_row() -> (Vec<u8>, Vec<u8>) {
     (cell, rest)
 }
 
-/// A database with a table whose index, with the name `index`, has no statement of its own, with a trigger on it,
-/// and with a table whose statement goes on in a page of its own.
-fn schema_database(index: &'static [u8]) -> Vec<u8> {
+/// Statement that makes a table with one index.
+const TABLE: &[u8] = b"CREATE TABLE t(a UNIQUE)";
+
+/// A database with a table, which the statement `table` makes, whose index, with the name `index`, has no statement
+/// of its own, with a trigger on it, and with a table whose statement goes on in a page of its own.
+fn schema_database(index: &'static [u8], table: &'static [u8]) -> Vec<u8> {
     let database = database();
     let (cell, rest) = long_row();
     let text = |text: &'static [u8]| (true, text);
@@ -230,7 +233,7 @@ fn schema_database(index: &'static [u8]) -> Vec<u8> {
                 text(b"t"),
                 text(b"t"),
                 (false, &[2]),
-                text(b"CREATE TABLE t(a UNIQUE)"),
+                text(table),
             ],
         ),
         // No kind of text, but none.
@@ -275,7 +278,7 @@ fn schema_database(index: &'static [u8]) -> Vec<u8> {
 
 #[test]
 fn what_belongs_to_a_table_goes_with_it() {
-    let text = schema_database(b"auto");
+    let text = schema_database(b"auto", TABLE);
     let document = open(&text).expect("a document");
     assert_eq!(document.text(), text);
     let mut left = Vec::new();
@@ -295,7 +298,7 @@ fn what_belongs_to_a_table_goes_with_it() {
 
 #[test]
 fn an_index_goes_with_the_clause_that_makes_it() {
-    let text = schema_database(b"sqlite_autoindex_t_1");
+    let text = schema_database(b"sqlite_autoindex_t_1", TABLE);
     let document = open(&text).expect("a document");
     let without = (0..document.parts().len()).map(|part| document.without(&[part]).text());
     let has = |text: &[u8], one: &[u8]| text.windows(one.len()).any(|part| part == one);
@@ -305,9 +308,25 @@ fn an_index_goes_with_the_clause_that_makes_it() {
     assert_eq!(rows(&fewer, 2), rows(&text, 2));
 }
 
+#[test]
+fn an_index_has_the_number_of_its_clause() {
+    let text = schema_database(
+        b"sqlite_autoindex_T_2",
+        b"CREATE TABLE t(a UNIQUE,b UNIQUE)",
+    );
+    let document = open(&text).expect("a document");
+    assert_eq!(document.text(), text);
+    let without = (0..document.parts().len()).map(|part| document.without(&[part]).text());
+    let has = |text: &[u8], one: &[u8]| text.windows(one.len()).any(|part| part == one);
+    let mut clause = without.filter(|fewer| has(fewer, b"CREATE TABLE t(a,b UNIQUE)"));
+    let fewer = clause.next().expect("the clause is a part");
+    assert!(has(&fewer, b"sqlite_autoindex_T_1"));
+    assert_eq!((cells(&fewer, 1).1.len(), fewer.len() / PAGE), (4, 5));
+}
+
 /// Databases of all that the writer reads: trees of several pages, and statements that take several pages.
 pub fn samples() -> [Vec<u8>; 3] {
-    let long = schema_database(b"sqlite_autoindex_t_1");
+    let long = schema_database(b"sqlite_autoindex_t_1", TABLE);
     [database(), long, large_database()]
 }
 
@@ -355,7 +374,7 @@ fn a_database_is_written_anew_with_full_pages() {
 
 /// A database with a table of many pages.
 fn large_database() -> Vec<u8> {
-    let mut text = schema_database(b"auto");
+    let mut text = schema_database(b"auto", TABLE);
     // A chain of pages, each with one child, whose rows take several pages, also of their own.
     let count = 120;
     let first = text.len() / PAGE + 1;
@@ -390,7 +409,7 @@ fn a_large_table_has_pages_above_its_leaves() {
 
 #[test]
 fn a_statement_that_takes_several_pages_becomes_shorter() {
-    let text = schema_database(b"auto");
+    let text = schema_database(b"auto", TABLE);
     let document = compact(&text).expect("a document");
     let mut payloads = document.payloads();
     let long = payloads
