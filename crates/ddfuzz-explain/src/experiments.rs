@@ -60,6 +60,9 @@ pub struct States {
     pub is_used: bool,
     /// Number of tests that were made at the point.
     pub tests: usize,
+    /// Whether the passing run passes though all variables that differ at the point have their values of the failing
+    /// run.
+    pub passes_with_all: bool,
     /// The variable that causes the failure at the point; `None` where none was found.
     pub cause: Option<Identity>,
     /// Outcomes of the tests at the point, by the subset of differences that was set.
@@ -103,6 +106,7 @@ impl Runs {
                 visible: (failing.visible, failing.in_scope),
                 is_used: false,
                 tests: 0,
+                passes_with_all: false,
                 cause: None,
                 known: HashMap::new(),
                 deltas: HashSet::new(),
@@ -194,7 +198,12 @@ impl Runs {
         match outcome {
             Outcome::Fail => {}
             Outcome::Unresolved => return Ok(Answer::Skipped),
-            Outcome::Pass => return Ok(Answer::Nothing),
+            Outcome::Pass => {
+                if let Some(states) = self.states.get_mut(&point).filter(|_| than.is_empty()) {
+                    states.passes_with_all = true;
+                }
+                return Ok(Answer::Nothing);
+            }
         }
         let is_steady = self
             .states

@@ -3,6 +3,7 @@
 
 mod explained;
 
+use ddfuzz_explain::chain::Confidence;
 use ddfuzz_explain::report::SuspectRecord;
 use ddfuzz_explain::{Explanation, story};
 use explained::{PLAIN, explained, program};
@@ -98,4 +99,70 @@ fn a_wrong_bound_is_named_first_where_a_mutant_changes_nothing_else() {
         (mutant.passing, mutant.failing)
     );
     assert!(it.mutant_runs > 0 && it.mutant_runs <= 1_000, "{text}");
+}
+
+#[test]
+fn a_statement_that_writes_an_equal_value_to_a_register_is_what_writes_it() {
+    let program = program("equal.c", &["-g", "-Og"]);
+    let it = explained(&program, b"b\n", Some(b"a\n"));
+    let text = story::text(&it);
+    let allowed = [
+        "total += price",
+        "return 0;",
+        "getc(list)",
+        "if (letter == 'b')",
+    ];
+    let allowed = allowed.map(|it| Some(line_of("equal.c", it)));
+    for link in it
+        .chain
+        .iter()
+        .filter(|it| it.confidence == Confidence::Confirmed)
+    {
+        assert!(allowed.contains(&link.line), "{text}");
+    }
+    for suspect in it.look_first.iter().filter(|it| it.tested) {
+        assert!(allowed.contains(&suspect.place[0].line), "{text}");
+    }
+}
+
+#[test]
+fn a_register_of_another_frame_says_nothing_of_what_the_writer_read() {
+    let program = program("falls.c", &["-g", "-Og"]);
+    let it = explained(&program, b"34*2+\n", Some(b"34+2+\n"));
+    let text = story::text(&it);
+    assert!(!it.chain.is_empty(), "{text}");
+    for link in it.chain.iter().filter(|it| it.variable == "op") {
+        assert!(link.selected.is_none() && link.returned.is_none(), "{text}");
+    }
+}
+
+#[test]
+fn a_mutant_is_compared_by_all_that_it_writes() {
+    let program = program("unseen.c", PLAIN);
+    let it = explained(&program, b"45\n", Some(b"10\n"));
+    let text = story::text(&it);
+    let division = [
+        line_of("unseen.c", "int by"),
+        line_of("unseen.c", "return 9000"),
+    ];
+    for mutant in &it.mutants {
+        assert!(
+            !division.contains(&mutant.place.line.unwrap_or_default()),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_pointer_that_is_no_address_is_explained() {
+    let program = program("places.c", PLAIN);
+    let it = explained(&program, b"nb\n", Some(b"na\n"));
+    assert!(it.refused.is_none(), "{}", story::text(&it));
+}
+
+#[test]
+fn a_crash_many_calls_deep_is_no_endless_recursion() {
+    let program = program("places.c", PLAIN);
+    let it = explained(&program, b"db\n", Some(b"da\n"));
+    assert!(it.refused.is_none(), "{}", story::text(&it));
 }
