@@ -77,7 +77,7 @@ impl Explaining<'_> {
                 without_debug_info(&runs.engine.info, &self.request.failing_target);
             return refuse(&reason, &hint);
         }
-        if runs.states.values().any(|it| it.passes_with_all) {
+        if runs.states.values().any(|it| it.stays_with_all) {
             return refuse(
                 "setting all variables of the passing run to the values of the failing one does \
                  not make it fail: what matters is not in its memory",
@@ -95,8 +95,7 @@ impl Explaining<'_> {
         let reason = match runs.states.values().any(|it| it.tests > 0) {
             false => format!("the runs share {points}, and no variable could be tested at {they}"),
             true => format!(
-                "the runs share {points}, and setting all variables of the passing run to the values of the failing \
-                 one at {they} made it end in a third way"
+                "the runs share {points}, and what differs at {they} could not be set in the passing run"
             ),
         };
         refuse(
