@@ -60,6 +60,9 @@ pub struct States {
     pub is_used: bool,
     /// Number of tests that were made at the point.
     pub tests: usize,
+    /// Whether all variables that differ at the point were set to their values of the failing run, and the passing run
+    /// did not fail as that does.
+    pub stays_with_all: bool,
     /// The variable that causes the failure at the point; `None` where none was found.
     pub cause: Option<Identity>,
     /// Outcomes of the tests at the point, by the subset of differences that was set.
@@ -75,6 +78,8 @@ struct AtPoint<'a> {
     all: Differences<'a>,
     known: HashMap<ConfigId, Outcome>,
     tests: usize,
+    /// Whether the changes of a test could not be applied.
+    is_unapplied: bool,
 }
 
 impl Runs {
@@ -103,6 +108,7 @@ impl Runs {
                 visible: (failing.visible, failing.in_scope),
                 is_used: false,
                 tests: 0,
+                stays_with_all: false,
                 cause: None,
                 known: HashMap::new(),
                 deltas: HashSet::new(),
@@ -132,7 +138,10 @@ impl Runs {
         at.tests += 1;
         Ok(match self.engine.go_on(&mut at.stand, plan, None)? {
             Continued::Ended(ending) => self.criterion.judge(&ending, &self.passing.ending),
-            Continued::Reached(_) | Continued::Unapplied => Outcome::Unresolved,
+            Continued::Reached(_) | Continued::Unapplied => {
+                at.is_unapplied = true;
+                Outcome::Unresolved
+            }
         })
     }
 
@@ -191,6 +200,13 @@ impl Runs {
         }
         let nothing = Config::empty().id();
         let (all, outcome) = self.all(at, &every)?;
+        let has_named = (0..at.all.deltas.len()).any(|delta| !at.all.is_undescribed(delta));
+        if outcome != Outcome::Fail
+            && (at.tests > 0 && !at.is_unapplied && has_named && than.is_empty())
+            && let Some(states) = self.states.get_mut(&point)
+        {
+            states.stays_with_all = true;
+        }
         match outcome {
             Outcome::Fail => {}
             Outcome::Unresolved => return Ok(Answer::Skipped),
@@ -345,6 +361,7 @@ impl Runs {
             all: Differences::new(&types, &states.passing, &states.failing),
             known: states.known.clone(),
             tests: 0,
+            is_unapplied: false,
         };
         let found = act(self, &mut at);
         let known = std::mem::take(&mut at.known);

@@ -17,10 +17,12 @@ use crate::engine::writer::{By, Writer};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::experiments::Runs;
 use crate::failing_facts::{add_facts, add_heap_facts, add_mutants, origin_record};
-use crate::failure::{with_command, without_debug_info};
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate, similar_inputs};
-use crate::places::{frame_record, frame_records, out_of_time, point_record, refusal_of};
+use crate::places::{
+    frame_record, frame_records, newer_sources, out_of_time, point_record, refusal_of,
+};
+use crate::refused::{LEAST_MATCHING, not_passing};
 use crate::report::{
     EventRecord, Explanation, FrameRecord, InputRecord, LinkRecord, OriginRecord, PointsRecord,
     Refusal, SliceRecord, WriterRecord, input_difference,
@@ -71,6 +73,28 @@ pub enum ExplainError {
     /// The failing run does not fail; it ended like this.
     #[error("the failing run does not fail: it ended with {0}")]
     NotFailing(Ended),
+    /// The failing run does not fail: its output is not wrong.
+    #[error(
+        "the failing run does not fail: its stdout does not match /{pattern}/; it was {output}, and the run ended with {ended}"
+    )]
+    NotWrong {
+        /// The pattern of wrong outputs.
+        pattern: String,
+        /// The beginning of the output, quoted.
+        output: String,
+        /// How the run ended.
+        ended: Ended,
+    },
+    /// The passing run does not pass: its output is wrong.
+    #[error(
+        "the passing run does not pass: its stdout matches /{pattern}/ as well; it was {output}"
+    )]
+    WrongAsWell {
+        /// The pattern of wrong outputs.
+        pattern: String,
+        /// The beginning of the output, quoted.
+        output: String,
+    },
     /// The passing run does not pass; it ended like this.
     #[error("the passing run does not pass: it ended with {0}")]
     NotPassing(Ended),
@@ -98,8 +122,6 @@ pub fn explain(request: &Request) -> Result<Explanation, ExplainError> {
     })
 }
 
-/// Smallest part of the failing run's points, in percent, that the passing run must share.
-const LEAST_MATCHING: usize = 10;
 /// Number of times that each of the two runs is made, to see that it always ends in the same way.
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
@@ -128,8 +150,10 @@ fn cpu_of_children() -> Duration {
 
 pub(crate) struct Explaining<'a> {
     pub(crate) request: &'a Request,
-    began: Instant,
+    pub(crate) began: Instant,
     pub(crate) result: Explanation,
+    /// Whether the target is a program that can be run without a terminal.
+    pub(crate) is_program: bool,
 }
 
 /// Why an explanation ends early: it is refused, or an error has occurred.
@@ -161,6 +185,7 @@ impl<'a> Explaining<'a> {
             request,
             began: Instant::now(),
             result: Explanation::default(),
+            is_program: false,
         }
     }
 
@@ -176,6 +201,9 @@ impl<'a> Explaining<'a> {
             }
             Err(Early::Error(error)) => return Err(error),
         }
+        if self.result.refused.is_some() && self.is_program {
+            self.add_given();
+        }
         self.result.look_first = suspects(&self.result);
         self.result.wall_ms = self.began.elapsed().as_millis() as u64;
         Ok(self.result)
@@ -187,17 +215,13 @@ impl<'a> Explaining<'a> {
         let targets = [&request.passing_target, &request.failing_target];
         let inputs = [request.failing.clone(), request.failing.clone()];
         let mut engine = Engine::new(targets, inputs, request.budget)?;
+        self.result.newer_sources = newer_sources(&engine);
         engine.watches_exits = request.failing_target.crash_exit.is_some();
         let mut failing = engine.run_to_end(Side::Failing)?;
         if failing.ended == Ended::Exit(RUST_PANIC) && self.panics(&mut engine)? {
             failing = engine.run_to_end(Side::Failing)?;
         }
-        let criterion = match self.criterion(&mut engine, &failing) {
-            Ok(criterion) => Some(criterion),
-            // The slice of a run that does not fail is one of its output.
-            Err(Early::Error(ExplainError::NotFailing(_))) if request.slice.is_some() => None,
-            Err(early) => return Err(early),
-        };
+        let criterion = self.criterion_unless_slice(&mut engine, &failing)?;
         // The first run has more to do.
         let took = self.replays(&mut engine, Side::Failing, &failing)?;
         let limit = of_tests(took);
@@ -239,6 +263,24 @@ impl<'a> Explaining<'a> {
         let found = self.chain(&mut runs);
         self.count(&runs);
         found
+    }
+
+    /// Returns what makes a run a failure; `None` for a run that does not fail and whose slice is requested, which is
+    /// one of its output.
+    fn criterion_unless_slice(
+        &mut self,
+        engine: &mut Engine,
+        failing: &Ending,
+    ) -> Result<Option<Criterion>, Early> {
+        let is_slice = self.request.slice.is_some();
+        match self.criterion(engine, failing) {
+            Err(Early::Error(ExplainError::NotFailing(_) | ExplainError::NotWrong { .. }))
+                if is_slice =>
+            {
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
     }
 
     /// Stores in the result how many tests, changed runs and points the explanation has taken.
@@ -334,7 +376,7 @@ impl<'a> Explaining<'a> {
             engine.set_input(Side::Passing, passing.clone());
             let trace = engine.trace(Side::Passing)?;
             if !judge_candidate(criterion, &trace.ending, ending) {
-                return Err(Early::Error(ExplainError::NotPassing(trace.ending.ended)));
+                return Err(Early::Error(not_passing(request, &trace.ending)));
             }
             let of_failing = (&*request.failing, failing);
             return Ok(closest(
@@ -378,7 +420,7 @@ impl<'a> Explaining<'a> {
         Ok((found, input))
     }
 
-    fn input(&mut self, passing: &[u8]) {
+    pub(crate) fn input(&mut self, passing: &[u8]) {
         let failing = &self.request.failing;
         if self.request.passing_target == self.request.failing_target {
             self.result.input = InputRecord {
@@ -428,36 +470,12 @@ impl<'a> Explaining<'a> {
         self.result.only_failing = names;
     }
 
-    fn check_points(&self, runs: &Runs) -> Result<(), Early> {
-        let is_known = !runs.engine.info.is_empty();
-        if !is_known && (!self.request.raw || runs.failing.points.is_empty()) {
-            let (reason, hint) =
-                without_debug_info(&runs.engine.info, &self.request.failing_target);
-            return Err(refuse(&reason, &hint));
-        }
-        let (all, same) = (runs.failing.points.len(), runs.matched.len());
-        if same * 100 < all * LEAST_MATCHING || same == 0 {
-            let reason = format!(
-                "only {same} of the {all} points of the failing run are in the passing one"
-            );
-            return Err(refuse(
-                &reason,
-                "give a passing input that is closer to the failing one",
-            ));
-        }
-        Ok(())
-    }
-
     fn chain(&mut self, runs: &mut Runs) -> Result<(), Early> {
         let links = find_chain(runs)?;
         let links = with_later_values(runs, links)?;
         self.check_visibility(runs, &links)?;
         if links.is_empty() {
-            return Err(refuse(
-                "setting all variables of the passing run to the values of the failing one does \
-                 not make it fail: what matters is not in its memory",
-                "look at files, the time, and what the kernel knows of the process",
-            ));
+            return Err(self.without_chain(runs));
         }
         if let Some(parted) = runs.failure_parted() {
             (self.result.parted, self.result.decided) = self.parting(runs, &parted)?;
@@ -554,29 +572,6 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Refuses programs that are optimized so far that too few variables are visible. A program
-    /// built for debuggers (`-Og`) is accepted once a chain was found: its variables are invisible
-    /// only before they have a value and after their last use.
-    fn check_visibility(&self, runs: &Runs, links: &[Link]) -> Result<(), Early> {
-        if !links.is_empty() && runs.engine.info.is_debuggable() {
-            return Ok(());
-        }
-        let Some((_, states)) = runs.states.last_key_value() else {
-            return Ok(());
-        };
-        let (visible, in_scope) = states.visible;
-        if visible * 2 >= in_scope {
-            return Ok(());
-        }
-        let reason = format!(
-            "the program is optimized so far that only {visible} of {in_scope} variables on the stack are visible"
-        );
-        let hint = "compile it with -Og -g, or compare registers and words by --raw";
-        let target = &self.request.failing_target;
-        let command = with_command(hint, target);
-        Err(refuse(&reason, &command))
-    }
-
     /// Finds the statement that decides how the runs go on after `last`, the last point that they
     /// share, and where the value came from by which it decides; each is `None` where it is not
     /// known.
@@ -660,6 +655,7 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
     let callers = writer.and_then(|it| it.calls.get(1..)).unwrap_or_default();
     LinkRecord {
         variable: delta.name.clone(),
+        local_of: Some(delta.function.clone()).filter(|name| !name.is_empty()),
         type_name: delta.type_name.clone(),
         function: Some(place.function).filter(|name| !name.is_empty()),
         file: place.file,

@@ -3,6 +3,7 @@
 use ddfuzz_exec::facts::TargetFacts;
 use ddfuzz_exec::{Channel, Ended, ExecError, Program, RUST_PANIC, Target, Way};
 use ddfuzz_triage::{Triager, Verdict};
+use regex::bytes::Regex;
 
 use crate::dwarf::DebugInfo;
 use crate::engine::{Criterion, Ending, Engine, Side};
@@ -11,8 +12,6 @@ use crate::places::{crash_record, cycle};
 use crate::plain_build::plain_build;
 use crate::report::CrashRecord;
 
-/// Number of stack frames from which on a crash counts as a stack overflow by endless recursion.
-const DEEP: usize = 200;
 /// Class of crashes that are panics of Rust.
 const RUST_PANIC_CLASS: &str = "rustpanic";
 
@@ -34,6 +33,13 @@ pub(crate) fn without_debug_info(info: &DebugInfo, target: &Target) -> (String, 
         let reason = "the program's debug information is in files of its own (.dwo)";
         let hint = "compile it without -gsplit-dwarf";
         return (reason.to_owned(), with_command(hint, target));
+    }
+    if info.has_lines_only() {
+        let reason = "the program's debug information has lines, but no variables, as by -g1 or -gline-tables-only";
+        return (
+            reason.to_owned(),
+            with_command("compile it with -g", target),
+        );
     }
     match &info.stripped_to {
         Some(file) => {
@@ -71,7 +77,7 @@ pub(crate) fn with_command(hint: &str, target: &Target) -> String {
 
 /// Runs a target on an input, and returns the failure as the program's sanitizer or runtime reports
 /// it, with the text of its report.
-fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
+pub(crate) fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
     let error = |error: ExecError| Early::Error(error.into());
     let mut triager = Triager::of_target(target, Way::Command).map_err(error)?;
     let mut record = CrashRecord {
@@ -94,6 +100,30 @@ fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
     Ok(record)
 }
 
+/// Largest number of bytes of an output that are shown.
+const SHOWN_OUTPUT: usize = 60;
+
+/// Returns an output for a message, quoted and escaped, up to a largest length.
+pub(crate) fn shown_output(output: &[u8]) -> String {
+    let shown = &output[..output.len().min(SHOWN_OUTPUT)];
+    let more = if shown.len() < output.len() {
+        "…"
+    } else {
+        ""
+    };
+    format!("\"{}\"{more}", shown.trim_ascii_end().escape_ascii())
+}
+
+/// Returns the first line of an output on which a pattern matches; `None` where it does not.
+fn wrong_line(wrong: &Regex, output: &[u8]) -> Option<String> {
+    let found = wrong.find(output)?;
+    let start = output[..found.start()].iter().rposition(|it| *it == b'\n');
+    let line = &output[start.map_or(0, |at| at + 1)..];
+    Some(shown_output(
+        line.split(|it| *it == b'\n').next().unwrap_or_default(),
+    ))
+}
+
 impl Explaining<'_> {
     /// Refuses targets that cannot be explained, before they are run.
     pub(crate) fn check_target(&mut self) -> Result<(), Early> {
@@ -113,6 +143,7 @@ impl Explaining<'_> {
                 "explain the program that it starts, with the input that it gets",
             ));
         }
+        self.is_program = true;
         let sanitizers = instrumentation.unwrap_or_default();
         let real = [
             "address",
@@ -143,6 +174,12 @@ impl Explaining<'_> {
         failing: &Ending,
     ) -> Result<Criterion, Early> {
         self.result.crash = crash_record(engine, failing);
+        if self.result.crash.library.is_some() {
+            let told = reported(&self.request.failing_target, &self.request.failing)?;
+            let crash = &mut self.result.crash;
+            (crash.function, crash.file, crash.line) = (told.function, told.file, told.line);
+            crash.source = None;
+        }
         // Where panics abort, the signal says less than the panic.
         if engine.is_of_rust() && failing.ended == Ended::Signal(libc::SIGABRT) {
             let told = reported(&self.request.failing_target, &self.request.failing)?;
@@ -153,8 +190,15 @@ impl Explaining<'_> {
         }
         if let Some(wrong) = &self.request.wrong {
             return match wrong.is_match(&failing.output) {
-                true => Ok(Criterion::Wrong(wrong.clone())),
-                false => Err(Early::Error(ExplainError::NotFailing(failing.ended))),
+                true => {
+                    self.result.crash.wrong = wrong_line(wrong, &failing.output);
+                    Ok(Criterion::Wrong(wrong.clone()))
+                }
+                false => Err(Early::Error(ExplainError::NotWrong {
+                    pattern: wrong.to_string(),
+                    output: shown_output(&failing.output),
+                    ended: failing.ended,
+                })),
             };
         }
         match (&failing.crash, failing.ended) {
@@ -206,7 +250,7 @@ impl Explaining<'_> {
         let Some(crash) = &failing.crash else {
             return Ok(());
         };
-        if crash.class.0 != "stackoverflow" && failing.stack.len() < DEEP {
+        if crash.class.0 != "stackoverflow" {
             return Ok(());
         }
         let names: Vec<String> = failing

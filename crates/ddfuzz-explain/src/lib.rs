@@ -28,6 +28,7 @@ mod passing;
 mod places;
 mod plain_build;
 pub mod plan;
+mod refused;
 pub mod report;
 pub mod slice;
 mod stack_layout;
@@ -39,6 +40,6 @@ mod writers;
 
 pub use explain::{ExplainError, Request, SliceGoal, explain};
 pub use places::source_text;
-pub use regex::bytes::Regex as Pattern;
+pub use regex::bytes::{Regex as Pattern, RegexBuilder as PatternBuilder};
 pub use report::Explanation;
 pub use stack_layout::equally_long;

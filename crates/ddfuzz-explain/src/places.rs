@@ -1,11 +1,12 @@
 //! Places in the program for the result: frames, points, lines of the source; and reasons of
 //! refusals.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ddfuzz_model::files::regular;
 
 use crate::alignment::Matched;
+use crate::dwarf::is_library_file;
 use crate::engine::{Ending, Engine, Unsupported};
 use crate::report::{CrashRecord, FrameRecord, PointRecord, Refusal};
 
@@ -70,13 +71,46 @@ pub(crate) fn crash_record(engine: &Engine, failing: &Ending) -> CrashRecord {
         source: file
             .as_ref()
             .zip(line)
+            .filter(|(file, _)| !is_newer(Path::new(file), &engine.program))
             .and_then(|(file, line)| source_line(file, line)),
         file,
         line,
         stack: stack.into_iter().take(64).collect(),
         message: None,
+        library: failed_library(engine, failing),
+        wrong: None,
         replays: 0,
     }
+}
+
+/// Directories of the libraries of the system, in whose code a run fails for the code that has called it.
+const OF_SYSTEM: [&str; 5] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/nix/store"];
+
+/// Returns the file name of the library in whose code a run has failed, where that is none of the system.
+fn failed_library(engine: &Engine, failing: &Ending) -> Option<String> {
+    let mut inner = failing
+        .stack
+        .iter()
+        .take_while(|pc| engine.function(**pc).is_none());
+    let is_own = |path: &&PathBuf| !OF_SYSTEM.iter().any(|it| path.starts_with(it));
+    let path = inner.find_map(|pc| engine.modules.path(*pc).filter(is_own))?;
+    let name = path.file_name().filter(|_| path.is_file())?;
+    (path.file_name() != engine.program.file_name()).then(|| name.to_string_lossy().into_owned())
+}
+
+/// Returns true if a file was changed after another one.
+fn is_newer(file: &Path, than: &Path) -> bool {
+    let changed = |path: &Path| path.metadata().and_then(|facts| facts.modified()).ok();
+    matches!((changed(file), changed(than)), (Some(file), Some(than)) if file > than)
+}
+
+/// Returns the program's own source files that are newer than the program.
+pub(crate) fn newer_sources(engine: &Engine) -> Vec<String> {
+    let mut all: Vec<String> = engine.info.lines.files.clone();
+    all.sort_unstable();
+    all.dedup();
+    all.retain(|it| !is_library_file(it) && is_newer(Path::new(it), &engine.program));
+    all
 }
 
 /// Largest source file that is read for the text of a line, in bytes.
@@ -133,6 +167,7 @@ pub(crate) fn refusal_of(why: Unsupported) -> Refusal {
             "map memory privately (MAP_PRIVATE): what a test writes there stays for the next one"
         }
         Unsupported::Sockets => "give it its input in a file or on stdin",
+        Unsupported::Unwatchable(_) => "look at where the address comes from",
         Unsupported::Unsteady => {
             "remove what differs between runs: times, random numbers, process ids"
         }

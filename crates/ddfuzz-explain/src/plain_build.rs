@@ -39,11 +39,25 @@ pub(crate) fn plain_build(program: &Path, is_fuzzer: bool) -> Option<String> {
         (false, true) => "g++",
         (false, false) => "gcc",
     };
+    let level = level(&info).unwrap_or("-Og");
     let fuzzer = if is_fuzzer { " -fsanitize=fuzzer" } else { "" };
     let sources = sources.join(" ");
     Some(format!(
-        "{compiler} -g -Og{fuzzer} {sources} -o {name}-plain"
+        "{compiler} -g {level}{fuzzer} {sources} -o {name}-plain"
     ))
+}
+
+/// Returns the optimization level at which more variables of a program are visible than as it was compiled; `None`
+/// where there is none.
+pub(crate) fn level(info: &DebugInfo) -> Option<&'static str> {
+    let is_of_gcc = info.producers.iter().all(|it| it.starts_with("GNU "));
+    // Clang does not say how it optimizes, and forgets variables at `-Og`.
+    match (info.is_optimized(), info.is_debuggable()) {
+        (false, _) => None,
+        (true, true) => Some("-O0"),
+        (true, false) if is_of_gcc => Some("-Og"),
+        (true, false) => Some("-O0"),
+    }
 }
 
 /// Returns true if a program is one that a cargo-fuzz project builds: a manifest in a folder above it, or

@@ -67,6 +67,8 @@ pub struct Explanation {
     pub tests: u64,
     /// Number of runs of the failing input in which one instruction had another effect.
     pub changed_runs: u64,
+    /// Source files that are newer than the program: their lines need not be those of the program.
+    pub newer_sources: Vec<String>,
     /// Number of runs of mutants of the program.
     pub mutant_runs: u64,
     /// Whether the time was over before all variables of the chain were tested: those that were not are
@@ -113,6 +115,11 @@ pub struct CrashRecord {
     pub stack: Vec<FrameRecord>,
     /// What a sanitizer reports about the failure; null without a report.
     pub message: Option<String>,
+    /// Name of the library's file in whose code the run failed, which is not examined; null where it failed in code of
+    /// the program itself, or of the system.
+    pub library: Option<String>,
+    /// The line of the output by which it is wrong, quoted; null where the failure is another one.
+    pub wrong: Option<String>,
     /// Number of runs of the failing input that ended in the same way, the first included; 3 if all
     /// did.
     pub replays: u32,
@@ -160,6 +167,8 @@ pub struct InputDifference {
 pub struct LinkRecord {
     /// Name of the variable, as C would write it.
     pub variable: String,
+    /// Function that has the local variable with which the name begins; null for another one.
+    pub local_of: Option<String>,
     /// Name of the variable's type.
     #[serde(rename = "type")]
     pub type_name: String,

@@ -116,6 +116,10 @@ pub fn headline(it: &Explanation) -> String {
         (None, Some(file), Some(line)) => format!(" at {}:{line}", base(file)),
         _ => String::new(),
     };
+    let place = match &crash.library {
+        Some(library) => format!("{place} of {library}, whose code is not examined"),
+        None => place,
+    };
     let message = || {
         crash
             .message
@@ -127,9 +131,14 @@ pub fn headline(it: &Explanation) -> String {
         .as_deref()
         .or_else(message)
         .map(|text| format!("  ({text})"))
+        .or_else(|| is_newer(it).then(|| "  (the source is newer than the program)".to_owned()))
         .unwrap_or_default();
-    match (crash.ended.as_str(), crash.replays) {
-        ("", _) => format!("{} was not run", crash.program),
+    let ended = match &crash.wrong {
+        Some(wrong) => format!("wrong output: {wrong}"),
+        None => crash.ended.clone(),
+    };
+    match (ended.as_str(), crash.replays) {
+        ("", _) => format!("{}: not examined", crash.program),
         (ended, 0) => format!("{}: {ended}{place}{source}", crash.program),
         (ended, replays) => {
             let of = replays.max(3);
@@ -139,6 +148,11 @@ pub fn headline(it: &Explanation) -> String {
             )
         }
     }
+}
+
+/// Returns true if the source of the statement at which the run failed is newer than the program.
+fn is_newer(it: &Explanation) -> bool {
+    (it.crash.file.as_ref()).is_some_and(|file| it.newer_sources.contains(file))
 }
 
 /// Names the statements at which to look first; `None` where there are none.

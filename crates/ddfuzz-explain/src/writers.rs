@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::alignment::{Matched, parting};
 use crate::chain::Link;
 use crate::delta::{Change, Delta, Identity};
-use crate::engine::instructions::Value;
+use crate::engine::instructions::{RESULT, Value};
 use crate::engine::origin::{Decided, Origin as ValueOrigin};
 use crate::engine::register_writer::Held;
 use crate::engine::returned::Written;
@@ -33,6 +33,10 @@ impl Runs {
     /// # Errors
     /// When the run cannot be made.
     pub fn writer(&mut self, link: &Link, delta: &Delta) -> Result<Option<Writer>, EngineError> {
+        if_supported(self.find_writer(link, delta))
+    }
+
+    fn find_writer(&mut self, link: &Link, delta: &Delta) -> Result<Option<Writer>, EngineError> {
         let to = self.matched[link.cause.point];
         let Place::Memory(address) = delta.failing_place else {
             return self.writer_of_register(link, delta);
@@ -66,11 +70,7 @@ impl Runs {
                 }
             }
         }
-        match (self.engine).writer(Side::Failing, None, to.in_failing, watched) {
-            // Reached too often, or given up.
-            Err(EngineError::Unsupported(Unsupported::Unsteady)) => Ok(None),
-            other => other,
-        }
+        (self.engine).writer(Side::Failing, None, to.in_failing, watched)
     }
 
     /// Returns the last point that both runs share before they went different ways, so that only
@@ -157,13 +157,17 @@ impl Runs {
         let is_own = writer.side == Side::Failing && writer.by == By::Program;
         let index = self.executed(link, writer).filter(|_| is_own);
         let both = self.matched.iter().find(|it| Some(it.failing) == index);
-        let passing = self.passing_bytes(link, delta);
-        let (Some(both), Some(passing)) = (both, passing) else {
+        let values = self.bytes_of(link, delta);
+        let (Some(both), Some([passing, failing])) = (both, values) else {
             return Ok(None);
         };
+        if !self.stays_in_place(link, delta, both) {
+            return Ok(None);
+        }
         let written = Written {
             place: delta.failing_place,
             passing,
+            failing,
         };
         let points = [both.in_passing, both.in_failing];
         if_supported(self.engine.returned(points, &written))
@@ -187,7 +191,8 @@ impl Runs {
         };
         let is_own = writer.side == Side::Failing && writer.by == By::Program;
         let index = self.executed(link, writer).filter(|_| is_own);
-        let Some(both) = self.matched.iter().find(|it| Some(it.failing) == index) else {
+        let both = self.matched.iter().find(|it| Some(it.failing) == index);
+        let Some(both) = both.filter(|both| self.stays_in_place(link, delta, both)) else {
             return Ok(None);
         };
         // To the next statement of the same frame.
@@ -224,11 +229,24 @@ impl Runs {
         if_supported(self.engine.value_history(points, to, value))
     }
 
-    /// The value of a link's variable in the passing run, if it is a number or a text.
-    fn passing_bytes(&self, link: &Link, delta: &Delta) -> Option<Vec<u8>> {
+    /// Returns true if the place of a link's variable can be the same after the statement `both` that has written it:
+    /// a register holds the variable in the frame of the link's point only, and that of results after no other call.
+    fn stays_in_place(&self, link: &Link, delta: &Delta, both: &Matched) -> bool {
+        match delta.failing_place {
+            Place::Memory(_) => true,
+            Place::Register(number) => {
+                let at = &self.matched[link.cause.point];
+                usize::from(number) != RESULT && at.in_failing.stack == both.in_failing.stack
+            }
+        }
+    }
+
+    /// The values of a link's variable in the passing and the failing run, if it is a number or a text.
+    fn bytes_of(&self, link: &Link, delta: &Delta) -> Option<[Vec<u8>; 2]> {
         let states = self.states.get(&link.cause.point)?;
         let Change::Value {
             passing,
+            failing,
             start,
             end,
             ..
@@ -236,8 +254,10 @@ impl Runs {
         else {
             return None;
         };
-        let bytes = &states.passing.objects.get(passing)?.bytes;
-        Some(bytes.get(start as usize..end as usize)?.to_vec())
+        let of = |bytes: &[u8]| Some(bytes.get(start as usize..end as usize)?.to_vec());
+        let passing = of(&states.passing.objects.get(passing)?.bytes)?;
+        let failing = of(&states.failing.objects.get(failing)?.bytes)?;
+        Some([passing, failing])
     }
 
     /// Returns the index of the point at which the statement of `writer` was executed last before
@@ -401,8 +421,10 @@ impl Runs {
             (Origin::Undescribed, Place::Register(number)) => {
                 Some((Held::Value(number), it.bytes.clone()))
             }
-            (Origin::Undescribed, Place::Memory(_)) => None,
-            (origin, _) => Some((Held::Variable(origin), it.bytes.clone())),
+            (_, Place::Memory(_)) => None,
+            (origin, Place::Register(number)) => {
+                Some((Held::Variable(origin, number), it.bytes.clone()))
+            }
         });
         let Some((held, value)) = held else {
             return Ok(None);
@@ -431,9 +453,9 @@ impl Runs {
     /// Returns, as the writer of a variable of the chain (`link`), the last statement of its frame
     /// that the failing run executed before the link's point, if the point before was examined and
     /// had another cause: since then only this statement, and functions that it called, were
-    /// executed. `None` for a statement of another function, since the register may have got its
-    /// value after the return from there, and where the variable differed from the passing run
-    /// before the statement already.
+    /// executed. `None` for a statement without an instruction that writes the variable's register, for
+    /// one of another function, since the register may have got its value after the return from there,
+    /// and where the variable differed from the passing run before the statement already.
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
         let (before, to) = (self.matched[link.before?], self.matched[link.cause.point]);
         let states = self.states.get(&link.before?)?;
@@ -449,7 +471,13 @@ impl Runs {
             .rposition(|it| it.stack == to.in_failing.stack)?;
         let statement = points[of_frame];
         let is_own = self.engine.function(statement.pc) == Some(delta.function.as_str());
-        (is_own && of_frame <= before.failing).then_some(Writer {
+        let is_written = match delta.failing_place {
+            Place::Register(number @ 0..=15) => {
+                (self.engine).has_write_to(statement.pc, usize::from(number))
+            }
+            _ => true,
+        };
+        (is_own && is_written && of_frame <= before.failing).then_some(Writer {
             pc: statement.pc,
             by: By::Program,
             side: Side::Failing,

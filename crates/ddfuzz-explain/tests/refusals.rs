@@ -411,3 +411,50 @@ fn debug_information_that_leads_in_circles_is_read() {
     assert_eq!(pointers, CHAIN);
     assert_eq!(info.types.get(of).name, "int");
 }
+
+#[test]
+fn nothing_is_said_of_memory_where_no_variable_was_tested() {
+    let told = |flags| {
+        let it = explained(&program("single.c", flags), b"b\n", Some(b"a\n"));
+        refusal(&it).0.to_owned()
+    };
+    let one = told(PLAIN);
+    assert!(
+        one.starts_with("the runs share ") && one.ends_with("could be tested at it"),
+        "{one}"
+    );
+    assert_eq!(
+        told(&["-g1", "-O0"]),
+        "the program's debug information has lines, but no variables, as by -g1 or -gline-tables-only"
+    );
+}
+
+#[test]
+fn what_is_certain_is_shown_of_a_program_that_starts_threads() {
+    let it = explained(&refused(), b"tx\n", Some(b"ty\n"));
+    let text = story::text(&it);
+    assert!(
+        !text.contains("not examined") && it.crash.class.is_some(),
+        "{text}"
+    );
+    assert!(text.contains("differ in 1 byte"), "{text}");
+}
+
+#[test]
+fn an_output_that_is_not_wrong_is_shown() {
+    let program = program("unseen.c", PLAIN);
+    let wrong = |pattern: &str| {
+        let target = target(&program, &[]);
+        let wrong = Some(ddfuzz_explain::Pattern::new(pattern).unwrap());
+        let error = explain(&Request {
+            wrong,
+            ..request(target, b"10\n", Some(b"11\n"))
+        });
+        error.unwrap_err().to_string()
+    };
+    let expected = "the failing run does not fail: its stdout does not match /zzz/; it was \"\", and the run ended \
+                    with exit 0";
+    assert_eq!(wrong("zzz"), expected);
+    let expected = "the passing run does not pass: its stdout matches /^/ as well; it was \"\"";
+    assert_eq!(wrong("^"), expected);
+}

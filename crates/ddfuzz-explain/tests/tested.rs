@@ -99,3 +99,62 @@ fn a_wrong_bound_is_named_first_where_a_mutant_changes_nothing_else() {
     );
     assert!(it.mutant_runs > 0 && it.mutant_runs <= 1_000, "{text}");
 }
+
+#[test]
+fn a_statement_that_writes_an_equal_value_to_a_register_is_what_writes_it() {
+    let program = program("equal.c", &["-g", "-Og"]);
+    let it = explained(&program, b"b\n", Some(b"a\n"));
+    let text = story::text(&it);
+    let total = it.chain.iter().find(|it| it.variable == "total");
+    let adds = line_of("equal.c", "total += price");
+    assert_eq!(total.and_then(|it| it.line), Some(adds), "{text}");
+    let innocent = ["fdopen", "int total = 0"].map(|it| line_of("equal.c", it));
+    for place in it.look_first.iter().flat_map(|it| &it.place) {
+        assert!(
+            !innocent.contains(&place.line.unwrap_or_default()),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_register_of_another_frame_says_nothing_of_what_the_writer_read() {
+    let program = program("falls.c", &["-g", "-Og"]);
+    let it = explained(&program, b"34*2+\n", Some(b"34+2+\n"));
+    let text = story::text(&it);
+    assert!(!it.chain.is_empty(), "{text}");
+    for link in it.chain.iter().filter(|it| it.variable == "op") {
+        assert!(link.selected.is_none() && link.returned.is_none(), "{text}");
+    }
+}
+
+#[test]
+fn a_mutant_is_compared_by_all_that_it_writes() {
+    let program = program("unseen.c", PLAIN);
+    let it = explained(&program, b"45\n", Some(b"10\n"));
+    let text = story::text(&it);
+    let division = [
+        line_of("unseen.c", "int by"),
+        line_of("unseen.c", "return 9000"),
+    ];
+    for mutant in &it.mutants {
+        assert!(
+            !division.contains(&mutant.place.line.unwrap_or_default()),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_pointer_that_is_no_address_is_explained() {
+    let program = program("places.c", PLAIN);
+    let it = explained(&program, b"nb\n", Some(b"na\n"));
+    assert!(it.refused.is_none(), "{}", story::text(&it));
+}
+
+#[test]
+fn a_crash_many_calls_deep_is_no_endless_recursion() {
+    let program = program("places.c", PLAIN);
+    let it = explained(&program, b"db\n", Some(b"da\n"));
+    assert!(it.refused.is_none(), "{}", story::text(&it));
+}

@@ -20,7 +20,8 @@ use super::{Exit, Failure, Output, signals, values};
 use crate::delta::Outcome;
 use crate::exec::Target;
 use crate::explain::{
-    self, ExplainError, Explanation, Pattern, Request, SliceGoal, engine::EngineError, story,
+    self, ExplainError, Explanation, Pattern, PatternBuilder, Request, SliceGoal,
+    engine::EngineError, story,
 };
 use crate::minimize::log::{Line, Log};
 use crate::store::Reader;
@@ -91,7 +92,8 @@ pub struct ExplainArgs {
 }
 
 fn pattern(text: &str) -> Result<Pattern, String> {
-    Pattern::new(text).map_err(|error| error.to_string())
+    let pattern = PatternBuilder::new(text).multi_line(true).build();
+    pattern.map_err(|error| error.to_string())
 }
 
 /// JSON result of `ddfuzz explain` for several groups of an output directory: the explanation of
@@ -434,6 +436,10 @@ fn failure(error: ExplainError) -> Failure {
     let text = error.to_string();
     match error {
         ExplainError::Engine(EngineError::Exec(error)) => error.into(),
+        ExplainError::NotWrong { .. } => Failure::new(Exit::Baseline, "not-failing", text)
+            .hint("give a pattern by --wrong that a line of the output of the failing run matches"),
+        ExplainError::WrongAsWell { .. } => Failure::new(Exit::Baseline, "not-passing", text)
+            .hint("give a passing input, or a pattern by --wrong that only the failing output matches"),
         ExplainError::NotFailing(_) => Failure::new(Exit::Baseline, "not-failing", text).hint(
             "give first an input on which the program crashes, then one on which it does not; or say by \
              --wrong which output is wrong, or by --crash-exit which exit status is a failure",

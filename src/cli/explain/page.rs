@@ -219,6 +219,10 @@ fn sources(it: &Explanation) -> String {
     }
     let mut text = String::new();
     for (file, lines) in marked {
+        if it.newer_sources.iter().any(|newer| newer == file) {
+            let _ = writeln!(text, "<p>{} is newer than the program.</p>", escaped(file));
+            continue;
+        }
         let Some(source) = source_text(file) else {
             let _ = writeln!(text, "<p>{} cannot be read.</p>", escaped(file));
             continue;
@@ -252,12 +256,53 @@ fn sources(it: &Explanation) -> String {
     text
 }
 
+/// Returns as HTML the gdb commands that set the variable of a link to its value in the failing run, or say that none
+/// can.
+fn setting(link: &LinkRecord) -> String {
+    let register = link.variable.strip_prefix("register ");
+    let (set, name) = match register {
+        Some(register) => ("set", format!("${register}")),
+        None => ("set variable", link.variable.clone()),
+    };
+    if name.contains(' ') {
+        return "# what differs has no name in gdb\n".to_owned();
+    }
+    let name = escaped(&name);
+    let frame = match &link.local_of {
+        Some(function) if register.is_none() && link.point.function.as_ref() != Some(function) => {
+            format!("frame function {}\n", escaped(function))
+        }
+        _ => String::new(),
+    };
+    let text = link.failing.as_str();
+    let is_character = text.len() > 2 && text.starts_with('\'') && text.ends_with('\'');
+    let digits = text.trim_start_matches('-');
+    let is_number = digits.starts_with(|it: char| it.is_ascii_digit())
+        && digits
+            .chars()
+            .all(|it| it.is_ascii_alphanumeric() || it == '.');
+    let is_word = text.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
+        && text
+            .chars()
+            .all(|it| it.is_ascii_alphanumeric() || it == '_');
+    match text {
+        "NULL" => format!("{frame}{set} {name} = 0\n"),
+        value if is_character || is_number || is_word => {
+            format!("{frame}{set} {name} = {}\n", escaped(value))
+        }
+        value => format!(
+            "# {} in the failing run, which no command of gdb sets; here it is\n{frame}print {name}\n",
+            escaped(value),
+        ),
+    }
+}
+
 /// Returns as HTML the gdb commands by which a user can set, in the passing run, each variable of
 /// the cause–effect chain to its value in the failing run.
 fn commands(it: &Explanation) -> String {
     let mut text =
         "<p>Give the passing run to gdb (<code>gdb --args PROGRAM …</code>), and paste one of \
-                    these: it sets the variable to the value of the failing run, and the program \
+                    these: where it sets the variable to the value of the failing run, the program \
                     fails. With what is not confirmed it need not fail.</p>\n<pre tabindex=\"0\">"
             .to_owned();
     for (index, link) in it.chain.iter().enumerate() {
@@ -277,39 +322,7 @@ fn commands(it: &Explanation) -> String {
             let _ = writeln!(text, "ignore $bpnum {}", point.nth - 1);
         }
         text += "continue\n";
-        let is_plain = |text: &str| {
-            let inner = text
-                .strip_prefix('\'')
-                .and_then(|text| text.strip_suffix('\''));
-            let is_number = text
-                .trim_start_matches('-')
-                .chars()
-                .all(|it| it.is_ascii_alphanumeric() || it == '.');
-            inner.is_some() || is_number && !text.is_empty()
-        };
-        let has_name = !link.variable.contains(' ');
-        match (is_plain(&link.failing) && has_name, link.failing.as_str()) {
-            _ if !has_name => text += "# what differs has no name in gdb\n",
-            (_, "NULL") => {
-                let _ = writeln!(text, "set variable {} = 0", escaped(&link.variable));
-            }
-            (true, value) => {
-                let _ = writeln!(
-                    text,
-                    "set variable {} = {}",
-                    escaped(&link.variable),
-                    escaped(value)
-                );
-            }
-            (false, value) => {
-                let _ = writeln!(
-                    text,
-                    "# {} in the failing run; here it is\nprint {}",
-                    escaped(value),
-                    escaped(&link.variable)
-                );
-            }
-        }
+        text += &setting(link);
         text += "continue\n\n";
     }
     text + "</pre>\n"

@@ -58,7 +58,7 @@ impl Lines {
             }
             let line = row.line().map_or(0, |line| line.get());
             let file = base + row.file_index() as usize;
-            // Rows of one address: the last one counts, but a statement remains one.
+            // Rows of one address: the last one counts, but where a statement begins, one does.
             let same = sequence
                 .last()
                 .copied()
@@ -71,8 +71,7 @@ impl Lines {
                 end: row.address(),
                 file,
                 line,
-                is_statement: row.is_stmt()
-                    || same.is_some_and(|same| same.is_statement && same.line == line),
+                is_statement: row.is_stmt() || same.is_some_and(|same| same.is_statement),
                 follows: same.is_some_and(|same| same.follows || same.line != line),
             });
         }
@@ -126,12 +125,9 @@ impl Lines {
         (address < row.end).then_some(row)
     }
 
-    /// Returns source file and line of a code address in the file; where the code belongs to no
-    /// line, the nearest earlier line.
+    /// Returns source file and line of a code address in the file; `None` where the code belongs to no line.
     pub fn place(&self, address: u64) -> Option<(&str, u64)> {
-        let behind = self.rows.partition_point(|row| row.address <= address);
-        let before = self.rows[..behind].iter().rev().take(16);
-        let row = before.into_iter().find(|row| row.line > 0)?;
+        let row = self.at(address).filter(|row| row.line > 0)?;
         Some((self.files.get(row.file)?, row.line))
     }
 }

@@ -2,6 +2,7 @@
 
 pub mod frames;
 mod inlined;
+mod line_zero;
 mod lines;
 pub mod locations;
 mod read_types;
@@ -210,6 +211,14 @@ impl DebugInfo {
             let level = producer.split(' ').rfind(|word| word.starts_with("-O"));
             producer.starts_with("GNU ") && is_such(level)
         })
+    }
+
+    /// Returns true if the program has source lines, but neither local nor global variables.
+    pub fn has_lines_only(&self) -> bool {
+        let has_none = |it: &Function| it.variables.is_empty();
+        !self.lines.rows.is_empty()
+            && self.globals.is_empty()
+            && self.functions.iter().all(has_none)
     }
 
     /// Returns true if the program has no debug information of functions.
@@ -618,6 +627,7 @@ impl Reading<'_> {
         }
         by_address.sort_by_key(|(range, _)| range.start);
         self.lines.finish();
+        line_zero::inherit(&mut self.lines, file, by_address.iter().map(|it| &it.0));
         let mut symbols = HashMap::new();
         for symbol in file.symbols().chain(file.dynamic_symbols()) {
             if let (Ok(name), true) = (symbol.name(), symbol.address() != 0) {

@@ -265,12 +265,15 @@ impl<'a> Code<'a> {
             _ => (0, 0),
         };
         if number.1 > 0 && !is_of_stack && !is_passed {
+            let is_whole = matches!(
+                it.op_kind(it.op_count() - 1),
+                OpKind::Immediate8 | OpKind::Immediate16
+            );
             for change in [1, -1] {
-                push(
-                    MutantKind::Constant,
-                    it.ip(),
-                    changed(bytes, number, change),
-                );
+                let other = changed(bytes, number, change, is_whole);
+                if let Some(other) = other {
+                    push(MutantKind::Constant, it.ip(), other);
+                }
             }
         }
         let opcode = usize::from(bytes[0] & 0xf0 == 0x40);
@@ -357,11 +360,9 @@ impl<'a> Code<'a> {
             }
             told.push(other);
             let place = (offsets.displacement_offset(), size);
-            push(
-                MutantKind::Operand,
-                it.ip(),
-                changed(bytes, place, other - offset),
-            );
+            if let Some(other) = changed(bytes, place, other - offset, false) {
+                push(MutantKind::Operand, it.ip(), other);
+            }
         }
     }
 
@@ -397,14 +398,27 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Returns the bytes of an instruction in which the number at an offset, with a size, is changed by `change`.
-fn changed(bytes: &[u8], (offset, size): (usize, usize), change: i64) -> Vec<u8> {
+/// Returns the bytes of an instruction in which the number at an offset, with a size, is changed by `change`; `None`
+/// where it has no room for that. A number that fills its operand (`is_whole`) may have a sign or none: it must be
+/// changed by that much in both cases.
+fn changed(
+    bytes: &[u8],
+    (offset, size): (usize, usize),
+    change: i64,
+    is_whole: bool,
+) -> Option<Vec<u8>> {
     let mut word = [0; 8];
     word[..size].copy_from_slice(&bytes[offset..offset + size]);
-    let word = u64::from_le_bytes(word).wrapping_add_signed(change);
+    let unused = 64 - 8 * size as u32;
+    let unsigned = u64::from_le_bytes(word);
+    let signed = (unsigned << unused) as i64 >> unused;
+    let new = signed.checked_add(change)?;
+    let fits_unsigned =
+        (unsigned.checked_add_signed(change)).is_some_and(|it| it <= u64::MAX >> unused);
+    let is_exact = (new << unused) >> unused == new && (!is_whole || fits_unsigned);
     let mut bytes = bytes.to_vec();
-    bytes[offset..offset + size].copy_from_slice(&word.to_le_bytes()[..size]);
-    bytes
+    bytes[offset..offset + size].copy_from_slice(&new.to_le_bytes()[..size]);
+    is_exact.then_some(bytes)
 }
 
 /// Returns the mutants of a function's code, which begins at the address `start`, in the statements for which
@@ -469,6 +483,19 @@ mod tests {
         // cmp eax, 4
         let expected = [5, 3].map(|it| (MutantKind::Constant, vec![0x83, 0xf8, it]));
         assert_eq!(patches(&[0x83, 0xf8, 4]), expected);
+        // cmp eax, 127, -128; cmp al, 127, -1: one of the changes has no room.
+        for (code, other) in [
+            (vec![0x83, 0xf8, 0x7f], 0x7e),
+            (vec![0x83, 0xf8, 0x80], 0x81),
+            (vec![0x3c, 0x7f], 0x7e),
+            (vec![0x3c, 0xff], 0xfe),
+        ] {
+            let mut expected = code.clone();
+            *expected.last_mut().unwrap() = other;
+            assert_eq!(patches(&code), [(MutantKind::Constant, expected)]);
+        }
+        // cmp eax, -1
+        assert_eq!(patches(&[0x83, 0xf8, 0xff]).len(), 2);
         // sub rsp, 8 makes room on the stack.
         assert_eq!(patches(&[0x48, 0x83, 0xec, 8]), []);
         // movzx eax, al: with a sign, of 16 bits, and as a whole

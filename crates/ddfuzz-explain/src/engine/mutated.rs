@@ -2,7 +2,7 @@
 //! they change in other runs.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use ddfuzz_exec::Ended;
@@ -40,6 +40,15 @@ pub(crate) struct MutantEnd {
     pub ended: Ended,
     /// What it wrote to stdout.
     pub output: Vec<u8>,
+    /// What it wrote, by the file descriptor; `None` where that was not recorded, or cannot be.
+    written: Option<BTreeMap<u64, Vec<u8>>>,
+}
+
+impl MutantEnd {
+    /// Returns true if what the run wrote is known, and that is something: other runs can be compared with it.
+    fn is_comparable(&self) -> bool {
+        (self.written.as_ref()).is_some_and(|it| it.values().any(|bytes| !bytes.is_empty()))
+    }
 }
 
 /// A mutant that keeps the failing run from failing.
@@ -53,9 +62,10 @@ pub(crate) struct Averting {
     pub succeeds: bool,
     /// How often the failing run executes the changed statement, as far as its points were recorded.
     pub executions: usize,
-    /// Number of other inputs with which the program, unchanged, ends well and executes the changed instruction.
+    /// Number of other inputs with which the program, unchanged, ends well, writes something and executes the changed
+    /// instruction.
     pub others: usize,
-    /// Number of those with which the mutant ends in the same way, with the same output.
+    /// Number of those with which the mutant ends in the same way and writes the same, wherever it writes.
     pub alike: usize,
     /// Number of other inputs with which the program, unchanged, fails and executes the changed instruction.
     pub failing: usize,
@@ -67,6 +77,12 @@ impl Averting {
     /// Returns in how many runs of other inputs the mutant ends otherwise than the program, or fails as well.
     fn differences(&self) -> usize {
         self.others - self.alike + self.failing - self.mended
+    }
+
+    /// Returns true if the mutant changes at most one in eight runs of other inputs that do not fail (what they write
+    /// may be wrong as well), of at least one, and averts the failure in those that fail.
+    fn is_telling(&self) -> bool {
+        self.others > 0 && self.alike * 8 >= self.others * 7 && self.failing == self.mended
     }
 
     /// Returns the key by which mutants are sorted, the most telling one first.
@@ -100,11 +116,13 @@ impl Engine {
         found
     }
 
-    /// Lets a fork with a changed code run on; `None` where it did what cannot be followed.
+    /// Lets a fork with a changed code run on; `None` where it did what cannot be followed. What it writes is recorded
+    /// at the given pace.
     fn run_mutant(
         &mut self,
         stand: &mut Stand,
         patch: Option<&Patch>,
+        pace: Pace,
     ) -> Result<Option<MutantEnd>, EngineError> {
         self.in_new_fork(stand, |engine, child| {
             match patch {
@@ -112,12 +130,15 @@ impl Engine {
                 Some(Patch::Exchange(at, _) | Patch::Add(at, ..)) => child.set_breakpoint(*at)?,
                 None => {}
             }
-            match engine.end_of_mutant(child, patch) {
+            match engine.end_of_mutant(child, patch, pace) {
                 // It was killed while it was stopped.
                 Err(EngineError::System(_)) if engine.watchdog.has_fired() => {
                     engine.check_time()?;
-                    let (ended, output) = (Ended::Timeout, Vec::new());
-                    Ok(Some(MutantEnd { ended, output }))
+                    Ok(Some(MutantEnd {
+                        ended: Ended::Timeout,
+                        output: Vec::new(),
+                        written: None,
+                    }))
                 }
                 other => other.map(Some),
             }
@@ -128,10 +149,15 @@ impl Engine {
         &mut self,
         child: &mut Process,
         patch: Option<&Patch>,
+        pace: Pace,
     ) -> Result<MutantEnd, EngineError> {
         let (mut signal, mut stops) = (0, 0);
+        let mut written = (pace == Pace::SystemCalls).then(BTreeMap::new);
         let ended = loop {
-            let stop = child.go(signal)?;
+            let stop = match pace {
+                Pace::Free => child.go(signal)?,
+                Pace::SystemCalls => child.go_to_system_call(signal)?,
+            };
             signal = 0;
             match stop {
                 Stop::Trap => match (child.at_breakpoint()?, patch) {
@@ -158,7 +184,8 @@ impl Engine {
                     }
                     signal = number;
                 }
-                Stop::Event(libc::PTRACE_EVENT_EXIT) | Stop::SystemCall => {}
+                Stop::SystemCall => add_written(&mut written, child)?,
+                Stop::Event(libc::PTRACE_EVENT_EXIT) => {}
                 Stop::Event(event) => unsupported(child, event)?,
                 Stop::Exited(status) => break Ended::Exit(status),
                 Stop::Died(libc::SIGKILL) if self.watchdog.has_fired() => {
@@ -171,12 +198,13 @@ impl Engine {
         Ok(MutantEnd {
             ended,
             output: self.written(),
+            written,
         })
     }
 
     /// Finds mutants of the program that keep the failing run from failing: `averts` is true for how a run then
-    /// ends. They are compared with the program in runs of `others`, those first that change least there, one
-    /// for each source line. `limit` is the time limit of a test. The search ends early where the time is over
+    /// ends. They are compared with the program in runs of `others`: returned are those that change next to
+    /// nothing there, the ones that change least first, one for each source line. `limit` is the time limit of a test. The search ends early where the time is over
     /// for what is learned of the failing run.
     ///
     /// # Errors
@@ -220,9 +248,12 @@ impl Engine {
             }
             let mut stand = self.stand_in(run, limit)?;
             self.compare_mutants(&mut stand, &mut found, &averts)?;
-            let least = found.iter().map(Averting::differences).min();
-            found.retain(|it| Some(it.differences()) <= least.map(|least| least + SPARED));
+            // Mutants that no run executes differ in none.
+            let compared = found.iter().filter(|it| it.others > 0);
+            let most = compared.map(|it| it.differences() + SPARED).min();
+            found.retain(|it| it.differences() <= most.unwrap_or(usize::MAX));
         }
+        found.retain(Averting::is_telling);
         found.sort_by_key(Averting::rank);
         let mut lines = HashSet::new();
         found.retain(|it| lines.insert(self.line(it.mutant.pc)));
@@ -238,7 +269,7 @@ impl Engine {
         averts: impl Fn(&MutantEnd) -> bool,
     ) -> Result<Vec<Averting>, EngineError> {
         let half = Instant::now() + self.facts_until.saturating_duration_since(Instant::now()) / 2;
-        let plain = self.run_mutant(&mut stand, None)?;
+        let plain = self.run_mutant(&mut stand, None, Pace::Free)?;
         let begins = plain.map(|it| it.output).unwrap_or_default();
         self.sort_mutants(&mut all);
         let (mut found, mut hanging) = (Vec::new(), HashSet::new());
@@ -250,7 +281,7 @@ impl Engine {
             if hanging.contains(&place) {
                 continue;
             }
-            let Some(end) = self.run_mutant(&mut stand, Some(&mutant.patch))? else {
+            let Some(end) = self.run_mutant(&mut stand, Some(&mutant.patch), Pace::Free)? else {
                 continue;
             };
             if end.ended == Ended::Timeout {
@@ -294,10 +325,13 @@ impl Engine {
         found: &mut [Averting],
         averts: impl Fn(&MutantEnd) -> bool,
     ) -> Result<(), EngineError> {
-        let Some(plain) = self.run_mutant(stand, None)? else {
+        let Some(plain) = self.run_mutant(stand, None, Pace::SystemCalls)? else {
             return Ok(());
         };
         let passes = averts(&plain);
+        if passes && !plain.is_comparable() {
+            return Ok(());
+        }
         let places: HashSet<u64> = found.iter().map(|it| it.mutant.pc).collect();
         let executed = self.executed(stand, &places)?;
         for it in found.iter_mut() {
@@ -307,7 +341,8 @@ impl Engine {
             if !executed.contains(&it.mutant.pc) {
                 continue;
             }
-            let Some(end) = self.run_mutant(stand, Some(&it.mutant.patch))? else {
+            let Some(end) = self.run_mutant(stand, Some(&it.mutant.patch), Pace::SystemCalls)?
+            else {
                 continue;
             };
             match passes {
@@ -355,6 +390,56 @@ impl Engine {
     fn is_handled(&self, process: &Process, signal: i32) -> bool {
         self.classifier.is_handled(process.pid, signal)
     }
+}
+
+/// Adds what a process has written by the system call from which it returns. Where that cannot be read, nothing is
+/// known of what the process writes (`None`).
+fn add_written(
+    written: &mut Option<BTreeMap<u64, Vec<u8>>>,
+    process: &mut Process,
+) -> Result<(), EngineError> {
+    let registers = process.registers()?;
+    let count = registers.rax as i64;
+    // An error, or the entry to the call.
+    if count < 0 {
+        return Ok(());
+    }
+    let is_shared = registers.r10 & libc::MAP_SHARED as u64 != 0
+        && registers.rdx & libc::PROT_WRITE as u64 != 0;
+    let bytes = match registers.orig_rax as i64 {
+        libc::SYS_write | libc::SYS_pwrite64 => Some(process.bytes(registers.rsi, count as usize)),
+        libc::SYS_writev | libc::SYS_pwritev | libc::SYS_pwritev2 => {
+            let parts = registers.rdx.min(libc::UIO_MAXIOV as u64);
+            let mut all = Vec::new();
+            for at in (0..parts).map(|it| registers.rsi + 16 * it) {
+                let part = process.word(at).zip(process.word(at + 8));
+                all.extend(part.map(|(from, size)| process.bytes(from, size as usize)));
+            }
+            let mut all = all.concat();
+            all.truncate(count as usize);
+            Some(all)
+        }
+        libc::SYS_mmap if !is_shared => return Ok(()),
+        libc::SYS_mmap
+        | libc::SYS_sendfile
+        | libc::SYS_copy_file_range
+        | libc::SYS_splice
+        | libc::SYS_vmsplice
+        | libc::SYS_tee
+        | libc::SYS_sendmsg
+        | libc::SYS_sendto
+        | libc::SYS_io_uring_enter => None,
+        _ => return Ok(()),
+    };
+    match bytes.filter(|it| it.len() == count as usize) {
+        Some(bytes) => {
+            if let Some(written) = written {
+                written.entry(registers.rdi).or_default().extend(bytes);
+            }
+        }
+        None => *written = None,
+    }
+    Ok(())
 }
 
 /// Changes the registers before the changed instruction is executed.

@@ -12,7 +12,7 @@ use super::out_of_range::{is_negative, is_out_of_range, is_stored_short};
 use super::recorded::Recorded;
 use super::sources::{Source, comparison, decisions, inputs, last_write, reads, rounds};
 use super::writer::{By, LastWrite, Watched};
-use super::{Engine, EngineError, Point, Side};
+use super::{Engine, EngineError, Point, Side, if_supported};
 
 /// Number of points before a condition, or before a statement that writes, from which on a run's
 /// instructions are recorded one by one.
@@ -562,7 +562,8 @@ impl Engine {
             size,
             frame: None,
         };
-        let found = self.last_writes(Side::Failing, None, to, watched)?.any;
+        let found = self.last_writes(Side::Failing, None, to, watched);
+        let found = if_supported(found.map(Some))?.and_then(|it| it.any);
         let is_own = |it: &LastWrite| {
             let writer = &it.writer;
             !writer.is_input() && writer.by != By::Kernel && !writer.calls.is_empty()

@@ -12,7 +12,7 @@ use super::origin::History;
 use super::prepared::library_symbol;
 use super::process::Stop;
 use super::run::{Next, Pace, Run};
-use super::writer::LastWrite;
+use super::writer::{LastWrite, Watched, watch};
 use super::{Ending, Engine, EngineError, Side};
 use crate::dwarf::frames::Frame;
 use crate::unfold::Area;
@@ -163,7 +163,12 @@ impl Engine {
     fn watching(&mut self, damaged: Damaged) -> Result<Option<Run>, EngineError> {
         let run = self.at_entry(Side::Failing)?;
         if let Some(run) = &run {
-            run.process.watch(0, damaged.word, 8)?;
+            let watched = Watched {
+                address: damaged.word,
+                size: 8,
+                frame: None,
+            };
+            watch(&run.process, watched)?;
         }
         Ok(run)
     }

@@ -21,12 +21,14 @@ const DEPTH: usize = 4;
 const TRIED: usize = 4;
 
 /// A variable after the statement that has written it: where it is in the failing run, and its
-/// value in the passing one.
+/// values in both.
 pub struct Written {
     /// Where the variable is in the failing run.
     pub place: Place,
     /// The variable's bytes in the passing run.
     pub passing: Vec<u8>,
+    /// The variable's bytes in the failing run.
+    pub failing: Vec<u8>,
 }
 
 /// A call that a statement has made, with its result.
@@ -39,7 +41,7 @@ struct Call {
 }
 
 /// What one single step in a stack frame has done.
-enum Step {
+pub(super) enum Step {
     /// The step has executed an instruction that neither calls nor returns.
     Instruction,
     /// The step has called a function, which is at its first instruction: the address to which it
@@ -66,7 +68,12 @@ impl Engine {
         let mut path = Vec::new();
         'deeper: while path.len() < DEPTH {
             let (_, of_passing) = self.through(Side::Passing, passing, &path, None)?;
-            let (_, of_failing) = self.through(Side::Failing, failing, &path, None)?;
+            let (mut run, of_failing) = self.through(Side::Failing, failing, &path, None)?;
+            // The variable may be elsewhere after this statement.
+            if path.is_empty() && !has(&mut run, written.place, &written.failing)? {
+                break;
+            }
+            drop(run);
             let pairs = of_passing.iter().zip(&of_failing).enumerate();
             let differing = pairs.filter(|(_, (one, other))| {
                 one.target == other.target && one.result != other.result
@@ -77,7 +84,7 @@ impl Engine {
             for (index, result) in differing.into_iter().rev().take(TRIED) {
                 path.push(index);
                 let (mut run, _) = self.through(Side::Failing, failing, &path, Some(result))?;
-                if is_written(&mut run, written)? {
+                if has(&mut run, written.place, &written.passing)? {
                     continue 'deeper;
                 }
                 path.pop();
@@ -156,7 +163,7 @@ impl Engine {
 
     /// Executes one instruction of the innermost frame, and returns whether it called a function or
     /// returned.
-    fn step_in_frame(&mut self, run: &mut Run) -> Result<Step, EngineError> {
+    pub(super) fn step_in_frame(&mut self, run: &mut Run) -> Result<Step, EngineError> {
         self.check_time()?;
         let before = run.process.registers()?;
         match run.process.step()? {
@@ -264,15 +271,15 @@ impl Engine {
     }
 }
 
-/// Returns true if the variable of `written` has the passing run's value in a run.
-fn is_written(run: &mut Run, written: &Written) -> Result<bool, EngineError> {
-    let bytes = match written.place {
-        Place::Memory(address) => run.process.bytes(address, written.passing.len()),
+/// Returns true if a place has this value in a run.
+fn has(run: &mut Run, place: Place, value: &[u8]) -> Result<bool, EngineError> {
+    let bytes = match place {
+        Place::Memory(address) => run.process.bytes(address, value.len()),
         Place::Register(number @ 0..=16) => by_number(&run.process.registers()?)
             [usize::from(number)]
         .to_le_bytes()
         .to_vec(),
         Place::Register(_) => return Ok(false),
     };
-    Ok(!written.passing.is_empty() && bytes.starts_with(&written.passing))
+    Ok(!value.is_empty() && bytes.starts_with(value))
 }

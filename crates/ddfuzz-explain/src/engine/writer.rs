@@ -8,7 +8,7 @@ use object::{Object, ObjectSymbol};
 
 use super::process::Stop;
 use super::run::{Next, Pace};
-use super::{Engine, EngineError, Point, Side};
+use super::{Engine, EngineError, Point, Side, Unsupported};
 use crate::dwarf::frames::Frame;
 
 /// Largest number of writes at which a run is stopped in the search for the last one.
@@ -17,6 +17,8 @@ const MOST_WRITES: usize = 50_000;
 const LARGEST_FRAME: u64 = 1 << 20;
 /// Largest number of bytes that the processor's four watchpoints cover.
 const WATCHED: u64 = 32;
+/// End of the addresses that a process can have; the kernel lets the processor watch none behind it.
+const END_OF_ADDRESSES: u64 = 0x7fff_ffff_f000;
 
 /// The origin of a write to a variable: the code that made it, and the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -426,11 +428,20 @@ fn is_readable(facts: &std::fs::Metadata, details: &str) -> bool {
 }
 
 /// Sets the processor's watchpoints to some memory.
+///
+/// # Errors
+/// [`Unsupported::Unwatchable`] for memory that no process can have.
 pub(super) fn watch(
     process: &super::process::Process,
     watched: Watched,
 ) -> Result<(), EngineError> {
     let length = watched.size.clamp(1, WATCHED);
+    let end = watched.address.checked_add(length);
+    if end.is_none_or(|end| end > END_OF_ADDRESSES) {
+        return Err(EngineError::Unsupported(Unsupported::Unwatchable(
+            watched.address,
+        )));
+    }
     let all = pieces(watched.address, length).into_iter();
     for (slot, (start, size)) in all.take(4).enumerate() {
         process.watch(slot, start, size)?;

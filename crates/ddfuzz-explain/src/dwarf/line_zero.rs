@@ -1,0 +1,105 @@
+//! Code that the line table gives no line (line 0), such as what compilers have moved or shared: it gets the line of the
+//! code that is always executed right before it.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
+use object::{Object, ObjectSection};
+
+use super::Lines;
+
+/// Gives rows of line 0 in some functions, by their address ranges, the line of the row before where the code runs on
+/// from there and no jump of the function leads into the row. The others stay without a line.
+pub(super) fn inherit<'a>(
+    lines: &mut Lines,
+    file: &object::File<'_>,
+    functions: impl Iterator<Item = &'a Range<u64>>,
+) {
+    for range in functions {
+        let from = (lines.rows).partition_point(|row| row.address < range.start);
+        let to = (lines.rows).partition_point(|row| row.address < range.end);
+        if lines.rows[from..to].iter().all(|row| row.line > 0) {
+            continue;
+        }
+        let sections = file.sections();
+        let mut found = sections.filter_map(|it| {
+            it.data_range(range.start, range.end - range.start)
+                .ok()
+                .flatten()
+        });
+        if let Some(code) = found.next() {
+            inherit_in(lines, from..to, code, range.start);
+        }
+    }
+}
+
+/// Does what [`inherit`] does in one function, whose code begins at the address `start`.
+fn inherit_in(lines: &mut Lines, rows: Range<usize>, code: &[u8], start: u64) {
+    let all: Vec<Instruction> = Decoder::with_ip(64, code, start, DecoderOptions::NONE)
+        .into_iter()
+        .collect();
+    let goes_on = |it: &&Instruction| {
+        use FlowControl::{Call, ConditionalBranch, IndirectCall, Next};
+        matches!(
+            it.flow_control(),
+            Next | ConditionalBranch | Call | IndirectCall
+        )
+    };
+    let after: HashSet<u64> = all
+        .iter()
+        .filter(goes_on)
+        .map(Instruction::next_ip)
+        .collect();
+    let is_jump = |it: &&Instruction| {
+        use FlowControl::{ConditionalBranch, UnconditionalBranch};
+        matches!(it.flow_control(), ConditionalBranch | UnconditionalBranch)
+    };
+    let jumps = all.iter().filter(is_jump);
+    let mut targets: Vec<u64> = jumps.map(Instruction::near_branch_target).collect();
+    targets.sort_unstable();
+    for index in rows.skip(1) {
+        let (before, row) = (lines.rows[index - 1], lines.rows[index]);
+        let next = targets.partition_point(|it| *it < row.address);
+        let is_target = targets.get(next).is_some_and(|it| *it < row.end);
+        let runs_on = before.end == row.address && after.contains(&row.address);
+        if row.line == 0 && before.line > 0 && runs_on && !is_target {
+            let row = &mut lines.rows[index];
+            (row.file, row.line, row.is_statement) = (before.file, before.line, false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Line;
+    use super::*;
+
+    /// The lines of three rows of two bytes each, the second one of which has none.
+    fn lines_of(code: [u8; 6]) -> Vec<u64> {
+        let row = |(index, line): (u64, u64)| Line {
+            address: 0x100 + 2 * index,
+            end: 0x102 + 2 * index,
+            file: 0,
+            line,
+            is_statement: true,
+            follows: false,
+        };
+        let mut lines = Lines {
+            rows: (0..).zip([7, 0, 9]).map(row).collect(),
+            files: vec!["a.c".to_owned()],
+        };
+        inherit_in(&mut lines, 0..3, &code, 0x100);
+        lines.rows.iter().map(|it| it.line).collect()
+    }
+
+    #[test]
+    fn code_without_a_line_has_that_of_the_code_from_which_it_is_always_reached() {
+        // mov eax, ebx; mov ecx, edx; mov esi, edi
+        assert_eq!(lines_of([0x89, 0xd8, 0x89, 0xd1, 0x89, 0xfe]), [7, 7, 9]);
+        // After a jump: jmp +2.
+        assert_eq!(lines_of([0xeb, 2, 0x89, 0xd1, 0x89, 0xfe]), [7, 0, 9]);
+        // Where a jump leads: je -4.
+        assert_eq!(lines_of([0x89, 0xd8, 0x89, 0xd1, 0x74, 0xfc]), [7, 0, 9]);
+    }
+}
