@@ -183,7 +183,15 @@ fn after_a_kill_a_minimization_goes_on_where_it_was() {
 
 #[test]
 fn an_interrupt_ends_with_130_and_the_state_saved() {
-    for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+    // Where the tests are started by nohup, it is ignored, as it should be.
+    // SAFETY: all fields of a sigaction may be zero; the call only writes it.
+    let ignored = unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(libc::SIGHUP, std::ptr::null(), &raw mut action);
+        action.sa_sigaction == libc::SIG_IGN
+    };
+    let hangup = (!ignored).then_some(libc::SIGHUP);
+    for number in [libc::SIGINT, libc::SIGTERM].into_iter().chain(hangup) {
         let desk = desk_of_files();
         let words = "in -o out --exec command --search ddmin";
         let mut child = desk.start(&format!("watch {words} -- ./slow"));
