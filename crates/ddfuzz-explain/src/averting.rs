@@ -8,14 +8,18 @@ use crate::suspects::{MAIN, NAMED, Suspects, own_place};
 const CONDITIONS: usize = 2;
 /// What is said of such a condition.
 const CRITICAL: &str = "decided otherwise, the run does not fail";
+/// What is said of one by which the run does not come to the failing statement.
+const GUARD: &str =
+    "decided otherwise, the run does not fail, and comes to the failing statement less often";
 /// Largest number of mutants that are named.
 const TELLING: usize = 3;
 /// Largest number of statements that are named in all.
 const MOST: usize = NAMED + CONDITIONS;
 
 /// Adds what averts the failure to some statements: the first mutant before the first one of them, unless a run has
-/// tested that one or the mutant is of `main`, and after it the other mutants, last those of `main`; without mutants that change nothing else, the conditions with which the run comes to the
-/// failing statement nonetheless. What is among the statements is named once.
+/// tested that one or the mutant is of `main`, and after it the other mutants, last those of `main`; without mutants that
+/// change nothing else, the conditions with which the run comes to the failing statement nonetheless. Where fewer than [`MOST`] are named, the last condition by which the run does not come
+/// to the failing statement is added. What is among the statements is named once.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
@@ -44,18 +48,29 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     for mutant in mutants {
         all.add_tested(std::slice::from_ref(&mutant.place), &why(mutant));
     }
+    let mut tested = Vec::new();
     let reaching = it.critical.iter().filter(|it| it.reaches && !is_told);
     for condition in reaching.take(CONDITIONS) {
         let known = own_place(&condition.place);
         let named = known.and_then(|place| rest.as_slice().iter().position(|it| it.place == place));
-        if named.is_none() {
-            all.add_tested(&condition.place, CRITICAL);
+        match named {
+            Some(at) => tested.push(at),
+            None => all.add_tested(&condition.place, CRITICAL),
         }
     }
-    for suspect in rest {
+    for (at, mut suspect) in rest.enumerate() {
+        // A run has tested it for another reason than it is named for.
+        if tested.contains(&at) && !suspect.tested {
+            (suspect.why, suspect.tested) = (CRITICAL.to_owned(), true);
+        }
         if all.found.len() < MOST && !all.has(&suspect.place) {
             all.found.push(suspect);
         }
+    }
+    let guard = it.critical.iter().find(|it| !it.reaches && it.is_like);
+    let guard = guard.filter(|it| it.place.first().is_some_and(|it| it.function != MAIN));
+    if let Some(guard) = guard.filter(|_| all.found.len() < MOST) {
+        all.add_tested(&guard.place, GUARD);
     }
     all.found
 }
@@ -96,6 +111,7 @@ mod tests {
             place: vec![own(50)],
             execution: 1,
             reaches: true,
+            is_like: false,
             decided: 0,
         };
         let mut it = Explanation {
@@ -116,6 +132,15 @@ mod tests {
         assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
         it.mutants.drain(..2);
         let expected = [(1, false), (50, true), (20, false), (3, false)];
+        assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
+        // What a condition has tested is tested, whatever it is named for.
+        it.critical[0].place = vec![own(20)];
+        let expected = [(1, false), (20, true), (3, false)];
+        assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
+        let mut guard = it.critical[0].clone();
+        (guard.place, guard.reaches, guard.is_like) = (vec![own(60)], false, true);
+        it.critical.push(guard);
+        let expected = [(1, false), (20, true), (3, false), (60, true)];
         assert_eq!(lines(&it), expected.map(|(line, told)| (Some(line), told)));
     }
 }

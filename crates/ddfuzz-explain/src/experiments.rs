@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
-use std::time::Instant;
 
 use ddfuzz_delta::{Config, ConfigId, Dd, Mode, Outcome, Search};
 
@@ -10,7 +9,7 @@ use crate::alignment::Matched;
 use crate::chain::{Answer, Cause, Evidence, Experiments, Link, REPEATS};
 use crate::delta::{Delta, Differences, Identity};
 use crate::engine::tests_at_point::{Continued, Stand};
-use crate::engine::watchdog::TimeLimit;
+use crate::engine::watchdog::{Allowance, TimeLimit};
 use crate::engine::{Criterion, Engine, EngineError, Side, Trace, Unsupported};
 use crate::graph::{Graph, Object, Place};
 use crate::matching::unify;
@@ -41,7 +40,7 @@ pub struct Runs {
     /// Time limit of one test.
     pub limit: TimeLimit,
     /// When the search for the chain must come to its end, so that time is left to test its links.
-    pub half_time: Instant,
+    pub(crate) half_time: Allowance,
     /// The states of both runs at the points that were examined, by the index of the point in
     /// `matched`.
     pub states: BTreeMap<usize, States>,
@@ -652,6 +651,6 @@ impl Experiments for Runs {
     }
 
     fn is_late(&self) -> bool {
-        Instant::now() >= self.half_time
+        self.half_time.is_over()
     }
 }

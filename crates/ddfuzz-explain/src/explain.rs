@@ -126,6 +126,8 @@ pub fn explain(request: &Request) -> Result<Explanation, ExplainError> {
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
+/// Part of the time for an explanation in which the chain is searched for, in CPU time, as its divisor.
+const CHAIN: u32 = 20;
 /// Smallest and largest time limit of a test.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
@@ -249,13 +251,13 @@ impl<'a> Explaining<'a> {
         self.input(&input);
         engine.is_raw = request.raw;
         let mut runs = Runs {
+            half_time: engine.half_time(request.budget / CHAIN),
             matched: matched(&passing.points, &trace.points),
             engine,
             criterion,
             passing,
             failing: trace,
             limit,
-            half_time: self.began + request.budget / 2,
             states: Default::default(),
         };
         self.compare(&runs, written);

@@ -12,7 +12,7 @@ use crate::engine::mutated::{Averting, MutantEnd};
 use crate::engine::origin::{History, Origin};
 use crate::engine::overflow::Overflow;
 use crate::engine::switched::Switched;
-use crate::engine::watchdog::TimeLimit;
+use crate::engine::watchdog::{Allowance, TimeLimit};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Trace, if_supported};
 use crate::places::{frame_record, frame_records};
 use crate::report::{
@@ -22,13 +22,14 @@ use crate::report::{
 
 /// What is said of a statement that has chosen where the value was written by which the run failed.
 pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it fails";
-/// Part of the time for an explanation in which conditions are decided otherwise, as its divisor.
-const CONDITIONS: u32 = 8;
-/// Part of the time for an explanation in which the value is followed back by which the failing run has crashed, as
-/// its divisor.
-const FACTS: u32 = 4;
-/// The part of the time in which mutants of the program are run.
-const MUTANTS: u32 = 6;
+/// Parts of the time for an explanation, as divisors: of CPU time, and of wall time on a busy machine.
+type Parts = (u32, u32);
+/// The parts in which conditions are decided otherwise.
+const CONDITIONS: Parts = (30, 6);
+/// The parts in which the value is followed back by which the failing run has crashed.
+const FACTS: Parts = (30, 6);
+/// The parts in which mutants of the program are run.
+const MUTANTS: Parts = (12, 3);
 /// Largest number of statements on which the failure depends that are told.
 const DEPENDS: usize = 16;
 
@@ -84,15 +85,20 @@ pub fn add_facts(
     block: Option<Overflow>,
     budget: Duration,
 ) -> Result<Option<Point>, EngineError> {
-    engine.facts_until = Instant::now() + budget / CONDITIONS;
+    engine.facts_until = part(budget, CONDITIONS);
     add_critical(result, engine, criterion, failing, limit)?;
-    engine.facts_until = Instant::now() + budget / FACTS;
+    engine.facts_until = part(budget, FACTS);
     add_observed(result, engine, criterion, failing, limit)?;
     add_block_facts(result, engine, failing, block.as_ref())?;
     let written = add_crash_facts(result, engine, criterion, failing, limit)?;
-    engine.facts_until = engine.deadline;
+    engine.facts_until = engine.whole_time();
     result.changed_runs = engine.changed_runs;
     Ok(written)
+}
+
+/// Returns the allowance of parts of the time `budget`.
+fn part(budget: Duration, (cpu, wall): Parts) -> Allowance {
+    Allowance::new(budget / cpu, Instant::now() + budget / wall)
 }
 
 /// Adds to a result where the size of a heap block came from behind whose end the run of `trace` writes
@@ -188,6 +194,7 @@ fn add_critical(
         place: frame_records(engine, &it.calls),
         execution: it.decision.nth,
         reaches: it.reaches,
+        is_like: it.is_like,
         decided: it.decision.decided,
     };
     result.critical = critical.iter().map(record).collect();
@@ -207,10 +214,11 @@ pub fn add_mutants(
     others: &[Vec<u8>],
     budget: Duration,
 ) -> Result<(), EngineError> {
-    if engine.info.is_empty() || result.overflow.is_some() {
+    let is_damaged = result.overflow.as_ref().is_some_and(|it| !it.reads);
+    if engine.info.is_empty() || is_damaged {
         return Ok(());
     }
-    engine.facts_until = Instant::now() + budget / MUTANTS;
+    engine.facts_until = part(budget, MUTANTS);
     let averts = |it: &MutantEnd| match criterion {
         Criterion::Crash(_) => matches!(it.ended, Ended::Exit(_)),
         Criterion::Exit(..) => it.ended == Ended::Exit(0),
@@ -220,7 +228,7 @@ pub fn add_mutants(
     let found = engine.averting_mutants(failing, limit, averts, others);
     // They are counted apart from tests at a point.
     result.mutant_runs = std::mem::replace(&mut engine.tests, tests) - tests;
-    engine.facts_until = engine.deadline;
+    engine.facts_until = engine.whole_time();
     let record = |it: &Averting| MutantRecord {
         place: frame_record(engine, it.mutant.pc),
         change: it.mutant.kind.words().to_owned(),

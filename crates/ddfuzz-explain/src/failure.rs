@@ -2,7 +2,7 @@
 
 use ddfuzz_exec::facts::TargetFacts;
 use ddfuzz_exec::{Channel, Ended, ExecError, Program, RUST_PANIC, Target, Way};
-use ddfuzz_triage::{Triager, Verdict};
+use ddfuzz_triage::{Triager, Verdict, programs_avoiding_tracers};
 use regex::bytes::Regex;
 
 use crate::dwarf::DebugInfo;
@@ -212,8 +212,22 @@ impl Explaining<'_> {
                 self.result.crash = reported(&self.request.failing_target, &self.request.failing)?;
                 Ok(Criterion::exit(engine, status, failing))
             }
-            (None, ended) => Err(Early::Error(ExplainError::NotFailing(ended))),
+            (None, ended) => Err(self.not_failing(ended)?),
         }
+    }
+
+    /// Returns why a run that does not fail under the tracer cannot be explained: it is refused where the program
+    /// fails without one.
+    fn not_failing(&mut self, ended: Ended) -> Result<Early, Early> {
+        let told = reported(&self.request.failing_target, &self.request.failing)?;
+        if told.class.is_none() || programs_avoiding_tracers().is_empty() {
+            return Ok(Early::Error(ExplainError::NotFailing(ended)));
+        }
+        self.result.crash = told;
+        Ok(refuse(
+            "the program avoids tracers: it fails only where none watches it",
+            "give a build that does not look for one (ptrace, TracerPid)",
+        ))
     }
 
     /// Returns true if an exit status is a failure: the user says so, or it is that of a Rust

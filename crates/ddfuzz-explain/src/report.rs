@@ -49,8 +49,8 @@ pub struct Explanation {
     /// Empty where nothing is, or where the run is too long to be recorded.
     pub observed: Vec<SuspectRecord>,
     /// Conditions of the failing run whose other decision averts the failure: those first with which the run still
-    /// comes to the failing statement, of these the ones by which least came about; six at most. At most sixty
-    /// conditions are tried.
+    /// comes to the failing statement, of these the ones by which least came about; six at most. Returns of
+    /// functions that return nothing but 0 and 1 are conditions, too. At most 300 are tried.
     pub critical: Vec<CriticalRecord>,
     /// Mutants of the program that keep the failing run from failing: one instruction does something else each time
     /// it is executed. Those first that change least in runs of other inputs, one for each statement; six at most.
@@ -348,6 +348,8 @@ pub struct CriticalRecord {
     pub execution: u64,
     /// Whether the run comes to the failing statement as often with the other decision as the failing run did.
     pub reaches: bool,
+    /// Whether it writes first what the failing run has written.
+    pub is_like: bool,
     /// Number of executions of statements and conditions that came about by the decision.
     pub decided: usize,
 }

@@ -72,6 +72,12 @@ pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
     (!place.is_empty()).then_some(place)
 }
 
+/// Returns true if a suspect is the statement of these calls, innermost first.
+fn is_same(suspect: &SuspectRecord, place: &[FrameRecord]) -> bool {
+    let mut both = suspect.place.iter().zip(place);
+    both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
+}
+
 impl Suspects {
     /// Adds a statement with the calls that led to it, innermost first, unless it is known already. Frames
     /// that are not of the program itself are left out.
@@ -96,11 +102,13 @@ impl Suspects {
     /// Returns true if a statement with the call that led to it is known already. One in a function that many
     /// call is told once for each caller.
     pub fn has(&self, place: &[FrameRecord]) -> bool {
-        let is_same = |it: &SuspectRecord| {
-            let mut both = it.place.iter().zip(place);
-            both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
-        };
-        self.found.iter().chain(&self.last).any(is_same)
+        let mut all = self.found.iter().chain(&self.last);
+        all.any(|it| is_same(it, place))
+    }
+
+    fn known(&mut self, place: &[FrameRecord]) -> Option<&mut SuspectRecord> {
+        let mut all = self.found.iter_mut().chain(&mut self.last);
+        all.find(|it| is_same(it, place))
     }
 
     fn add_before(
@@ -112,7 +120,11 @@ impl Suspects {
         let Some(place) = own_place(calls) else {
             return;
         };
-        if self.has(&place) {
+        if let Some(known) = self.known(&place) {
+            // A run has tested it for another reason than it is named for. A confirmed link says less.
+            if tested && !known.tested && why != CONFIRMED {
+                (known.why, known.tested) = (why.to_owned(), true);
+            }
             return;
         }
         let is_last = is_last(&place[0]);
@@ -151,7 +163,11 @@ impl Suspects {
             self.add_likely(&block.allocated, SHORT);
             let writer = std::slice::from_ref(&block.writer);
             let how = if block.reads { "reads" } else { "writes" };
-            self.add_likely(writer, &format!("{how} behind a block"));
+            let why = format!("{how} behind a block");
+            match block.is_averted {
+                true => self.add_tested(writer, &why),
+                false => self.add_likely(writer, &why),
+            }
             return;
         };
         // The call computes the size from a value that it reads.
@@ -513,6 +529,7 @@ mod tests {
             place: vec![own(line)],
             execution: 1,
             reaches,
+            is_like: false,
             decided: 0,
         };
         let mut it = Explanation {
@@ -523,10 +540,11 @@ mod tests {
         assert_eq!(lines(&it), [Some(10), Some(30), Some(20)]);
         let tested = suspects(&it).into_iter().map(|it| it.tested);
         assert_eq!(tested.collect::<Vec<_>>(), [false, true, false]);
-        // A statement is named once.
+        // A statement is named once, and what a run has tested is no suspicion.
         it.critical[0] = condition(20, true);
         it.critical[0].place = it.origin.as_ref().unwrap().earlier[0].written.clone();
         assert_eq!(lines(&it), [Some(10), Some(20)]);
+        assert!(suspects(&it)[1].tested);
     }
 
     #[test]

@@ -54,6 +54,14 @@ fn threads_processes_and_sockets() {
 }
 
 #[test]
+fn programs_that_avoid_tracers() {
+    let it = explained(&program("watched.c", PLAIN), b"x\n", Some(b"y\n"));
+    let reason = "the program avoids tracers: it fails only where none watches it";
+    assert_eq!(refusal(&it).0, reason);
+    assert_eq!(it.crash.class.as_deref(), Some("abrt"));
+}
+
+#[test]
 fn memory_that_is_shared_with_forks() {
     assert_eq!(
         reason(b"mx\n", b"my\n"),

@@ -6,6 +6,7 @@ use ddfuzz_exec::Ended;
 use libc::user_regs_struct;
 
 use super::decisions::{Decision, Jump};
+use super::process::Process;
 use super::recorded::Recorded;
 use super::run::{Next, Pace, Run};
 use super::watchdog::TimeLimit;
@@ -64,32 +65,60 @@ impl Engine {
             Change::LeftOut => registers.rip = executed.instruction.next_ip(),
         }
         run.process.set_registers(registers)?;
-        self.rest_of(&mut run, (limit, failing)).map(Some)
+        self.rest_of(&mut run.process, (limit, failing)).map(Some)
     }
 
-    /// Makes the failing run with one decision taken otherwise, and returns how it ends; `None` where the run does not
-    /// come there again. `jumps` are conditional jumps by their addresses, `failing` is the address of the failing
-    /// statement, `limit` the time limit of the rest of the run.
+    /// Makes the failing run once, and at each of some decisions, in the order of time, a fork of it that decides
+    /// otherwise. `jumps` are conditional jumps by their addresses, `failing` is the address of the failing statement,
+    /// `limit` the time limit of a fork. `tell` is called with how each fork ends, and returns false where no more is
+    /// to be tried.
     ///
     /// # Errors
-    /// When the run cannot be made.
-    pub(super) fn other_decision(
+    /// When the runs cannot be made.
+    pub(super) fn other_decisions(
         &mut self,
-        decision: &Decision,
+        decisions: &[Decision],
         jumps: &HashMap<u64, Jump>,
         (limit, failing): (TimeLimit, u64),
-    ) -> Result<Option<ChangedRun>, EngineError> {
-        self.changed_runs += 1;
-        let (Some((mut run, registers)), Some(jump)) = (
-            self.run_to_decision(decision, jumps)?,
-            jumps.get(&decision.pc),
-        ) else {
-            return Ok(None);
-        };
-        let [_, rip] = jump.ways(registers.eflags);
-        run.process
-            .set_registers(user_regs_struct { rip, ..registers })?;
-        self.rest_of(&mut run, (limit, failing)).map(Some)
+        mut tell: impl FnMut(&Engine, &Decision, ChangedRun) -> bool,
+    ) -> Result<(), EngineError> {
+        let mut run = self.start(Side::Failing)?;
+        for decision in decisions {
+            run.process.set_breakpoint(decision.pc)?;
+        }
+        let mut executions: HashMap<u64, u64> = HashMap::new();
+        let mut rest = decisions.iter().peekable();
+        while rest.peek().is_some() && !self.facts_until.is_over() {
+            let registers = match self.resume(&mut run.process, Pace::Free)? {
+                Next::Breakpoint(registers) => registers,
+                Next::Other(_) => continue,
+                Next::Ended(_) => break,
+            };
+            let nth = executions.entry(registers.rip).or_default();
+            *nth += 1;
+            let here = (registers.rip, *nth, registers.rsp);
+            let next = rest.next_if(|it| (it.pc, it.nth, it.stack) == here);
+            if let (Some(decision), Some(jump)) = (next, jumps.get(&registers.rip)) {
+                self.learn_library(&mut run.process);
+                let mut stand = self.stand_in(run, limit)?;
+                let tests = self.tests;
+                let changed = self.in_new_fork(&mut stand, |engine, child| {
+                    child.remove_breakpoints()?;
+                    child.set_registers(jump.otherwise(&registers))?;
+                    engine.rest_of(child, (limit, failing)).map(Some)
+                })?;
+                self.tests = tests;
+                self.changed_runs += 1;
+                run = self.released(stand)?;
+                if let Some(changed) = changed
+                    && !tell(self, decision, changed)
+                {
+                    break;
+                }
+            }
+            self.pass(&mut run, &registers, jumps)?;
+        }
+        Ok(())
     }
 
     /// Returns the address of a jump with those of the calls that led to it, innermost first, at one of its
@@ -107,6 +136,9 @@ impl Engine {
             None => vec![decision.pc],
         };
         calls.retain(|pc| self.is_own_code(*pc));
+        if let Some(first) = calls.first_mut() {
+            *first = decision.statement;
+        }
         Ok(calls)
     }
 
@@ -137,13 +169,13 @@ impl Engine {
     /// Lets a changed run go on to its end.
     fn rest_of(
         &mut self,
-        run: &mut Run,
+        process: &mut Process,
         (limit, failing): (TimeLimit, u64),
     ) -> Result<ChangedRun, EngineError> {
-        run.process.set_breakpoint(failing)?;
-        let _limit = run.process.limit(limit);
+        process.set_breakpoint(failing)?;
+        let _limit = process.limit(limit);
         let mut arrivals = 0;
-        match self.finish_counted(run, failing, &mut arrivals) {
+        match self.finish_counted(process, failing, &mut arrivals) {
             Ok(ending) => Ok(ChangedRun { ending, arrivals }),
             // It was killed while it was stopped.
             Err(EngineError::System(_)) if self.watchdog.has_fired() => {
@@ -163,18 +195,18 @@ impl Engine {
     /// Lets a run go on to its end, and counts how often it comes to the failing statement.
     fn finish_counted(
         &mut self,
-        run: &mut Run,
+        process: &mut Process,
         failing: u64,
         arrivals: &mut usize,
     ) -> Result<Ending, EngineError> {
         loop {
-            match self.resume(&mut run.process, Pace::Free)? {
+            match self.resume(process, Pace::Free)? {
                 Next::Ended(ending) => return Ok(*ending),
                 Next::Breakpoint(_) => {
                     *arrivals += 1;
-                    run.process.step_over_here()?;
+                    process.step_over_here()?;
                     if *arrivals >= ARRIVALS {
-                        run.process.remove_breakpoint(failing)?;
+                        process.remove_breakpoint(failing)?;
                     }
                 }
                 Next::Other(_) => {}

@@ -2,18 +2,19 @@
 //! Gupta, *Locating Faults Through Automated Predicate Switching*, ICSE 2006).
 
 use std::collections::{HashMap, HashSet};
-use std::time::Instant;
 
 use ddfuzz_exec::Ended;
 
 use super::decisions::Decision;
 use super::watchdog::TimeLimit;
-use super::{Ending, Engine, EngineError, Point, if_supported};
+use super::{Ending, Engine, EngineError, Point, Side};
 
-/// Largest number of runs in which a condition is decided otherwise.
-const TESTS: usize = 60;
+/// Number of conditions that are decided otherwise in forks of one run.
+const ROUND_OF_TESTS: usize = 60;
+/// Largest number of such runs.
+const ROUNDS: usize = 5;
 /// Largest number of jumps whose other decision keeps a run from its end.
-const HANGING: usize = 4;
+const HANGING: usize = 8;
 
 /// A condition of the failing run whose other decision lets it end well.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub(crate) struct Critical {
     pub decision: Decision,
     /// Whether the run comes to the failing statement as often then as the failing run did.
     pub reaches: bool,
+    /// Whether it writes first what the failing run has written.
+    pub is_like: bool,
     /// Whether the run exits with status 0 then.
     pub succeeds: bool,
     /// Address of the jump, and those of the calls that led to it, innermost first.
@@ -49,10 +52,23 @@ fn in_order(decisions: &[Decision]) -> Vec<Decision> {
     ranked.into_iter().map(|it| it.1).collect()
 }
 
+impl Critical {
+    /// Returns the key by which conditions are sorted. Of those by which the run does not come to the failing
+    /// statement the last one guards it.
+    fn rank(&self) -> impl Ord + use<> {
+        let next = match self.reaches {
+            true => (false, self.decision.decided),
+            false => (!self.is_like, usize::MAX - self.decision.time),
+        };
+        (!self.reaches, !self.succeeds, next)
+    }
+}
+
 impl Engine {
     /// Finds the conditions of the failing run whose other decision averts the failure, one for each source line:
     /// `averts` is true for how the run then ends. Those come first with which the run still comes to the failing
-    /// statement, then those with which it exits with status 0, of these the ones that decide on least. `points` are
+    /// statement, then those with which it exits with status 0, of these the ones that decide on least; of the others
+    /// those that write first what the failing run has written, the last ones first. `points` are
     /// the points (statement executions) of the failing run, `limit` is the time limit of a test.
     ///
     /// # Errors
@@ -63,45 +79,64 @@ impl Engine {
         limit: TimeLimit,
         averts: impl Fn(&Ending) -> bool,
     ) -> Result<Vec<Critical>, EngineError> {
-        let failing = points.last().map_or(0, |it| it.pc);
+        let Some((first, failing)) = points.first().zip(points.last().map(|it| it.pc)) else {
+            return Ok(Vec::new());
+        };
+        let limit = limit.shorter();
+        let begins = self.output_before(*first, limit)?;
         let (decisions, jumps) = self.decisions(points)?;
         let mut found: Vec<Critical> = Vec::new();
         // What the failing statement itself decides, as a failed assertion does, says nothing.
         let mut known: HashSet<_> = self.line(failing).map(Some).into_iter().collect();
-        let (mut tests, mut hanging) = (0, HashSet::new());
-        for decision in in_order(&decisions) {
-            let line = self.line(decision.pc);
-            if known.contains(&line) || hanging.contains(&decision.pc) {
-                continue;
-            }
-            let is_late = Instant::now() >= self.facts_until;
-            if is_late || tests >= TESTS || hanging.len() >= HANGING {
+        let mut hanging = HashSet::new();
+        for round in in_order(&decisions).chunks(ROUND_OF_TESTS).take(ROUNDS) {
+            let mut round = round.to_vec();
+            round.retain(|it| {
+                !known.contains(&self.line(it.statement)) && !hanging.contains(&it.pc)
+            });
+            round.sort_by_key(|it| it.time);
+            let ways = (limit, failing);
+            self.other_decisions(&round, &jumps, ways, |engine, decision, run| {
+                let line = engine.line(decision.statement);
+                if run.ending.ended == Ended::Timeout {
+                    hanging.insert(decision.pc);
+                }
+                if averts(&run.ending) {
+                    known.insert(line);
+                    found.push(Critical {
+                        decision: *decision,
+                        reaches: run.arrivals >= decision.arrivals.max(1),
+                        is_like: run.ending.output.starts_with(&begins),
+                        succeeds: run.ending.ended == Ended::Exit(0),
+                        calls: Vec::new(),
+                    });
+                }
+                hanging.len() < HANGING
+            })?;
+            if self.facts_until.is_over() || hanging.len() >= HANGING {
                 break;
             }
-            tests += 1;
-            let run = self.other_decision(&decision, &jumps, (limit, failing));
-            let Some(run) = if_supported(run)? else {
-                continue;
-            };
-            if run.ending.ended == Ended::Timeout {
-                hanging.insert(decision.pc);
-            }
-            if averts(&run.ending) {
-                known.insert(line);
-                found.push(Critical {
-                    decision,
-                    reaches: run.arrivals >= decision.arrivals.max(1),
-                    succeeds: run.ending.ended == Ended::Exit(0),
-                    calls: Vec::new(),
-                });
-            }
         }
-        found.sort_by_key(|it| (!it.reaches, !it.succeeds, it.decision.decided));
+        found.sort_by_key(Critical::rank);
+        let mut lines = HashSet::new();
+        found.retain(|it| lines.insert(self.line(it.decision.statement)));
         found.truncate(FOUND);
         for it in &mut found {
             it.calls = self.calls_at(&it.decision, &jumps)?;
         }
         Ok(found)
+    }
+
+    /// Returns what the failing run has written when it fails, with what its C library still holds then. `first` is
+    /// its first point.
+    fn output_before(&mut self, first: Point, limit: TimeLimit) -> Result<Vec<u8>, EngineError> {
+        let mut run = self.start(Side::Failing)?;
+        self.run_to(&mut run, first)?;
+        let mut stand = self.stand_in(run, limit)?;
+        let tests = self.tests;
+        let plain = self.run_mutant(&mut stand, None)?;
+        self.tests = tests;
+        Ok(plain.map(|it| it.output).unwrap_or_default())
     }
 }
 
@@ -112,11 +147,36 @@ mod tests {
     fn decision(pc: u64, nth: u64, decided: usize) -> Decision {
         Decision {
             pc,
+            statement: pc,
+            time: 0,
             nth,
             stack: 0,
             decided,
             arrivals: 0,
         }
+    }
+
+    #[test]
+    fn what_guards_the_failing_statement_is_the_last_condition_before_it() {
+        let of = |time, decided, (reaches, is_like)| Critical {
+            decision: Decision {
+                time,
+                ..decision(1, 1, decided)
+            },
+            reaches,
+            is_like,
+            succeeds: true,
+            calls: Vec::new(),
+        };
+        let mut all = [
+            of(9, 1, (false, false)),
+            of(1, 3, (false, true)),
+            of(2, 7, (false, true)),
+            of(3, 8, (true, false)),
+            of(4, 5, (true, false)),
+        ];
+        all.sort_by_key(Critical::rank);
+        assert_eq!(all.map(|it| it.decision.time), [4, 3, 2, 1, 9]);
     }
 
     #[test]

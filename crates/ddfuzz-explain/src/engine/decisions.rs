@@ -1,6 +1,7 @@
-//! The decisions of a run: each execution of a conditional jump of the program's own code.
+//! The decisions of a run: each execution of a conditional jump of the program's own code, and each return of a
+//! function of it that returns nothing but 0 and 1.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use ddfuzz_triage::memory::Memory;
@@ -15,19 +16,23 @@ const EXECUTIONS: u64 = 1_000;
 /// Largest number of events of a run that are recorded: executions of jumps, and of statements.
 const EVENTS: usize = 20_000;
 
-/// A conditional jump of the program's own code.
+/// A conditional jump of the program's own code, or the end of a function of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Jump {
     instruction: Instruction,
-    /// Addresses of the code that is executed, or left out, by its decision.
+    /// Addresses of the code that is executed, or left out, by its decision; none for the end of a function.
     decides: Range<u64>,
 }
 
-/// An execution of a conditional jump.
+/// An execution of a conditional jump, or the return of a function with 0 or 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
-    /// Address of the jump.
+    /// Address of the jump, or of the instruction that returns.
     pub pc: u64,
+    /// Address of the statement that decides: of the jump, or the one that the function has executed last.
+    pub statement: u64,
+    /// Number of recorded events (executions of jumps and statements) before it.
+    pub time: usize,
     /// How often the run has executed it, this time included.
     pub nth: u64,
     /// Stack pointer.
@@ -38,7 +43,35 @@ pub(crate) struct Decision {
     pub arrivals: usize,
 }
 
+/// An execution of a jump or a statement, or the end of a function.
+struct Event {
+    pc: u64,
+    stack: u64,
+    nth: u64,
+    /// Whether the register of results is 0 or 1.
+    is_truth: bool,
+}
+
 impl Jump {
+    /// Returns true if it is the end of a function.
+    pub fn returns(&self) -> bool {
+        self.instruction.flow_control() == FlowControl::Return
+    }
+
+    /// Returns the registers with which a run goes on that decides otherwise than with these.
+    pub fn otherwise(&self, registers: &user_regs_struct) -> user_regs_struct {
+        match self.returns() {
+            true => user_regs_struct {
+                rax: registers.rax ^ 1,
+                ..*registers
+            },
+            false => user_regs_struct {
+                rip: self.ways(registers.eflags)[1],
+                ..*registers
+            },
+        }
+    }
+
     /// Returns the address at which a run goes on that decides with these flags, and the address at which it would
     /// go on otherwise.
     pub fn ways(&self, flags: u64) -> [u64; 2] {
@@ -78,16 +111,23 @@ fn is_met(code: ConditionCode, flags: u64) -> bool {
     }
 }
 
-/// Returns the conditional jumps of a function's code, which begins at the address `start`.
+/// Returns the conditional jumps and the ends of a function's code, which begins at the address `start`.
 fn jumps_in(code: &[u8], start: u64) -> Vec<Jump> {
     let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     let all: Vec<Instruction> = decoder.into_iter().collect();
     let before: HashMap<u64, &Instruction> = all.iter().map(|it| (it.next_ip(), it)).collect();
     let conditional = all.iter().filter(|it| {
-        it.flow_control() == FlowControl::ConditionalBranch
-            && it.condition_code() != ConditionCode::None
+        it.flow_control() == FlowControl::Return
+            || it.flow_control() == FlowControl::ConditionalBranch
+                && it.condition_code() != ConditionCode::None
     });
     let jump = |it: &Instruction| {
+        if it.flow_control() == FlowControl::Return {
+            return Jump {
+                instruction: *it,
+                decides: it.ip()..it.ip(),
+            };
+        }
         let target = it.near_branch_target();
         // Of `if` and `else` the first part ends with a jump behind the second one.
         let last = before.get(&target);
@@ -169,7 +209,7 @@ impl Engine {
             run.process.set_breakpoint(*pc)?;
         }
         let mut executions: HashMap<u64, u64> = HashMap::new();
-        let mut events: Vec<(u64, u64, u64)> = Vec::new();
+        let mut events: Vec<Event> = Vec::new();
         while events.len() < EVENTS {
             let registers = match self.resume(&mut run.process, Pace::Free)? {
                 Next::Breakpoint(registers) => registers,
@@ -179,30 +219,66 @@ impl Engine {
             self.check_time()?;
             let nth = executions.entry(registers.rip).or_default();
             *nth += 1;
-            events.push((registers.rip, registers.rsp, *nth));
+            events.push(Event {
+                pc: registers.rip,
+                stack: registers.rsp,
+                nth: *nth,
+                is_truth: registers.rax as u32 <= 1,
+            });
             if *nth >= EXECUTIONS {
                 run.process.remove_breakpoint(registers.rip)?;
             }
             self.pass(&mut run, &registers, &jumps)?;
         }
-        let places: Vec<(u64, u64)> = events.iter().map(|it| (it.0, it.1)).collect();
+        let numbers = events.iter().filter(|it| !it.is_truth);
+        let numbers: HashSet<u64> = numbers.map(|it| it.pc).collect();
+        let places: Vec<(u64, u64)> = events.iter().map(|it| (it.pc, it.stack)).collect();
         let decided = decided(&places, &jumps);
         let mut arrivals = 0;
         let mut found = Vec::new();
-        for (at, (pc, stack, nth)) in events.into_iter().enumerate().rev() {
-            if jumps.contains_key(&pc) {
+        for (at, it) in events.iter().enumerate().rev() {
+            let jump = jumps.get(&it.pc);
+            if jump.is_some_and(|jump| !jump.returns() || !numbers.contains(&it.pc)) {
+                let statement = match jump.is_some_and(Jump::returns) {
+                    true => self.returning(&events[..=at]),
+                    false => it.pc,
+                };
                 found.push(Decision {
-                    pc,
-                    nth,
-                    stack,
+                    pc: it.pc,
+                    statement,
+                    time: at,
+                    nth: it.nth,
+                    stack: it.stack,
                     decided: decided[at],
                     arrivals,
                 });
             }
-            arrivals += usize::from(pc == failing);
+            arrivals += usize::from(it.pc == failing);
         }
         found.reverse();
         Ok((found, jumps))
+    }
+
+    /// Returns the address of the last statement of the function call that the last of some events ends, on
+    /// another line than its end.
+    fn returning(&self, events: &[Event]) -> u64 {
+        let Some((end, before)) = events.split_last() else {
+            return 0;
+        };
+        let own = self.line(end.pc);
+        let inner = before.iter().rev().take_while(|it| it.stack < end.stack);
+        let function = self.info.function(end.pc.wrapping_sub(self.bias));
+        let ranges = function.map_or(&[][..], |it| &it.ranges);
+        let is_own = |it: &&Event| {
+            let code = it.pc.wrapping_sub(self.bias);
+            ranges.iter().any(|range| range.contains(&code))
+        };
+        let inner: Vec<&Event> = inner.filter(is_own).collect();
+        // Calls of the function by itself have less of the stack left.
+        let level = inner.iter().map(|it| it.stack).max();
+        let mut same = inner.iter().filter(|it| Some(it.stack) == level);
+        same.find(|it| self.line(it.pc) != own)
+            .map_or(end.pc, |it| it.pc)
     }
 
     /// Executes the instruction at which a run has stopped: a conditional jump by its flags, others by a step.
@@ -213,12 +289,12 @@ impl Engine {
         jumps: &HashMap<u64, Jump>,
     ) -> Result<(), EngineError> {
         match jumps.get(&registers.rip) {
-            Some(jump) => {
+            Some(jump) if !jump.returns() => {
                 let [rip, _] = jump.ways(registers.eflags);
                 run.process
                     .set_registers(user_regs_struct { rip, ..*registers })?;
             }
-            None => drop(run.process.step_over(registers.rip)?),
+            _ => drop(run.process.step_over(registers.rip)?),
         }
         Ok(())
     }
@@ -258,5 +334,12 @@ mod tests {
             (0x300, 90),
         ];
         assert_eq!(decided(&events, &all), [1, 0, 1, 0, 0]);
+        // ret: with the other one of both results
+        let end = &jumps_in(&[0xc3], 0x100)[0];
+        // SAFETY: all registers are numbers.
+        let registers: user_regs_struct = unsafe { std::mem::zeroed() };
+        assert!(end.returns() && end.decides.is_empty());
+        assert_eq!(end.otherwise(&registers).rax, 1);
+        assert_eq!(end.otherwise(&end.otherwise(&registers)).rax, 0);
     }
 }

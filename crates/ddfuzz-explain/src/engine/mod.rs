@@ -53,7 +53,7 @@ use regex::bytes::Regex;
 
 use crate::dwarf::{DebugInfo, DebugInfoError, Place, is_library_file};
 use state::Modules;
-use watchdog::{TimeLimit, Watchdog};
+use watchdog::{Allowance, TimeLimit, Watchdog};
 
 /// One of the two runs that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -209,7 +209,7 @@ pub struct Engine {
     /// When the whole explanation must be finished.
     pub deadline: Instant,
     /// Until when values are followed back: what is then not known is not told.
-    pub(crate) facts_until: Instant,
+    pub(crate) facts_until: Allowance,
     /// Number of tests (forks of a run with a changed state) so far.
     pub tests: u64,
     /// Number of runs of the failing input so far in which one instruction had another effect.
@@ -298,7 +298,7 @@ impl Engine {
             is_located: false,
             statements: Vec::new(),
             deadline,
-            facts_until: deadline,
+            facts_until: Allowance::new(Duration::MAX, deadline),
             tests: 0,
             changed_runs: 0,
             is_raw: false,
@@ -318,6 +318,18 @@ impl Engine {
             ends_at_panics: false,
             getrandom: None,
         })
+    }
+
+    /// Returns the allowance of what may go on until the time for the whole explanation is over.
+    pub(crate) fn whole_time(&self) -> Allowance {
+        Allowance::new(Duration::MAX, self.deadline)
+    }
+
+    /// Returns the allowance of what may use `cpu`, and half of the time that is left.
+    pub(crate) fn half_time(&self, cpu: Duration) -> Allowance {
+        let now = Instant::now();
+        let left = self.deadline.saturating_duration_since(now);
+        Allowance::new(cpu, now + left / 2)
     }
 
     /// Returns an error if the time for the whole explanation is over.

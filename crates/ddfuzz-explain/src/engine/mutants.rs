@@ -23,6 +23,8 @@ pub(crate) enum MutantKind {
     Operator,
     /// Another variable is read, or another field.
     Operand,
+    /// What a variable was copied from is used in place of the copy.
+    Original,
     /// A condition is decided otherwise each time.
     Negated,
     /// A value is not stored, or a function is not called.
@@ -34,6 +36,14 @@ pub(crate) enum MutantKind {
 }
 
 impl MutantKind {
+    /// Returns true for changes that few instructions allow.
+    pub fn is_rare(self) -> bool {
+        matches!(
+            self,
+            MutantKind::Width | MutantKind::Exchanged | MutantKind::Original
+        )
+    }
+
     /// Returns what the mutant does instead, as the end of a sentence.
     pub fn words(self) -> &'static str {
         match self {
@@ -45,6 +55,7 @@ impl MutantKind {
             MutantKind::Width => "with a number that is not cut, or has another sign",
             MutantKind::Operator => "with a sum in place of a difference, or the other way",
             MutantKind::Operand => "with another variable",
+            MutantKind::Original => "with the original in place of its copy",
             MutantKind::LeftOut => "without a write or a call",
             MutantKind::Number => "with a number that differs by one",
         }
@@ -79,6 +90,8 @@ const ARGUMENTS: [Register; 4] = [Register::RDI, Register::RSI, Register::RDX, R
 const SETTING: usize = 24;
 /// Largest number of other variables that are read in place of one.
 const VARIABLES: usize = 6;
+/// Number of instructions beside one that takes an address, among which a pointer is loaded to what is copied there.
+const BESIDE: usize = 4;
 /// Largest number of other fields that are read in place of one.
 const FIELDS: usize = 3;
 /// The instruction that does nothing.
@@ -181,6 +194,7 @@ impl<'a> Code<'a> {
         self.add_constant(at, (it, offsets), &bytes, &mut push);
         self.add_width(at, it, &bytes, &mut push);
         self.add_operand(at, (it, offsets), &bytes, &mut push);
+        self.add_original(at, (it, offsets), &bytes, &mut push);
         if stores(it) || self.is_call(it) {
             push(MutantKind::LeftOut, it.ip(), vec![NOP; bytes.len()]);
         }
@@ -366,6 +380,47 @@ impl<'a> Code<'a> {
         }
     }
 
+    /// Adds the use of what a variable of the frame was copied from, in place of that of its address. The change
+    /// belongs to the statement that copies: the first one that takes the address, beside a pointer to the original.
+    fn add_original(
+        &self,
+        at: usize,
+        (it, offsets): (&Instruction, &ConstantOffsets),
+        bytes: &[u8],
+        push: &mut impl FnMut(MutantKind, u64, Vec<u8>),
+    ) {
+        let address = |it: &Instruction| {
+            let is_it = it.mnemonic() == Mnemonic::Lea
+                && is_frame(it.memory_base())
+                && it.memory_index() == Register::None
+                && it.op0_register().is_gpr64();
+            is_it.then(|| it.memory_displacement64() as i64)
+        };
+        let Some(own) = address(it) else {
+            return;
+        };
+        let first = self.all[..at]
+            .iter()
+            .position(|it| address(&it.0) == Some(own));
+        let opcode = bytes.iter().position(|it| *it == 0x8d);
+        let (Some(first), Some(opcode)) = (first, opcode) else {
+            return;
+        };
+        let near = first.saturating_sub(BESIDE)..(first + BESIDE).min(at);
+        for (load, _) in &self.all[near] {
+            let is_pointer = load.mnemonic() == Mnemonic::Mov && load.op0_register().is_gpr64();
+            let from = simple_place(load).filter(|it| is_pointer && is_frame(it.0));
+            let size = offsets.displacement_size();
+            let Some((_, from)) = from.filter(|it| size > 1 || i8::try_from(it.1).is_ok()) else {
+                continue;
+            };
+            let place = (offsets.displacement_offset(), size);
+            let mut other = changed(bytes, place, from - own);
+            other[opcode] = 0x8b;
+            push(MutantKind::Original, self.all[first].0.ip(), other);
+        }
+    }
+
     /// Adds calls with exchanged arguments, and stored numbers that are one larger or smaller.
     fn add_stops(&self, at: usize, it: &Instruction, found: &mut Vec<Mutant>) {
         let pc = it.ip();
@@ -511,6 +566,20 @@ mod tests {
         let expected = [[0x8b, 0x45, 0xf8], [0x8b, 0x4d, 0xfc]];
         let expected = expected.map(|it| (MutantKind::Operand, it.to_vec()));
         assert_eq!(patches(&code), expected);
+    }
+
+    #[test]
+    fn the_original_is_used_in_place_of_its_copy() {
+        // mov rdx, [rbp-0x28]; lea rax, [rbp-0x50]; call +0; lea rsi, [rbp-0x50]
+        let code = [
+            0x48, 0x8b, 0x55, 0xd8, 0x48, 0x8d, 0x45, 0xb0, 0xe8, 0, 0, 0, 0, 0x48, 0x8d, 0x75,
+            0xb0,
+        ];
+        let all = mutants(&code, 0x1000, |_| true);
+        let original = all.iter().filter(|it| it.kind == MutantKind::Original);
+        let original: Vec<_> = original.map(|it| (it.pc, it.patch.clone())).collect();
+        let patch = Patch::Code(0x100d, vec![0x48, 0x8b, 0x75, 0xd8]);
+        assert_eq!(original, [(0x1004, patch)]);
     }
 
     #[test]

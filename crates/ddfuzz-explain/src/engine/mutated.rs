@@ -3,7 +3,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ddfuzz_exec::Ended;
 use ddfuzz_triage::memory::Memory;
@@ -23,9 +23,6 @@ const STOPS: usize = 400;
 const MUTANTS: usize = 1_500;
 /// Largest number of statements that may not end in time with one kind of change.
 const HANGING: usize = 40;
-/// Time that a mutant may take, as a part of that of other tests, and the least one.
-const SHORTER: u32 = 4;
-const LEAST_TIME: Duration = Duration::from_millis(20);
 /// Number of other runs that a mutant may change more than the one that changes fewest.
 const SPARED: usize = 1;
 /// Number of other runs from which on more of them say nothing more.
@@ -116,9 +113,9 @@ impl Engine {
         found
     }
 
-    /// Lets a fork with a changed code run on; `None` where it did what cannot be followed. What it writes is recorded
-    /// at the given pace.
-    fn run_mutant(
+    /// Lets a fork with a changed code run on; `None` where it did what cannot be followed. What it
+    /// writes is recorded at the given pace.
+    pub(super) fn run_mutant(
         &mut self,
         stand: &mut Stand,
         patch: Option<&Patch>,
@@ -219,10 +216,7 @@ impl Engine {
         let Some(first) = failing.points.first().copied() else {
             return Ok(Vec::new());
         };
-        let limit = TimeLimit {
-            cpu: (limit.cpu / SHORTER).max(LEAST_TIME),
-            ..limit
-        };
+        let limit = limit.shorter();
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, first)?;
         let all = self.mutants(&mut run.process, &failing.points);
@@ -238,7 +232,7 @@ impl Engine {
             it.executions = count.copied().unwrap_or_default();
         }
         for input in others {
-            if Instant::now() >= self.facts_until || found.is_empty() {
+            if self.facts_until.is_over() || found.is_empty() {
                 break;
             }
             self.set_input(Side::Passing, input.clone());
@@ -268,14 +262,14 @@ impl Engine {
         mut all: Vec<Mutant>,
         averts: impl Fn(&MutantEnd) -> bool,
     ) -> Result<Vec<Averting>, EngineError> {
-        let half = Instant::now() + self.facts_until.saturating_duration_since(Instant::now()) / 2;
+        let half = self.facts_until.part(2);
         let plain = self.run_mutant(&mut stand, None, Pace::Free)?;
         let begins = plain.map(|it| it.output).unwrap_or_default();
         self.sort_mutants(&mut all);
         let (mut found, mut hanging) = (Vec::new(), HashSet::new());
         for mutant in all.into_iter().take(MUTANTS) {
             let place = (self.line(mutant.pc), mutant.kind);
-            if Instant::now() >= half || hanging.len() >= HANGING {
+            if half.is_over() || hanging.len() >= HANGING {
                 break;
             }
             if hanging.contains(&place) {
@@ -302,7 +296,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Sorts mutants: the first one of each kind and source line before others of them, and small changes first.
+    /// Sorts mutants: those of which there are few first, then the first one of each kind and source line before others
+    /// of them, and small changes first.
     fn sort_mutants(&self, all: &mut Vec<Mutant>) {
         let mut rounds: HashMap<_, usize> = HashMap::new();
         let mut ranked: Vec<(usize, Mutant)> = Vec::new();
@@ -313,7 +308,7 @@ impl Engine {
             ranked.push((*round, mutant));
             *round += 1;
         }
-        ranked.sort_by_key(|(round, it)| (*round, it.kind));
+        ranked.sort_by_key(|(round, it)| (!it.kind.is_rare(), *round, it.kind));
         all.extend(ranked.into_iter().map(|(_, it)| it));
     }
 
@@ -335,7 +330,7 @@ impl Engine {
         let places: HashSet<u64> = found.iter().map(|it| it.mutant.pc).collect();
         let executed = self.executed(stand, &places)?;
         for it in found.iter_mut() {
-            if Instant::now() >= self.facts_until {
+            if self.facts_until.is_over() {
                 break;
             }
             if !executed.contains(&it.mutant.pc) {

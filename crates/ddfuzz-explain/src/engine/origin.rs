@@ -4,7 +4,6 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
-use std::time::Instant;
 
 use super::instructions::{Executed, Value};
 use super::library::frees;
@@ -251,7 +250,7 @@ impl Engine {
             (first.collect(), VecDeque::new());
         for _ in 0..TERMS {
             // What was found until then is told.
-            if Instant::now() >= self.facts_until {
+            if self.facts_until.is_over() {
                 break;
             }
             let next = next_of(&mut rest, &told.found);

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use ddfuzz_triage::memory::Memory;
 use libc::user_regs_struct;
@@ -14,7 +15,7 @@ use nix::sys::ptrace;
 use nix::sys::ptrace::Options;
 use nix::unistd::Pid;
 
-use super::watchdog::{Limit, Watchdog};
+use super::watchdog::{Limit, Watchdog, clock, count_traced};
 use crate::dwarf::frames::REGISTERS;
 use crate::engine::watchdog::TimeLimit;
 
@@ -48,6 +49,8 @@ pub struct Process {
     breakpoints: BTreeMap<u64, u8>,
     /// Whether the process has ended and was waited for.
     ended: bool,
+    /// Its CPU time as far as it is counted in [`cpu_spent`].
+    counted: Duration,
     watchdog: Watchdog,
 }
 
@@ -120,6 +123,7 @@ impl Process {
             handle,
             breakpoints: BTreeMap::new(),
             ended: false,
+            counted: Duration::ZERO,
             watchdog: watchdog.clone(),
         })
     }
@@ -322,9 +326,13 @@ impl Process {
     /// When the process is no longer traced.
     pub fn wait(&mut self) -> io::Result<Stop> {
         let mut status = 0;
+        let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
         loop {
-            // SAFETY: `status` is a valid place for the status; the call has no other effect on us.
-            let pid = unsafe { libc::waitpid(self.pid.as_raw(), &mut status, libc::__WALL) };
+            // SAFETY: both are valid places for the results; the call has no other effect on us.
+            let pid = unsafe {
+                let usage = usage.as_mut_ptr();
+                libc::wait4(self.pid.as_raw(), &mut status, libc::__WALL, usage)
+            };
             match Errno::result(pid) {
                 Ok(_) => break,
                 Err(Errno::EINTR) => {}
@@ -341,6 +349,11 @@ impl Process {
             });
         }
         self.ended = true;
+        // SAFETY: all bits zero are a valid value, and the call has set it.
+        let usage = unsafe { usage.assume_init() };
+        let [user, system] = [usage.ru_utime, usage.ru_stime]
+            .map(|it| Duration::new(it.tv_sec as u64, it.tv_usec as u32 * 1000));
+        self.count_until(user + system);
         Ok(match libc::WIFEXITED(status) {
             true => Stop::Exited(libc::WEXITSTATUS(status)),
             false => Stop::Died(libc::WTERMSIG(status)),
@@ -362,11 +375,27 @@ impl Process {
         self.watchdog.arm(&self.handle, self.pid, limit)
     }
 
+    /// Counts the CPU time of the process, for [`cpu_spent`].
+    pub fn count_cpu(&mut self) {
+        let mut id = 0;
+        // SAFETY: `id` is a valid place for the number of the clock; the call has no other effect.
+        let failed = unsafe { libc::clock_getcpuclockid(self.pid.as_raw(), &mut id) };
+        if failed == 0 {
+            self.count_until(clock(id));
+        }
+    }
+
+    fn count_until(&mut self, used: Duration) {
+        count_traced(used.saturating_sub(self.counted));
+        self.counted = used.max(self.counted);
+    }
+
     /// Kills the process and waits for its end.
     pub fn kill(&mut self) {
         if self.ended {
             return;
         }
+        self.count_cpu();
         // SAFETY: the call takes numbers and a null pointer, which stands for no details.
         unsafe {
             let none = std::ptr::null::<libc::siginfo_t>();

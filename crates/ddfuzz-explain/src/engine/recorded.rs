@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::time::Instant;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction};
 
@@ -14,6 +13,7 @@ use super::library::LibraryCall;
 use super::process::{Stop, by_number};
 use super::run::{Next, Pace, Run};
 use super::sources::{Source, source};
+use super::watchdog::Allowance;
 use super::writer::{Watched, watch};
 use super::{Engine, EngineError, Point, Side};
 use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
@@ -84,7 +84,7 @@ pub(crate) struct Whole {
     /// All instructions of the failing run, or its last ones; `None` where they are too many.
     pub run: Option<Rc<Recorded>>,
     /// Until when that is recorded, with the memory that calls of libraries change; `None` where it is not.
-    until: Option<Instant>,
+    until: Option<Allowance>,
     /// On what the failure depends in that run, once it is known.
     pub(super) slice: Option<Rc<FailureSlice>>,
 }
@@ -278,9 +278,7 @@ impl Engine {
         let is_main = |it: &Point| self.function(it.pc) == Some("main");
         let main = points.iter().position(is_main).unwrap_or(0);
         let points = &points[points.len().saturating_sub(WHOLE_POINTS).max(main)..];
-        let now = Instant::now();
-        let until = now + self.facts_until.saturating_duration_since(now) / WHOLE_TIME;
-        self.whole.until = Some(until);
+        self.whole.until = Some(self.facts_until.part(WHOLE_TIME));
         let recorded = self.record_anew(Side::Failing, points, (false, MOST_WHOLE));
         self.whole.until = None;
         let mut recorded = recorded?;
@@ -329,7 +327,7 @@ impl Engine {
         let mut registers = by_number(&self.run_to(&mut run, *first)?);
         let mut rest = points.iter().peekable();
         let mut own = 0;
-        let is_late = |it: &Engine| it.whole.until.is_some_and(|until| Instant::now() >= until);
+        let is_late = |it: &Engine| it.whole.until.is_some_and(|until| until.is_over());
         while recorded.executed.len() < most && !is_late(self) {
             self.check_time()?;
             if !is_bounded && is_too_long(&recorded, points.len(), most) {

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::rc::Rc;
-use std::time::Instant;
 
 use super::changed::{Change, ChangedRun};
 use super::origin::{History, Origin};
@@ -68,7 +67,7 @@ impl Engine {
                 is_new && !told.contains(&place)
             });
             for at in near.take(NEAREST).collect::<Vec<_>>() {
-                let is_late = Instant::now() >= self.facts_until;
+                let is_late = self.facts_until.is_over();
                 if is_late || tried >= TRIED || hanging >= HANGING || found.len() >= FOUND {
                     return Ok(found);
                 }

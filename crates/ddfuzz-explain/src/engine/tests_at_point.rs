@@ -129,6 +129,15 @@ impl Engine {
         })
     }
 
+    /// Returns the run from which tests were forked.
+    pub(crate) fn released(&mut self, mut stand: Stand) -> Result<Run, EngineError> {
+        let instruction = self.system_call.ok_or_else(no_system_call)?;
+        for child in std::mem::take(&mut stand.ended) {
+            stand.run.process.reap(instruction, child)?;
+        }
+        Ok(stand.run)
+    }
+
     /// Reads the memory graph of the run that has stopped for tests.
     ///
     /// # Errors
@@ -176,6 +185,7 @@ impl Engine {
         let done = act(self, &mut child);
         child.kill();
         drop(limit);
+        stand.run.process.count_cpu();
         stand.files.seek_back();
         self.truncate_output(stand.written)?;
         stand.ended.push(child.pid);

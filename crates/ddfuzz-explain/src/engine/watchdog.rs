@@ -1,5 +1,6 @@
-//! Time limits: a thread that kills processes which take too long.
+//! Time limits: a thread that kills processes which take too long, and the time that parts of an explanation may take.
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -42,12 +43,75 @@ impl TimeLimit {
         }
     }
 
+    /// A limit that is a quarter as long, for the many runs that are hardly worth more.
+    pub fn shorter(self) -> TimeLimit {
+        TimeLimit {
+            cpu: (self.cpu / 4).max(LEAST_TIME),
+            ..self
+        }
+    }
+
     /// A limit that is `factor` times as long, for a process that is stopped often.
     pub fn times(self, factor: u32) -> TimeLimit {
         TimeLimit {
             cpu: self.cpu * factor,
             wall: self.wall * factor,
         }
+    }
+}
+
+thread_local! {
+    /// CPU time of the processes that this thread has traced, as far as it is counted.
+    static TRACED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// Returns the CPU time of this thread and of the processes that it has traced.
+pub(crate) fn cpu_spent() -> Duration {
+    clock(libc::CLOCK_THREAD_CPUTIME_ID) + TRACED.get()
+}
+
+/// Counts CPU time of a process that this thread traces.
+pub(super) fn count_traced(time: Duration) {
+    TRACED.set(TRACED.get() + time);
+}
+
+/// Returns the time of a clock; zero where there is no such clock.
+pub(super) fn clock(id: libc::clockid_t) -> Duration {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid place for the time; the call has no other effect.
+    unsafe { libc::clock_gettime(id, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// How long a part of an explanation may take: the CPU time of the tracing thread and of what it traces, and for a
+/// machine that is too busy, a wall time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    cpu: Duration,
+    wall: Instant,
+}
+
+impl Allowance {
+    /// The allowance of what may use `cpu` from now on, and must end at `wall`.
+    pub fn new(cpu: Duration, wall: Instant) -> Allowance {
+        let cpu = cpu_spent().saturating_add(cpu);
+        Allowance { cpu, wall }
+    }
+
+    /// Returns true if the time is over.
+    pub fn is_over(&self) -> bool {
+        Instant::now() >= self.wall || cpu_spent() >= self.cpu
+    }
+
+    /// Returns a part of what is left, by its divisor.
+    pub fn part(&self, divisor: u32) -> Allowance {
+        let now = Instant::now();
+        let left = self.wall.saturating_duration_since(now);
+        let cpu = self.cpu.saturating_sub(cpu_spent());
+        Allowance::new(cpu / divisor, now + left / divisor)
     }
 }
 
@@ -62,6 +126,9 @@ struct Deadline {
     /// When the time for the whole explanation is over.
     latest: Instant,
 }
+
+/// Least CPU time of a shorter limit.
+const LEAST_TIME: Duration = Duration::from_millis(20);
 
 /// Factor by which a process may exceed its time limit, in wall time, on a machine too busy to run
 /// it.
@@ -184,5 +251,24 @@ impl Drop for Limit {
     fn drop(&mut self) {
         let (state, _) = &*self.watchdog.armed;
         state.lock().unwrap_or_else(PoisonError::into_inner).next = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allowance_is_over_by_cpu_time_or_by_wall_time() {
+        let far = Instant::now() + Duration::from_secs(900);
+        assert!(!Allowance::new(Duration::from_secs(900), far).is_over());
+        assert!(!Allowance::new(Duration::MAX, far).part(2).is_over());
+        assert!(Allowance::new(Duration::from_secs(900), Instant::now()).is_over());
+        let short = Allowance::new(Duration::from_millis(2), far);
+        let mut rounds = 0_u64;
+        while !short.is_over() {
+            rounds = std::hint::black_box(rounds + 1);
+        }
+        assert!(rounds > 0);
     }
 }
