@@ -1,7 +1,5 @@
 //! Why an explanation is refused once the program has been run, and what is certain nonetheless.
 
-use std::time::Instant;
-
 use ddfuzz_exec::Ended;
 
 use crate::chain::Link;
@@ -84,7 +82,7 @@ impl Explaining<'_> {
                 "look at files, the time, and what the kernel knows of the process",
             );
         }
-        if Instant::now() >= runs.half_time {
+        if runs.half_time.is_over() {
             return Early::Refused(out_of_time());
         }
         let shared = runs.matched.len();

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use ddfuzz_exec::Ended;
 
 use super::decisions::Decision;
+use super::run::Pace;
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Point, Side};
 
@@ -134,7 +135,7 @@ impl Engine {
         self.run_to(&mut run, first)?;
         let mut stand = self.stand_in(run, limit)?;
         let tests = self.tests;
-        let plain = self.run_mutant(&mut stand, None)?;
+        let plain = self.run_mutant(&mut stand, None, Pace::Free)?;
         self.tests = tests;
         Ok(plain.map(|it| it.output).unwrap_or_default())
     }

@@ -415,9 +415,10 @@ impl<'a> Code<'a> {
                 continue;
             };
             let place = (offsets.displacement_offset(), size);
-            let mut other = changed(bytes, place, from - own);
-            other[opcode] = 0x8b;
-            push(MutantKind::Original, self.all[first].0.ip(), other);
+            if let Some(mut other) = changed(bytes, place, from - own, false) {
+                other[opcode] = 0x8b;
+                push(MutantKind::Original, self.all[first].0.ip(), other);
+            }
         }
     }
 

@@ -3,7 +3,6 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::time::Duration;
 
 use ddfuzz_exec::Ended;
 use ddfuzz_triage::memory::Memory;
