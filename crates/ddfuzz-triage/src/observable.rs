@@ -47,9 +47,8 @@ impl Unobservable {
 
 /// Returns the reason why passing runs of the program at `path` do not show that any of the crashes
 /// is fixed: it has none of the functions in which the program failed then, and so seems to be
-/// another program. Where no function but `main` is known, the source files and the build ids of the
-/// frames count in place of the functions, and without these nothing shows that it is the same
-/// program. `None` if it has one of them.
+/// another program. Where no function but `main` is known, the names of source files and of the crate
+/// count in place of the functions, and without these nothing shows that it is the same program. `None` if it has one of them.
 ///
 /// # Errors
 /// If the program cannot be read.
@@ -57,8 +56,9 @@ pub fn another_program<'a>(
     path: &Path,
     crashes: impl Iterator<Item = &'a Crash>,
 ) -> std::io::Result<Option<Unobservable>> {
-    let own = crashes.flat_map(|crash| crash.frames.iter().filter(|frame| frame.own));
-    let own: Vec<&Frame> = own.collect();
+    let crashes: Vec<&Crash> = crashes.collect();
+    let frames = crashes.iter().flat_map(|crash| &crash.frames);
+    let own: Vec<&Frame> = frames.filter(|frame| frame.own).collect();
     let mut names: Vec<&str> = Vec::new();
     for name in own.iter().filter_map(|frame| frame.name.as_deref()) {
         let name = identifier(name).filter(|it| *it != "main" && !is_in_each_harness(it));
@@ -66,7 +66,8 @@ pub fn another_program<'a>(
     }
     let bytes = read_program(path)?;
     let has = |text: &str| holds_bytes(&bytes, text.as_bytes());
-    if names.is_empty() && has_traces(&own, &bytes) || names.iter().any(|name| has(name)) {
+    if names.is_empty() && has_traces(&crashes, &own, &bytes) || names.iter().any(|name| has(name))
+    {
         return Ok(None);
     }
     let shown = path.display();
@@ -87,33 +88,24 @@ pub fn another_program<'a>(
     )))
 }
 
-/// Checks whether a program with these bytes has a trace of user frames other than the names of
-/// their functions: the name of a source file or of the crate of `main`, or the build id of the
-/// program that crashed, as the interpreter of two scripts has.
-fn has_traces(own: &[&Frame], program: &[u8]) -> bool {
-    let has = |text: &str| holds_bytes(program, text.as_bytes());
-    own.iter().any(|frame| {
-        let line = frame
-            .line
-            .as_deref()
-            .and_then(|line| line.split(':').next());
-        let file = line.and_then(|file| file.rsplit('/').next());
-        let path = frame.name.as_deref().and_then(|name| name.split_once("::"));
-        let id = frame.build_id.as_deref().filter(|_| frame.module == "exe");
-        file.is_some_and(|file| file.len() > 3 && has(file))
-            || path.is_some_and(|(of, _)| of.len() > 3 && has(of))
-            || id.is_some_and(|id| decoded(id).is_some_and(|id| holds_bytes(program, &id)))
-    })
-}
-
-/// Returns the bytes that a build id names by hex digits; `None` for other texts.
-fn decoded(id: &str) -> Option<Vec<u8>> {
-    let digit = |at: usize| {
-        id.get(at..at + 2)
-            .and_then(|it| u8::from_str_radix(it, 16).ok())
+/// Checks whether a program with these bytes has a trace of crashes other than the names of their
+/// functions: the name of a source file, or that of the crate of `main`. A script has one, if the
+/// program that crashed had no names, as an interpreter.
+fn has_traces(crashes: &[&Crash], own: &[&Frame], program: &[u8]) -> bool {
+    let has = |text: &str| text.len() > 3 && holds_bytes(program, text.as_bytes());
+    let has_file = |line: &str| {
+        let path = line.split(':').next().unwrap_or(line);
+        has(path.rsplit('/').next().unwrap_or(path))
     };
-    let bytes: Option<Vec<u8>> = (0..id.len()).step_by(2).map(digit).collect();
-    bytes.filter(|bytes| bytes.len() >= 8)
+    let is_nameless = own.iter().all(|frame| frame.name.is_none());
+    let mut panics = crashes.iter().filter_map(|it| it.details.panic.as_ref());
+    let of_frame = |frame: &&Frame| {
+        let of = frame.name.as_deref().and_then(|name| name.split_once("::"));
+        frame.line.as_deref().is_some_and(has_file) || of.is_some_and(|(of, _)| has(of))
+    };
+    is_nameless && program.starts_with(b"#!")
+        || panics.any(|panic| has_file(&panic.place))
+        || own.iter().any(of_frame)
 }
 
 /// Returns the last identifier in the demangled name of a function, which its mangled name
