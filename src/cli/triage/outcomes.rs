@@ -222,7 +222,7 @@ impl TriageOutcomes {
             hits: crash.map_or(0, |crash| crash.hits),
             tries: examined.tries,
             variant,
-            once,
+            once: once.or_else(|| earlier.and_then(|earlier| earlier.once)),
             // A run of the same content that looked for leaks may have been faster.
             leaks: leaks || earlier.is_some_and(|earlier| earlier.leaks),
         };
