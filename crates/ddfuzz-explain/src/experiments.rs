@@ -184,8 +184,12 @@ impl Runs {
             return Ok(Answer::Nothing);
         }
         // Beside one variable there is mostly no other: one test says so.
-        if !than.is_empty() && self.all(at, &every)?.1 != Outcome::Fail {
-            return Ok(Answer::Nothing);
+        if !than.is_empty() {
+            let outcome = self.all(at, &every)?.1;
+            at.stays = false;
+            if outcome != Outcome::Fail {
+                return Ok(Answer::Nothing);
+            }
         }
         let cause = |variable| Answer::Cause(Cause { point, variable });
         for variable in self.nearest(point, near) {
@@ -203,11 +207,7 @@ impl Runs {
         }
         let nothing = Config::empty().id();
         let (all, outcome) = self.all(at, &every)?;
-        if (at.stays && than.is_empty())
-            && let Some(states) = self.states.get_mut(&point)
-        {
-            states.stays_with_all = true;
-        }
+        at.stays &= than.is_empty();
         match outcome {
             Outcome::Fail => {}
             Outcome::Unresolved => return Ok(Answer::Skipped),
@@ -371,13 +371,14 @@ impl Runs {
         };
         let found = act(self, &mut at);
         let known = std::mem::take(&mut at.known);
-        let made = at.tests;
+        let (made, stays) = (at.tests, at.stays);
         let deltas = at.all.deltas.iter().map(|delta| delta.identity).collect();
         drop(at);
         let states = States {
             known,
             deltas,
             tests: states.tests + made,
+            stays_with_all: states.stays_with_all || stays,
             ..states
         };
         self.states.insert(point, states);
