@@ -77,8 +77,10 @@ struct AtPoint<'a> {
     all: Differences<'a>,
     known: HashMap<ConfigId, Outcome>,
     tests: usize,
-    /// Whether the changes of a test could not be applied.
+    /// Whether the changes of the last test could not be applied.
     is_unapplied: bool,
+    /// Whether all variables were set that differ, and the passing run did not fail as the failing one does.
+    stays: bool,
 }
 
 impl Runs {
@@ -135,6 +137,7 @@ impl Runs {
 
     fn run_plan(&mut self, at: &mut AtPoint<'_>, plan: &Plan) -> Result<Outcome, EngineError> {
         at.tests += 1;
+        at.is_unapplied = false;
         Ok(match self.engine.go_on(&mut at.stand, plan, None)? {
             Continued::Ended(ending) => self.criterion.judge(&ending, &self.passing.ending),
             Continued::Reached(_) | Continued::Unapplied => {
@@ -180,8 +183,12 @@ impl Runs {
             return Ok(Answer::Nothing);
         }
         // Beside one variable there is mostly no other: one test says so.
-        if !than.is_empty() && self.all(at, &every)?.1 != Outcome::Fail {
-            return Ok(Answer::Nothing);
+        if !than.is_empty() {
+            let outcome = self.all(at, &every)?.1;
+            at.stays = false;
+            if outcome != Outcome::Fail {
+                return Ok(Answer::Nothing);
+            }
         }
         let cause = |variable| Answer::Cause(Cause { point, variable });
         for variable in self.nearest(point, near) {
@@ -199,13 +206,7 @@ impl Runs {
         }
         let nothing = Config::empty().id();
         let (all, outcome) = self.all(at, &every)?;
-        let has_named = (0..at.all.deltas.len()).any(|delta| !at.all.is_undescribed(delta));
-        if outcome != Outcome::Fail
-            && (at.tests > 0 && !at.is_unapplied && has_named && than.is_empty())
-            && let Some(states) = self.states.get_mut(&point)
-        {
-            states.stays_with_all = true;
-        }
+        at.stays &= than.is_empty();
         match outcome {
             Outcome::Fail => {}
             Outcome::Unresolved => return Ok(Answer::Skipped),
@@ -325,8 +326,12 @@ impl Runs {
         let described = (every.ranges().flatten()).filter(|delta| !at.all.is_undescribed(*delta));
         let described = Config::from_ranges(described.map(|delta| delta..delta + 1));
         let described = described.unwrap_or_else(Config::empty);
-        if !described.is_empty() && self.test(at, &described)? == Outcome::Fail {
-            return Ok((described, Outcome::Fail));
+        if !described.is_empty() {
+            let before = at.tests;
+            if self.test(at, &described)? == Outcome::Fail {
+                return Ok((described, Outcome::Fail));
+            }
+            at.stays |= at.tests > before && !at.is_unapplied;
         }
         let outcome = self.test(at, every)?;
         Ok((every.clone(), outcome))
@@ -361,16 +366,18 @@ impl Runs {
             known: states.known.clone(),
             tests: 0,
             is_unapplied: false,
+            stays: false,
         };
         let found = act(self, &mut at);
         let known = std::mem::take(&mut at.known);
-        let made = at.tests;
+        let (made, stays) = (at.tests, at.stays);
         let deltas = at.all.deltas.iter().map(|delta| delta.identity).collect();
         drop(at);
         let states = States {
             known,
             deltas,
             tests: states.tests + made,
+            stays_with_all: states.stays_with_all || stays,
             ..states
         };
         self.states.insert(point, states);
