@@ -72,15 +72,10 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     // In a group of several utilities some may be gone.
     let is_there = |found: &(Target, Way)| one.is_some() || gone(&found.0).is_none();
     let subject = |entry: &Entry| subject(entry).filter(is_there);
-    let mut doubts = match &one {
-        Some((target, _)) if args.target.is_named() => {
-            doubts(&reader, &groups, (target, &args.target))?
-        }
-        _ => Doubts::default(),
+    let doubts = match &one {
+        Some((target, _)) => Doubts::of_target(&reader, &groups, (target, &args.target))?,
+        None => Doubts::default(),
     };
-    if let Some((target, _)) = &one {
-        doubts.add_same_build(&reader, &groups, target)?;
-    }
     let recheck = Recheck {
         doubt: &|group| doubts.of(group),
         reader: &reader,
@@ -259,6 +254,20 @@ struct Doubts {
 }
 
 impl Doubts {
+    /// Returns the reasons for runs of `target`, which the options `asked` name or which is recorded.
+    fn of_target(
+        reader: &Reader,
+        groups: &[Group],
+        (target, asked): (&Target, &TargetArgs),
+    ) -> Result<Doubts, Failure> {
+        let mut doubts = match asked.is_named() {
+            true => doubts(reader, groups, (target, asked))?,
+            false => Doubts::default(),
+        };
+        doubts.add_same_build(reader, groups, target)?;
+        Ok(doubts)
+    }
+
     fn of(&self, group: &Group) -> Option<&Unobservable> {
         let single = self.single.get(&(group.kind, group.record.major));
         self.all.as_ref().or(single)

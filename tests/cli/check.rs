@@ -5,7 +5,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::ddfuzz::{Desk, compiled};
+use crate::ddfuzz::Desk;
 use crate::needs;
 
 /// All files below a directory with their contents.
@@ -669,42 +669,4 @@ fn what_was_found_otherwise_is_not_called_fixed() {
         open.iter().any(|one| one["hint"] == "add '--env=MODE=1'"),
         "{compared}"
     );
-}
-
-#[test]
-fn the_very_build_that_failed_is_not_called_fixed() {
-    let desk = Desk::new();
-    desk.write("input", "k");
-    let source = |more: &str| {
-        format!(
-            "#include <stdlib.h>\nint main(void) {{\n    {more}\n    \
-             if (getenv(\"MODE\")) abort();\n    return 0;\n}}\n"
-        )
-    };
-    desk.write("program.c", source(""));
-    let made = || {
-        compiled::run(
-            desk.command("cc")
-                .args(["-g", "-o", "program", "program.c"]),
-        )
-    };
-    made();
-    let mut call = desk.command(env!("CARGO_BIN_EXE_ddfuzz"));
-    let words = ["min", "input", "-o", "out/", "--", "./program"];
-    assert!(
-        call.args(words)
-            .env("MODE", "1")
-            .output()
-            .unwrap()
-            .status
-            .success()
-    );
-    let checked = desk.call("check out --json").exits(1).json();
-    let why = checked["groups"][0]["why"].as_str().unwrap_or_default();
-    assert!(why.contains("the very build that failed"), "{checked}");
-    // Another build may have the mend.
-    desk.write("program.c", source("unsetenv(\"MODE\");"));
-    made();
-    desk.call("check out").exits(0);
-    desk.is_left_clean();
 }

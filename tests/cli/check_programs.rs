@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::check::checked;
-use crate::ddfuzz::Desk;
+use crate::ddfuzz::{Desk, compiled};
 
 #[test]
 fn a_program_that_reads_nothing_shows_no_fix_without_a_minimization() {
@@ -39,4 +39,42 @@ fn a_program_that_reads_nothing_shows_no_fix_without_a_minimization() {
     desk.call("triage in -o out -- ./program").exits(1);
     desk.script("program", "exit 0");
     assert_eq!(checked(&desk, "", 0)["status"], "fixed");
+}
+
+#[test]
+fn the_very_build_that_failed_is_not_called_fixed() {
+    let desk = Desk::new();
+    desk.write("input", "k");
+    let source = |more: &str| {
+        format!(
+            "#include <stdlib.h>\nint main(void) {{\n    {more}\n    \
+             if (getenv(\"MODE\")) abort();\n    return 0;\n}}\n"
+        )
+    };
+    desk.write("program.c", source(""));
+    let made = || {
+        compiled::run(
+            desk.command("cc")
+                .args(["-g", "-o", "program", "program.c"]),
+        )
+    };
+    made();
+    let mut call = desk.command(env!("CARGO_BIN_EXE_ddfuzz"));
+    let words = ["min", "input", "-o", "out/", "--", "./program"];
+    assert!(
+        call.args(words)
+            .env("MODE", "1")
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    let checked = desk.call("check out --json").exits(1).json();
+    let why = checked["groups"][0]["why"].as_str().unwrap_or_default();
+    assert!(why.contains("the very build that failed"), "{checked}");
+    // Another build may have the mend.
+    desk.write("program.c", source("unsetenv(\"MODE\");"));
+    made();
+    desk.call("check out").exits(0);
+    desk.is_left_clean();
 }

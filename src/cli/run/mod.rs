@@ -156,8 +156,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let seed = campaign.seed.unwrap_or_default();
     output.detail(&format!("seed {seed}"));
     let mut settings = settings(&args, target, way, generator, known);
-    (settings.deadline, settings.seed) = (deadline, seed);
-    settings.minimizing.seed = Some(seed);
+    (settings.deadline, settings.seed, settings.minimizing.seed) = (deadline, seed, Some(seed));
     let recorded = recorded.filter(|_| resumed);
     args.set_inputs(&mut settings, inputs, recorded.as_ref(), &store, output)?;
     let heading = heading(&args, &settings);
