@@ -1,11 +1,11 @@
 //! What minimizing a crash file of a cargo-fuzz project costs: `ddfuzz min` beside
 //! `cargo fuzz tmin` as its users call it, and libFuzzer's own `-minimize_crash=1`.
 //!
-//! `cargo bench --bench tmin`; behind `--`, `--all` measures files of all sizes, and
-//! `--ddfuzz FILE` another build of ddfuzz. The projects and their crash files are those of
-//! `tests/cargo_fuzz`; their programs are built once, and kept in target/bench-tmin. Each tool minimizes the same file once, one after the other on one machine;
-//! whether the result is still the same bug is asked of `ddfuzz triage`. A result of another bug
-//! is none, whatever its size.
+//! `cargo bench --bench tmin`; behind `--`, `--all` measures files of all sizes, and `--ddfuzz
+//! FILE` another build of ddfuzz. The projects and their crash files are those of
+//! `tests/cargo_fuzz`; their programs are built once, and kept in target/bench-tmin. Each tool
+//! minimizes the same file once, one after the other on one machine; whether the result is still
+//! the same bug is asked of `ddfuzz triage`. A result of another bug is none, whatever its size.
 //!
 //! `cargo test` only sees that it is built.
 

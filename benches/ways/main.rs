@@ -1,9 +1,10 @@
 //! What a run costs by each way of execution, beside floors that are measured in the same run.
 //!
 //! `cargo bench --bench ways [-- PROGRAM] [ROUNDS]`: a tiny program (`-- tiny`: only this) and the
-//! bundled `ul` by default, or PROGRAM, on 1000 printable bytes; 11 rounds by default. Prints wall and CPU time of a run, the ratio to the first
-//! line, and what is promised beside what was measured. CPU time is that of all processes of a
-//! subject, from its start to its end, less what starting and ending cost.
+//! bundled `ul` by default, or PROGRAM, on 1000 printable bytes; 11 rounds by default. Prints wall
+//! and CPU time of a run, the ratio to the first line, and what is promised beside what was
+//! measured. CPU time is that of all processes of a subject, from its start to its end, less what
+//! starting and ending cost.
 //!
 //! `cargo bench --bench ways -- filters [NAME...]`: some twenty filters of the system, or those of
 //! them that are named, beside `posix_spawn`, a bare fork loop and `afl-fuzz -n`.

@@ -23,8 +23,8 @@ pub enum Exit {
     /// Exit code for success: the command has done its work, and (for commands that look for
     /// crashes) found no crash.
     Done = 0,
-    /// Exit code if crashes were found (`run`, `triage`, `revisit`, `watch`), or a check failed (`log replay`,
-    /// `log verify`, `check`, the last check of `clean`).
+    /// Exit code if crashes were found (`run`, `triage`, `revisit`, `watch`), or a check failed
+    /// (`log replay`, `log verify`, `check`, the last check of `clean`).
     Found = 1,
     /// Exit code for wrong usage: an option, an input file or an output directory cannot be used.
     Usage = 2,

@@ -64,9 +64,10 @@ pub enum ResultPlace {
 
 impl ResultPlace {
     /// Chooses by the options where the result is written, and checks that this overwrites none of
-    /// the files `only_read` (inputs, interestingness test, program), and no other file unless `--force` or `--resume` is given. Without `-o`, the
-    /// result file is called `named` with the first of `endings` appended; further result files are
-    /// called like the first, with the other endings appended.
+    /// the files `only_read` (inputs, interestingness test, program), and no other file unless
+    /// `--force` or `--resume` is given. Without `-o`, the result file is called `named` with the
+    /// first of `endings` appended; further result files are called like the first, with the other
+    /// endings appended.
     pub fn choose(
         args: &ResultArgs,
         only_read: &[&Path],

@@ -253,9 +253,9 @@ fn a_fifo_named_as_a_source_is_not_read_and_the_page_promises_no_more_than_was_t
             if (again[500]) abort();\n\
             return first == second;\n}\n";
     let source = desk.write("pipes.c", text);
+    compiled::run(desk.command("mkfifo").arg("pipe"));
     let mut compiler = desk.command("cc");
     compiled::run(compiler.args(["-g", "-O0", "-o", "pipes"]).arg(source));
-    compiled::run(desk.command("mkfifo").arg("pipe"));
     desk.write("bad", "XY");
     desk.write("good", "aY");
     desk.call("explain bad good --budget-time 10m -- ./pipes")

@@ -202,7 +202,8 @@ fn equal_contents_are_run_once_and_counted_each() {
         (&result["contents"], &result["healthy"]),
         (&2.into(), &20.into())
     );
-    // Three tries of either, and one without a tracer; a start without input before them is no run of an input.
+    // Three tries of either, and one without a tracer; a start without input before them is no run
+    // of an input.
     let mut runs = desk.read("tmp/runs");
     runs.sort_unstable();
     assert_eq!(String::from_utf8(runs).unwrap(), "mmmmnnnn");

@@ -7,8 +7,8 @@
 //! LibAFL's parts. [`watch`] follows another fuzzer; [`study`] repeats the fuzz studies of system
 //! utilities; [`DdminStage`] and [`GroupObjective`] are parts for any LibAFL fuzzer.
 //!
-//! Read `settings.rs`, `session.rs`, `campaign_state.rs`, `minimizing.rs`, `minimization_order.rs`, then one
-//! of `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
+//! Read `settings.rs`, `session.rs`, `campaign_state.rs`, `minimizing.rs`, `minimization_order.rs`,
+//! then one of `classic/engine.rs`, `guided/engine.rs`, `watch/engine.rs`, `study/engine.rs`.
 //!
 //! Only `mutation.rs`, `guided/` and `stage/` use LibAFL.
 

@@ -65,10 +65,10 @@ pub(crate) fn run_minimizer(
 
 /// Minimizes entries of an output directory one after the other, until none is left: of groups
 /// without a minimized result, and inputs that may give a smaller result than their group has; with
-/// `resume` also entries whose minimization was ended by its budget, or whose crash did not occur with
-/// another build. Checks all groups first if the
-/// program was rebuilt. Failures that were found on another target are left out. Groups in `known` (muted), leaks, and crashes that a study has found are
-/// left out: the call that resumes the study minimizes those.
+/// `resume` also entries whose minimization was ended by its budget, or whose crash did not occur
+/// with another build. Checks all groups first if the program was rebuilt. Failures that were found
+/// on another target are left out. Groups in `known` (muted), leaks, and crashes that a study has
+/// found are left out: the call that resumes the study minimizes those.
 ///
 /// # Errors
 /// When the target cannot be run, or a file cannot be written; earlier results are kept, and the

@@ -9,8 +9,8 @@
 //! - The folder [`search`] is pure: sets of changes in, sets to test out. `change_set.rs`,
 //!   `tree.rs`, `text.rs`, `messages.rs` and `places.rs` touch neither git nor processes, except
 //!   that they ask a [`Repository`] for contents.
-//! - Read `change_set.rs`, `search/mod.rs`, `search/nested.rs`, `session.rs`, `find.rs`, `conclude.rs`, and then
-//!   `worktree.rs`, `workbench.rs` and `workers.rs`.
+//! - Read `change_set.rs`, `search/mod.rs`, `search/nested.rs`, `session.rs`, `find.rs`,
+//!   `conclude.rs`, and then `worktree.rs`, `workbench.rs` and `workers.rs`.
 
 mod candidate;
 mod change_set;

@@ -62,8 +62,8 @@ pub trait Format: Send + Sync {
     /// text is not of this format. The [text](Document::text) of the document equals `text`.
     fn open(&self, text: &[u8]) -> Option<Arc<dyn Document>>;
 
-    /// Returns a document with the content of `text` in no more bytes, as a database whose pages are full. So are
-    /// the texts of all documents that are made of it. `None` if there is none.
+    /// Returns a document with the content of `text` in no more bytes, as a database whose pages
+    /// are full. So are the texts of all documents that are made of it. `None` if there is none.
     fn compact(&self, _text: &[u8]) -> Option<Arc<dyn Document>> {
         None
     }
@@ -101,9 +101,9 @@ pub trait Document: Send + Sync {
     /// number of [`payloads`](Document::payloads).
     fn with(&self, payloads: &[Arc<[u8]>]) -> Arc<dyn Document>;
 
-    /// Returns a copy of the document with each compressed payload compressed anew, with padded numbers as short
-    /// as they can be, and with the parts of a divided payload joined; `None` if nothing is compressed,
-    /// padded or divided.
+    /// Returns a copy of the document with each compressed payload compressed anew, with padded
+    /// numbers as short as they can be, and with the parts of a divided payload joined; `None` if
+    /// nothing is compressed, padded or divided.
     fn repacked(&self) -> Option<Arc<dyn Document>>;
 
     /// Returns a copy of the document that treats compressed payloads as bytes: they are not

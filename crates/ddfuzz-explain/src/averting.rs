@@ -1,5 +1,5 @@
-//! What averts the failure, among the statements at which to look first: mutants of the program, and conditions that
-//! are decided otherwise. Pure.
+//! What averts the failure, among the statements at which to look first: mutants of the program,
+//! and conditions that are decided otherwise. Pure.
 
 use crate::report::{Explanation, MutantRecord, SuspectRecord};
 use crate::suspects::{MAIN, NAMED, Suspects, own_place};
@@ -16,10 +16,12 @@ const TELLING: usize = 3;
 /// Largest number of statements that are named in all.
 const MOST: usize = NAMED + CONDITIONS;
 
-/// Adds what averts the failure to some statements: the first mutant before the first one of them, unless a run has
-/// tested that one or the mutant is of `main`, and after it the other mutants, last those of `main`; without mutants that
-/// change nothing else, the conditions with which the run comes to the failing statement nonetheless. Where fewer than [`MOST`] are named, the last condition by which the run does not come
-/// to the failing statement is added. What is among the statements is named once.
+/// Adds what averts the failure to some statements: the first mutant before the first one of them,
+/// unless a run has tested that one or the mutant is of `main`, and after it the other mutants,
+/// last those of `main`; without mutants that change nothing else, the conditions with which the
+/// run comes to the failing statement nonetheless. Where fewer than [`MOST`] are named, the last
+/// condition by which the run does not come to the failing statement is added. What is among the
+/// statements is named once.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =

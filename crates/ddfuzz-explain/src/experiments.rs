@@ -59,8 +59,8 @@ pub struct States {
     pub is_used: bool,
     /// Number of tests that were made at the point.
     pub tests: usize,
-    /// Whether all variables that differ at the point were set to their values of the failing run, and the passing run
-    /// did not fail as that does.
+    /// Whether all variables that differ at the point were set to their values of the failing run,
+    /// and the passing run did not fail as that does.
     pub stays_with_all: bool,
     /// The variable that causes the failure at the point; `None` where none was found.
     pub cause: Option<Identity>,
@@ -79,7 +79,8 @@ struct AtPoint<'a> {
     tests: usize,
     /// Whether the changes of the last test could not be applied.
     is_unapplied: bool,
-    /// Whether all variables were set that differ, and the passing run did not fail as the failing one does.
+    /// Whether all variables were set that differ, and the passing run did not fail as the failing
+    /// one does.
     stays: bool,
 }
 

@@ -267,8 +267,8 @@ impl<'a> Explaining<'a> {
         found
     }
 
-    /// Returns what makes a run a failure; `None` for a run that does not fail and whose slice is requested, which is
-    /// one of its output.
+    /// Returns what makes a run a failure; `None` for a run that does not fail and whose slice is
+    /// requested, which is one of its output.
     fn criterion_unless_slice(
         &mut self,
         engine: &mut Engine,
@@ -434,9 +434,9 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Stores in the result what is certain about both runs: the numbers of their points, the functions that
-    /// only the failing run enters, and whether both have the point `written`, at which the value was written
-    /// by which the run has failed.
+    /// Stores in the result what is certain about both runs: the numbers of their points, the
+    /// functions that only the failing run enters, and whether both have the point `written`, at
+    /// which the value was written by which the run has failed.
     fn compare(&mut self, runs: &Runs, written: Option<Point>) {
         if let Some(origin) = &mut self.result.origin {
             let at = |it: &Matched| (it.in_failing.pc, it.in_failing.nth);
@@ -671,7 +671,8 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
     }
 }
 
-/// Records that the variable of a link was tested at the point of `tested`, with the name that it has there.
+/// Records that the variable of a link was tested at the point of `tested`, with the name that it
+/// has there.
 fn move_to(record: &mut LinkRecord, runs: &Runs, (link, tested): (&Link, &Cause)) {
     if tested.point == link.cause.point {
         return;

@@ -71,10 +71,11 @@ pub fn add_heap_facts(
     Ok(found)
 }
 
-/// Adds to a result what runs of the failing input alone show beside its heap, within parts of the time `budget`:
-/// conditions whose other decision averts the failure, what is odd in a recording, where the size of the `block` came
-/// from behind whose end the run writes, and the value by which it has crashed. A changed run may take `limit`.
-/// Returns the last point before that value was written.
+/// Adds to a result what runs of the failing input alone show beside its heap, within parts of the
+/// time `budget`: conditions whose other decision averts the failure, what is odd in a recording,
+/// where the size of the `block` came from behind whose end the run writes, and the value by which
+/// it has crashed. A changed run may take `limit`. Returns the last point before that value was
+/// written.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -169,8 +170,9 @@ fn add_crash_facts(
     Ok(written)
 }
 
-/// Adds to a result the conditions whose other decision averts the failure, each tested in a run that may take
-/// `limit`. Nothing is added where the run has not crashed, or has damaged its heap before.
+/// Adds to a result the conditions whose other decision averts the failure, each tested in a run
+/// that may take `limit`. Nothing is added where the run has not crashed, or has damaged its heap
+/// before.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -201,9 +203,10 @@ fn add_critical(
     Ok(())
 }
 
-/// Adds to a result the mutants of the program that keep the failing run from failing, within a part of the time
-/// `budget`; they are compared with the program in runs of `others`. Nothing is added where the failing run has
-/// damaged its heap: what it overwrites depends on where blocks are.
+/// Adds to a result the mutants of the program that keep the failing run from failing, within a
+/// part of the time `budget`; they are compared with the program in runs of `others`. Nothing is
+/// added where the failing run has damaged its heap: what it overwrites depends on where blocks
+/// are.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -243,8 +246,8 @@ pub fn add_mutants(
     Ok(())
 }
 
-/// Records the failing run as a whole where it is short, and adds to a result what that shows beside the values
-/// by which it failed, tested in runs that may take `limit`.
+/// Records the failing run as a whole where it is short, and adds to a result what that shows
+/// beside the values by which it failed, tested in runs that may take `limit`.
 ///
 /// # Errors
 /// When the run cannot be made.

@@ -216,8 +216,8 @@ impl Explaining<'_> {
         }
     }
 
-    /// Returns why a run that does not fail under the tracer cannot be explained: it is refused where the program
-    /// fails without one.
+    /// Returns why a run that does not fail under the tracer cannot be explained: it is refused
+    /// where the program fails without one.
     fn not_failing(&mut self, ended: Ended) -> Result<Early, Early> {
         let told = reported(&self.request.failing_target, &self.request.failing)?;
         if told.class.is_none() || programs_avoiding_tracers().is_empty() {

@@ -30,8 +30,8 @@ pub(crate) fn calls(places: &[FrameRecord]) -> String {
     named.collect::<Vec<_>>().join(" < ")
 }
 
-/// Names the nearest statements of each function on which the failure depends, those that the text does not name
-/// yet (`told`); `None` where there are none.
+/// Names the nearest statements of each function on which the failure depends, those that the text
+/// does not name yet (`told`); `None` where there are none.
 pub(crate) fn depends(it: &Explanation, told: &[String]) -> Option<String> {
     let is_new = |place: &&FrameRecord| {
         let named = plain_place(place);

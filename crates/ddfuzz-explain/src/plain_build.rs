@@ -47,8 +47,8 @@ pub(crate) fn plain_build(program: &Path, is_fuzzer: bool) -> Option<String> {
     ))
 }
 
-/// Returns the optimization level at which more variables of a program are visible than as it was compiled; `None`
-/// where there is none.
+/// Returns the optimization level at which more variables of a program are visible than as it was
+/// compiled; `None` where there is none.
 pub(crate) fn level(info: &DebugInfo) -> Option<&'static str> {
     let is_of_gcc = info.producers.iter().all(|it| it.starts_with("GNU "));
     // Clang does not say how it optimizes, and forgets variables at `-Og`.

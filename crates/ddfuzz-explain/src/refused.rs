@@ -25,9 +25,9 @@ pub(crate) fn not_passing(request: &Request, ending: &Ending) -> ExplainError {
 }
 
 impl Explaining<'_> {
-    /// Stores in the result of a refused explanation what is certain without a tracer: how the failing run ends,
-    /// unless that is known, and the difference between the given inputs, if the second one passes. Nothing is added
-    /// once the time is over.
+    /// Stores in the result of a refused explanation what is certain without a tracer: how the
+    /// failing run ends, unless that is known, and the difference between the given inputs, if the
+    /// second one passes. Nothing is added once the time is over.
     pub(crate) fn add_given(&mut self) {
         let request = self.request;
         let is_over = || self.began.elapsed() >= request.budget;

@@ -34,8 +34,9 @@ pub struct Explanation {
     /// A call of `realloc` without whose move of a block the failing run does not fail, and up to three of
     /// the calls that led to it, innermost first; empty where none is known.
     pub moved_early: Vec<FrameRecord>,
-    /// The first use of the block after the call in `freed_early` or `moved_early`, where it was before, and
-    /// up to three of the calls that led to it, innermost first; empty where none is seen.
+    /// The first use of the block after the call in `freed_early` or `moved_early`, where it was
+    /// before, and up to three of the calls that led to it, innermost first; empty where none is
+    /// seen.
     pub used_late: Vec<FrameRecord>,
     /// Where the value came from by which the failing run crashed: a pointer that leads nowhere, or a
     /// divisor; null where that is not known.
@@ -44,20 +45,23 @@ pub struct Explanation {
     /// was made again with one of them decided otherwise, and has ended well. All but the first one are
     /// such that the failing statement was executed nonetheless.
     pub switched: Vec<SwitchedRecord>,
-    /// Statements of which something is odd in the failing run, the most telling first: one that changes the
-    /// value by which a record is filed, writes to memory that was freed, or chooses where a value is written.
-    /// Empty where nothing is, or where the run is too long to be recorded.
+    /// Statements of which something is odd in the failing run, the most telling first: one that
+    /// changes the value by which a record is filed, writes to memory that was freed, or chooses
+    /// where a value is written. Empty where nothing is, or where the run is too long to be
+    /// recorded.
     pub observed: Vec<SuspectRecord>,
-    /// Conditions of the failing run whose other decision averts the failure: those first with which the run still
-    /// comes to the failing statement, of these the ones by which least came about; six at most. Returns of
-    /// functions that return nothing but 0 and 1 are conditions, too. At most 300 are tried.
+    /// Conditions of the failing run whose other decision averts the failure: those first with
+    /// which the run still comes to the failing statement, of these the ones by which least came
+    /// about; six at most. Returns of functions that return nothing but 0 and 1 are conditions,
+    /// too. At most 300 are tried.
     pub critical: Vec<CriticalRecord>,
-    /// Mutants of the program that keep the failing run from failing: one instruction does something else each time
-    /// it is executed. Those first that change least in runs of other inputs, one for each statement; six at most.
+    /// Mutants of the program that keep the failing run from failing: one instruction does
+    /// something else each time it is executed. Those first that change least in runs of other
+    /// inputs, one for each statement; six at most.
     pub mutants: Vec<MutantRecord>,
-    /// The statements on which the failure depends by values, addresses and conditions: of each function the
-    /// nearest one that computes a number, and the nearest one that decides; those nearest to the failure first,
-    /// sixteen at most. Empty as `observed` is.
+    /// The statements on which the failure depends by values, addresses and conditions: of each
+    /// function the nearest one that computes a number, and the nearest one that decides; those
+    /// nearest to the failure first, sixteen at most. Empty as `observed` is.
     pub depends: Vec<FrameRecord>,
     /// Numbers of the points in time (statement executions) of both runs.
     pub points: PointsRecord,
@@ -115,8 +119,8 @@ pub struct CrashRecord {
     pub stack: Vec<FrameRecord>,
     /// What a sanitizer reports about the failure; null without a report.
     pub message: Option<String>,
-    /// Name of the library's file in whose code the run failed, which is not examined; null where it failed in code of
-    /// the program itself, or of the system.
+    /// Name of the library's file in whose code the run failed, which is not examined; null where
+    /// it failed in code of the program itself, or of the system.
     pub library: Option<String>,
     /// The line of the output by which it is wrong, quoted; null where the failure is another one.
     pub wrong: Option<String>,
@@ -277,8 +281,8 @@ pub struct OverflowRecord {
     /// Where the value came from that decided how much was written: a length, the bound of a loop or an
     /// index; null where that is not known.
     pub extent: Option<OriginRecord>,
-    /// The statement that wrote past the end of the block, over a word of the allocator; or that has crashed
-    /// behind it, at an address computed from the pointer to the block.
+    /// The statement that wrote past the end of the block, over a word of the allocator; or that
+    /// has crashed behind it, at an address computed from the pointer to the block.
     pub writer: FrameRecord,
     /// Whether that statement has crashed by a read there, and wrote nothing.
     pub reads: bool,
@@ -308,8 +312,8 @@ pub struct OriginRecord {
     /// Whether no statement wrote the value: `written` is then the call that allocated the heap block, or
     /// the call of the function whose variable it is, since when nothing has set it.
     pub unset: bool,
-    /// Whether the passing run executes the statement then as well; false where that is not known, and for all
-    /// but the value by which the run has failed.
+    /// Whether the passing run executes the statement then as well; false where that is not known,
+    /// and for all but the value by which the run has failed.
     pub in_both: bool,
     /// Whether the statement has only copied the value, from other memory.
     pub copies: bool,
@@ -323,8 +327,8 @@ pub struct OriginRecord {
     pub operand: usize,
     /// Whether that value depends on this one only by where it is read: by a pointer or an index.
     pub selects: bool,
-    /// Where the values came from on which this one depends: of which it was made, and by which pointers and
-    /// indices it was read; the latest ones first, at most eleven.
+    /// Where the values came from on which this one depends: of which it was made, and by which
+    /// pointers and indices it was read; the latest ones first, at most eleven.
     pub earlier: Vec<OriginRecord>,
 }
 
@@ -339,14 +343,16 @@ pub struct SuspectRecord {
     pub tested: bool,
 }
 
-/// A condition of the failing run whose other decision averts the failure, found among all conditions of the run.
+/// A condition of the failing run whose other decision averts the failure, found among all
+/// conditions of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CriticalRecord {
     /// The statement that decides, and up to two of the calls that led to it, innermost first.
     pub place: Vec<FrameRecord>,
     /// How often the run has executed the conditional jump when its other decision averts the failure.
     pub execution: u64,
-    /// Whether the run comes to the failing statement as often with the other decision as the failing run did.
+    /// Whether the run comes to the failing statement as often with the other decision as the
+    /// failing run did.
     pub reaches: bool,
     /// Whether it writes first what the failing run has written.
     pub is_like: bool,
@@ -354,8 +360,8 @@ pub struct CriticalRecord {
     pub decided: usize,
 }
 
-/// A mutant of the program, of which one instruction does something else each time it is executed, that keeps the
-/// failing run from failing.
+/// A mutant of the program, of which one instruction does something else each time it is executed,
+/// that keeps the failing run from failing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MutantRecord {
     /// The statement that is changed.

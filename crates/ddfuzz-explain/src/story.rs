@@ -479,9 +479,9 @@ const MADE_OF: usize = 3;
 /// Largest number of statements that the text names on which the value depends that a condition compares.
 const OF_CONDITION: usize = 2;
 
-/// Names the statements, at most `most`, that wrote the values on which a value depends, those that have
-/// computed numbers out of range first, then the latest ones, those last that only copied a value; empty where
-/// none are known.
+/// Names the statements, at most `most`, that wrote the values on which a value depends, those that
+/// have computed numbers out of range first, then the latest ones, those last that only copied a
+/// value; empty where none are known.
 fn made_of(origin: &OriginRecord, most: usize) -> String {
     let mut earlier: Vec<&OriginRecord> = origin.earlier.iter().collect();
     earlier.sort_by_key(|it| (!it.out_of_range, it.copies));

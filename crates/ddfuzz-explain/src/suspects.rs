@@ -58,8 +58,8 @@ pub(crate) struct Suspects {
     failing: (Option<String>, Option<u64>),
 }
 
-/// The statement of some calls, innermost first, that is of the program itself, with the call that led to it
-/// where that is in another function; `None` where there is none.
+/// The statement of some calls, innermost first, that is of the program itself, with the call that
+/// led to it where that is in another function; `None` where there is none.
 pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
     let is_own = |it: &&FrameRecord| {
         it.line.is_some() && it.file.as_ref().is_some_and(|file| !is_foreign(file))
@@ -85,7 +85,8 @@ impl Suspects {
         self.add_before(calls, (why, false), |_| false);
     }
 
-    /// Adds a statement as [`add`](Suspects::add) does, of which a run has shown that the failure depends on it.
+    /// Adds a statement as [`add`](Suspects::add) does, of which a run has shown that the failure
+    /// depends on it.
     pub fn add_tested(&mut self, calls: &[FrameRecord], why: &str) {
         self.add_before(calls, (why, true), |_| false);
     }
@@ -99,8 +100,8 @@ impl Suspects {
         });
     }
 
-    /// Returns true if a statement with the call that led to it is known already. One in a function that many
-    /// call is told once for each caller.
+    /// Returns true if a statement with the call that led to it is known already. One in a function
+    /// that many call is told once for each caller.
     pub fn has(&self, place: &[FrameRecord]) -> bool {
         let mut all = self.found.iter().chain(&self.last);
         all.any(|it| is_same(it, place))
@@ -214,8 +215,8 @@ impl Suspects {
         self.add(&it.used_late, "uses what was freed");
     }
 
-    /// Adds what made the value by which the run has failed, where another place for it may be wrong as well: the
-    /// others come first where the value is the same in both runs.
+    /// Adds what made the value by which the run has failed, where another place for it may be
+    /// wrong as well: the others come first where the value is the same in both runs.
     fn add_value(&mut self, it: &Explanation) {
         let is_chosen = it.observed.iter().any(|odd| odd.why == CHOOSES_PLACE);
         if let Some(value) = it.origin.as_ref().filter(|_| is_chosen) {
@@ -223,9 +224,9 @@ impl Suspects {
         }
     }
 
-    /// Adds what made the value by which the run has failed, and the confirmed variables of the chain, the
-    /// last one first. A value comes after the last variable if the passing run executes the same statement,
-    /// and it is in no link: as far as is known, it is the same in both runs.
+    /// Adds what made the value by which the run has failed, and the confirmed variables of the
+    /// chain, the last one first. A value comes after the last variable if the passing run executes
+    /// the same statement, and it is in no link: as far as is known, it is the same in both runs.
     fn add_values(&mut self, it: &Explanation) {
         let links = it.chain.iter().rev().filter(|link| carries(link));
         let mut links: VecDeque<&LinkRecord> = links.collect();
@@ -262,9 +263,9 @@ impl Suspects {
         }
     }
 
-    /// Adds what made a confirmed variable of the chain. A statement that only copies a value is passed over,
-    /// unless that one is named already, or is the first statement of the chain, which took the value
-    /// from the input: nothing has been made of it yet.
+    /// Adds what made a confirmed variable of the chain. A statement that only copies a value is
+    /// passed over, unless that one is named already, or is the first statement of the chain, which
+    /// took the value from the input: nothing has been made of it yet.
     fn add_link(&mut self, link: &LinkRecord, chain: &[LinkRecord]) {
         let made = link.made_of.as_ref().filter(|it| it.copies);
         let made = made.and_then(|it| it.earlier.iter().find(|it| !it.copies));
@@ -332,9 +333,10 @@ fn carries(link: &LinkRecord) -> bool {
     is_written && link.confidence == Confidence::Confirmed && !is_in_buffer(link)
 }
 
-/// Returns the statements of the program at which to look first: three at most that have computed a number out of
-/// range, have damaged the heap, wrote the value by which the run failed, or made the confirmed variables of the
-/// chain, and after the first of them two conditions at most whose other decision averts the failure.
+/// Returns the statements of the program at which to look first: three at most that have computed a
+/// number out of range, have damaged the heap, wrote the value by which the run failed, or made the
+/// confirmed variables of the chain, and after the first of them two conditions at most whose other
+/// decision averts the failure.
 pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects {
         failing: (it.crash.file.clone(), it.crash.line),

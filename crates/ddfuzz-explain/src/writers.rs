@@ -229,8 +229,9 @@ impl Runs {
         if_supported(self.engine.value_history(points, to, value))
     }
 
-    /// Returns true if the place of a link's variable can be the same after the statement `both` that has written it:
-    /// a register holds the variable in the frame of the link's point only, and that of results after no other call.
+    /// Returns true if the place of a link's variable can be the same after the statement `both`
+    /// that has written it: a register holds the variable in the frame of the link's point only,
+    /// and that of results after no other call.
     fn stays_in_place(&self, link: &Link, delta: &Delta, both: &Matched) -> bool {
         match delta.failing_place {
             Place::Memory(_) => true,
@@ -295,10 +296,11 @@ impl Runs {
         if_supported(self.engine.condition_origin(before, [passing, failing]))
     }
 
-    /// Returns statements that the failing run executes from `last`, the last point that both runs share, up
-    /// to the next one, where only the passing run writes the variable `delta` of a link: those that write
-    /// other fields of the record that has the variable, then those of the function of `last`, the ones
-    /// first that write memory other than their own local variables. One for each line, the first ones only.
+    /// Returns statements that the failing run executes from `last`, the last point that both runs
+    /// share, up to the next one, where only the passing run writes the variable `delta` of a link:
+    /// those that write other fields of the record that has the variable, then those of the
+    /// function of `last`, the ones first that write memory other than their own local variables.
+    /// One for each line, the first ones only.
     ///
     /// # Errors
     /// When the run cannot be made.

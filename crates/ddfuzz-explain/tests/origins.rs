@@ -430,8 +430,8 @@ fn what_is_odd_in_the_failing_run_is_told() {
         let first = it.look_first.iter().map(|it| it.place[0].line.unwrap());
         first.collect()
     };
-    // A key is changed before its entry is taken out. It must be changed at last, so that no run without the change
-    // ends well.
+    // A key is changed before its entry is taken out. It must be changed at last, so that no run
+    // without the change ends well.
     let changed = of(b"a1\na2\nm3\nd\ns\n", b"a1\na2\nm9\nd\ns\n");
     let mut odd = changed.observed.iter();
     assert!(odd.any(|it| it.place[0].line == Some(50) && !it.tested));

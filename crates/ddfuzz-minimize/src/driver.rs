@@ -201,8 +201,8 @@ impl Driver<'_, '_> {
         minimized.ok_or(MinimizeError::Log(LogError::Empty))
     }
 
-    /// Continues the log to its end, and ends a step of the search that is being made when the caller asks to
-    /// stop, or when the time budget is used up.
+    /// Continues the log to its end, and ends a step of the search that is being made when the
+    /// caller asks to stop, or when the time budget is used up.
     fn continue_watched(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         let flag = Arc::new(AtomicBool::new(false));
         self.progress.interrupt_by(Arc::clone(&flag));

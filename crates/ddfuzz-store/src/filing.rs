@@ -37,8 +37,8 @@ impl Store {
     /// only if the new origin of the input is better: a run of the campaign before a crash met
     /// during a minimization, a lower run number before a higher one. If the group did not fail as
     /// before when it was checked with the last build of the crash's target, it is recorded that it
-    /// does, unless another build runs ([`Store::runs_build`]). Fails if a file cannot be written. Calling the function again resumes the work and
-    /// returns the same result.
+    /// does, unless another build runs ([`Store::runs_build`]). Fails if a file cannot be written.
+    /// Calling the function again resumes the work and returns the same result.
     pub fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
         let filed = self.file_entry(kind, crash, input)?;
         self.note_return(&filed.id, crash)?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ddfuzz_delta::Document;
 
-/// Returns a file with the content of another one, in a form that can be taken apart, and how the least file
-/// with the content of such a form is written; `None` for a file that cannot be read.
+/// Returns a file with the content of another one, in a form that can be taken apart, and how the
+/// least file with the content of such a form is written; `None` for a file that cannot be read.
 pub type Compact = fn(&[u8]) -> Option<(Vec<u8>, Write)>;
 
 /// Writes the content of a file in as few bytes as it fills; returns `None` for a file that it
@@ -20,8 +20,8 @@ pub struct Compacted {
 }
 
 impl Compacted {
-    /// Makes a document of `inner`, whose text is written anew by `write`; `None` if that cannot read it, or
-    /// makes it larger than `most` bytes.
+    /// Makes a document of `inner`, whose text is written anew by `write`; `None` if that cannot
+    /// read it, or makes it larger than `most` bytes.
     pub fn around(
         inner: Arc<dyn Document>,
         write: Write,

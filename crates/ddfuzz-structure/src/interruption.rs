@@ -14,8 +14,9 @@ thread_local! {
 /// What unwinds the stack of work that is interrupted.
 struct Interrupted;
 
-/// Does `work`, and returns its result; `None` if `flag` turned true before it was done, and it was taking files
-/// of a known format apart or putting them together. What the work has changed is then of no use.
+/// Does `work`, and returns its result; `None` if `flag` turned true before it was done, and it was
+/// taking files of a known format apart or putting them together. What the work has changed is then
+/// of no use.
 pub fn interruptible<T>(flag: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> Option<T> {
     let before = FLAG.replace(Some(Arc::clone(flag)));
     let done = catch_unwind(AssertUnwindSafe(work));

@@ -146,8 +146,8 @@ pub fn structure_names() -> impl Iterator<Item = &'static str> {
 /// another encoding, such as Latin-1.
 const BYTES_PER_FOREIGN: usize = 16;
 
-/// Checks whether the first 4 KiB of an input have no control characters other than white space, and are UTF-8
-/// or hardly anything but ASCII.
+/// Checks whether the first 4 KiB of an input have no control characters other than white space,
+/// and are UTF-8 or hardly anything but ASCII.
 fn is_text(text: &[u8]) -> bool {
     let sample = &text[..text.len().min(SAMPLE)];
     let foreign = sample.iter().filter(|byte| !byte.is_ascii()).count();

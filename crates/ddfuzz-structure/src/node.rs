@@ -16,8 +16,9 @@ pub type Label = u32;
 /// Values by label.
 pub type ByLabel<T> = HashMap<Label, T, BuildHasherDefault<LabelHasher>>;
 
-/// Hasher of labels, which a [`Reader`](crate::reader::Reader) gives out one after the other, so that no file
-/// can choose labels with equal hashes. A map of them is read for each number of each candidate.
+/// Hasher of labels, which a [`Reader`](crate::reader::Reader) gives out one after the other, so
+/// that no file can choose labels with equal hashes. A map of them is read for each number of each
+/// candidate.
 #[derive(Default)]
 pub struct LabelHasher(u64);
 

@@ -84,8 +84,9 @@ impl Files {
 
     /// Creates the folder `changes` in the output directory, and locks it until the returned lock
     /// is dropped; removes the worktrees that a killed search has left. Writes a `.gitignore` that
-    /// excludes everything into an output directory that did not exist, or was empty. Fails if another search has
-    /// locked the folder, or if it has files that are not of a search, unless `force` is set.
+    /// excludes everything into an output directory that did not exist, or was empty. Fails if
+    /// another search has locked the folder, or if it has files that are not of a search, unless
+    /// `force` is set.
     fn prepare(&self, force: bool, output: &Output) -> Result<Lock, Failure> {
         if !force {
             self.check_free()?;

@@ -256,8 +256,8 @@ fn sources(it: &Explanation) -> String {
     text
 }
 
-/// Returns as HTML the gdb commands that set the variable of a link to its value in the failing run, or say that none
-/// can.
+/// Returns as HTML the gdb commands that set the variable of a link to its value in the failing
+/// run, or say that none can.
 fn setting(link: &LinkRecord) -> String {
     let register = link.variable.strip_prefix("register ");
     let (set, name) = match register {

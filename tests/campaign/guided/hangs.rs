@@ -9,8 +9,8 @@ use super::targets::{Built, assert_whole, corpus, program};
 use crate::ddfuzz::Desk;
 use crate::outcome::{files, record};
 
-/// Two loops behind single bytes, entries of which it counts in the file `entered` of the desk; and one that
-/// ends, late, behind a third.
+/// Two loops behind single bytes, entries of which it counts in the file `entered` of the desk; and
+/// one that ends, late, behind a third.
 const LOOPS: &str = r#"
 #include <fcntl.h>
 #include <stddef.h>

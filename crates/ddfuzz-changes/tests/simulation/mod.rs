@@ -1,6 +1,6 @@
-//! The two case studies of ESEC 1999 as seeded simulations, without processes: DDD (table 8) and GDB
-//! (table 9); and two versions of an interpreter in C, like Lua. A set of changes builds if each change has what it requires; the messages of a build
-//! name what is missing.
+//! The two case studies of ESEC 1999 as seeded simulations, without processes: DDD (table 8) and
+//! GDB (table 9); and two versions of an interpreter in C, like Lua. A set of changes builds if
+//! each change has what it requires; the messages of a build name what is missing.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;

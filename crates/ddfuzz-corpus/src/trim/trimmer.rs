@@ -288,8 +288,8 @@ pub(super) fn asked(
     Some(ContentHash::of(&text))
 }
 
-/// Reads the result of trimming and the known runs from a file's folder; `None` if there is none with the hash `asked`
-/// of all that it depends on, or it is damaged.
+/// Reads the result of trimming and the known runs from a file's folder; `None` if there is none
+/// with the hash `asked` of all that it depends on, or it is damaged.
 pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<(Trimmed, KnownRuns)> {
     let bytes = std::fs::read(folder.join(NAME)).ok()?;
     let record: TrimRecord = serde_json::from_slice(&bytes).ok()?;

@@ -80,7 +80,8 @@ pub(super) async fn redirect(work: &mut CurrentBest) {
     }
 }
 
-/// Returns the edits of [`redirect`] that make the text shorter. Names are the same in upper and lower case.
+/// Returns the edits of [`redirect`] that make the text shorter. Names are the same in upper and
+/// lower case.
 fn redirections(text: &[u8]) -> Vec<Vec<Replacement>> {
     let all = tokens(text);
     let levels = Levels::of(&all);
@@ -141,8 +142,8 @@ fn is_shorter(edit: &[Replacement]) -> bool {
     written < deleted
 }
 
-/// Returns the tokens of the clause around the token at `index`, with the separator after it, or else the one
-/// before it.
+/// Returns the tokens of the clause around the token at `index`, with the separator after it, or
+/// else the one before it.
 fn clause(all: &[Token], levels: &Levels, index: usize) -> Range<usize> {
     let separates = |index: usize| all.get(index).is_some_and(|one| b",;".contains(&one.class));
     let (start, end) = (

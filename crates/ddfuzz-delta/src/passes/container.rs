@@ -122,7 +122,8 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
     work.reductions() > before
 }
 
-/// Reduces payloads, values and parts of a file in turn, until nothing changes. Returns the smaller document.
+/// Reduces payloads, values and parts of a file in turn, until nothing changes. Returns the smaller
+/// document.
 async fn reduce_carefully(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -184,8 +185,9 @@ async fn reduce_roughly(
     document
 }
 
-/// Tests the file with the same content in no more bytes, if its format has such a form; if it still fails, deletes
-/// parts of the new file, and so on as long as that makes it smaller. Returns the smaller document.
+/// Tests the file with the same content in no more bytes, if its format has such a form; if it
+/// still fails, deletes parts of the new file, and so on as long as that makes it smaller. Returns
+/// the smaller document.
 async fn compact(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,

@@ -69,7 +69,8 @@ struct Patience {
 /// A test is a success for the limit on tests without success if it deletes one of this many bytes.
 const WORTHWHILE: usize = 128;
 
-/// Size in bytes of edited payloads from which it takes about as long to put the file together as to test it.
+/// Size in bytes of edited payloads from which it takes about as long to put the file together as
+/// to test it.
 const SLOW: usize = 1 << 16;
 
 impl CurrentBest {

@@ -112,8 +112,8 @@ fn groups(text: &[u8]) -> Vec<Group> {
     ended.collect()
 }
 
-/// Returns the end of the line that begins at `start`, after its newline. A newline after a backslash ends no
-/// line.
+/// Returns the end of the line that begins at `start`, after its newline. A newline after a
+/// backslash ends no line.
 fn line_end(text: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(newline) = text[at..].iter().position(|byte| *byte == b'\n') {

@@ -20,8 +20,8 @@ const TEXT: u16 = 0x104;
 /// Maximum depth of brackets inside of the value of an attribute.
 const DEEPEST: usize = 64;
 
-/// A grammar for texts with `<tags>`: elements, which contain attributes, texts and elements, and the names,
-/// signs and brackets in the values of attributes.
+/// A grammar for texts with `<tags>`: elements, which contain attributes, texts and elements, and
+/// the names, signs and brackets in the values of attributes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MarkupText;
 
@@ -137,8 +137,8 @@ fn value(tree: &mut TreeBuilder, text: &[u8], place: Range<usize>) {
     tree.end(outside);
 }
 
-/// Returns the positions of the pairs of brackets in a range of a text, each as that of the opening and that
-/// of the closing bracket.
+/// Returns the positions of the pairs of brackets in a range of a text, each as that of the opening
+/// and that of the closing bracket.
 fn brackets(text: &[u8], place: Range<usize>) -> Vec<(usize, usize)> {
     let (mut open, mut found): (Vec<usize>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
     for at in place {

@@ -14,8 +14,8 @@ use crate::{Edit, Outcome};
 
 /// Fraction of the text, as a divisor of its size, below which parts are left to later passes.
 const SMALLEST: usize = 64;
-/// Fraction of a node, as a divisor of its size, that must stay where its children are deleted for that to be
-/// tried: what is less was needed, too, if the node was.
+/// Fraction of a node, as a divisor of its size, that must stay where its children are deleted for
+/// that to be tried: what is less was needed, too, if the node was.
 const NEARLY: usize = 8;
 /// Number of pieces into which a needed part is divided.
 const PIECES: usize = 4;
@@ -148,7 +148,8 @@ impl Parts {
         }
     }
 
-    /// Adds the parts of the nodes between successive indices `ends` among `siblings`, as pieces of one part.
+    /// Adds the parts of the nodes between successive indices `ends` among `siblings`, as pieces of
+    /// one part.
     fn add_pieces(&mut self, siblings: &Arc<[usize]>, ends: &[usize]) {
         let group = self.pieces.len();
         self.pieces.push(0);

@@ -113,8 +113,8 @@ pub(super) async fn delete_comments_of(
     delete_comments(work, lone_texts(&tree)).await;
 }
 
-/// Deletes the comments of a text, which stand in the ranges `places`, in one test. Returns true if the text
-/// does not have these comments any more.
+/// Deletes the comments of a text, which stand in the ranges `places`, in one test. Returns true if
+/// the text does not have these comments any more.
 async fn delete_comments(work: &mut CurrentBest, places: Vec<Range<usize>>) -> bool {
     let places = union(places);
     places.is_empty() || work.test(COMMENTS, Edit::Cut(places)).await == Outcome::Fail

@@ -63,8 +63,9 @@ pub(super) async fn delete_parts(
     document
 }
 
-/// Deletes the groups of `document` that are otherwise deleted together with others, such as the entries of
-/// a directory whose files stay. Ends after [`FRUITLESS_TIED`] successive needed ones. Returns the smaller document.
+/// Deletes the groups of `document` that are otherwise deleted together with others, such as the
+/// entries of a directory whose files stay. Ends after [`FRUITLESS_TIED`] successive needed ones.
+/// Returns the smaller document.
 pub(super) async fn delete_tied(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,

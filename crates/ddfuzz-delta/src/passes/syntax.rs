@@ -397,9 +397,9 @@ pub(super) fn tree_of(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> Syn
     parse(&work.text(), grammar).unwrap_or_default()
 }
 
-/// Deletes children of all nodes of a syntax tree of the sizes `sizes`, those of the largest nodes first. If `rough` is
-/// not 0, ends when the text has at most `rough` bytes or the next node is less than half of the
-/// text; ends also if the trial has failed.
+/// Deletes children of all nodes of a syntax tree of the sizes `sizes`, those of the largest nodes
+/// first. If `rough` is not 0, ends when the text has at most `rough` bytes or the next node is
+/// less than half of the text; ends also if the trial has failed.
 pub(super) async fn delete_siblings(
     work: &mut CurrentBest,
     tree: SyntaxTree,

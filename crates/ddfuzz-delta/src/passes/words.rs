@@ -188,9 +188,9 @@ pub(super) enum Ends {
     Any,
 }
 
-/// Deletes clauses: runs of tokens with all brackets that they open, which end as `ends` says. After a success, deletes the same run at all of its other occurrences,
-/// too. Ends after `patience` successive runs that turn out to be needed. Returns true if any was
-/// deleted.
+/// Deletes clauses: runs of tokens with all brackets that they open, which end as `ends` says.
+/// After a success, deletes the same run at all of its other occurrences, too. Ends after
+/// `patience` successive runs that turn out to be needed. Returns true if any was deleted.
 pub(super) async fn delete_clauses(work: &mut CurrentBest, patience: usize, ends: Ends) -> bool {
     let before = work.reductions();
     let (mut at, mut fruitless) = (0, 0);

@@ -1,5 +1,5 @@
-//! Code that the line table gives no line (line 0), such as what compilers have moved or shared: it gets the line of the
-//! code that is always executed right before it.
+//! Code that the line table gives no line (line 0), such as what compilers have moved or shared: it
+//! gets the line of the code that is always executed right before it.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,8 +9,9 @@ use object::{Object, ObjectSection};
 
 use super::Lines;
 
-/// Gives rows of line 0 in some functions, by their address ranges, the line of the row before where the code runs on
-/// from there and no jump of the function leads into the row. The others stay without a line.
+/// Gives rows of line 0 in some functions, by their address ranges, the line of the row before
+/// where the code runs on from there and no jump of the function leads into the row. The others
+/// stay without a line.
 pub(super) fn inherit<'a>(
     lines: &mut Lines,
     file: &object::File<'_>,

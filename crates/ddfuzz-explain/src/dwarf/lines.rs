@@ -125,7 +125,8 @@ impl Lines {
         (address < row.end).then_some(row)
     }
 
-    /// Returns source file and line of a code address in the file; `None` where the code belongs to no line.
+    /// Returns source file and line of a code address in the file; `None` where the code belongs to
+    /// no line.
     pub fn place(&self, address: u64) -> Option<(&str, u64)> {
         let row = self.at(address).filter(|row| row.line > 0)?;
         Some((self.files.get(row.file)?, row.line))

@@ -1,5 +1,6 @@
-//! What a recorded failing run shows beside the values by which it failed: a key that is changed while its entry is
-//! filed by it, the use of memory that was freed, and what chose a place that is written. Pure.
+//! What a recorded failing run shows beside the values by which it failed: a key that is changed
+//! while its entry is filed by it, the use of memory that was freed, and what chose a place that is
+//! written. Pure.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -32,8 +33,8 @@ pub enum Oddity {
     ChangesKey,
     /// It writes to a heap block that was freed.
     WritesFreed,
-    /// It is in a function that has chosen where the value was written by which the run failed: it decides that,
-    /// or computes a part of the address.
+    /// It is in a function that has chosen where the value was written by which the run failed: it
+    /// decides that, or computes a part of the address.
     ChoosesPlace,
 }
 
@@ -98,8 +99,8 @@ impl<'a> Observed<'a> {
         }
     }
 
-    /// Returns what is odd in the recording, the most telling first. `order` are the instructions on which the
-    /// failure depends.
+    /// Returns what is odd in the recording, the most telling first. `order` are the instructions
+    /// on which the failure depends.
     pub fn anomalies(&self, order: &[Reached]) -> Vec<Anomaly> {
         let mut found = Vec::new();
         found.extend(self.changed_key(order));
@@ -108,9 +109,9 @@ impl<'a> Observed<'a> {
         found
     }
 
-    /// Where the value by which the run failed was only copied to where it was read: finds the nearest
-    /// instruction that has computed a part of the address, in a function that had returned before the write, and
-    /// before it the condition that decided on it.
+    /// Where the value by which the run failed was only copied to where it was read: finds the
+    /// nearest instruction that has computed a part of the address, in a function that had returned
+    /// before the write, and before it the condition that decided on it.
     fn chosen_place(&self, order: &[Reached]) -> Vec<Anomaly> {
         let nearest = order.iter().take_while(|it| it.cost == 0);
         let values = nearest.filter(|it| it.how == Dependence::Value);
@@ -151,7 +152,8 @@ impl<'a> Observed<'a> {
         Some(&self.stores[found])
     }
 
-    /// Returns instructions on which those of `first` depend by their values, with these, the nearest ones first.
+    /// Returns instructions on which those of `first` depend by their values, with these, the
+    /// nearest ones first.
     fn makers(&self, first: Vec<usize>) -> Vec<usize> {
         let mut rest = VecDeque::from(first);
         let (mut known, mut found) = (HashSet::new(), Vec::new());
@@ -175,8 +177,9 @@ impl<'a> Observed<'a> {
             .collect()
     }
 
-    /// Finds the first change of a field by which a record was filed, after that: the address to which the
-    /// pointer to the record was written was computed from the field, and the failure depends on that pointer.
+    /// Finds the first change of a field by which a record was filed, after that: the address to
+    /// which the pointer to the record was written was computed from the field, and the failure
+    /// depends on that pointer.
     fn changed_key(&self, order: &[Reached]) -> Option<Anomaly> {
         let close = order.iter().take_while(|it| it.cost <= CLOSE);
         for filed in close.filter_map(|it| self.store_of(it.at)) {

@@ -33,9 +33,9 @@ pub(crate) struct ChangedRun {
 }
 
 impl Engine {
-    /// Makes the failing run with the recorded instruction `at` changed, and returns how it ends; `None` where
-    /// the instruction is not reached again. `failing` is the address of the failing statement, `limit` the
-    /// time limit of the rest of the run.
+    /// Makes the failing run with the recorded instruction `at` changed, and returns how it ends;
+    /// `None` where the instruction is not reached again. `failing` is the address of the failing
+    /// statement, `limit` the time limit of the rest of the run.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -68,10 +68,10 @@ impl Engine {
         self.rest_of(&mut run.process, (limit, failing)).map(Some)
     }
 
-    /// Makes the failing run once, and at each of some decisions, in the order of time, a fork of it that decides
-    /// otherwise. `jumps` are conditional jumps by their addresses, `failing` is the address of the failing statement,
-    /// `limit` the time limit of a fork. `tell` is called with how each fork ends, and returns false where no more is
-    /// to be tried.
+    /// Makes the failing run once, and at each of some decisions, in the order of time, a fork of
+    /// it that decides otherwise. `jumps` are conditional jumps by their addresses, `failing` is
+    /// the address of the failing statement, `limit` the time limit of a fork. `tell` is called
+    /// with how each fork ends, and returns false where no more is to be tried.
     ///
     /// # Errors
     /// When the runs cannot be made.

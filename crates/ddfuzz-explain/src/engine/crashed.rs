@@ -95,8 +95,8 @@ pub(crate) struct Odd {
 pub(crate) struct Seen {
     /// What is odd about some instructions.
     pub odd: Vec<Odd>,
-    /// Addresses of instructions on which the failure depends, of each function the nearest one that computes,
-    /// and the nearest one that decides; those nearest to the failure first.
+    /// Addresses of instructions on which the failure depends, of each function the nearest one
+    /// that computes, and the nearest one that decides; those nearest to the failure first.
     pub nearest: Vec<u64>,
 }
 
@@ -136,8 +136,8 @@ impl Engine {
         Ok(Some(found))
     }
 
-    /// Returns the values by which a recorded run has failed, the address of the instruction that has, and the
-    /// index of the last one of the program's own; `None` where nothing is recorded.
+    /// Returns the values by which a recorded run has failed, the address of the instruction that
+    /// has, and the index of the last one of the program's own; `None` where nothing is recorded.
     fn failing_values(
         &self,
         recorded: &Rc<Recorded>,
@@ -172,9 +172,10 @@ impl Engine {
         Some((used, of, own.unwrap_or(last)))
     }
 
-    /// Returns what the recorded failing run shows beside the values by which it failed: what is odd, and the
-    /// nearest statement of each function on which the failure depends. Nothing where the run was not recorded.
-    /// What is odd is tested in runs that may take `limit`, `averts` is true for how they end where they do not fail.
+    /// Returns what the recorded failing run shows beside the values by which it failed: what is
+    /// odd, and the nearest statement of each function on which the failure depends. Nothing where
+    /// the run was not recorded. What is odd is tested in runs that may take `limit`, `averts` is
+    /// true for how they end where they do not fail.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -224,8 +225,8 @@ impl Engine {
         Ok(Seen { odd, nearest })
     }
 
-    /// Returns on what the failure depends in the recording of the whole failing run; `None` where the run was not
-    /// recorded.
+    /// Returns on what the failure depends in the recording of the whole failing run; `None` where
+    /// the run was not recorded.
     pub(super) fn failure_slice(&mut self, ending: &Ending) -> Option<Rc<FailureSlice>> {
         if self.whole.slice.is_none() {
             let recorded = self.whole.run.clone()?;
@@ -244,9 +245,10 @@ impl Engine {
         self.whole.slice.clone()
     }
 
-    /// Returns the addresses of the nearest instruction of each of the program's functions that has computed a
-    /// number, and of the nearest one that has decided, among those of a recording on which the failure depends
-    /// (`order`); of functions that have only copied values the nearest one.
+    /// Returns the addresses of the nearest instruction of each of the program's functions that has
+    /// computed a number, and of the nearest one that has decided, among those of a recording on
+    /// which the failure depends (`order`); of functions that have only copied values the nearest
+    /// one.
     fn nearest(&self, whole: &Recorded, order: &[Reached]) -> Vec<u64> {
         let (mut known, mut functions) = (HashSet::new(), HashSet::new());
         let mut nearest = Vec::new();
@@ -274,9 +276,9 @@ impl Engine {
         nearest.into_iter().map(|it| it.1).collect()
     }
 
-    /// Returns the comparisons by which a program came to end itself: those of the function of a standard
-    /// library that its instruction `own`, the last one of its own, has called (a check of an index), and the
-    /// last one before that call.
+    /// Returns the comparisons by which a program came to end itself: those of the function of a
+    /// standard library that its instruction `own`, the last one of its own, has called (a check of
+    /// an index), and the last one before that call.
     fn compared_before(&self, executed: &[Executed], own: usize, end: usize) -> Vec<usize> {
         let function = |at: &usize| {
             let pc = executed[*at].pc().wrapping_sub(self.bias);

@@ -1,5 +1,5 @@
-//! The *critical predicates* of a failing run: conditions whose other decision lets it end well (Zhang, Gupta and
-//! Gupta, *Locating Faults Through Automated Predicate Switching*, ICSE 2006).
+//! The *critical predicates* of a failing run: conditions whose other decision lets it end well
+//! (Zhang, Gupta and Gupta, *Locating Faults Through Automated Predicate Switching*, ICSE 2006).
 
 use std::collections::{HashMap, HashSet};
 
@@ -34,12 +34,13 @@ pub(crate) struct Critical {
 
 /// Largest number of conditions that are returned.
 const FOUND: usize = 6;
-/// How much more an execution of a jump counts that follows in its order, compared with the binary logarithm of the
-/// number of events that came about by it.
+/// How much more an execution of a jump counts that follows in its order, compared with the binary
+/// logarithm of the number of events that came about by it.
 const ROUND: usize = 4;
 
-/// Returns the order in which the decisions of a run are tried: of each jump the last one before those before it, and
-/// decisions by which little came about before others, by its order of magnitude.
+/// Returns the order in which the decisions of a run are tried: of each jump the last one before
+/// those before it, and decisions by which little came about before others, by its order of
+/// magnitude.
 fn in_order(decisions: &[Decision]) -> Vec<Decision> {
     let mut rounds: HashMap<u64, usize> = HashMap::new();
     let mut ranked: Vec<(usize, Decision)> = Vec::new();
@@ -54,8 +55,8 @@ fn in_order(decisions: &[Decision]) -> Vec<Decision> {
 }
 
 impl Critical {
-    /// Returns the key by which conditions are sorted. Of those by which the run does not come to the failing
-    /// statement the last one guards it.
+    /// Returns the key by which conditions are sorted. Of those by which the run does not come to
+    /// the failing statement the last one guards it.
     fn rank(&self) -> impl Ord + use<> {
         let next = match self.reaches {
             true => (false, self.decision.decided),
@@ -66,11 +67,12 @@ impl Critical {
 }
 
 impl Engine {
-    /// Finds the conditions of the failing run whose other decision averts the failure, one for each source line:
-    /// `averts` is true for how the run then ends. Those come first with which the run still comes to the failing
-    /// statement, then those with which it exits with status 0, of these the ones that decide on least; of the others
-    /// those that write first what the failing run has written, the last ones first. `points` are
-    /// the points (statement executions) of the failing run, `limit` is the time limit of a test.
+    /// Finds the conditions of the failing run whose other decision averts the failure, one for
+    /// each source line: `averts` is true for how the run then ends. Those come first with which
+    /// the run still comes to the failing statement, then those with which it exits with status 0,
+    /// of these the ones that decide on least; of the others those that write first what the
+    /// failing run has written, the last ones first. `points` are the points (statement executions)
+    /// of the failing run, `limit` is the time limit of a test.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -128,8 +130,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Returns what the failing run has written when it fails, with what its C library still holds then. `first` is
-    /// its first point.
+    /// Returns what the failing run has written when it fails, with what its C library still holds
+    /// then. `first` is its first point.
     fn output_before(&mut self, first: Point, limit: TimeLimit) -> Result<Vec<u8>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, first)?;

@@ -1,5 +1,5 @@
-//! The decisions of a run: each execution of a conditional jump of the program's own code, and each return of a
-//! function of it that returns nothing but 0 and 1.
+//! The decisions of a run: each execution of a conditional jump of the program's own code, and each
+//! return of a function of it that returns nothing but 0 and 1.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -20,7 +20,8 @@ const EVENTS: usize = 20_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Jump {
     instruction: Instruction,
-    /// Addresses of the code that is executed, or left out, by its decision; none for the end of a function.
+    /// Addresses of the code that is executed, or left out, by its decision; none for the end of a
+    /// function.
     decides: Range<u64>,
 }
 
@@ -72,8 +73,8 @@ impl Jump {
         }
     }
 
-    /// Returns the address at which a run goes on that decides with these flags, and the address at which it would
-    /// go on otherwise.
+    /// Returns the address at which a run goes on that decides with these flags, and the address at
+    /// which it would go on otherwise.
     pub fn ways(&self, flags: u64) -> [u64; 2] {
         let (next, target) = (
             self.instruction.next_ip(),
@@ -145,8 +146,9 @@ fn jumps_in(code: &[u8], start: u64) -> Vec<Jump> {
     conditional.map(jump).collect()
 }
 
-/// Counts for each event (address and stack pointer) how many later ones came about by it: up to the first one that
-/// is in the same function call, and not in the code on which the jump decides, or in one of its callers.
+/// Counts for each event (address and stack pointer) how many later ones came about by it: up to
+/// the first one that is in the same function call, and not in the code on which the jump decides,
+/// or in one of its callers.
 fn decided(events: &[(u64, u64)], jumps: &HashMap<u64, Jump>) -> Vec<usize> {
     let mut found = vec![0; events.len()];
     let mut open: Vec<usize> = Vec::new();
@@ -170,8 +172,8 @@ fn decided(events: &[(u64, u64)], jumps: &HashMap<u64, Jump>) -> Vec<usize> {
 }
 
 impl Engine {
-    /// Finds the conditional jumps of the functions of the program's own code that a run has entered, whose points
-    /// are given, by their addresses.
+    /// Finds the conditional jumps of the functions of the program's own code that a run has
+    /// entered, whose points are given, by their addresses.
     pub(super) fn jumps(&self, run: &mut Run, points: &[Point]) -> HashMap<u64, Jump> {
         let mut functions: Vec<&Range<u64>> = Vec::new();
         for point in points {
@@ -193,8 +195,8 @@ impl Engine {
         found
     }
 
-    /// Makes the failing run, and records its decisions, in the order of time: of each jump the first executions.
-    /// `points` are the points (statement executions) of that run.
+    /// Makes the failing run, and records its decisions, in the order of time: of each jump the
+    /// first executions. `points` are the points (statement executions) of that run.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -281,7 +283,8 @@ impl Engine {
             .map_or(end.pc, |it| it.pc)
     }
 
-    /// Executes the instruction at which a run has stopped: a conditional jump by its flags, others by a step.
+    /// Executes the instruction at which a run has stopped: a conditional jump by its flags, others
+    /// by a step.
     pub(super) fn pass(
         &self,
         run: &mut Run,

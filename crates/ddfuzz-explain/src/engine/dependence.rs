@@ -1,6 +1,6 @@
-//! On which executed instructions each one of a recorded run depends: those that made the values that it
-//! uses, those that made the addresses of the memory that it accesses, and the conditional jump that decided
-//! that it was executed. Pure.
+//! On which executed instructions each one of a recorded run depends: those that made the values
+//! that it uses, those that made the addresses of the memory that it accesses, and the conditional
+//! jump that decided that it was executed. Pure.
 
 use std::collections::HashMap;
 use std::rc::Rc;

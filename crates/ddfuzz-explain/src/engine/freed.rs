@@ -145,10 +145,10 @@ impl Engine {
         }
     }
 
-    /// Executes a run one instruction at a time up to the first one of the program that uses some memory,
-    /// or passes its address as a declared parameter to a function of a library; returns its address and those of the calls that
-    /// led to it, innermost first. Empty where none is seen before a function of a library returns the
-    /// memory again.
+    /// Executes a run one instruction at a time up to the first one of the program that uses some
+    /// memory, or passes its address as a declared parameter to a function of a library; returns
+    /// its address and those of the calls that led to it, innermost first. Empty where none is seen
+    /// before a function of a library returns the memory again.
     pub(super) fn first_use(
         &mut self,
         run: &mut Run,

@@ -118,8 +118,8 @@ pub enum Unsupported {
     /// The program shares memory that it writes with other processes, such as forks of itself.
     #[error("the program shares memory that it writes with other processes")]
     SharedMemory,
-    /// The processor watches no memory at this address, such as where a bad pointer leads that is no address of a
-    /// process.
+    /// The processor watches no memory at this address, such as where a bad pointer leads that is
+    /// no address of a process.
     #[error("the processor cannot watch the memory at {0:#x}")]
     Unwatchable(u64),
     /// A repeated run does not reach a point that the run reached before.

@@ -90,7 +90,8 @@ const ARGUMENTS: [Register; 4] = [Register::RDI, Register::RSI, Register::RDX, R
 const SETTING: usize = 24;
 /// Largest number of other variables that are read in place of one.
 const VARIABLES: usize = 6;
-/// Number of instructions beside one that takes an address, among which a pointer is loaded to what is copied there.
+/// Number of instructions beside one that takes an address, among which a pointer is loaded to what
+/// is copied there.
 const BESIDE: usize = 4;
 /// Largest number of other fields that are read in place of one.
 const FIELDS: usize = 3;
@@ -302,8 +303,8 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Adds a number that is not cut, and one with or without a sign. A change belongs to the first statement
-    /// that has cut it.
+    /// Adds a number that is not cut, and one with or without a sign. A change belongs to the first
+    /// statement that has cut it.
     fn add_width(
         &self,
         at: usize,
@@ -380,8 +381,9 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Adds the use of what a variable of the frame was copied from, in place of that of its address. The change
-    /// belongs to the statement that copies: the first one that takes the address, beside a pointer to the original.
+    /// Adds the use of what a variable of the frame was copied from, in place of that of its
+    /// address. The change belongs to the statement that copies: the first one that takes the
+    /// address, beside a pointer to the original.
     fn add_original(
         &self,
         at: usize,
@@ -454,9 +456,9 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Returns the bytes of an instruction in which the number at an offset, with a size, is changed by `change`; `None`
-/// where it has no room for that. A number that fills its operand (`is_whole`) may have a sign or none: it must be
-/// changed by that much in both cases.
+/// Returns the bytes of an instruction in which the number at an offset, with a size, is changed by
+/// `change`; `None` where it has no room for that. A number that fills its operand (`is_whole`) may
+/// have a sign or none: it must be changed by that much in both cases.
 fn changed(
     bytes: &[u8],
     (offset, size): (usize, usize),
@@ -477,8 +479,8 @@ fn changed(
     is_exact.then_some(bytes)
 }
 
-/// Returns the mutants of a function's code, which begins at the address `start`, in the statements for which
-/// `is_executed` is true.
+/// Returns the mutants of a function's code, which begins at the address `start`, in the statements
+/// for which `is_executed` is true.
 pub(super) fn mutants(bytes: &[u8], start: u64, is_executed: impl Fn(u64) -> bool) -> Vec<Mutant> {
     let code = Code::new(bytes, start);
     let mut found = Vec::new();

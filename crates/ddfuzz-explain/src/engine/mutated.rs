@@ -1,5 +1,5 @@
-//! Runs of mutants (see [`mutants`](super::mutants)): which of them keep the failing run from failing, and what
-//! they change in other runs.
+//! Runs of mutants (see [`mutants`](super::mutants)): which of them keep the failing run from
+//! failing, and what they change in other runs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -41,7 +41,8 @@ pub(crate) struct MutantEnd {
 }
 
 impl MutantEnd {
-    /// Returns true if what the run wrote is known, and that is something: other runs can be compared with it.
+    /// Returns true if what the run wrote is known, and that is something: other runs can be
+    /// compared with it.
     fn is_comparable(&self) -> bool {
         (self.written.as_ref()).is_some_and(|it| it.values().any(|bytes| !bytes.is_empty()))
     }
@@ -58,25 +59,28 @@ pub(crate) struct Averting {
     pub succeeds: bool,
     /// How often the failing run executes the changed statement, as far as its points were recorded.
     pub executions: usize,
-    /// Number of other inputs with which the program, unchanged, ends well, writes something and executes the changed
-    /// instruction.
+    /// Number of other inputs with which the program, unchanged, ends well, writes something and
+    /// executes the changed instruction.
     pub others: usize,
     /// Number of those with which the mutant ends in the same way and writes the same, wherever it writes.
     pub alike: usize,
-    /// Number of other inputs with which the program, unchanged, fails and executes the changed instruction.
+    /// Number of other inputs with which the program, unchanged, fails and executes the changed
+    /// instruction.
     pub failing: usize,
     /// Number of those with which the mutant ends well.
     pub mended: usize,
 }
 
 impl Averting {
-    /// Returns in how many runs of other inputs the mutant ends otherwise than the program, or fails as well.
+    /// Returns in how many runs of other inputs the mutant ends otherwise than the program, or
+    /// fails as well.
     fn differences(&self) -> usize {
         self.others - self.alike + self.failing - self.mended
     }
 
-    /// Returns true if the mutant changes at most one in eight runs of other inputs that do not fail (what they write
-    /// may be wrong as well), of at least one, and averts the failure in those that fail.
+    /// Returns true if the mutant changes at most one in eight runs of other inputs that do not
+    /// fail (what they write may be wrong as well), of at least one, and averts the failure in
+    /// those that fail.
     fn is_telling(&self) -> bool {
         self.others > 0 && self.alike * 8 >= self.others * 7 && self.failing == self.mended
     }
@@ -198,10 +202,11 @@ impl Engine {
         })
     }
 
-    /// Finds mutants of the program that keep the failing run from failing: `averts` is true for how a run then
-    /// ends. They are compared with the program in runs of `others`: returned are those that change next to
-    /// nothing there, the ones that change least first, one for each source line. `limit` is the time limit of a test. The search ends early where the time is over
-    /// for what is learned of the failing run.
+    /// Finds mutants of the program that keep the failing run from failing: `averts` is true for
+    /// how a run then ends. They are compared with the program in runs of `others`: returned are
+    /// those that change next to nothing there, the ones that change least first, one for each
+    /// source line. `limit` is the time limit of a test. The search ends early where the time is
+    /// over for what is learned of the failing run.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -295,8 +300,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Sorts mutants: those of which there are few first, then the first one of each kind and source line before others
-    /// of them, and small changes first.
+    /// Sorts mutants: those of which there are few first, then the first one of each kind and
+    /// source line before others of them, and small changes first.
     fn sort_mutants(&self, all: &mut Vec<Mutant>) {
         let mut rounds: HashMap<_, usize> = HashMap::new();
         let mut ranked: Vec<(usize, Mutant)> = Vec::new();
@@ -311,8 +316,8 @@ impl Engine {
         all.extend(ranked.into_iter().map(|(_, it)| it));
     }
 
-    /// Compares mutants with the program in a run of another input, and counts those runs in which they execute
-    /// the changed instruction.
+    /// Compares mutants with the program in a run of another input, and counts those runs in which
+    /// they execute the changed instruction.
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,
@@ -386,8 +391,8 @@ impl Engine {
     }
 }
 
-/// Adds what a process has written by the system call from which it returns. Where that cannot be read, nothing is
-/// known of what the process writes (`None`).
+/// Adds what a process has written by the system call from which it returns. Where that cannot be
+/// read, nothing is known of what the process writes (`None`).
 fn add_written(
     written: &mut Option<BTreeMap<u64, Vec<u8>>>,
     process: &mut Process,

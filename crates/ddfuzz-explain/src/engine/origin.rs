@@ -137,7 +137,8 @@ impl Told {
         }
     }
 
-    /// Returns the first statement, with all others as those on which it depends; `None` where there is none.
+    /// Returns the first statement, with all others as those on which it depends; `None` where
+    /// there is none.
     fn origin(self) -> Option<Origin> {
         let mut found = self.found.into_iter();
         let first = found.next()?;
@@ -184,8 +185,8 @@ pub(crate) struct History {
     pub(super) moments: Vec<(Rc<Recorded>, usize)>,
 }
 
-/// Returns true if the recorded instruction `by` has computed a number out of range, which `at` uses. What a
-/// statement computes on the way to its result is kept nowhere.
+/// Returns true if the recorded instruction `by` has computed a number out of range, which `at`
+/// uses. What a statement computes on the way to its result is kept nowhere.
 fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     let executed = &recorded.executed;
     let is_kept = !executed[at].computes()
@@ -194,8 +195,9 @@ fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     is_kept && is_out_of_range(executed, by, at)
 }
 
-/// Returns where a value came from, with what the recorded instructions show of the statement that made it.
-/// `back` leads to that statement; the recorded instruction `at` uses the value, which it has from `source`.
+/// Returns where a value came from, with what the recorded instructions show of the statement that
+/// made it. `back` leads to that statement; the recorded instruction `at` uses the value, which it
+/// has from `source`.
 fn observed(
     origin: &Origin,
     back: &Back,
@@ -363,8 +365,8 @@ impl Engine {
         }
     }
 
-    /// Follows a value one step back that the recorded instruction `at` reads from memory: to the write that
-    /// left it there, or to where the life of the memory begins if nothing has set it.
+    /// Follows a value one step back that the recorded instruction `at` reads from memory: to the
+    /// write that left it there, or to where the life of the memory begins if nothing has set it.
     fn read_back(
         &mut self,
         points: &[Point],

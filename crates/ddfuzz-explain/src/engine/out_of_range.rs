@@ -124,8 +124,8 @@ fn carries(it: &Executed, number: usize, (result, size): (u64, usize)) -> bool {
     is_addition && !is_lowered && result & mask < it.registers[number] & mask
 }
 
-/// Returns true unless the last instruction before `at` that wrote to a register has set its lower one or two
-/// bytes only: those above then belong to another number.
+/// Returns true unless the last instruction before `at` that wrote to a register has set its lower
+/// one or two bytes only: those above then belong to another number.
 fn is_whole(executed: &[Executed], at: usize, number: usize) -> bool {
     let mut before = executed[..at].iter().rev();
     let last = before.find(|it| it.is_write_to(Value::Register(number)));
@@ -146,9 +146,10 @@ fn are_terms_whole(executed: &[Executed], by: usize) -> bool {
     registers.all(|number| is_whole(executed, by, number))
 }
 
-/// Returns true if the instruction `by` stores only the lower one or two bytes of a register whose number
-/// needs more; or needs the highest bit of them, where the first instructions of `reading`, which read them,
-/// take that for the sign. A number that is taken apart by shifts is not stored short.
+/// Returns true if the instruction `by` stores only the lower one or two bytes of a register whose
+/// number needs more; or needs the highest bit of them, where the first instructions of `reading`,
+/// which read them, take that for the sign. A number that is taken apart by shifts is not stored
+/// short.
 pub fn is_stored_short(executed: &[Executed], by: usize, reading: &[Executed]) -> bool {
     let instruction = &executed[by].instruction;
     let source = instruction.op1_register();
@@ -172,8 +173,8 @@ pub fn is_stored_short(executed: &[Executed], by: usize, reading: &[Executed]) -
     !fits.contains(&value) || value >= half && is_read_signed(reading, source.size())
 }
 
-/// Returns true if the first of some instructions reads a number of so many bytes from memory, and it or one
-/// of the next ones takes the highest bit for the sign.
+/// Returns true if the first of some instructions reads a number of so many bytes from memory, and
+/// it or one of the next ones takes the highest bit for the sign.
 fn is_read_signed(reading: &[Executed], size: usize) -> bool {
     let Some(first) = reading.first() else {
         return false;

@@ -125,8 +125,9 @@ impl Engine {
         }))
     }
 
-    /// Finds the heap block from whose pointer the failing run has computed the address at which it crashed,
-    /// behind the end of the block; `None` where there is none. `history` is that of the crash.
+    /// Finds the heap block from whose pointer the failing run has computed the address at which it
+    /// crashed, behind the end of the block; `None` where there is none. `history` is that of the
+    /// crash.
     ///
     /// # Errors
     /// When the run cannot be made.

@@ -28,7 +28,8 @@ const BEYOND: usize = 2000;
 
 /// Largest number of instructions that are recorded of a whole run.
 const MOST_WHOLE: usize = 60_000;
-/// Number of instructions after which it is estimated from the points that were passed whether the rest has too many.
+/// Number of instructions after which it is estimated from the points that were passed whether the
+/// rest has too many.
 const ESTIMATED: usize = 4_000;
 /// Part of the time for facts of the failing run in which it is recorded as a whole, as its divisor.
 const WHOLE_TIME: u32 = 2;
@@ -44,8 +45,8 @@ const ALL_ARGUMENTS: [usize; 6] = [5, 4, 1, 2, 8, 9];
 /// Largest number of terms of an address among which a pointer is searched for.
 const TERMS: usize = 16;
 
-/// What a recording is known by: the run, statement and number of arrivals of its first and of its last point,
-/// and the number of its points.
+/// What a recording is known by: the run, statement and number of arrivals of its first and of its
+/// last point, and the number of its points.
 pub(super) type RecordingKey = (Side, (u64, u64), (u64, u64), usize);
 
 /// The instructions that a run has executed one by one from a point on.
@@ -58,12 +59,12 @@ pub(crate) struct Recorded {
     pub points: Vec<(usize, Point)>,
     /// The address that could not be accessed, where the run has crashed by a memory access.
     pub fault: Option<u64>,
-    /// The memory that calls of libraries have changed, by the index of the call in `executed`: address and
-    /// number of bytes. Only changes close to what the arguments point to are seen, and only in a recording of
-    /// a whole run.
+    /// The memory that calls of libraries have changed, by the index of the call in `executed`:
+    /// address and number of bytes. Only changes close to what the arguments point to are seen, and
+    /// only in a recording of a whole run.
     pub changed: HashMap<usize, Vec<(u64, u64)>>,
-    /// Where the code that a conditional jump jumps over ends by a jump: where that leads to, by the address behind
-    /// it. Known only in a recording of a whole run.
+    /// Where the code that a conditional jump jumps over ends by a jump: where that leads to, by
+    /// the address behind it. Known only in a recording of a whole run.
     pub branches: HashMap<u64, u64>,
 }
 
@@ -98,8 +99,8 @@ pub(super) struct KnownCode {
 }
 
 impl Recorded {
-    /// The part of a recording that begins at the first of some points and, with `is_bounded`, ends at the last
-    /// one; `None` where not all of these are in it.
+    /// The part of a recording that begins at the first of some points and, with `is_bounded`, ends
+    /// at the last one; `None` where not all of these are in it.
     fn cut(&self, points: &[Point], is_bounded: bool) -> Option<Recorded> {
         let index = |point: &Point| {
             let is_it = |(_, it): &(usize, Point)| (it.pc, it.nth) == (point.pc, point.nth);
@@ -134,8 +135,9 @@ impl Recorded {
         self.passed(at).map_or(0, |point| self.points[point].0)
     }
 
-    /// Returns the numbers from which the address was computed that the instruction `at` accesses, or that it
-    /// gives to a function of a library, by additions and subtractions: one of them may be the pointer.
+    /// Returns the numbers from which the address was computed that the instruction `at` accesses,
+    /// or that it gives to a function of a library, by additions and subtractions: one of them may
+    /// be the pointer.
     pub fn pointers(&self, at: usize) -> Vec<u64> {
         let executed = &self.executed;
         let registers = match executed[at].is_library_call() {
@@ -177,8 +179,8 @@ impl Recorded {
     }
 }
 
-/// Returns the number of bytes that a conditional jump jumps over; `None` for other instructions, and for jumps
-/// back or far ahead.
+/// Returns the number of bytes that a conditional jump jumps over; `None` for other instructions,
+/// and for jumps back or far ahead.
 fn skipped(jump: &Instruction) -> Option<usize> {
     let is_jump = jump.flow_control() == FlowControl::ConditionalBranch;
     let size = jump.near_branch_target().checked_sub(jump.next_ip());
@@ -186,8 +188,8 @@ fn skipped(jump: &Instruction) -> Option<usize> {
     Some(size as usize)
 }
 
-/// Returns where the jump leads to that ends the code over which `jump` jumps, with the address behind it; `None`
-/// where that ends otherwise. `bytes` are that code.
+/// Returns where the jump leads to that ends the code over which `jump` jumps, with the address
+/// behind it; `None` where that ends otherwise. `bytes` are that code.
 fn jump_behind(jump: &Instruction, bytes: &[u8]) -> Option<(u64, u64)> {
     let decoder = Decoder::with_ip(64, bytes, jump.next_ip(), DecoderOptions::NONE);
     let last = decoder.into_iter().last()?;
@@ -223,8 +225,8 @@ fn changes(
     found
 }
 
-/// Returns true if a run of `all` points has more instructions than the `most` that are recorded, as the first ones
-/// say.
+/// Returns true if a run of `all` points has more instructions than the `most` that are recorded,
+/// as the first ones say.
 fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
     let (executed, passed) = (recorded.executed.len(), recorded.points.len());
     executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4
@@ -270,9 +272,9 @@ impl Engine {
         Ok(recorded)
     }
 
-    /// Records all instructions of the failing run from its first point on, or the last ones where these are too
-    /// many, with the memory that libraries change. Nothing is recorded where the run does not end before
-    /// [`MOST_WHOLE`] instructions.
+    /// Records all instructions of the failing run from its first point on, or the last ones where
+    /// these are too many, with the memory that libraries change. Nothing is recorded where the run
+    /// does not end before [`MOST_WHOLE`] instructions.
     pub(crate) fn record_whole(&mut self, points: &[Point]) -> Result<(), EngineError> {
         // What runs before `main` is called by the C library.
         let is_main = |it: &Point| self.function(it.pc) == Some("main");
@@ -376,8 +378,8 @@ impl Engine {
         Ok(written.collect())
     }
 
-    /// Executes one instruction, or one call of a library as a whole; returns the registers after it, `None` if
-    /// the run has crashed by it.
+    /// Executes one instruction, or one call of a library as a whole; returns the registers after
+    /// it, `None` if the run has crashed by it.
     pub(super) fn step_once(
         &mut self,
         run: &mut Run,
@@ -433,8 +435,9 @@ impl Engine {
         Ok(Some(by_number(&after)))
     }
 
-    /// Returns the memory to which the arguments of the last recorded instruction point, a call of a library
-    /// that may write anywhere: addresses and bytes. Empty where changes are not recorded.
+    /// Returns the memory to which the arguments of the last recorded instruction point, a call of
+    /// a library that may write anywhere: addresses and bytes. Empty where changes are not
+    /// recorded.
     fn pointed_to(&self, run: &mut Run, recorded: &Recorded) -> Vec<(u64, Vec<u8>)> {
         let last = recorded
             .executed
@@ -498,8 +501,8 @@ impl Engine {
         }
     }
 
-    /// Lets a run that has executed the first of some recorded instructions next go on to the last one; returns
-    /// false where it ends before that.
+    /// Lets a run that has executed the first of some recorded instructions next go on to the last
+    /// one; returns false where it ends before that.
     pub(super) fn go_to(
         &mut self,
         run: &mut Run,

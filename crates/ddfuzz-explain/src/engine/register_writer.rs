@@ -20,7 +20,8 @@ use crate::graph::{Origin, Place};
 /// Largest number of stops of a run in the function whose statements are searched for the write to
 /// a register.
 const MOST_STOPS: usize = 4000;
-/// Largest number of instructions of the function that are executed one by one, after the variable has got its value.
+/// Largest number of instructions of the function that are executed one by one, after the variable
+/// has got its value.
 const MOST_STEPS: usize = 20_000;
 
 /// What [`Engine::register_writer`] finds the writer of: a variable that is kept in a register, or
@@ -113,8 +114,9 @@ impl Engine {
         }))
     }
 
-    /// Finds the last statement of a frame (given by the first address of its function, its number and its address), or
-    /// the call that led to it, that has given a variable its value: `register` is where it is at the point `to`.
+    /// Finds the last statement of a frame (given by the first address of its function, its number
+    /// and its address), or the call that led to it, that has given a variable its value:
+    /// `register` is where it is at the point `to`.
     fn last_write_to(
         &mut self,
         (from, to): (Option<(Point, u64)>, Point),
@@ -141,9 +143,10 @@ impl Engine {
         Ok(executed.and_then(|it| last_write(since, register, &it)))
     }
 
-    /// Makes the failing run up to the point `to`, and calls `visit` when it stops at one of the addresses `stops`,
-    /// with the number of arrivals at the statement of `to` that are left, until that returns false. Returns true if
-    /// the run was stopped by it or has reached `to`, and false where there are too many stops.
+    /// Makes the failing run up to the point `to`, and calls `visit` when it stops at one of the
+    /// addresses `stops`, with the number of arrivals at the statement of `to` that are left, until
+    /// that returns false. Returns true if the run was stopped by it or has reached `to`, and false
+    /// where there are too many stops.
     fn stop_at_each(
         &mut self,
         from: Option<(Point, u64)>,
@@ -181,9 +184,9 @@ impl Engine {
         Ok(false)
     }
 
-    /// Returns the instructions of the frame itself that the failing run executes from the first of `steps` up to
-    /// the point `to`, for each step; called functions are executed as a whole. `None` where the run goes another
-    /// way, or there are too many.
+    /// Returns the instructions of the frame itself that the failing run executes from the first of
+    /// `steps` up to the point `to`, for each step; called functions are executed as a whole.
+    /// `None` where the run goes another way, or there are too many.
     fn executed_since(
         &mut self,
         from: Option<(Point, u64)>,
@@ -211,9 +214,9 @@ impl Engine {
         Ok(found.filter(is_same))
     }
 
-    /// Executes the instructions of the innermost frame of a stopped run one by one, until an address has been
-    /// reached a number of times (`until`). Returns them, a list for each arrival at one of the addresses `stops`;
-    /// `None` where the frame ends before, or there are too many.
+    /// Executes the instructions of the innermost frame of a stopped run one by one, until an
+    /// address has been reached a number of times (`until`). Returns them, a list for each arrival
+    /// at one of the addresses `stops`; `None` where the frame ends before, or there are too many.
     fn record_frame(
         &mut self,
         run: &mut Run,
@@ -256,8 +259,8 @@ impl Engine {
         Ok(None)
     }
 
-    /// Runs from the first instruction of a called function to its return to `back`, or until an address has been
-    /// reached as often as a counter says; returns true in the second case.
+    /// Runs from the first instruction of a called function to its return to `back`, or until an
+    /// address has been reached as often as a counter says; returns true in the second case.
     fn finish_until(
         &mut self,
         run: &mut Run,
@@ -291,8 +294,9 @@ impl Engine {
         Ok(true)
     }
 
-    /// Returns true if the code of the statement that begins at `pc`, up to the next one, has an instruction that
-    /// writes a general register, or a call after which the register holds another value.
+    /// Returns true if the code of the statement that begins at `pc`, up to the next one, has an
+    /// instruction that writes a general register, or a call after which the register holds another
+    /// value.
     pub(crate) fn has_write_to(&self, pc: u64, register: usize) -> bool {
         let start = pc.wrapping_sub(self.bias);
         let function = self.info.function(start);
@@ -361,9 +365,10 @@ impl Engine {
     }
 }
 
-/// Returns the step after which a variable has kept `value`, as an index: a statement that has changed it, or the
-/// first instruction of the function, to which it was passed; `None` where that is not known. Where the variable is
-/// not visible, a register that has the value already proves nothing.
+/// Returns the step after which a variable has kept `value`, as an index: a statement that has
+/// changed it, or the first instruction of the function, to which it was passed; `None` where that
+/// is not known. Where the variable is not visible, a register that has the value already proves
+/// nothing.
 fn last_change(steps: &[&Step], value: &[u8]) -> Option<usize> {
     let mut register = None;
     for (index, step) in steps.iter().enumerate().rev() {
@@ -389,10 +394,10 @@ fn last_change(steps: &[&Step], value: &[u8]) -> Option<usize> {
     None
 }
 
-/// Returns the address of the last statement that has written a variable, or of the call that has passed it, among
-/// the steps since it had got its value, with the instructions of each. `register` is where it is after them. `None`
-/// where no instruction has written it. One that copies the variable from the place that it had at the beginning of
-/// the statement does not write it.
+/// Returns the address of the last statement that has written a variable, or of the call that has
+/// passed it, among the steps since it had got its value, with the instructions of each. `register`
+/// is where it is after them. `None` where no instruction has written it. One that copies the
+/// variable from the place that it had at the beginning of the statement does not write it.
 fn last_write(steps: &[&Step], register: usize, executed: &[Vec<Executed>]) -> Option<u64> {
     let mut place = Value::Register(register);
     for (step, executed) in steps.iter().zip(executed).rev() {
@@ -408,7 +413,8 @@ fn last_write(steps: &[&Step], register: usize, executed: &[Vec<Executed>]) -> O
     steps.first()?.caller
 }
 
-/// Returns true if instructions have given a value to `place`, and not only copied it from where it was before them.
+/// Returns true if instructions have given a value to `place`, and not only copied it from where it
+/// was before them.
 fn is_written(executed: &[Executed], place: Value, before: Option<Value>) -> bool {
     let mut value = place;
     for it in executed.iter().rev() {

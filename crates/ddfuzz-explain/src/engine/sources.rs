@@ -142,8 +142,8 @@ pub fn last_write(executed: &[Executed], range: Range<usize>, memory: Value) -> 
     range.rev().find(writes)
 }
 
-/// Returns the index of the instruction by which a register was pushed that the instruction `at` pops; `None`
-/// where that pops nothing, or something else than was in this register.
+/// Returns the index of the instruction by which a register was pushed that the instruction `at`
+/// pops; `None` where that pops nothing, or something else than was in this register.
 fn saved(executed: &[Executed], at: usize, register: Value) -> Option<usize> {
     let (address, size) = executed[at].read().filter(|_| executed[at].is_pop())?;
     let memory = Value::Memory(address, size);

@@ -1,4 +1,5 @@
-//! Time limits: a thread that kills processes which take too long, and the time that parts of an explanation may take.
+//! Time limits: a thread that kills processes which take too long, and the time that parts of an
+//! explanation may take.
 
 use std::cell::Cell;
 use std::io;
@@ -86,8 +87,8 @@ pub(super) fn clock(id: libc::clockid_t) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// How long a part of an explanation may take: the CPU time of the tracing thread and of what it traces, and for a
-/// machine that is too busy, a wall time.
+/// How long a part of an explanation may take: the CPU time of the tracing thread and of what it
+/// traces, and for a machine that is too busy, a wall time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     cpu: Duration,

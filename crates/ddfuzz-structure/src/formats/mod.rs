@@ -288,8 +288,9 @@ impl Known {
         self.magic.iter().any(is_signed)
     }
 
-    /// Returns the function that writes the content of a file of this format in as few bytes as it fills; it
-    /// returns `None` for a file that it cannot read. `None` if there is no such function.
+    /// Returns the function that writes the content of a file of this format in as few bytes as it
+    /// fills; it returns `None` for a file that it cannot read. `None` if there is no such
+    /// function.
     pub fn compact(&self) -> Option<Compact> {
         match self.read {
             How::Compacted(_, compact) => Some(compact),

@@ -482,8 +482,8 @@ impl<'a> Database<'a> {
     }
 }
 
-/// Lets each cell with a label of `owned` go with the cell of its table. If its flag says so, it also stays a
-/// part, inside of a group that goes with the table.
+/// Lets each cell with a label of `owned` go with the cell of its table. If its flag says so, it
+/// also stays a part, inside of a group that goes with the table.
 fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Owned<'_>>) {
     for node in nodes {
         let Node::Group(group) = node else { continue };

@@ -133,8 +133,8 @@ impl Cell {
         Some((size, row, at))
     }
 
-    /// Makes the nodes of the bytes `front` of a record whose rest is in pages of its own: only the page that
-    /// a row of the schema refers to may change. Notes what such a row describes.
+    /// Makes the nodes of the bytes `front` of a record whose rest is in pages of its own: only the
+    /// page that a row of the schema refers to may change. Notes what such a row describes.
     fn front(
         &mut self,
         database: &Database<'_>,
@@ -222,8 +222,9 @@ pub fn local(usable: usize, size: usize, is_table: bool) -> usize {
     if fitting <= most { fitting } else { least }
 }
 
-/// Reads the columns of a record, and the size of the number in front of their kinds. If `is_whole`, `None` if
-/// they do not take the whole record; else returns the first columns, as far as they are in `payload`.
+/// Reads the columns of a record, and the size of the number in front of their kinds. If
+/// `is_whole`, `None` if they do not take the whole record; else returns the first columns, as far
+/// as they are in `payload`.
 fn columns(payload: &[u8], is_whole: bool) -> Option<(Vec<Column<'_>>, usize)> {
     let (size, head) = Encoding::VarintBig.read(payload)?;
     let size = usize::try_from(size).ok()?;
@@ -285,17 +286,17 @@ fn schema_row(label: Label, columns: &[Column<'_>]) -> Option<(SchemaRow, Range<
     Some((row, page.at..page.at + page.value.len()))
 }
 
-/// Returns the first page of the tree that the record of a row of the schema states, and where it stands in the
-/// record; `None` if it states none.
+/// Returns the first page of the tree that the record of a row of the schema states, and where it
+/// stands in the record; `None` if it states none.
 pub fn root_of(record: &[u8]) -> Option<(usize, Range<usize>)> {
     let (columns, _) = columns(record, false)?;
     let (row, place) = schema_row(0, &columns)?;
     (row.page > 1 && !place.is_empty()).then_some((row.page, place))
 }
 
-/// Makes the nodes of a record: kinds of its columns, and values, of which texts and bytes may become
-/// shorter. Of a row of the schema, `root` is the page that the fourth column refers to, and the `clauses` of
-/// the statement in the fifth one are parts.
+/// Makes the nodes of a record: kinds of its columns, and values, of which texts and bytes may
+/// become shorter. Of a row of the schema, `root` is the page that the fourth column refers to, and
+/// the `clauses` of the statement in the fifth one are parts.
 fn record(
     database: &Database<'_>,
     reader: &mut Reader,

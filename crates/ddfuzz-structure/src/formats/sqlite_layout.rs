@@ -29,10 +29,10 @@ struct Entry {
     record: Vec<u8>,
 }
 
-/// Returns a database with the trees of `text`, each in as few pages as its rows or entries fill, and without
-/// free pages: one with pages so large that all rows are in one page each, which can be taken apart, and how one
-/// with pages of the size of `text` is made of what is left of that. `None` if a tree cannot be read, or if
-/// pages state where they are referred to.
+/// Returns a database with the trees of `text`, each in as few pages as its rows or entries fill,
+/// and without free pages: one with pages so large that all rows are in one page each, which can be
+/// taken apart, and how one with pages of the size of `text` is made of what is left of that.
+/// `None` if a tree cannot be read, or if pages state where they are referred to.
 pub fn compact(text: &[u8]) -> Option<(Vec<u8>, Write)> {
     let (size, usable) = page_sizes(text)?;
     let content = Content::of(text)?;

@@ -60,8 +60,8 @@ pub fn indexed_clauses(statement: &[u8]) -> Vec<Range<usize>> {
     clauses
 }
 
-/// Returns the index after the last word of the key or unique column that the word at `at` begins; `None` if
-/// it begins none.
+/// Returns the index after the last word of the key or unique column that the word at `at` begins;
+/// `None` if it begins none.
 fn key_end(words: &[Vec<u8>], at: usize) -> Option<usize> {
     let is = |at: usize, word: &[u8]| words.get(at).is_some_and(|other| other == word);
     let mut end = match &words[at][..] {

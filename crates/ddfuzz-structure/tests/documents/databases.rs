@@ -200,8 +200,8 @@ fn texts_in_a_database_become_shorter() {
     assert_eq!(texts, [&b"one"[..], b"two", b"s", b"ten"]);
 }
 
-/// The cell of a row of the schema, of the table `l` with its tree at page 5, whose statement goes on in page 4; and
-/// that page.
+/// The cell of a row of the schema, of the table `l` with its tree at page 5, whose statement goes
+/// on in page 4; and that page.
 fn long_row() -> (Vec<u8>, Vec<u8>) {
     let statement = [&b"CREATE TABLE l(a)"[..], &[b' '; 600]].concat();
     // Kinds of five columns: the last one, 13 + 2 * 617, takes two bytes.
@@ -219,8 +219,9 @@ fn long_row() -> (Vec<u8>, Vec<u8>) {
 /// Statement that makes a table with one index.
 const TABLE: &[u8] = b"CREATE TABLE t(a UNIQUE)";
 
-/// A database with a table, which the statement `table` makes, whose index, with the name `index`, has no statement
-/// of its own, with a trigger on it, and with a table whose statement goes on in a page of its own.
+/// A database with a table, which the statement `table` makes, whose index, with the name `index`,
+/// has no statement of its own, with a trigger on it, and with a table whose statement goes on in a
+/// page of its own.
 fn schema_database(index: &'static [u8], table: &'static [u8]) -> Vec<u8> {
     let database = database();
     let (cell, rest) = long_row();
@@ -287,8 +288,8 @@ fn what_belongs_to_a_table_goes_with_it() {
         let (_, schema, _) = cells(&fewer, 1);
         left.push((schema.len(), fewer.len() / PAGE));
     }
-    // Without the table: its index, its trigger and both trees are gone. Without the other one: its tree and the
-    // page with the rest of its statement.
+    // Without the table: its index, its trigger and both trees are gone. Without the other one: its
+    // tree and the page with the rest of its statement.
     for counts in [(1, 3), (3, 3), (3, 5)] {
         assert!(left.contains(&counts), "{left:?}");
     }

@@ -86,8 +86,8 @@ fn damaged_files_do_no_harm() {
     }
 }
 
-/// Writes a text anew, and does to the document what searches do: what is left can be written anew, too, as the
-/// same text.
+/// Writes a text anew, and does to the document what searches do: what is left can be written anew,
+/// too, as the same text.
 fn exercise_compact(text: &[u8], random: &mut Random) -> bool {
     let Some(Structure::Format(format)) = structure_named("sqlite") else {
         panic!("a known format");
