@@ -186,7 +186,10 @@ impl Runs {
     ) -> Result<Option<ValueOrigin>, EngineError> {
         let value = match delta.failing_place {
             Place::Memory(address) if delta.size > 0 => Value::Memory(address, delta.size),
-            Place::Register(number @ 0..=15) => Value::Register(usize::from(number)),
+            // The register of results is used by each call of the statement.
+            Place::Register(number @ 0..=15) if usize::from(number) != RESULT => {
+                Value::Register(usize::from(number))
+            }
             _ => return Ok(None),
         };
         let is_own = writer.side == Side::Failing && writer.by == By::Program;
@@ -230,14 +233,13 @@ impl Runs {
     }
 
     /// Returns true if the place of a link's variable can be the same after the statement `both`
-    /// that has written it: a register holds the variable in the frame of the link's point only,
-    /// and that of results after no other call.
+    /// that has written it: a register holds the variable in the frame of the link's point only.
     fn stays_in_place(&self, link: &Link, delta: &Delta, both: &Matched) -> bool {
         match delta.failing_place {
             Place::Memory(_) => true,
-            Place::Register(number) => {
+            Place::Register(_) => {
                 let at = &self.matched[link.cause.point];
-                usize::from(number) != RESULT && at.in_failing.stack == both.in_failing.stack
+                at.in_failing.stack == both.in_failing.stack
             }
         }
     }
