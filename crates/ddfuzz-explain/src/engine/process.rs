@@ -375,7 +375,7 @@ impl Process {
         self.watchdog.arm(&self.handle, self.pid, limit)
     }
 
-    /// Counts the CPU time of the process, for [`cpu_spent`].
+    /// Counts the CPU time of the process, for the sum of all processes (`cpu_spent`).
     pub fn count_cpu(&mut self) {
         let mut id = 0;
         // SAFETY: `id` is a valid place for the number of the clock; the call has no other effect.
