@@ -16,7 +16,7 @@ use crate::exec::facts::TargetFacts;
 use crate::exec::{ExecError, Program, Target, TargetRecord, Way, find_program, is_script};
 use crate::report::{CheckResult, CheckedGroup, check_table};
 use crate::store::{Campaign, CampaignFile, Entry, Group, Kind, KnownGroups, Reader};
-use crate::triage::{Found, Key, Unobservable, another_program, same_build};
+use crate::triage::{Found, Key, Unobservable, another_program, program_build_id, same_build};
 
 /// After a fix, run the reproducers of an output directory again and show which groups are fixed
 ///
@@ -273,9 +273,9 @@ impl Doubts {
         self.all.as_ref().or(single)
     }
 
-    /// Adds the reason for each group that the very build of `target` has shown which is checked now.
-    /// What a script, or a program that gets files by its arguments, does depends on these files:
-    /// there is no such reason then.
+    /// Adds the reason for each group whose crashes are all of the build of `target` that is checked
+    /// now ([`same_build`]). None for a script, and for a program whose arguments name files: what
+    /// it does depends on their contents, too.
     fn add_same_build(
         &mut self,
         reader: &Reader,
@@ -289,14 +289,19 @@ impl Doubts {
         if is_script(&path) || target.args.iter().any(|word| Path::new(word).exists()) {
             return Ok(());
         }
+        let id = program_build_id(&path)
+            .map_err(|error| Failure::file(&path, "cannot read the program", &error))?;
+        let Some(id) = id else {
+            return Ok(());
+        };
         for group in groups {
-            let entries = Recheck::entries(reader, group)?;
-            let why = same_build(&path, entries.iter().map(|entry| &entry.crash))
-                .map_err(|error| Failure::file(&path, "cannot read the program", &error))?;
-            if let Some(why) = why {
-                let name = (group.kind, group.record.major);
-                self.single.entry(name).or_insert(why);
+            let name = (group.kind, group.record.major);
+            if self.single.contains_key(&name) {
+                continue;
             }
+            let entries = Recheck::entries(reader, group)?;
+            let why = same_build((&path, &id), entries.iter().map(|entry| &entry.crash));
+            self.single.extend(why.map(|why| (name, why)));
         }
         Ok(())
     }

@@ -190,12 +190,13 @@ fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<Group>, StoreErro
 /// # Errors
 /// When the program cannot be read, or the record cannot be written.
 pub fn record_first_build(store: &mut Store, target: &Target) -> Result<(), CampaignError> {
-    note_running_build(store, target)?;
+    let watch = ProgramWatch::of(target)?;
+    store.runs_build(watch.build());
     let record = record_of(target);
     if (store.campaigns().builds(&record)).is_some_and(|all| all.is_empty()) {
         let finders = Finders::of_target(store.reader(), target)?;
         if groups_of(store.reader(), &finders)?.is_empty() {
-            store.record_build(&record, ProgramWatch::of(target)?.unchecked())?;
+            store.record_build(&record, watch.unchecked())?;
         }
     }
     Ok(())

@@ -191,8 +191,7 @@ fn merge_entry(
     };
     files.keep_least(layout::ORIGINAL, Some(original), intact_first)?;
     let is_passing = files.merge_passing()?;
-    let campaign = json::read_intact::<Crash>(&from.join(layout::CRASH))?;
-    let campaign = campaign.and_then(|crash| crash.campaign().map(str::to_owned));
+    let campaign = builds.campaign_of(from)?;
     let ages = builds.ages(id, campaign.as_deref(), from, into);
     if !is_passing && compare_minimizations((from, ages.0), (into, ages.1))?.is_lt() {
         files.remove_explanation()?;

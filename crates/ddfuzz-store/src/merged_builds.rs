@@ -6,9 +6,10 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use crate::{Build, CampaignFile, Entry, EntryId, Kind, Store, StoreError, layout};
+use crate::{Build, CampaignFile, Entry, EntryId, Kind, Store, StoreError, json, layout};
 use ddfuzz_exec::TargetRecord;
 use ddfuzz_minimize::log::Log;
+use ddfuzz_triage::Crash;
 
 /// The builds that two output directories record, of which one takes over entries of the other.
 pub(super) struct MergedBuilds {
@@ -31,6 +32,11 @@ pub(super) fn build_of(folder: &Path) -> Option<String> {
             .build?
             .to_string(),
     )
+}
+
+/// Whether a program has several builds.
+fn is_rebuilt(builds: &[Build]) -> bool {
+    builds.iter().any(|it| it.blake3 != builds[0].blake3)
 }
 
 impl MergedBuilds {
@@ -60,9 +66,19 @@ impl MergedBuilds {
     fn target_of(&self, campaign: Option<&str>) -> Option<usize> {
         let campaign = self.all.all().find(|one| Some(&*one.id) == campaign)?;
         let target = campaign.target.as_ref()?;
-        let is_rebuilt = |builds: &[Build]| builds.iter().any(|it| it.blake3 != builds[0].blake3);
         let mut all = self.targets.iter();
         all.position(|(known, builds)| known.same_target(target) && is_rebuilt(builds))
+    }
+
+    /// Returns the id of the campaign that has found the entry in `folder`; `None` if its record
+    /// names none, or if only one build of each program is recorded, which makes the campaign
+    /// needless.
+    pub(super) fn campaign_of(&self, folder: &Path) -> Result<Option<String>, StoreError> {
+        if !self.targets.iter().any(|(_, builds)| is_rebuilt(builds)) {
+            return Ok(None);
+        }
+        let crash = json::read_intact::<Crash>(&folder.join(layout::CRASH))?;
+        Ok(crash.and_then(|crash| crash.campaign().map(str::to_owned)))
     }
 
     /// Returns the numbers of the newest builds with which the results of an entry in the folders

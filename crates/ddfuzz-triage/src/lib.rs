@@ -67,7 +67,7 @@ pub use crash::{
 };
 pub use keys::{Key, NotAKey, stable_key};
 pub use module::{Entry, function_start_in};
-pub use observable::{Conditions, Unobservable, another_program, same_build};
+pub use observable::{Conditions, Unobservable, another_program, program_build_id, same_build};
 pub use reported_object::Object;
 pub use site::{Site, short_function, short_source, without_detours};
 pub use stopped::{StoppedClassifier, StoppedCrash};

@@ -3,6 +3,7 @@
 //! tell`).
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::Crash;
 use crate::module::build_id;
@@ -82,20 +83,24 @@ pub fn another_program<'a>(
     )))
 }
 
-/// Returns the reason why passing runs of the program at `path` do not show that crashes are fixed:
-/// it is the very build that crashed, in its own code. `None` if some crash is of another build, or
-/// if that is unknown.
+/// Returns the GNU build id of the program at `path`, as hex digits; `None` if it has none.
 ///
 /// # Errors
 /// If the program cannot be read.
+pub fn program_build_id(path: &Path) -> std::io::Result<Option<Arc<str>>> {
+    Ok(build_id(&read_program(path)?))
+}
+
+/// Returns the reason why passing runs of the program at `path`, which has the build id `id`, do not
+/// show that crashes are fixed: it is the very build that crashed, in its own code. `None` if some
+/// crash is of another build, or if that is unknown.
 pub fn same_build<'a>(
-    path: &Path,
+    (path, id): (&Path, &str),
     mut crashes: impl Iterator<Item = &'a Crash>,
-) -> std::io::Result<Option<Unobservable>> {
-    let id = build_id(&read_program(path)?);
+) -> Option<Unobservable> {
     let is_own = |crash: &Crash| crash.innermost_own().is_some_and(|it| it.module == "exe");
-    let is_of_it = |crash: &Crash| crash.build().is_some() && crash.build() == id.as_deref();
-    Ok(crashes
+    let is_of_it = |crash: &Crash| crash.build() == Some(id);
+    crashes
         .all(|crash| is_own(crash) && is_of_it(crash))
         .then(|| {
             Unobservable::new(
@@ -106,7 +111,7 @@ pub fn same_build<'a>(
                 ),
                 "run it where and as it failed, or give the new build",
             )
-        }))
+        })
 }
 
 /// Returns the last identifier in the demangled name of a function, which its mangled name
