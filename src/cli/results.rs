@@ -272,8 +272,16 @@ pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
         saved_from: None,
     };
     let (from, bytes) = match is_standard(&path) {
-        true => ("stdin".to_owned(), read_stdin()?),
-        false if is_read_once(&path) => (path.display().to_string(), read_input(&path)?),
+        true => (
+            "stdin".to_owned(),
+            read_once(Path::new("stdin"), std::io::stdin().lock())?,
+        ),
+        false if is_read_once(&path) => {
+            let opened = std::fs::File::open(&path);
+            let opened =
+                opened.map_err(|error| Failure::file(&path, "reading the input", &error))?;
+            (path.display().to_string(), read_once(&path, opened)?)
+        }
         false => return Ok(there(path)),
     };
     let file = saved_name(&path, &hash_of(&bytes)[..HASH_DIGITS]);
@@ -287,10 +295,21 @@ pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     })
 }
 
-fn read_stdin() -> Result<Vec<u8>, Failure> {
+/// Maximum number of bytes that are read from stdin, a pipe or a device.
+const MOST_READ: u64 = 1 << 30;
+
+/// Reads an input that can be read only once, from stdin, a pipe or a device; fails if it goes on after
+/// 1 GiB.
+fn read_once(path: &Path, from: impl Read) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().read_to_end(&mut bytes);
-    read.map_err(|error| Failure::file(Path::new("stdin"), "reading", &error))?;
+    let read = from.take(MOST_READ + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Failure::file(path, "reading the input", &error))?;
+    if bytes.len() as u64 > MOST_READ {
+        let message = format!("{} has more than 1 GiB, or no end", path.display());
+        return Err(Failure::usage(message)
+            .path(path)
+            .hint("give the input as a file"));
+    }
     Ok(bytes)
 }
 

@@ -166,3 +166,44 @@ fn a_crash_that_takes_too_long_under_a_tracer_is_flaky_and_no_hang() {
         "{result}"
     );
 }
+
+/// Crashes except in the second run and three of each eleven, counted by the length of the file that its argument names.
+const SOME_PASS: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    char input[4096];
+    FILE *count = fopen(argv[argc - 1], "a");
+    (void)!read(0, input, sizeof input);
+    fputc('.', count);
+    long runs = ftell(count);
+    fclose(count);
+    if (runs != 2 && runs * 7 % 11 > 2) abort();
+    return 0;
+}
+"#;
+
+#[test]
+fn a_crash_that_misses_one_of_its_first_runs_is_minimized_under_flaky() {
+    let desk = Desk::new();
+    let (source, program) = (desk.write("some.c", SOME_PASS), desk.file("some"));
+    let mut compiler = std::process::Command::new("cc");
+    let built = compiler.arg(source).arg("-o").arg(program).status();
+    assert!(built.expect("the compiler runs").success());
+    desk.write("in", "abc");
+    let options = "--exec command --jobs 1 -o out/ --json";
+    let program = format!("./some {}", desk.file("tmp/count").display());
+    let result = desk.call(&format!("min in {options} -- {program}"));
+    let result = result.exits(0).json();
+    let at = result["output"].as_str().unwrap();
+    assert!(
+        at.contains("/out/flaky/") && at.ends_with("minimized"),
+        "{at}"
+    );
+    assert_eq!(result["claim"], "best-so-far", "{result}");
+    let groups = desk.call("show out --json").exits(0).json();
+    assert_eq!(groups["groups"][0]["kind"], "flaky", "{groups}");
+    assert_eq!(files(&desk.file("out/crashes")).len(), 0);
+}

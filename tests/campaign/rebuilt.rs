@@ -305,30 +305,30 @@ fn a_result_that_an_incomplete_fix_has_fixed_is_minimized_again() {
 
 #[test]
 fn a_program_that_does_not_read_its_input_any_more_shows_no_fix() {
-    let desk = Desk::new();
-    let checked = |desk: &Desk, code| {
-        let result = desk
-            .call("check out --json -- ./program")
-            .exits(code)
-            .json();
-        result["groups"][0].clone()
-    };
-    desk.script("program", "read x; case $x in *z*) kill -SEGV $$;; esac");
-    desk.write("in", "abcz");
-    desk.call("min in -o out/ -- ./program").exits(0);
-    for (text, why) in [
-        ("exec ./no-such-program", "exit 127"),
-        (
-            "echo no configuration >&2; exit 1",
-            "reads nothing of its input",
-        ),
-    ] {
-        desk.script("program", text);
-        let group = checked(&desk, 1);
-        assert_eq!(group["status"], "cannot tell", "{group}");
-        assert!(group["why"].as_str().unwrap().contains(why), "{group}");
+    for (program, read) in [("./program", "read x"), ("./program @@", "read x < \"$1\"")] {
+        let desk = Desk::new();
+        let checked = |code| {
+            let result = desk.call(&format!("check out --json -- {program}"));
+            result.exits(code).json()["groups"][0].clone()
+        };
+        let crash = format!("{read}; case $x in *z*) kill -SEGV $$;; esac");
+        desk.script("program", &crash);
+        desk.write("in", "abcz");
+        desk.call(&format!("min in -o out/ -- {program}")).exits(0);
+        for (text, why) in [
+            ("exec ./no-such-program", "exit 127"),
+            (
+                "echo no configuration >&2; exit 1",
+                "reads nothing of its input",
+            ),
+        ] {
+            desk.script("program", text);
+            let group = checked(1);
+            assert_eq!(group["status"], "cannot tell", "{program}: {group}");
+            assert!(group["why"].as_str().unwrap().contains(why), "{group}");
+        }
+        desk.script("program", read);
+        let group = checked(0);
+        assert_eq!(group["status"], "fixed", "{program}: {group}");
     }
-    desk.script("program", "read x");
-    let group = checked(&desk, 0);
-    assert_eq!(group["status"], "fixed", "{group}");
 }

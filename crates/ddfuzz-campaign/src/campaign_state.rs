@@ -102,7 +102,8 @@ impl StoredGroups {
                         continue;
                     }
                     groups.add(kind, &major, entry);
-                    if kind == Kind::Flaky && entry.minimized.is_some() {
+                    let was_crash = entry.minimized.as_ref().is_some_and(|it| it.never_fails());
+                    if kind == Kind::Flaky && was_crash {
                         // It was a crash until it did not reproduce.
                         groups.add(Kind::Crash, &major, entry);
                     }

@@ -2,12 +2,14 @@
 //! process that runs them one after the other.
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::stat::futimens;
+use nix::sys::time::TimeSpec;
 use nix::unistd::{Whence, lseek};
 use std::fs::{File, OpenOptions, Permissions};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::{ffi::CStr, io};
+use std::{ffi::CStr, io, io::Read};
 
 use crate::protocol::flag;
 use crate::shared_page::{MOST_INPUTS, Mapping, keep_length};
@@ -196,6 +198,31 @@ impl Input {
         facts.map(|facts| (facts.dev(), facts.ino())).collect()
     }
 
+    /// Sets the times of last access by which [`is_unread`](Input::is_unread) tells whether the next
+    /// run reads its named files.
+    pub(crate) fn forget_accesses(&mut self) {
+        let files = match &mut self.files {
+            NamedFiles::One(file) => std::slice::from_mut(file),
+            NamedFiles::Two(files) => files,
+            NamedFiles::None | NamedFiles::InAddition(_) | NamedFiles::AtTerminal(_) => return,
+        };
+        for file in files {
+            file.accesses = file.accesses.forget(&file.writer, &file.path);
+        }
+    }
+
+    /// Whether the input is in named files of which the run has read none since
+    /// [`forget_accesses`](Input::forget_accesses). False where that cannot be told: the file system
+    /// does not record when files are read, or the input also comes in another way.
+    pub(crate) fn is_unread(&self) -> bool {
+        let is_unread = |file: &NamedFile| file.accesses.show_none(&file.writer);
+        match &self.files {
+            NamedFiles::One(file) => is_unread(file),
+            NamedFiles::Two(files) => files.iter().all(is_unread),
+            NamedFiles::None | NamedFiles::InAddition(_) | NamedFiles::AtTerminal(_) => false,
+        }
+    }
+
     /// Returns the number of bytes that the last run read from stdin; `None` if the input is not on
     /// stdin.
     pub(crate) fn read_so_far(&self) -> Option<u64> {
@@ -209,6 +236,7 @@ impl Input {
 struct NamedFile {
     writer: File,
     path: PathBuf,
+    accesses: Accesses,
 }
 
 impl NamedFile {
@@ -216,6 +244,7 @@ impl NamedFile {
         Ok(NamedFile {
             writer: create(path)?,
             path: path.to_owned(),
+            accesses: Accesses::Unasked,
         })
     }
 
@@ -240,6 +269,46 @@ impl Drop for NamedFile {
         if !self.path.as_os_str().is_empty() {
             scratch::remove(&self.path);
         }
+    }
+}
+
+/// Whether the time of a file's last access tells if it was read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Accesses {
+    /// The time was not set.
+    Unasked,
+    /// The time was set, and each later reading changes it.
+    Told,
+    /// The file system does not record when files are read.
+    Untold,
+}
+
+/// The time of last access of a file that was not read yet: older than all changes of files.
+const NEVER: TimeSpec = TimeSpec::new(0, 0);
+
+impl Accesses {
+    /// Sets the time of the last access of a file; at first, tests by a reading of ddfuzz's own
+    /// whether the next one changes it.
+    fn forget(self, file: &File, path: &Path) -> Accesses {
+        let set = || futimens(file, &NEVER, &TimeSpec::UTIME_OMIT).is_ok();
+        if self == Accesses::Untold || !set() {
+            return Accesses::Untold;
+        }
+        if self == Accesses::Unasked {
+            let read = File::open(path).and_then(|mut file| file.read(&mut [0]));
+            if read.is_err() || Accesses::Told.show_none(file) || !set() {
+                return Accesses::Untold;
+            }
+        }
+        Accesses::Told
+    }
+
+    /// Whether the file was certainly not read since its time of last access was set.
+    fn show_none(self, file: &File) -> bool {
+        let accessed = file
+            .metadata()
+            .map(|facts| (facts.atime(), facts.atime_nsec()));
+        self == Accesses::Told && accessed.is_ok_and(|at| at == (0, 0))
     }
 }
 
@@ -535,6 +604,27 @@ mod tests {
             assert_eq!(std::io::read_to_string(held).unwrap(), "first");
             assert_eq!(input.length, 7);
         }
+    }
+
+    #[test]
+    fn a_named_input_is_unread_until_the_target_reads_it() {
+        let path = PrivateDir::get().unwrap().fresh("test");
+        let mut input = Input::in_file(&path).unwrap();
+        assert!(!input.is_unread(), "not asked");
+        for text in [&b"text"[..], b"another"] {
+            input.write(text).unwrap();
+            input.forget_accesses();
+            let tells = NamedFile::create(&path.with_extension("probe")).unwrap();
+            let tells = Accesses::Unasked.forget(&tells.writer, &tells.path) == Accesses::Told;
+            assert_eq!(input.is_unread(), tells);
+            let opened = File::open(&path).unwrap();
+            assert_eq!(input.is_unread(), tells, "opened, and not read");
+            assert_eq!(std::io::read_to_string(opened).unwrap().as_bytes(), text);
+            assert!(!input.is_unread());
+        }
+        let mut other = Input::on_stdin().unwrap();
+        other.forget_accesses();
+        assert!(!other.is_unread());
     }
 
     #[test]

@@ -152,9 +152,10 @@ impl TraceServer {
         server.process(Pid::from_raw(reply.status)).ok_or_else(gone)
     }
 
-    /// Begins a run, just before its process continues: clears the captured output and, if the
-    /// target is at a terminal, starts typing the input.
+    /// Begins a run, just before its process continues: clears the captured output, notes that its
+    /// input was not read yet and, if the target is at a terminal, starts typing the input.
     pub(crate) fn begin(&mut self) -> Result<(), ExecError> {
+        self.input.forget_accesses();
         if let Some(capture) = &self.capture {
             capture.clear(); // of what its server has written when it was started, too
         }
@@ -163,6 +164,17 @@ impl TraceServer {
         };
         let begun = console.begin(&self.keys);
         begun.map_err(|source| self.launch.terminal_error(source))
+    }
+
+    /// Returns the number of input bytes that a run has read: from stdin, by the file offset; 0 if the
+    /// input is in a file that was not read. `None` where that cannot be told: what a sandbox mounts
+    /// to be read keeps no times of access.
+    pub(crate) fn read_so_far(&self) -> Option<u64> {
+        let is_unread = || (self.launch.policy.is_none() && self.input.is_unread()).then_some(0);
+        match self.way {
+            Way::Harness => None,
+            _ => self.input.read_so_far().or_else(is_unread),
+        }
     }
 
     /// Corrects how a run ended: if the target died because ddfuzz hung up its terminal at the end

@@ -436,14 +436,11 @@ impl Traced {
         Ok(Run { ended, cpu, read })
     }
 
-    /// Returns the number of input bytes that the run has read from stdin; `None` if the input is
-    /// not there. The child must be dead, or its tracer detached.
+    /// Returns the number of input bytes that the run has read from stdin; 0 if the input is in a
+    /// file that the run has not read. `None` where that cannot be told. The child must be dead, or
+    /// its tracer detached.
     pub fn read(&self) -> Option<u64> {
-        let inner = self.of.lock();
-        match inner.way {
-            Way::Harness => None,
-            _ => inner.input.read_so_far(),
-        }
+        self.of.lock().read_so_far()
     }
 
     /// Reads from the fork server how the run ended and its CPU time. The child must be dead, or

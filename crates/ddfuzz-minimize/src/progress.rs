@@ -17,7 +17,7 @@ use crate::candidate_texts::{CandidateTexts, PendingCandidate, remove};
 use crate::certificate::count_runs;
 use crate::log::{ContentHash, EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
 use crate::question::{Manner, Reply};
-use crate::steadiness::{AGREEING, ESTIMATING, agreeing, confirmations};
+use crate::steadiness::{AGREEING, AGREEING_IN_DOUBT, ESTIMATING, agreeing, confirmations};
 use crate::time_limit::learned;
 use crate::{
     Answer, Certificate, Claim, Kind, MinimizeError, MinimizePhase, MinimizeStatus, Minimized,
@@ -188,7 +188,7 @@ impl<'a> Progress<'a> {
             unproven: 0,
             baseline: Rate::default(),
             slow: false,
-            agreeing: agreeing(start.doubtful),
+            agreeing: agreeing(start.doubtful, start.repeats),
             votes: Votes::none(1),
             slowest: None,
             slept: None,
@@ -411,7 +411,7 @@ impl<'a> Progress<'a> {
     fn confirmations(&self) -> u64 {
         match self.is_flaky() || self.texts.is_contradicted() {
             true => ESTIMATING,
-            false if self.restored.is_some() => agreeing(true),
+            false if self.restored.is_some() => AGREEING_IN_DOUBT,
             false if self.repeats_claims => confirmations(self.texts.counts.executed),
             false => AGREEING,
         }

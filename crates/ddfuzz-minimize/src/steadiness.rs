@@ -13,8 +13,9 @@ pub const AGREEING_RUNS: u32 = 3;
 /// [`AGREEING_RUNS`] as a count of runs.
 pub(super) const AGREEING: u64 = AGREEING_RUNS as u64;
 /// Number of runs of the input that must all fail for it to count as failing in every run, if an
-/// earlier run of it, in the campaign, did not fail.
-const AGREEING_IN_DOUBT: u64 = 5;
+/// earlier run of it did not fail and the runs behind a claim are not repeated; also the number of
+/// runs that confirm the original input when a result has failed in none of its confirmations.
+pub(super) const AGREEING_IN_DOUBT: u64 = 5;
 /// Number of runs without failure after which the input counts as not failing: an input that fails
 /// in 30 % of its runs is missed once in 70 times.
 const NEVER: u64 = 12;
@@ -48,11 +49,13 @@ pub(super) enum Baseline {
 }
 
 /// Returns the number of runs of the input that must all fail for it to count as failing in every
-/// run; larger if `doubtful`: an earlier run of it did not fail.
-pub(super) fn agreeing(doubtful: bool) -> u64 {
-    match doubtful {
-        true => AGREEING_IN_DOUBT,
-        false => AGREEING,
+/// run; larger if `doubtful`: an earlier run of it did not fail. Those are twenty where the runs on
+/// which a claim rests are repeated (`repeats`).
+pub(super) fn agreeing(doubtful: bool, repeats: bool) -> u64 {
+    match (doubtful, repeats) {
+        (true, true) => ESTIMATING,
+        (true, false) => AGREEING_IN_DOUBT,
+        (false, _) => AGREEING,
     }
 }
 
@@ -137,7 +140,7 @@ mod tests {
             (1, 5, true, false, Baseline::Open),
             (10, 20, false, false, Baseline::Fails { votes: 14 }),
         ] {
-            let found = judge(rate(hits, tries), slow, agreeing(doubtful));
+            let found = judge(rate(hits, tries), slow, agreeing(doubtful, false));
             assert_eq!(found, judged, "{hits} of {tries}");
         }
     }
@@ -154,7 +157,8 @@ mod tests {
             assert_ne!(judge(next(open), slow, AGREEING), Baseline::Open);
         }
         assert_eq!(open_runs(rate(3, 5), false, AGREEING), 15);
-        assert_eq!(open_runs(rate(3, 3), false, agreeing(true)), 2);
+        assert_eq!(open_runs(rate(3, 3), false, agreeing(true, false)), 2);
+        assert_eq!(open_runs(rate(3, 3), false, agreeing(true, true)), 17);
     }
 
     #[test]

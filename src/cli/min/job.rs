@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::call_script::write_slip_script;
 use super::{MinArgs, MinScreen};
-use crate::campaign::{CampaignError, Finished, Minimizing, StartedTarget, record_first_build};
+use crate::campaign::{
+    CampaignError, Finished, Minimizing, StartedTarget, kind_of, record_first_build,
+};
 use crate::cli::Failure;
 use crate::cli::interestingness::{Interestingness, no_group};
 use crate::cli::results::{
@@ -78,7 +80,7 @@ impl CrashJob<'_> {
         let campaign = store.join_campaign(fresh)?;
         record_first_build(&mut store, target)?;
         install_bundled(&mut store, target)?;
-        let kind = Kind::of_class(&self.crash.class);
+        let kind = kind_of(&self.crash);
         let crash = self.crash.of_campaign(campaign.clone());
         let filed = store.file(kind, &crash, &self.input)?;
         count_input(&mut store, &filed, &crash, &campaign)?;

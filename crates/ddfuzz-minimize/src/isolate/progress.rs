@@ -102,7 +102,7 @@ impl Progress {
             stage: Stage::Baseline,
             moved: None,
             open: None,
-            agreeing: agreeing(start.doubtful),
+            agreeing: agreeing(start.doubtful, start.repeats),
             baseline: Rate::default(),
             repeats_claims: start.repeats,
             confirmed_passing: Rate::default(),

@@ -133,8 +133,8 @@ pub struct StartLine {
     /// greatest `us`. Before that, `limits` apply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn_limit: bool,
-    /// If true, the input did not fail in an earlier run, and five `baseline` checks must agree
-    /// instead of three.
+    /// If true, the input did not fail in an earlier run, and twenty `baseline` checks must agree
+    /// instead of three; five in a log without `repeats`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
     /// If true, the runs on which a claim rests are repeated by the number of executed tests: the
