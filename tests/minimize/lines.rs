@@ -39,6 +39,7 @@ fn test_line() -> TestLine {
         cut_off: None,
         process: Process::Own,
         slip: None,
+        missed: 0,
         minor: None,
         comparisons: None,
         input: None,
@@ -119,6 +120,7 @@ fn check_and_reduce_lines_are_those_of_the_contract() {
         cut_off: None,
         process: Process::Own,
         slip: None,
+        missed: 0,
         passing: false,
     };
     assert_eq!(

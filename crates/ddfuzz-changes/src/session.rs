@@ -485,6 +485,7 @@ impl<'a> Session<'a> {
             cut_off: None,
             process: Process::Own,
             slip: None,
+            missed: 0,
             minor: None,
             comparisons: None,
             input: None,

@@ -95,6 +95,7 @@ impl Report {
             cut_off: self.timed_out.then_some(CutOff::Time),
             process: Process::Own,
             slip: None,
+            missed: 0,
             passing: false,
         }
     }

@@ -262,6 +262,14 @@ impl<'a> CandidateTexts<'a> {
         self.contradictions.note(text, kind, reply.outcome, before);
     }
 
+    /// Records that some text failed in one run and did not fail in another, if it passed in `missed`
+    /// runs of a test that fails.
+    pub fn note_missed(&mut self, missed: u64) {
+        if missed > 0 {
+            self.contradictions.record();
+        }
+    }
+
     /// Checks whether any text of this minimization failed in one run and did not fail in another.
     pub fn is_contradicted(&self) -> bool {
         self.contradictions.found()
@@ -416,6 +424,7 @@ impl PendingCandidate {
             cut_off: reply.cut_off,
             process: reply.process,
             slip: reply.slip,
+            missed: reply.missed,
             minor: reply.minor,
             comparisons: reply.comparisons.clone(),
             input: reply.log_input.then(|| Base64(text.to_vec())),

@@ -237,7 +237,8 @@ impl CrashOracle {
         let crash = ended.is_crash(self.crash_exit);
         let as_held = ended == self.held.ended;
         if crash || as_held || self.slips.classifier.suspects(ended, self.crash_exit) {
-            match self.key(input, crash)? {
+            let (quick, missed) = self.key(input, crash)?;
+            match quick {
                 Quick::Crash {
                     class,
                     major,
@@ -248,7 +249,11 @@ impl CrashOracle {
                     {
                         return Ok(unresolved(Some(limit)));
                     }
-                    return self.compare(class, SlipKeys { major, minor }, input, kind);
+                    let answer = self.compare(class, SlipKeys { major, minor }, input, kind)?;
+                    return Ok(match answer.outcome {
+                        Outcome::Fail => Answer { missed, ..answer },
+                        _ => answer,
+                    });
                 }
                 Quick::Ended(_) if crash || as_held => return Ok(unresolved(cut_off(ended))),
                 Quick::Ended(_) => {}
@@ -264,20 +269,26 @@ impl CrashOracle {
 
     /// Classifies the crash of `input` by a run under a tracer: returns its class and keys, or how
     /// the traced run ended without a crash. If `crash` is true, runs `input` up to ten times until
-    /// the crash occurs again, and then without a tracer, which the program may avoid.
-    fn key(&mut self, input: &[u8], crash: bool) -> Result<Quick, OracleError> {
+    /// the crash occurs again, and then without a tracer, which the program may avoid. Also returns
+    /// how many traced runs have passed before the crash occurred again.
+    fn key(&mut self, input: &[u8], crash: bool) -> Result<(Quick, u64), OracleError> {
         let mut quick = self.slips.classifier.key(input)?;
+        let mut missed = 0;
         for _ in 1..CLASSIFY_RUNS {
-            if !crash || matches!(quick, Quick::Crash { .. }) {
-                break;
+            match quick {
+                Quick::Ended(Ended::Exit(_)) if crash => missed += 1,
+                Quick::Ended(_) if crash => {}
+                _ => return Ok((quick, missed)),
             }
             quick = self.slips.classifier.key(input)?;
         }
-        if crash && !matches!(quick, Quick::Crash { .. }) {
-            let untraced = self.slips.classifier.key_untraced(input)?;
-            return Ok(untraced.unwrap_or(quick));
+        match quick {
+            Quick::Ended(_) if crash => {
+                let untraced = self.slips.classifier.key_untraced(input)?;
+                Ok((untraced.unwrap_or(quick), 0))
+            }
+            _ => Ok((quick, missed)),
         }
-        Ok(quick)
     }
 
     /// Compares class and keys of a crash with those of the crash that must be preserved. Gives

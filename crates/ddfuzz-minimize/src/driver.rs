@@ -470,6 +470,7 @@ pub(super) fn check_line(what: What, answer: &Answer) -> Line {
         cut_off: answer.cut_off,
         process: answer.process,
         slip: answer.slip.as_ref().map(|slip| slip.keys),
+        missed: answer.missed,
         passing: false,
     })
 }

@@ -99,6 +99,9 @@ pub struct Answer {
     /// The crash of another bug that the candidate had, with outcome UNRESOLVED; `None` if it had
     /// none.
     pub slip: Option<Slip>,
+    /// Number of runs of this test that passed, each in a process of its own, although another one
+    /// failed: the failure is flaky. 0 if the outcome is not FAIL.
+    pub missed: u64,
 }
 
 impl Answer {
@@ -114,6 +117,7 @@ impl Answer {
             cut_off: None,
             process: Process::Own,
             slip: None,
+            missed: 0,
         }
     }
 }

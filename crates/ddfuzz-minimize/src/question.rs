@@ -114,6 +114,8 @@ pub(super) struct Reply {
     pub cut_off: Option<CutOff>,
     pub process: Process,
     pub slip: Option<SlipKeys>,
+    /// Number of runs of the test that passed, although one failed.
+    pub missed: u64,
     /// Minor key of the candidate's crash; `None` if it is that of the best before the test, or
     /// there is none.
     pub minor: Option<Key>,
@@ -132,6 +134,7 @@ impl Reply {
             cut_off: line.cut_off,
             process: line.process,
             slip: line.slip,
+            missed: line.missed,
             minor: line.minor,
             comparisons: line.comparisons.clone(),
             log_input: line.input.is_some(),
@@ -148,6 +151,7 @@ impl Reply {
             cut_off: answer.cut_off,
             process: answer.process,
             slip: answer.slip.as_ref().map(|slip| slip.keys),
+            missed: answer.missed,
             minor: None,
             comparisons: None,
         }

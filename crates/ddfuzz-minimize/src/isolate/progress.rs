@@ -366,6 +366,7 @@ impl Progress {
         let failed = check.outcome == Outcome::Fail;
         let passed = check.outcome == Outcome::Pass;
         self.end_stage_before(check)?;
+        self.sides.contradicted |= check.missed > 0;
         match (self.stage, check.what) {
             (Stage::Baseline, What::Baseline) => {
                 if count_try(&mut self.baseline, failed, self.agreeing) {
@@ -427,6 +428,7 @@ impl Progress {
             return Err("no test is due".to_owned());
         }
         let reply = Reply::of(line);
+        self.sides.contradicted |= reply.missed > 0;
         let pending = self.sides.pending.as_ref();
         let (Some(pending), Some(expected)) = (pending, self.test_line(&reply)) else {
             return Err("the search asks for no test".to_owned());

@@ -307,6 +307,10 @@ pub struct TestLine {
     /// being minimized; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
+    /// Number of further runs of the same text that passed, although one failed, so that the failure is
+    /// flaky; absent if none passed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missed: u64,
     /// Minor key of a failing candidate's crash; absent if it is that of the best before this test.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<Key>,
@@ -381,10 +385,18 @@ pub struct CheckLine {
     /// minimized; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
+    /// Number of further runs of the same text that passed, although one failed, so that the failure is
+    /// flaky; absent if none passed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub missed: u64,
     /// For `diff`: whether a confirmation runs the passing side although those of the failing side
     /// are not complete, because the budget of time has ended them; absent otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub passing: bool,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A line of the log for a reduction: a test failed, and its candidate becomes the current best.

@@ -40,7 +40,7 @@ impl Progress<'_> {
             _ if self.reduction.is_some() => return Err("the reduce line is missing".to_owned()),
             (Stage::Search | Stage::Proof, What::Vote) => self.feed_vote(check)?,
             (Stage::Baseline, What::Baseline) => {
-                self.baseline.tries += 1;
+                self.baseline.tries += 1 + check.missed;
                 self.baseline.hits += failed;
                 let cpu = check.cpu_us.filter(|_| fails).map(Duration::from_micros);
                 self.slowest = self.slowest.max(cpu);
@@ -75,6 +75,7 @@ impl Progress<'_> {
             _ => return Err(format!("no check of this kind is due: {:?}", check.what)),
         }
         self.texts.counts.checks += 1;
+        self.texts.note_missed(check.missed);
         self.note(check.slip);
         Ok(())
     }
@@ -177,6 +178,7 @@ impl Progress<'_> {
             self.minor = line.minor.or(self.minor);
         }
         self.note(line.slip);
+        self.texts.note_missed(line.missed);
         match self.stage {
             Stage::Search => {
                 if let Some(comparisons) = &line.comparisons {
