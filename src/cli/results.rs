@@ -81,9 +81,9 @@ impl ResultPlace {
             _ => args.result_of(&with_ending(named, endings[0])),
         };
         let log = args.log_of(&result);
-        // The result stands in a file until it is printed: in none that may be the user's.
+        // The result stands in a file until it is printed, with a name that no user gives a file.
         let first = match args.to_stdout() {
-            true => with_ending(&result, ".stdout"),
+            true => with_ending(&result, ".ddfuzz-stdout"),
             false => result.clone(),
         };
         let more = endings.iter().skip(1);

@@ -2,8 +2,8 @@
 //! ends it at once. SIGHUP, of a terminal that is closed, also asks for the end.
 
 use std::io::IsTerminal;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -14,8 +14,20 @@ use super::{Exit, Failure, Output, ui};
 use crate::campaign::Deadline;
 
 /// Installs handlers for SIGINT, SIGTERM and, unless it is ignored, SIGHUP, and returns a flag that
-/// turns true when one of these signals arrives. A second SIGINT or SIGTERM ends ddfuzz at once.
+/// turns true when one of these signals arrives; later calls return the same flag. A second SIGINT or
+/// SIGTERM ends ddfuzz at once.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    static INSTALLED: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
+    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(stop) = &*installed {
+        return Ok(Arc::clone(stop));
+    }
+    let stop = install()?;
+    *installed = Some(Arc::clone(&stop));
+    Ok(stop)
+}
+
+fn install() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     // Both the kernel and the shell send it when a terminal is closed: a second one says nothing.
     if !is_ignored(SIGHUP) {

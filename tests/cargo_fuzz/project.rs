@@ -1,6 +1,10 @@
 //! What is wrong with a project or the machine is said, with the command that helps.
 
 use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::ddfuzz::{Desk, Said};
 
@@ -169,4 +173,43 @@ fn settings_of_the_project_hold_and_its_target_stays_the_one_that_is_named() {
         said.err.contains("there is no fuzz target other"),
         "{said:?}"
     );
+}
+
+#[test]
+fn a_build_ends_with_the_call_that_is_stopped() {
+    let desk = Desk::new();
+    project(&desk);
+    std::fs::create_dir(desk.file("bin")).unwrap();
+    let cargo = std::env::var_os("CARGO").unwrap();
+    let cargo = cargo.to_string_lossy();
+    // A build that takes long.
+    let started = desk.file("started");
+    desk.script(
+        "bin/cargo",
+        &format!(
+            "[ \"$1\" = fuzz ] || exec {cargo} \"$@\"; case $2 in build) >{}; sleep 300;; esac",
+            started.display()
+        ),
+    );
+    desk.script(
+        "bin/rustc",
+        "echo 'rustc 1.97.0-nightly (59807616e 2026-04-14)'",
+    );
+    let mut command = desk.command(env!("CARGO_BIN_EXE_cargo-ddfuzz"));
+    command
+        .args(["ddfuzz", "run", "parse"])
+        .env(
+            "PATH",
+            format!("{}:/usr/bin:/bin", desk.file("bin").display()),
+        )
+        .env_remove("RUSTUP_TOOLCHAIN")
+        .env_remove("RUSTC");
+    let mut call = command.spawn().unwrap();
+    while !started.exists() && call.try_wait().unwrap().is_none() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let id = Pid::from_raw(call.id() as i32);
+    kill(id, Signal::SIGTERM).unwrap();
+    assert_eq!(call.wait().unwrap().code(), Some(130));
+    desk.is_left_clean();
 }

@@ -46,8 +46,7 @@ fn a_crash_that_comes_every_second_time_is_minimized_by_votes() {
     assert_eq!(record["proved"]["done"], 0);
     assert_eq!(record["rate"]["tries"], 20);
     assert!(
-        said.err
-            .contains("of 20 runs. Each candidate was run up to"),
+        said.err.contains(" runs. Each candidate was run up to"),
         "{}",
         said.err
     );

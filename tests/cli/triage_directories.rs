@@ -343,3 +343,20 @@ fn results_and_logs_of_searches_are_no_inputs() {
         .json();
     assert_eq!(result["inputs"].as_array().unwrap().len(), 1, "{result}");
 }
+
+#[test]
+fn an_input_that_kills_what_has_started_its_run_keeps_no_other_from_being_examined() {
+    let desk = Desk::new();
+    desk.script(
+        "program",
+        "read x; case $x in die) kill -ABRT $$;; both) kill -KILL $PPID;; esac",
+    );
+    put(&desk, "in/1", "both");
+    put(&desk, "in/2", "die");
+    let words = "triage in --jobs 1 --exec command -o out --json -- ./program";
+    let result = desk.call(words).exits(1).json();
+    let ended = |at: usize| result["inputs"][at]["ended"].as_str().unwrap();
+    assert_eq!((ended(0), ended(1)), ("SIGKILL", "SIGABRT"), "{result}");
+    assert_eq!(result["groups"].as_array().unwrap().len(), 1, "{result}");
+    desk.is_left_clean();
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ddfuzz::delta::Outcome;
 use ddfuzz::exec::{Limits, Program, Target, Way};
-use ddfuzz::minimize::log::{Log, StartLine, TargetRecord};
+use ddfuzz::minimize::log::{Line, Log, Source, StartLine, TargetRecord};
 use ddfuzz::minimize::{Answer, Claim, MinimizeError, Options, OracleError, Rate, Warning, replay};
 
 use crate::failures::{all_of, without_times};
@@ -217,6 +217,43 @@ fn a_stopped_minimization_says_so_and_goes_on_to_the_same_log() {
     );
     assert_eq!(result.expect("a result").claim, Claim::OneMinimal);
     assert_eq!(without_times(&resumed), without_times(&whole));
+}
+
+#[test]
+fn a_minimization_stops_and_ends_by_time_among_tests_whose_outcome_is_known() {
+    // Each removal of one line gives the same text.
+    let text = "ab\n".repeat(50).into_bytes();
+    let budget = Duration::from_millis(200);
+    for budget_time in [None, Some(budget)] {
+        let (stop, known) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let mut options = Options {
+            stop: Some(&stop),
+            budget_time,
+            on_line: Box::new(|line| {
+                if !matches!(line, Line::Test(test) if test.source == Source::Cache) {
+                    return;
+                }
+                known.fetch_add(1, Ordering::Relaxed);
+                match budget_time {
+                    Some(budget) => std::thread::sleep(budget),
+                    None => stop.store(true, Ordering::Relaxed),
+                }
+            }),
+            ..Options::default()
+        };
+        let mut oracle = outcomes(|now: &[u8]| match now.len() < 150 {
+            true => Outcome::Pass,
+            false => Outcome::Fail,
+        });
+        let (result, _) = run_with(&text, start(&text), &mut oracle, &mut options);
+        drop(options);
+        assert_eq!(known.load(Ordering::Relaxed), 1, "{result:?}");
+        match (budget_time, result) {
+            (None, Err(MinimizeError::Interrupted { .. })) => {}
+            (Some(_), Ok(result)) => assert_eq!(result.claim, Claim::BestSoFar),
+            (_, other) => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

@@ -125,6 +125,13 @@ impl ProgramWatch {
         !same
     }
 
+    /// Returns the path of the program if there is no file at it.
+    pub(crate) fn missing(&self) -> Option<&Path> {
+        self.program
+            .as_deref()
+            .filter(|path| FileStamp::at(path).is_none())
+    }
+
     /// Waits until the program's file has not changed for a second, and watches this build from now
     /// on. Returns true if it differs from the build watched before; false if it is the same, or if
     /// `stop` turns true meanwhile.

@@ -317,6 +317,12 @@ impl<'a> CampaignSession<'a> {
         watch: &mut ProgramWatch,
         campaign: &mut CampaignState<'_>,
     ) -> Result<(), CampaignError> {
+        if let Some(path) = watch.missing() {
+            self.screen.note(&format!(
+                "the program {} is missing: waiting up to two minutes for another build",
+                path.display()
+            ));
+        }
         if watch.settle(self.stop)? {
             self.build_check().recheck(watch, self.screen)?;
         }

@@ -8,6 +8,14 @@ use crate::sequence::lines;
 /// they are compared by lines first.
 const BYTE_BY_BYTE: usize = 64 * 1024;
 
+/// Number of differing bytes in one place up to which its pieces have [`BYTE_BY_BYTE`] bytes. The
+/// pieces of a larger place are smaller by as much as it is larger, since comparing two pieces takes
+/// time in the square of their size.
+const IN_LARGE_PIECES: usize = 1 << 20;
+
+/// Minimum size, in bytes, of the pieces in which a large place is compared.
+const LEAST_PIECE: usize = 256;
+
 /// A textual change from a passing text to a failing one: some bytes are removed, and others are
 /// inserted in their place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +58,8 @@ impl Change {
 ///
 /// If both texts have at most 64 KiB, the changes remove and insert as few bytes as possible.
 /// Larger texts are compared by lines first, and then by bytes within the lines that differ. A
-/// place in which more than 64 KiB differ is compared piece by piece.
+/// place in which more than 64 KiB differ is compared piece by piece: in pieces of 64 KiB, and in
+/// smaller ones if more than 1 MiB differ.
 ///
 /// ```
 /// use ddfuzz_delta::changes;
@@ -180,11 +189,9 @@ fn between(first: &[u32], second: &[u32], symbols: usize) -> Vec<Change> {
 /// Cuts a large change into pieces that are small enough to compare byte by byte: its removed and
 /// its inserted bytes are cut into the same number of pieces, which are paired in order.
 fn pieces(change: &Change) -> impl Iterator<Item = Change> {
-    let count = change
-        .at
-        .len()
-        .max(change.with.len())
-        .div_ceil(BYTE_BY_BYTE);
+    let differing = change.at.len().max(change.with.len());
+    let times_larger = differing.div_ceil(IN_LARGE_PIECES).max(1);
+    let count = differing.div_ceil((BYTE_BY_BYTE / times_larger).max(LEAST_PIECE));
     let Change { at, with } = change.clone();
     (0..count).map(move |index| {
         let piece = |range: &Range<usize>| {

@@ -206,6 +206,20 @@ impl TraceServer {
         }
     }
 
+    /// Returns how a run has ended of which the server did not tell the end, because it died: the run
+    /// counts as killed, since what a target does to kill its parent hits the server. Fails where the
+    /// server is there, and broken.
+    pub(crate) fn end_of(&mut self, why: RequestError) -> Result<(Ended, Duration), ExecError> {
+        if !matches!(why, RequestError::Died) {
+            return Err(self.broken(&why));
+        }
+        self.server = None;
+        // The next run must not see files of this one.
+        let renewed = self.scratch.renew();
+        renewed.map_err(|source| self.launch.directory_error(source))?;
+        Ok((Ended::Signal(libc::SIGKILL), Duration::ZERO))
+    }
+
     pub(crate) fn broken(&mut self, why: &RequestError) -> ExecError {
         self.server = None;
         ExecError::Server {

@@ -424,7 +424,14 @@ impl Traced {
             Some(server) => server.wait(&limits),
             None => Err(gone()),
         };
-        let killed = waited.map_err(|broken| inner.broken(&broken))?;
+        let killed = match waited {
+            Ok(killed) => killed,
+            Err(broken) => {
+                let answer = inner.end_of(broken)?;
+                self.answer = Some(answer);
+                None
+            }
+        };
         drop(inner);
         let (ended, cpu) = self.finish()?;
         let (ended, cpu) = match (killed, ended) {
@@ -458,7 +465,15 @@ impl Traced {
             }
             None => Err(gone()),
         };
-        let reply = reply.map_err(|broken| inner.broken(&broken))?;
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(broken) if self.released => {
+                let answer = inner.end_of(broken)?;
+                self.answer = Some(answer);
+                return Ok(answer);
+            }
+            Err(broken) => return Err(inner.broken(&broken)),
+        };
         let refused =
             (reply.exec_errno != 0).then(|| not_executed(&inner.launch.program, reply.exec_errno));
         drop(inner);

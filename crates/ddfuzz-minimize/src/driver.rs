@@ -145,13 +145,17 @@ impl Lines for Driver<'_, '_> {
                     self.progress.end_by_budget();
                     continue;
                 }
+                _ if stopped => return Err(self.interrupted()),
                 NextStep::Test(pending) if pending.known().is_some() => {
                     let known = pending.known();
+                    // Of a large text thousands may follow without a run.
+                    if self.ends_by_time() {
+                        continue;
+                    }
                     return Ok(known.and_then(|(outcome, source)| {
                         self.test_line(source, Answer::of(outcome), &Hints::default())
                     }));
                 }
-                _ if stopped => return Err(self.interrupted()),
                 NextStep::Check(what) => Some(what),
                 NextStep::Test(_) if spent => {
                     self.progress.end_by_budget();

@@ -66,20 +66,19 @@ fn of_access(fault: &Fault) -> (Severity, &'static str) {
 /// not of deadly signals.
 fn of_report(report: &Report) -> (Severity, &'static str) {
     let kind = report.kind.as_str();
+    let of_allocation = kind.contains("alloc") && kind != "alloc-dealloc-mismatch"
+        || kind == "out-of-memory"
+        || kind.ends_with("-overflow");
     match report.tool {
         Tool::Asan | Tool::Hwasan => match report.access {
             _ if kind.contains("use-after") => (Severity::High, "a use of freed memory"),
             _ if kind == "double-free" => (Severity::High, "memory freed twice"),
             Some(ReportAccess::Write) => (Severity::High, "a write out of bounds"),
             Some(ReportAccess::Read) => (Severity::Medium, "a read out of bounds"),
-            None if kind.contains("alloc") && kind != "alloc-dealloc-mismatch"
-                || kind == "out-of-memory"
-                || kind.ends_with("-overflow") =>
-            {
-                (Severity::Low, "an impossible allocation")
-            }
+            None if of_allocation => (Severity::Low, "an impossible allocation"),
             None => (Severity::Medium, "a wrong use of memory"),
         },
+        Tool::Msan if of_allocation => (Severity::Low, "an impossible allocation"),
         Tool::Msan => (Severity::Medium, "a use of uninitialized memory"),
         Tool::Tsan => (Severity::Medium, "a data race or another threading error"),
         Tool::Ubsan if matches!(kind, "bounds" | "object-size" | "vptr" | "function") => (

@@ -2,13 +2,18 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
 
 use super::project::Project;
-use crate::cli::{Exit, Failure, Output};
+use crate::cli::{Exit, Failure, Output, signals};
 
 /// Heading of the options of `cargo fuzz build` in `--help`.
 pub(super) const BUILD_HEADING: &str = "Build (the options of cargo fuzz)";
@@ -76,6 +81,30 @@ pub struct BuildArgs {
     disable_branch_folding: Option<bool>,
 }
 
+/// Time between two looks whether a build has ended, or is to be ended.
+const BUILD_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Runs a build to its end. If the user stops ddfuzz meanwhile, ends all processes of the build.
+fn finish(command: &mut Command) -> Result<ExitStatus, Failure> {
+    let stop = signals::stop_flag()?;
+    let build = command.process_group(0).spawn();
+    let mut build = build.map_err(|error| no_cargo(&error))?;
+    loop {
+        let ended = build.try_wait().map_err(|error| no_cargo(&error))?;
+        if let Some(status) = ended {
+            return Ok(status);
+        }
+        if stop.load(Ordering::Relaxed) {
+            let group = Pid::from_raw(build.id().cast_signed());
+            // Cargo keeps what is built.
+            let _ = killpg(group, Signal::SIGTERM);
+            let _ = build.wait();
+            return Err(Failure::interrupted());
+        }
+        std::thread::sleep(BUILD_INTERVAL);
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Built {
     /// Absolute path of the built fuzz target.
@@ -130,8 +159,7 @@ impl BuildArgs {
                 .stdout(Stdio::null())
                 .env("CARGO_TERM_QUIET", "true");
         }
-        let status = command.status();
-        let status = status.map_err(|error| no_cargo(&error))?;
+        let status = finish(&mut command)?;
         if !status.success() {
             let message = format!("cargo fuzz could not build {target} ({status})");
             return Err(Failure::new(Exit::Baseline, "build", message).hint(format!(

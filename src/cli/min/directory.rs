@@ -138,7 +138,7 @@ pub(in crate::cli) fn minimize(
     done?;
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut views = Vec::new();
-    for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {
+    for kind in Kind::ALL {
         views.extend(show::views(store.reader(), kind)?);
     }
     let is_unfinished = |view: &&GroupView| {

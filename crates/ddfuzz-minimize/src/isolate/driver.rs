@@ -86,12 +86,12 @@ impl Lines for Driver<'_, '_, '_> {
                 NextStep::Nothing => return Ok(None),
                 NextStep::Stop(error) => return Err(error),
                 NextStep::Write(line) => return Ok(Some(line)),
+                _ if stopped => return Err(self.interrupted()),
                 NextStep::Test { pending, .. } if pending.known().is_some() => {
                     return Ok(pending.known().and_then(|(outcome, source)| {
                         self.test_line(source, &Answer::of(outcome))
                     }));
                 }
-                _ if stopped => return Err(self.interrupted()),
                 // Tests that a claim rests on run in fresh processes.
                 NextStep::Check { what, text } => {
                     (Some(what), self.oracle.ask_fresh(text, Kind::Deleting)?)

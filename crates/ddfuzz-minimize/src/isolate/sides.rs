@@ -26,8 +26,8 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Compares two inputs and computes the deltas between them, which takes up to seconds for
-    /// large inputs without similarities. For [`Units::Bytes`], the passing input is empty and
+    /// Compares two inputs and computes the deltas between them, which takes seconds for large inputs
+    /// without similarities. For [`Units::Bytes`], the passing input is empty and
     /// `passing` is ignored.
     pub fn new(units: Units, passing: &[u8], failing: &[u8]) -> Subject {
         let changes = match units {

@@ -40,8 +40,10 @@ impl Progress<'_> {
             _ if self.reduction.is_some() => return Err("the reduce line is missing".to_owned()),
             (Stage::Search | Stage::Proof, What::Vote) => self.feed_vote(check)?,
             (Stage::Baseline, What::Baseline) => {
-                self.baseline.tries += 1 + check.missed;
-                self.baseline.hits += failed;
+                // Of runs that were made until the crash came again, the last one has failed, too.
+                let again = u64::from(check.missed > 0);
+                self.baseline.tries += 1 + check.missed + again;
+                self.baseline.hits += failed + again;
                 let cpu = check.cpu_us.filter(|_| fails).map(Duration::from_micros);
                 self.slowest = self.slowest.max(cpu);
                 if self.by_script && fails {

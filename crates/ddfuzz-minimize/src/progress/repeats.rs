@@ -8,6 +8,10 @@ use crate::candidate_texts::{CandidateTexts, remove};
 use crate::progress::{Progress, Stage};
 use crate::steadiness::{ESTIMATING, repeated_removals};
 
+/// Number of removals up to which each is run again twice in succession. A program that fails in
+/// every second run would pass in all single ones, if as many runs are between them and the tests.
+const FEW: usize = 5;
+
 /// The removals of single bytes of the best that are run again, because the claim rests on one run of
 /// each: of an unsteady failure, one run that does not fail says little.
 #[derive(Debug)]
@@ -19,13 +23,15 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Chooses `most` of the `removals`, or all if they are fewer, spread evenly.
+    /// Chooses `most` of the `removals`, or all if they are fewer, spread evenly; each twice in
+    /// succession if they are few.
     fn new(removals: &[Range<usize>], most: usize, texts: &CandidateTexts<'_>) -> Repeats {
         let chosen = most.min(removals.len());
         let open = (0..chosen).rev();
         let open = open.map(|number| removals[number * removals.len() / chosen].clone());
+        let times = if chosen <= FEW { 2 } else { 1 };
         let mut repeats = Repeats {
-            open: open.collect(),
+            open: open.flat_map(|at| std::iter::repeat_n(at, times)).collect(),
             text: Vec::new(),
         };
         repeats.build(texts);
