@@ -213,3 +213,38 @@ fn a_path_that_is_no_text_is_given_whole() {
         result["inputs"][0]["file"]
     );
 }
+
+#[test]
+fn inputs_with_the_same_keys_are_told_to_end_as_each_has_ended() {
+    let desk = Desk::new();
+    // Both die of one fault; a handler makes another signal of it for one of them.
+    desk.write(
+        "fault.c",
+        r#"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+static void on_fault(int signal) { (void)signal; abort(); }
+int main(void)
+{
+    if (getchar() == 'h')
+        signal(SIGSEGV, on_fault);
+    *(volatile int *)0 = 1;
+    return 0;
+}
+"#,
+    );
+    let mut compiler = std::process::Command::new("cc");
+    let (source, program) = (desk.file("fault.c"), desk.file("fault"));
+    let built = compiler.arg("-g").arg(source).arg("-o").arg(program);
+    assert!(built.status().expect("the compiler runs").success());
+    std::fs::create_dir(desk.file("in")).unwrap();
+    desk.write("in/a", "h");
+    desk.write("in/b", "n");
+    let result = desk.call("triage in --jobs 1 -o out --json -- ./fault");
+    let result = result.exits(1).json();
+    let of = |at: usize, key: &str| result["inputs"][at][key].clone();
+    assert_eq!(of(0, "minor"), of(1, "minor"), "{result}");
+    assert_eq!(of(0, "ended"), "SIGABRT", "{result}");
+    assert_eq!(of(1, "ended"), "SIGSEGV", "{result}");
+}

@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, SystemTime};
 
 use crate::{CampaignError, Examined, FileStamp, examined, lock};
-use ddfuzz_exec::{ExecError, Program, Target, TargetRecord, Way, bundled};
+use ddfuzz_exec::{Ended, ExecError, Program, Target, TargetRecord, Way, bundled};
 use ddfuzz_minimize::{AGREEING_RUNS, log::ContentHash};
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::foreign::{Input, ReportedEnd};
@@ -17,9 +17,14 @@ use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
 /// The result of running an input of another fuzzer to tell what it does ([`judged`]).
 pub enum Judged {
-    /// The input crashed with this major and minor key, which were known before, so it was run only
-    /// once and not examined further.
-    Again(Key, Key),
+    /// The input crashed with a major and minor key that were known before, so it was run only once
+    /// and not examined further.
+    Again {
+        /// Major and minor key of the crash.
+        variant: (Key, Key),
+        /// How the run ended; inputs with the same keys may end by different signals.
+        ended: Ended,
+    },
     /// The input was examined in full: how its runs ended, and the crash record if it crashed.
     New(Examined),
 }
@@ -37,17 +42,22 @@ pub fn judged(
 ) -> Result<Judged, ExecError> {
     let mut quick = None;
     // Without known keys, the run for the keys alone would be useless.
-    if any
-        && let Quick::Crash {
+    if any {
+        let run = triager.key_run(input)?;
+        if let Quick::Crash {
             class,
             major,
             minor,
-        } = triager.key(input)?
-    {
-        if is_known(major, minor) {
-            return Ok(Judged::Again(major, minor));
+        } = run.quick()
+        {
+            if is_known(major, minor) {
+                return Ok(Judged::Again {
+                    variant: (major, minor),
+                    ended: run.ended(),
+                });
+            }
+            quick = Some((class, major, minor));
         }
-        quick = Some((class, major, minor));
     }
     let mut examined = examined_thrice(triager, input, leaks)?;
     if let Some((class, major, minor)) = quick {

@@ -100,6 +100,11 @@ pub struct KeyedRun {
 }
 
 impl KeyedRun {
+    /// Returns how the run ended.
+    pub fn ended(&self) -> Ended {
+        self.run.ended
+    }
+
     /// Returns class and keys of the run's crash, or how it ended without one.
     pub fn quick(&self) -> Quick {
         match &self.classified {

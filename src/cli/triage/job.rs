@@ -178,8 +178,9 @@ impl TriageState {
                 input,
                 size,
                 variant,
+                ended,
             } => {
-                let line = self.outcomes.known_variant(input, size, variant);
+                let line = self.outcomes.known_variant((input, size), variant, ended);
                 if let Some(directory) = &mut self.directory {
                     directory.note(line)?;
                 }

@@ -57,8 +57,6 @@ const TRACED: usize = 1000;
 pub struct Variant {
     /// Record of one crash of this variant, as a line of the triage journal has it.
     pub line: CrashLine,
-    /// How the run ended of the first input whose crash was found to be of this variant.
-    ended: Ended,
     /// Hash of the content of the input whose crash `line` records.
     pub examined: ContentHash,
     /// Stack trace of the crash that `line` records; `None` if it is not kept in memory.
@@ -117,7 +115,7 @@ impl TriageOutcomes {
     pub fn recall(&mut self, line: Triaged) {
         let variant = line
             .crash
-            .map(|crash| self.variant((crash, None), line.ended, line.input, line.examined));
+            .map(|crash| self.variant((crash, None), line.input, line.examined));
         let outcome = Outcome {
             size: line.size,
             ended: line.ended,
@@ -171,18 +169,18 @@ impl TriageOutcomes {
     }
 
     /// Adds an input that was run only once, because it crashed with the major and minor key of a
-    /// crash that was already examined. Returns the input's line for the triage journal.
+    /// crash that was already examined; its run ended by `ended`. Returns the input's line for the
+    /// triage journal.
     pub fn known_variant(
         &mut self,
-        input: ContentHash,
-        size: u64,
+        (input, size): (ContentHash, u64),
         (major, minor): (Key, Key),
+        ended: Ended,
     ) -> Triaged {
         let found = Kind::ALL.iter().filter(|kind| **kind != Kind::Flaky);
         let variant = found
             .clone()
             .find_map(|kind| self.by_key.get(&(*kind, major, minor)));
-        let ended = variant.map_or(Ended::Exit(0), |variant| self.variants[*variant].ended);
         let outcome = Outcome {
             size,
             ended,
@@ -209,12 +207,12 @@ impl TriageOutcomes {
         let crash = examined.crash.as_deref();
         let variant = crash.map(|crash| {
             let trace = (before < TRACED).then(|| Trace::of(crash, None));
-            self.variant((line_of(crash), trace), crash.ended, input, true)
+            self.variant((line_of(crash), trace), input, true)
         });
         let is_first = self.variants.len() > before;
         let once = examined.other.as_deref();
         let once = once.filter(|once| !self.has_steady(once));
-        let once = once.map(|once| self.variant((line_of(once), None), once.ended, input, true));
+        let once = once.map(|once| self.variant((line_of(once), None), input, true));
         let earlier = self.outcomes.get(&input);
         let outcome = Outcome {
             size,
@@ -326,7 +324,6 @@ impl TriageOutcomes {
     fn variant(
         &mut self,
         (line, trace): (CrashLine, Option<Trace>),
-        ended: Ended,
         input: ContentHash,
         examined: bool,
     ) -> usize {
@@ -344,7 +341,6 @@ impl TriageOutcomes {
         self.majors.insert((line.kind, line.major));
         self.variants.push(Variant {
             line,
-            ended,
             examined: input,
             trace,
         });

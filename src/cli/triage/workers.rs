@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::campaign::{Examined, Judged, judged, kind_of, mark_as_run, may_leak};
 use crate::cli::{Failure, Output};
-use crate::exec::{Target, Way};
+use crate::exec::{Ended, Target, Way};
 use crate::files::regular::{self, Unread};
 use crate::minimize::log::ContentHash;
 use crate::pool::{TaskPool, Worker, lock};
@@ -32,6 +32,8 @@ pub enum WorkerResult {
         size: u64,
         /// Major and minor key of the crash that the input showed.
         variant: (Key, Key),
+        /// How the run of the input ended.
+        ended: Ended,
     },
     /// The input was examined: run several times, and its crash, if it has one, symbolized.
     New {
@@ -141,12 +143,12 @@ impl Workers<'_> {
         let any = !lock(&self.variants).is_empty();
         let is_known = |major, minor| lock(&self.variants).contains(&(major, minor));
         let examined = match judged(triager, &bytes, leaks, any, is_known)? {
-            Judged::Again(major, minor) => {
-                let variant = (major, minor);
+            Judged::Again { variant, ended } => {
                 return Ok(WorkerResult::KnownVariant {
                     input,
                     size,
                     variant,
+                    ended,
                 });
             }
             Judged::New(examined) => examined,

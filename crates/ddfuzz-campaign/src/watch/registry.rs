@@ -13,12 +13,6 @@ use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_store::{CrashLine, Kind, Store, StoreError, TriageJournal, Triaged};
 use ddfuzz_triage::{Found, Key};
 
-/// A crash that reproduces each time, with its line in the journal of triage and how its run ended.
-struct KnownCrash {
-    line: CrashLine,
-    ended: Ended,
-}
-
 /// Which file contents a watch has run, and the crashes and groups that they led to.
 pub(super) struct ContentRegistry<'a> {
     store: &'a Mutex<Store>,
@@ -31,8 +25,9 @@ pub(super) struct ContentRegistry<'a> {
     /// Hashes of the file contents that were run or are being run, each with whether there is no
     /// more to find by looking for leaks: they were looked for, or the run has crashed.
     contents: HashMap<ContentHash, bool>,
-    /// Known crashes that reproduce each time, by their major and minor keys.
-    crashes: HashMap<(Key, Key), KnownCrash>,
+    /// Known crashes that reproduce each time, as the journal of triage has them, by their major and
+    /// minor keys.
+    crashes: HashMap<(Key, Key), CrashLine>,
     /// Size in bytes of the smallest input that earlier calls have examined in full, by the major
     /// key of its group of crashes.
     least: HashMap<Key, u64>,
@@ -102,7 +97,7 @@ impl<'a> ContentRegistry<'a> {
     pub(super) fn forget_gone(&mut self) -> Result<(), StoreError> {
         let finders = self.campaign.finders()?;
         self.crashes
-            .retain(|_, known| !finders.is_gone(known.line.kind, &known.line.major.short()));
+            .retain(|_, known| !finders.is_gone(known.kind, &known.major.short()));
         let is_gone = |major: &Key| finders.is_gone(Kind::Crash, &major.short());
         self.least.retain(|major, _| !is_gone(major));
         Ok(())
@@ -122,10 +117,7 @@ impl<'a> ContentRegistry<'a> {
                 let held = self.least.entry(crash.major).or_insert(line.size);
                 *held = line.size.min(*held);
             }
-            let ended = line.ended;
-            let known = KnownCrash { line: crash, ended };
-            self.crashes
-                .insert((known.line.major, known.line.minor), known);
+            self.crashes.insert((crash.major, crash.minor), crash);
         }
     }
 
@@ -164,12 +156,12 @@ impl<'a> ContentRegistry<'a> {
             leaks: answer.leaks,
         };
         let examined = match &answer.judged {
-            Judged::Again(major, minor) => {
+            Judged::Again { variant, ended } => {
                 // What the examiner has reported before is committed, so the record is there.
-                let what = self.crashes.get(&(*major, *minor)).map(|known| {
-                    line.crash = Some(known.line.clone());
-                    line.ended = known.ended;
-                    let (kind, major) = (known.line.kind, known.line.major);
+                let what = self.crashes.get(variant).map(|known| {
+                    line.crash = Some(known.clone());
+                    line.ended = *ended;
+                    let (kind, major) = (known.kind, known.major);
                     Classified::Known { kind, major }
                 });
                 return (what, line);
@@ -236,10 +228,7 @@ impl<'a> ContentRegistry<'a> {
             .filter(|crash| crash.kind != Kind::Flaky);
         if let Some(crash) = steady {
             let known = self.crashes.entry((crash.major, crash.minor));
-            known.or_insert_with(|| KnownCrash {
-                line: crash.clone(),
-                ended: line.ended,
-            });
+            known.or_insert_with(|| crash.clone());
         }
         Ok(())
     }
