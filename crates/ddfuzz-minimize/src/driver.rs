@@ -149,12 +149,10 @@ impl Lines for Driver<'_, '_> {
                 NextStep::Test(pending) if pending.known().is_some() => {
                     let known = pending.known();
                     // Of a large text thousands may follow without a run.
-                    if self.ends_by_time() {
-                        continue;
+                    if !self.ends_by_time() {
+                        return Ok(self.known_test(known));
                     }
-                    return Ok(known.and_then(|(outcome, source)| {
-                        self.test_line(source, Answer::of(outcome), &Hints::default())
-                    }));
+                    continue;
                 }
                 NextStep::Check(what) => Some(what),
                 NextStep::Test(_) if spent => {
@@ -285,6 +283,12 @@ impl Driver<'_, '_> {
             self.answerer.limit_time(limit);
         }
         Ok(())
+    }
+
+    /// Makes the log line of the present test from its `known` outcome, without a run.
+    fn known_test(&mut self, known: Option<(Outcome, Source)>) -> Option<Line> {
+        let (outcome, source) = known?;
+        self.test_line(source, Answer::of(outcome), &Hints::default())
     }
 
     /// Checks whether the caller's budget of tests or of time is used up.

@@ -295,14 +295,12 @@ impl Triager {
             }
             (ended, read) = (run.ended, run.read);
         }
-        if let Some(run) = self.fails_untraced(input)? {
-            let crash = self.crash(&run, input, 1, at)?;
-            return Ok(Verdict::Crash(Box::new(crash)));
-        }
-        if self.settings.leaks
-            && let Some(run) = self.leak(input)?
-        {
-            // Of one run that looked for them, one has found them.
+        let failed = match self.fails_untraced(input)? {
+            None if self.settings.leaks => self.leak(input)?,
+            failed => failed,
+        };
+        if let Some(run) = failed {
+            // Of one run that looked for leaks, one has found them.
             let crash = self.crash(&run, input, 1, at)?;
             return Ok(Verdict::Crash(Box::new(crash)));
         }
@@ -329,7 +327,7 @@ impl Triager {
     /// When the target cannot be started or traced.
     pub fn key_at(&mut self, input: &[u8], random_addresses: bool) -> Result<Quick, ExecError> {
         let run = self.run(input, random_addresses)?;
-        self.quick(run, input)
+        Ok(self.keyed(run, input, SystemTime::now())?.quick())
     }
 
     /// Runs `input` once, as [`key`](Triager::key) does, and returns the run, of whose crash
@@ -386,9 +384,8 @@ impl Triager {
         self.start.limit_time(time);
         let run = self.run(input, false);
         self.start.limit_time(usual);
-        let run = run?;
-        let cpu = run.cpu;
-        Ok(Some((self.quick(run, input)?, cpu)))
+        let keyed = self.keyed(run?, input, SystemTime::now())?;
+        Ok(Some((keyed.quick(), keyed.run.cpu)))
     }
 
     /// Runs `input`, which has crashed without a tracer and not under one, up to three times without
@@ -399,7 +396,8 @@ impl Triager {
     /// When the target cannot be started.
     pub fn key_untraced(&mut self, input: &[u8]) -> Result<Option<Quick>, ExecError> {
         let run = self.fails_untraced(input)?;
-        run.map(|run| self.quick(run, input)).transpose()
+        let keyed = run.map(|run| self.keyed(run, input, SystemTime::now()));
+        Ok(keyed.transpose()?.map(|keyed| keyed.quick()))
     }
 
     /// Runs an input that has not crashed under a tracer without one. If it crashes or exceeds a
@@ -430,10 +428,6 @@ impl Triager {
     /// avoids it.
     fn is_untraced(&self) -> bool {
         self.refused || (self.program.as_ref()).is_some_and(|program| avoiding().contains(program))
-    }
-
-    fn quick(&mut self, run: Finished, input: &[u8]) -> Result<Quick, ExecError> {
-        Ok(self.keyed(run, input, SystemTime::now())?.quick())
     }
 
     /// Checks whether a run failed: by a crash signal, by the exit status that counts as a crash,
