@@ -148,7 +148,6 @@ impl Lines for Driver<'_, '_> {
                 _ if stopped => return Err(self.interrupted()),
                 NextStep::Test(pending) if pending.known().is_some() => {
                     let known = pending.known();
-                    // Of a large text thousands may follow without a run.
                     if !self.ends_by_time() {
                         return Ok(self.known_test(known));
                     }
@@ -285,7 +284,8 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// Makes the log line of the present test from its `known` outcome, without a run.
+    /// Makes the log line of the present test from its `known` outcome, without a run. In a large text
+    /// of equal lines thousands of such tests may follow each other.
     fn known_test(&mut self, known: Option<(Outcome, Source)>) -> Option<Line> {
         let (outcome, source) = known?;
         self.test_line(source, Answer::of(outcome), &Hints::default())
