@@ -43,7 +43,7 @@ struct Written {
     files: Vec<String>,
 }
 
-pub fn run_man(args: &ManArgs, output: &Output) -> Result<Exit, Failure> {
+pub fn run_man(args: ManArgs, output: &Output) -> Result<Exit, Failure> {
     let pages = pages().map_err(|error| Failure::new(Exit::Internal, "internal", error))?;
     write_generated(&args.to, &pages, args.force)?;
     let directory = absolute(&args.to);
@@ -184,7 +184,7 @@ struct Scripts {
     text: Option<String>,
 }
 
-pub fn run_completions(args: &CompletionsArgs, output: &Output) -> Result<Exit, Failure> {
+pub fn run_completions(args: CompletionsArgs, output: &Output) -> Result<Exit, Failure> {
     let shell = args.shell.to_string();
     let Some(folder) = &args.to else {
         let text = script(args.shell, args.program);
@@ -275,8 +275,8 @@ impl Program {
     /// Returns the definition of this program's command line, as clap's type.
     pub fn command(self) -> Command {
         match self {
-            Program::Ddfuzz => super::command(),
-            Program::CargoDdfuzz => cargo::command().name(self.name()),
+            Program::Ddfuzz => super::command_line().command(),
+            Program::CargoDdfuzz => cargo::command_line().command().name(self.name()),
             Program::Runner => runner::command(),
         }
     }

@@ -32,6 +32,7 @@ mod run;
 pub mod runner;
 mod show;
 mod signals;
+mod subcommands;
 mod target;
 mod triage;
 pub mod ui;
@@ -43,7 +44,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Arg, ArgMatches, ColorChoice, CommandFactory, FromArgMatches, Id, Parser, Subcommand};
+use clap::{ArgMatches, ColorChoice};
 
 pub use failure::Exit;
 pub use man_and_completions::Program;
@@ -52,104 +53,66 @@ use crate::exec::find_program;
 use config::options::PROGRAM;
 use failure::Failure;
 use output::Output;
+use subcommands::{CommandLine, subcommand};
 
-/// Fuzz programs, group their crashes by bug, and minimize each to its shortest reproducer while
-/// the campaign runs
-#[derive(Parser)]
-#[command(name = "ddfuzz", version, max_term_width = 100, after_help = EXAMPLE)]
-struct Cli {
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    config: config::ConfigArgs,
-    #[command(subcommand)]
-    command: Command,
-}
+const ABOUT: &str = "Fuzz programs, group their crashes by bug, and minimize each to its shortest \
+    reproducer while the campaign runs";
 
 const EXAMPLE: &str = "Example:\n  ddfuzz run --target ul --time 10s\n\n\
     Exit codes: 0 success, or no crash found; 1 crashes found, or a check failed; 2 wrong usage; \
     3 the target does not start, or the input does not crash it; 4 only crashes of known groups; \
     70 internal error; 130 interrupted, the state is saved";
 
-#[derive(Subcommand)]
-enum Command {
-    Run(Box<run::RunArgs>),
-    Min(min::MinArgs),
-    Diff(difference::DiffArgs),
-    Max(difference::MaxArgs),
-    Triage(triage::TriageArgs),
-    Watch(watch::WatchArgs),
-    Check(check::CheckArgs),
-    Changes(Box<changes::ChangesArgs>),
-    Clean(Box<clean::CleanArgs>),
-    Revisit(Box<revisit::RevisitArgs>),
-    Log(log::LogArgs),
-    Show(show::ShowArgs),
-    Explain(Box<explain::ExplainArgs>),
-    Report(report::PageArgs),
-    Export(export::ExportArgs),
-    Merge(merge::MergeArgs),
-    Gen(generate::GenArgs),
-    Doctor(doctor::DoctorArgs),
-    Completions(man_and_completions::CompletionsArgs),
-    Man(man_and_completions::ManArgs),
-}
-
-/// Returns the definition of the command line of `ddfuzz`, as clap's type.
-fn command() -> clap::Command {
-    with_rare_options_last(Cli::command())
-}
-
-/// Headings in `--help` above options that only few users need.
-const RARE: [&str; 2] = [target::CHANNEL_HEADING, run::NETWORK];
-
-/// Moves options under the headings in `RARE` to the end of each command's help. Each of these
-/// options is modified without effect, because clap lists modified options last, and headings in
-/// the order of their first options.
-fn with_rare_options_last(mut root: clap::Command) -> clap::Command {
-    let is_rare = |arg: &&Arg| {
-        arg.get_help_heading()
-            .is_some_and(|one| RARE.contains(&one))
-    };
-    let names: Vec<String> = (root.get_subcommands())
-        .map(|command| command.get_name().to_owned())
-        .collect();
-    for name in names {
-        root = root.mut_subcommand(name, |command| {
-            let rare = command.get_arguments().filter(is_rare);
-            let rare: Vec<Id> = rare.map(|arg| arg.get_id().clone()).collect();
-            rare.into_iter()
-                .fold(command, |command, id| command.mut_arg(id, |arg| arg))
-        });
+/// Returns the command line of `ddfuzz`.
+fn command_line() -> CommandLine {
+    CommandLine {
+        program: |root| {
+            let root = root.name("ddfuzz").about(ABOUT).after_help(EXAMPLE);
+            root.version(env!("CARGO_PKG_VERSION"))
+        },
+        adapt: |subcommand| subcommand,
+        subcommands: vec![
+            subcommand("run", run::run),
+            subcommand("min", min::run),
+            subcommand("diff", difference::diff),
+            subcommand("max", difference::max),
+            subcommand("triage", triage::run),
+            subcommand("watch", watch::run),
+            subcommand("check", check::run),
+            subcommand("changes", changes::run),
+            subcommand("clean", clean::run),
+            subcommand("revisit", revisit::run),
+            subcommand("log", log::run),
+            subcommand("show", show::run),
+            subcommand("explain", explain::run),
+            subcommand("report", report::run),
+            subcommand("export", export::run),
+            subcommand("merge", merge::run),
+            subcommand("gen", generate::run),
+            subcommand("doctor", doctor::run),
+            subcommand("completions", man_and_completions::run_completions),
+            subcommand("man", man_and_completions::run_man),
+        ],
     }
-    root
 }
 
 /// Runs `ddfuzz`: parses the command line and the settings file, runs the subcommand, and returns
 /// its exit code.
 pub fn main() -> ExitCode {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    called(words, command, |matches| {
-        let cli = Cli::from_arg_matches(matches)?;
-        Ok((cli.output.clone(), move |output: &Output| cli.run(output)))
-    })
+    called(std::env::args_os().collect(), &command_line())
 }
 
 /// Runs one call of `ddfuzz` or `cargo ddfuzz`: adds the options from the settings file
-/// (`ddfuzz.toml`) to the words that the user typed, parses all with the parser that `root` builds,
-/// converts the parsed options to a job by `understand`, runs the job, and returns its exit code.
-fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
-    typed: Vec<OsString>,
-    root: fn() -> clap::Command,
-    understand: impl FnOnce(&ArgMatches) -> Result<(Output, Job), clap::Error>,
-) -> ExitCode {
+/// (`ddfuzz.toml`) to the words that the user typed, parses all, runs the subcommand, and returns
+/// its exit code.
+fn called(typed: Vec<OsString>, line: &CommandLine) -> ExitCode {
     release_freed_memory();
     let asks_json = wants_json(&typed);
     let ParsedCall {
         call,
         hint,
         matches,
-    } = match parse(typed, root) {
+    } = match parse(typed, line) {
         Ok(parsed) => parsed,
         Err(failure) => {
             Output::early(asks_json).failure(&failure);
@@ -158,7 +121,7 @@ fn called<Job: FnOnce(&Output) -> Result<Exit, Failure>>(
     };
     let is_resumable = matches.as_ref().is_ok_and(has_resume);
     let continuation = matches.as_ref().map_or("", continuation);
-    let (output, job) = match matches.and_then(|matches| understand(&matches)) {
+    let (output, job) = match matches.and_then(|matches| line.understand(&matches)) {
         Ok(job) => job,
         Err(error) => return usage(&error, &call, hint.as_deref()),
     };
@@ -193,12 +156,11 @@ struct ParsedCall {
 /// Parses the words that the user typed, after a missing `--` was inserted and options from the
 /// settings file were added. Fails if that file cannot be used.
 ///
-/// Most calls have no settings file and nothing to insert. They are parsed once, by a parser of
-/// which clap builds no more than the called command: building all of it takes longer than the rest
-/// of the start.
-fn parse(typed: Vec<OsString>, root: fn() -> clap::Command) -> Result<ParsedCall, Failure> {
+/// Most calls have no settings file and nothing to insert. They are parsed once, by a parser that
+/// has no more than the called subcommand.
+fn parse(typed: Vec<OsString>, line: &CommandLine) -> Result<ParsedCall, Failure> {
     if !config::may_switch_off(&typed) {
-        let root = root().color(color(&typed));
+        let root = line.command_for(&typed).color(color(&typed));
         if let Ok(matches) = root.try_get_matches_from(&typed)
             && !config::has_settings_file(&matches)?
         {
@@ -212,9 +174,9 @@ fn parse(typed: Vec<OsString>, root: fn() -> clap::Command) -> Result<ParsedCall
             });
         }
     }
-    let root = root();
+    let root = line.command();
     let CompletedWords { words, hint } = insert_dashes(typed, &root);
-    let call = config::complete(words, root.clone(), command())?;
+    let call = config::complete(words, root.clone(), command_line().command())?;
     let root = root.color(color(&call.words));
     Ok(ParsedCall {
         matches: root.try_get_matches_from(&call.words),
@@ -244,33 +206,6 @@ fn has_resume(matches: &ArgMatches) -> bool {
         Some((_, below)) => has_resume(below),
         // A flag that is not given has the value false.
         None => matches.ids().any(|id| id == "resume"),
-    }
-}
-
-impl Cli {
-    fn run(self, output: &Output) -> Result<Exit, Failure> {
-        match self.command {
-            Command::Run(args) => run::run(*args, output),
-            Command::Min(args) => min::run(args, output),
-            Command::Diff(args) => difference::diff(args, output),
-            Command::Max(args) => difference::max(args, output),
-            Command::Triage(args) => triage::run(args, output),
-            Command::Watch(args) => watch::run(args, output),
-            Command::Check(args) => check::run(args, output),
-            Command::Changes(args) => changes::run(*args, output),
-            Command::Clean(args) => clean::run(*args, output),
-            Command::Revisit(args) => revisit::run(*args, output),
-            Command::Log(args) => log::run(args, output),
-            Command::Show(args) => show::run(args, output),
-            Command::Explain(args) => explain::run(*args, output),
-            Command::Report(args) => report::run(args, output),
-            Command::Export(args) => export::run(args, output),
-            Command::Merge(args) => merge::run(args, output),
-            Command::Gen(args) => generate::run(args, output),
-            Command::Doctor(args) => doctor::run(args, output),
-            Command::Completions(args) => man_and_completions::run_completions(&args, output),
-            Command::Man(args) => man_and_completions::run_man(&args, output),
-        }
     }
 }
 
@@ -454,7 +389,9 @@ mod tests {
         assert!(hint(full()).ends_with("repeat the command"));
         assert!(hint(full().of_resumable()).ends_with("repeat the command with --resume"));
         let is_resumable = |words: &str| {
-            let matches = command().try_get_matches_from(words.split(' '));
+            let matches = command_line()
+                .command()
+                .try_get_matches_from(words.split(' '));
             has_resume(&matches.expect("a command line"))
         };
         for words in ["merge a b -o c", "check out", "report out", "log show x"] {
@@ -468,7 +405,9 @@ mod tests {
     #[test]
     fn an_interrupted_command_names_only_what_continues_it() {
         let hint = |words: &str| {
-            let matches = command().try_get_matches_from(words.split(' '));
+            let matches = command_line()
+                .command()
+                .try_get_matches_from(words.split(' '));
             let continuation = continuation(&matches.expect("a command line"));
             let failure = Failure::interrupted().hint(failure::CONTINUE);
             let failure = failure.continued_by(continuation);

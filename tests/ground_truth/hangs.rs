@@ -1,11 +1,13 @@
 //! Hangs and memory blow-ups keep their groups: on each repeat, whatever the limits are, stripped
-//! or not, and beside programs that want the processor as well.
+//! or not, and beside a program that wants the processor as well.
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ddfuzz::exec::Limits;
 use ddfuzz::triage::{Key, Quick, Triager};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
 
 use crate::bugs::first_of_each_route;
 use crate::builds::{
@@ -14,29 +16,32 @@ use crate::builds::{
 use crate::runs::{Canary, looping, tight, way_of};
 
 /// Processor, wall and memory limits, in milliseconds and MiB: those of the repeats.
-const LIMITS: [(u64, u64, u64); 2] = [(50, 400, 96), (100, 800, 200)];
+const LIMITS: [(u64, u64, u64); 2] = [(30, 400, 48), (60, 800, 100)];
 
-/// Programs that use as much of the processor as they get.
-struct Hogs(Vec<Child>);
+/// A program that uses as much as it gets of the processor that the calling thread and all that it
+/// starts run on from then on: they share one, so that the other processors stay free.
+struct Hog(Child);
 
-impl Hogs {
-    fn start() -> Hogs {
-        let hog = |_| {
-            let mut command = Command::new("sh");
-            command.args(["-c", "while :; do :; done"]);
-            command.stdin(Stdio::null()).spawn().expect("there is a sh")
-        };
-        Hogs((0..2).map(hog).collect())
+impl Hog {
+    fn start() -> Hog {
+        let calling = Pid::from_raw(0);
+        let allowed = sched_getaffinity(calling).expect("a thread has processors");
+        let is_allowed = |at: &usize| allowed.is_set(*at).is_ok_and(|is_set| is_set);
+        let last = (0..CpuSet::count()).rfind(is_allowed).expect("it has one");
+        let mut one = CpuSet::new();
+        one.set(last).expect("a processor that is allowed");
+        sched_setaffinity(calling, &one).expect("it may have fewer");
+        let mut command = Command::new("sh");
+        command.args(["-c", "while :; do :; done"]);
+        Hog(command.stdin(Stdio::null()).spawn().expect("there is a sh"))
     }
 }
 
-impl Drop for Hogs {
+impl Drop for Hog {
     fn drop(&mut self) {
-        for hog in &mut self.0 {
-            // It runs until it is killed.
-            let _ = hog.kill();
-            let _ = hog.wait();
-        }
+        // It runs until it is killed.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -89,14 +94,14 @@ fn unsteady(
 const NONE: Vec<String> = Vec::new();
 
 #[test]
-fn hangs_keep_their_groups_beside_two_busy_programs() {
+fn hangs_keep_their_groups_beside_a_busy_program_on_the_same_processor() {
     let _alone = crate::alone_with_hangs();
     let [looping, spinning] = [&LOOPING[0], &SPINNING[0]];
     // What nothing disturbs.
     let optimized = named(&GCC_O2, looping, tight());
     let plain = named(&GCC_O0, looping, tight());
     let released = named(&RUST_RELEASE, spinning, tight());
-    let _hogs = Hogs::start();
+    let _hog = Hog::start();
     let [short, long] = LIMITS;
     assert_eq!(unsteady(looping, &optimized, &STRIPPED, short), NONE);
     assert_eq!(unsteady(looping, &optimized, &GCC_O2, long), NONE);

@@ -23,7 +23,7 @@ mod scoring;
 mod slips;
 mod table;
 
-/// Held by the tests of hangs, one at a time: one of them keeps all processors busy on purpose.
+/// Held by the tests of hangs, one at a time: one of them keeps a processor busy on purpose.
 static HANGS: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 /// Waits for the other tests of hangs to end.

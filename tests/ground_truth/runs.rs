@@ -81,9 +81,9 @@ pub fn generous() -> Limits {
 /// Limits for those that do not.
 pub fn tight() -> Limits {
     Limits {
-        cpu: Duration::from_millis(60),
+        cpu: Duration::from_millis(30),
         wall: Duration::from_secs(3),
-        memory: 128 << 20,
+        memory: 64 << 20,
         ..Limits::default()
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::lab::Lab;
 use crate::outcome::{assert_same, outcome, record};
 
-const WORDS: &str = "zap choosy parent --runs 1500 --seed 7 -q --channel stdin";
+const WORDS: &str = "zap choosy parent --runs 750 --seed 7 -q --channel stdin";
 
 /// Starts a study in `out`, or goes on with it, and kills it after `delay`; gives whether it had
 /// ended by itself before.

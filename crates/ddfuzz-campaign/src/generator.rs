@@ -82,15 +82,11 @@ impl InputName {
     /// Rebuilds the named input: replaces the content of `buffer` by its bytes.
     pub fn write_into(&self, buffer: &mut Vec<u8>) {
         buffer.clear();
-        let mut stream = self.stream();
-        let read = match self.bytes() {
-            Some(bytes) => {
-                buffer.resize(usize::try_from(bytes).unwrap_or(usize::MAX), 0);
-                stream.read_exact(buffer)
-            }
-            None => stream.read_to_end(buffer).map(|_| ()),
-        };
-        read.expect("reading a stream never fails, and it has the named length");
+        // Reading to the end writes into unused capacity, which nothing has to fill with zeros.
+        let bytes = self.bytes().unwrap_or(0);
+        buffer.reserve(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let read = self.stream().read_to_end(buffer);
+        read.expect("reading a stream never fails");
     }
 }
 

@@ -1,7 +1,11 @@
 //! The memory to which a crashing process writes snapshots of itself (`runtime/snapshot.h`).
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{fs::File, io, os::unix::fs::FileExt, sync::Arc};
+
+use nix::errno::Errno;
+use nix::unistd::{Whence, lseek64};
 
 use crate::launch::{Inject, Launch, Role};
 use crate::{
@@ -55,18 +59,42 @@ impl CrashSnapshots {
     /// When the memory file cannot be created or written.
     pub fn copy(&self) -> io::Result<CrashSnapshots> {
         let copy = CrashSnapshots::create()?;
-        let mut bytes = vec![0; HEAD as usize];
-        self.file.read_exact_at(&mut bytes, 0)?;
-        copy.file.write_all_at(&bytes, 0)?;
-        bytes.resize(SLOT as usize, 0);
+        self.copy_data(0..HEAD, &copy)?;
         for slot in 0..SLOTS {
             let at = HEAD + slot * SLOT;
-            self.file.read_exact_at(&mut bytes, at)?;
-            if bytes[..8] != [0; 8] {
-                copy.file.write_all_at(&bytes, at)?;
+            if self.word(at) != 0 {
+                self.copy_data(at..at + SLOT, &copy)?;
             }
         }
         Ok(copy)
+    }
+
+    /// Copies the parts of a range of the shared memory that were ever written, a small part of
+    /// most slots; the rest is zeros in both.
+    fn copy_data(&self, range: Range<u64>, copy: &CrashSnapshots) -> io::Result<()> {
+        let mut at = range.start;
+        while let Some(data) = self
+            .next(at, Whence::SeekData)?
+            .filter(|at| *at < range.end)
+        {
+            let hole = self.next(data, Whence::SeekHole)?;
+            at = hole.unwrap_or(range.end).min(range.end);
+            let mut bytes = vec![0; usize::try_from(at - data).unwrap_or(usize::MAX)];
+            self.file.read_exact_at(&mut bytes, data)?;
+            copy.file.write_all_at(&bytes, data)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the offset of the next byte, from offset `at` on, that was ever written or was never
+    /// written, depending on `what`; `None` if there is none before the end of the shared memory.
+    fn next(&self, at: u64, what: Whence) -> io::Result<Option<u64>> {
+        let at = i64::try_from(at).map_err(io::Error::other)?;
+        match lseek64(&self.file, at, what) {
+            Ok(at) => Ok(Some(at.cast_unsigned())),
+            Err(Errno::ENXIO) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(crate) fn file(&self) -> io::Result<File> {
@@ -217,12 +245,18 @@ mod tests {
         let copies = CrashSnapshots::create().unwrap();
         copies.file.write_all_at(&[5; 64], HEAD + SLOT).unwrap();
         copies.file.write_all_at(&[1; 24], 8).unwrap();
+        copies
+            .file
+            .write_all_at(&[6; 9], HEAD + 2 * SLOT - 9)
+            .unwrap();
         let copy = copies.copy().unwrap();
         let (target, ready) = (copies.target(), copies.ready());
         copies.clear().unwrap();
         let mut buffer = [0; 64];
         assert_eq!(copy.read(1, 0, &mut buffer), 64);
         assert_eq!(buffer, [5; 64]);
+        assert_eq!(copy.read(1, SLOT - 10, &mut buffer), 10);
+        assert_eq!(buffer[..10], [0, 6, 6, 6, 6, 6, 6, 6, 6, 6]);
         assert_eq!((copy.target(), copy.ready()), (target, ready));
         assert_eq!(copy.read(0, 0, &mut buffer), 64);
         assert_eq!(buffer, [0; 64]);

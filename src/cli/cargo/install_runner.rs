@@ -37,7 +37,7 @@ pub struct InstallRunnerArgs {
 /// it.
 const RUNNER: &str = "ddfuzz-runner";
 
-pub fn run(args: &InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
+pub fn run(args: InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
     let path = config_file();
     // A link stays one.
     let path = match path.is_symlink() {

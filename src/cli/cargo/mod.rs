@@ -11,54 +11,25 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::Command;
 
 pub use project::{WrittenArtifacts, choose_out, own_campaigns, reproducers};
 
-use super::config::ConfigArgs;
+use super::subcommands::{CommandLine, subcommand};
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, check, clean, min, triage};
 use crate::store::Reader;
 use build::BuildArgs;
 use project::{Project, init, list};
 
-/// Run ddfuzz on a cargo-fuzz project: find crashes, group them by bug, and minimize each to its
-/// shortest reproducer
-#[derive(Parser)]
-#[command(
-    name = "cargo ddfuzz",
-    bin_name = "cargo ddfuzz",
-    version,
-    max_term_width = 100,
-    after_help = EXAMPLE
-)]
-struct Cli {
-    #[command(flatten)]
-    output: Output,
-    #[command(flatten)]
-    config: ConfigArgs,
-    #[command(subcommand)]
-    command: Subcommands,
-}
+const ABOUT: &str = "Run ddfuzz on a cargo-fuzz project: find crashes, group them by bug, and \
+    minimize each to its shortest reproducer";
 
 const EXAMPLE: &str = "Example:\n  cargo ddfuzz run parse --time 60s\n\n\
     Build options are those of cargo fuzz.\n\n\
     Exit codes: 0 success, or no crash found; 1 crashes found, or a check failed; 2 wrong usage; 3 the build failed, \
     the target does not start, or the input does not crash it; 4 only crashes of known groups; 70 \
     internal error; 130 interrupted, the state is saved";
-
-#[derive(Subcommand)]
-enum Subcommands {
-    // As large as all others together.
-    Run(Box<run::CargoRunArgs>),
-    Min(CargoMinArgs),
-    Triage(CargoTriageArgs),
-    Check(CargoCheckArgs),
-    Clean(Box<CargoCleanArgs>),
-    List(project::ListArgs),
-    Init(project::InitArgs),
-    InstallRunner(install_runner::InstallRunnerArgs),
-}
 
 /// Runs `cargo-ddfuzz`: parses the command line, runs the subcommand, and returns its exit code.
 pub fn main() -> ExitCode {
@@ -67,54 +38,56 @@ pub fn main() -> ExitCode {
     if words.get(1).is_some_and(|word| word == "ddfuzz") {
         words.remove(1);
     }
-    super::called(words, command, |matches| {
-        let cli = Cli::from_arg_matches(matches)?;
-        Ok((cli.output.clone(), move |output: &Output| cli.run(output)))
+    super::called(words, &command_line())
+}
+
+/// Returns the command line of `cargo ddfuzz`.
+pub fn command_line() -> CommandLine {
+    CommandLine {
+        program: |root| {
+            let root = root.name("cargo ddfuzz").bin_name("cargo ddfuzz");
+            let root = root.about(ABOUT).after_help(EXAMPLE);
+            root.version(env!("CARGO_PKG_VERSION"))
+        },
+        adapt: for_project,
+        subcommands: vec![
+            subcommand("run", run::run),
+            subcommand("min", run_min),
+            subcommand("triage", run_triage),
+            subcommand("check", run_check),
+            subcommand("clean", run_clean),
+            subcommand("list", list),
+            subcommand("init", init),
+            subcommand("install-runner", install_runner::run),
+        ],
+    }
+}
+
+/// Changes the description of a command with the options of `ddfuzz`'s command of this name:
+/// `--target` is a target triple to build for, and the program to run is the fuzz target that is
+/// built.
+fn for_project(command: Command) -> Command {
+    let name = command.get_name().to_owned();
+    if !["run", "min", "triage", "check", "clean"].contains(&name.as_str()) {
+        return command;
+    }
+    let command = command.mut_arg("target", |arg| {
+        arg.help("Target triple to build for [default: that of this machine]")
+            .help_heading(build::BUILD_HEADING)
+            .value_name("TRIPLE")
+    });
+    let command = match name.as_str() {
+        // Without, they are the artifacts of the project.
+        "triage" => command.mut_arg("inputs", |arg| arg.required(false)),
+        _ => command,
+    };
+    // Last, for clap goes by the order of changes.
+    command.mut_arg("program", |arg| match name.as_str() {
+        "run" => arg
+            .value_name("FLAG")
+            .help("Flags for libFuzzer, after `--`; they select --engine libfuzzer"),
+        _ => arg.hide(true),
     })
-}
-
-/// Builds the command-line parser of `cargo ddfuzz`. Its commands have the same options as those of
-/// `ddfuzz`, but `--target` is a target triple to build for, and the program to run is the fuzz
-/// target that is built.
-pub fn command() -> Command {
-    let mut command = super::with_rare_options_last(Cli::command());
-    for name in ["run", "min", "triage", "check", "clean"] {
-        command = command.mut_subcommand(name, |command| {
-            let command = command.mut_arg("target", |arg| {
-                arg.help("Target triple to build for [default: that of this machine]")
-                    .help_heading(build::BUILD_HEADING)
-                    .value_name("TRIPLE")
-            });
-            let command = match name {
-                // Without, they are the artifacts of the project.
-                "triage" => command.mut_arg("inputs", |arg| arg.required(false)),
-                _ => command,
-            };
-            // Last, for clap goes by the order of changes.
-            command.mut_arg("program", |arg| match name {
-                "run" => arg
-                    .value_name("FLAG")
-                    .help("Flags for libFuzzer, after `--`; they select --engine libfuzzer"),
-                _ => arg.hide(true),
-            })
-        });
-    }
-    command
-}
-
-impl Cli {
-    fn run(self, output: &Output) -> Result<Exit, super::Failure> {
-        match self.command {
-            Subcommands::Run(args) => run::run(*args, output),
-            Subcommands::Min(args) => run_min(args, output),
-            Subcommands::Triage(args) => run_triage(args, output),
-            Subcommands::Check(args) => run_check(args, output),
-            Subcommands::Clean(args) => run_clean(*args, output),
-            Subcommands::List(args) => list(&args, output),
-            Subcommands::Init(args) => init(&args, output),
-            Subcommands::InstallRunner(args) => install_runner::run(&args, output),
-        }
-    }
 }
 
 /// Builds the fuzz target `name` for the target triple in `--target`, and makes the built program

@@ -213,7 +213,7 @@ struct FuzzTarget {
 }
 
 /// Runs `cargo ddfuzz list`, which prints the fuzz targets of the project.
-pub fn list(args: &ListArgs, output: &Output) -> Result<Exit, Failure> {
+pub fn list(args: ListArgs, output: &Output) -> Result<Exit, Failure> {
     let project = Project::find(args.fuzz_dir.as_deref())?;
     let targets = project.targets.iter().map(|name| {
         let place = choose_out(Path::new("ddfuzz-out"), name, Path::new(name));
@@ -280,7 +280,7 @@ pub struct InitArgs {
 /// Runs `cargo ddfuzz init`, which creates a cargo-fuzz project for the crate in this directory by
 /// `cargo fuzz init`, and prints what to do next. Fails if there is a project already, here or in a
 /// directory above, or if that command fails.
-pub fn init(args: &InitArgs, output: &Output) -> Result<Exit, Failure> {
+pub fn init(args: InitArgs, output: &Output) -> Result<Exit, Failure> {
     if let Ok(project) = Project::find(None) {
         let targets = project.targets.join(", ");
         let message =

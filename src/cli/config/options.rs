@@ -422,9 +422,9 @@ mod tests {
     use std::ffi::OsString;
     use std::path::Path;
 
-    use clap::{Arg, Command, CommandFactory};
+    use clap::{Arg, Command};
 
-    use crate::cli::Cli;
+    use crate::cli::command_line;
     use crate::cli::config::file::parse;
 
     #[test]
@@ -454,7 +454,7 @@ mod tests {
     ];
 
     fn root() -> Command {
-        let mut root = Cli::command();
+        let mut root = command_line().command();
         root.build();
         root
     }
