@@ -9,7 +9,9 @@ mod killed;
 mod known;
 mod layout;
 mod merge;
+mod merge_killed;
 mod merge_laws;
+mod merged_builds;
 mod minimized;
 mod mounts;
 #[path = "../needs/mod.rs"]

@@ -32,7 +32,11 @@ enum Step {
     },
     Log {
         entry: usize,
+        search: u8,
         lines: u8,
+    },
+    Archive {
+        entry: usize,
     },
     Script {
         entry: usize,
@@ -95,7 +99,9 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(entry, reproducer)| Step::Minimize { entry, reproducer }),
         4 => (entry.clone(), any::<bool>(), 0..3u64)
             .prop_map(|(entry, proved, size)| Step::Finish { entry, proved, size }),
-        2 => (entry.clone(), 0..3u8).prop_map(|(entry, lines)| Step::Log { entry, lines }),
+        4 => (entry.clone(), 0..2u8, 0..3u8)
+            .prop_map(|(entry, search, lines)| Step::Log { entry, search, lines }),
+        2 => entry.clone().prop_map(|entry| Step::Archive { entry }),
         1 => (entry.clone(), 0..2u8).prop_map(|(entry, program)| Step::Script { entry, program }),
         2 => (entry.clone(), 0..3u8, 0..5u64)
             .prop_map(|(entry, campaign, runs)| Step::Seen { entry, campaign, runs }),
@@ -149,6 +155,7 @@ fn build(root: &Path, name: &str, steps: &[Step]) {
                     Step::Minimize { entry, .. }
                     | Step::Finish { entry, .. }
                     | Step::Log { entry, .. }
+                    | Step::Archive { entry }
                     | Step::Script { entry, .. }
                     | Step::Seen { entry, .. }
                     | Step::Options { entry, .. }
@@ -186,8 +193,14 @@ fn change(store: &mut Store, id: &EntryId, major: ddfuzz::triage::Key, step: Ste
         Step::Finish { proved, size, .. } => {
             drop(store.write_outcome(id, &outcome(size, proved)));
         }
-        Step::Log { lines, .. } => {
-            fs::write(id.log(store.reader().root()), "{}\n".repeat(lines.into())).unwrap();
+        Step::Log { search, lines, .. } => {
+            let lines = format!("{{\"search\":{search}}}\n").repeat(lines.into());
+            fs::write(id.log(store.reader().root()), lines).unwrap();
+        }
+        Step::Archive { .. } => {
+            if let Some(entry) = store.reader().entry(id).unwrap() {
+                entry.archive_minimization("set aside").unwrap();
+            }
         }
         Step::Script { program, .. } => {
             store.install_program("ul", &[program]).unwrap();

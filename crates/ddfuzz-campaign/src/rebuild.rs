@@ -97,6 +97,7 @@ impl ProgramWatch {
             groups: Default::default(),
             failing: Default::default(),
             unchecked: Default::default(),
+            failing_results: Default::default(),
         }
     }
 
@@ -394,7 +395,7 @@ impl BuildCheck<'_> {
         });
         let count = size::counted(groups.len() as u64, "group");
         screen.note(&format!(
-            "{count} came from another build of the program; checking"
+            "{count} unchecked with this build of the program; checking"
         ));
         if let Some(counts) = self.check(&finders, &groups, &mut build)? {
             self.record(build)?;
@@ -437,7 +438,7 @@ impl BuildCheck<'_> {
         let checked: Vec<CheckedGroup> = checked.into_iter().flatten().collect();
         let mut passing = 0;
         for group in &checked {
-            passing += u64::from(self.settle_result(group)?);
+            passing += u64::from(self.settle_result(group, build)?);
         }
         let counts = counts(&checked, passing);
         for group in checked {
@@ -448,15 +449,24 @@ impl BuildCheck<'_> {
 
     /// Settles the result of the entry by whose input a checked group still fails. If the result
     /// passes, archives its minimization, so that the entry is minimized again and its input is shown
-    /// until then, and returns true. If it fails, stores the smallest archived result that is smaller
-    /// and fails with this build, which an earlier build had fixed, as a further entry of the group.
-    fn settle_result(&self, group: &CheckedGroup) -> Result<bool, CampaignError> {
+    /// until then, and returns true. If it fails, records that in `build`, and stores the smallest
+    /// archived result that is smaller and fails with this build, which an earlier build had fixed, as
+    /// a further entry of the group.
+    fn settle_result(
+        &self,
+        group: &CheckedGroup,
+        build: &mut Build,
+    ) -> Result<bool, CampaignError> {
         let Some(entry) = self.failing_entry(group)? else {
             return Ok(false);
         };
         if group.has_passing_result {
             lock(self.store).archive_passing(&entry)?;
         } else if let Some(minimized) = &entry.minimized {
+            let reproducer = entry.reproducer();
+            if group.file == std::path::absolute(&reproducer).unwrap_or(reproducer) {
+                build.failing_results.extend(entry.log_hash()?);
+            }
             let (minimizing, size) = (self.minimizing.of(&entry.crash), minimized.size_after);
             minimizing.file_smaller_archived(self.store, &entry, size as usize)?;
         }

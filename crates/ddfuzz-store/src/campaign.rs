@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{Entry, EntryId, Group, Kind, StoreError, json, layout, reader};
+use crate::{Entry, Group, Kind, StoreError, json, layout, reader};
 use ddfuzz_exec::{Limits, TargetRecord, Way};
 use ddfuzz_model::files::{OsText, atomic};
 
@@ -281,14 +281,18 @@ impl LastBuilds {
 
     /// Returns the status of a group with the last builds of all targets on which its inputs were
     /// found: the highest one, so that only a group that is fixed on each of them is called fixed.
-    /// `None` if the group was not checked with one of these builds. Inputs whose record names no
-    /// known campaign count as found by the directory's own.
+    /// [`Status::Unchecked`] if it is to be checked once more with one of these builds; `None` if it
+    /// was not checked with one of them. Inputs whose record names no known campaign count as found
+    /// by the directory's own.
     ///
     /// # Errors
     /// When the group's entries cannot be read.
     pub fn status(&self, group: &Group) -> Result<Option<Status>, StoreError> {
         let major = group.record.major.short();
-        let of = |build: &Build| build.status(group.kind, &major);
+        let of = |build: &Build| match build.is_unchecked(group.kind, &major) {
+            true => Some(Status::Unchecked),
+            false => build.status(group.kind, &major),
+        };
         if self
             .of_campaigns
             .values()
@@ -300,6 +304,9 @@ impl LastBuilds {
         let mut all = Vec::new();
         for entry in group.entries()? {
             all.push(self.of_entry(&entry).and_then(of));
+        }
+        if all.contains(&Some(Status::Unchecked)) {
+            return Ok(Some(Status::Unchecked));
         }
         let all: Option<Vec<Status>> = all.into_iter().collect();
         Ok(all.and_then(|all| all.into_iter().max()))
@@ -327,6 +334,10 @@ pub enum Status {
     /// A stored input of the group of crashes still fails with the new build, with the same crash
     /// as before.
     Same,
+    /// The group is to be checked by the next call that minimizes: it has a result that was not run
+    /// with the last build, or a run has contradicted the check. Only reports have this status; a
+    /// build records such groups in `unchecked`.
+    Unchecked,
 }
 
 impl Status {
@@ -338,8 +349,8 @@ impl Status {
         }
     }
 
-    /// Returns the name of the group's status, as in JSON: `fixed`, `cannot tell`, `flaky`, `other`
-    /// or `same`.
+    /// Returns the name of the group's status, as in JSON: `fixed`, `cannot tell`, `flaky`,
+    /// `other`, `same` or `unchecked`.
     pub fn name(self) -> &'static str {
         match self {
             Status::Fixed => "fixed",
@@ -347,6 +358,7 @@ impl Status {
             Status::Flaky => "flaky",
             Status::Other => "other",
             Status::Same => "same",
+            Status::Unchecked => "unchecked",
         }
     }
 }
@@ -371,6 +383,10 @@ pub struct Build {
     /// that was not run with it, or a run has contradicted the check.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unchecked: BTreeMap<Kind, BTreeSet<String>>,
+    /// Results that were made with another build and failed as before when the groups were checked
+    /// with this one: the blake3 hashes of the logs of their minimizations.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub failing_results: BTreeSet<String>,
 }
 
 impl Build {
@@ -405,16 +421,10 @@ impl Build {
         of_kind.insert(major.to_owned());
     }
 
-    /// Checks whether an entry is the one by which the check with this build has shown that its group
-    /// fails as before, and nothing was added to the group since.
-    pub(super) fn has_shown(&self, id: &EntryId) -> bool {
-        let (kind, major) = (id.kind(), id.major());
-        let shown = self.failing.get(&kind).and_then(|all| all.get(major));
-        let is_open = self
-            .unchecked
-            .get(&kind)
-            .is_some_and(|all| all.contains(major));
-        !is_open && shown.is_some_and(|shown| *shown == format!("{}/{}", id.minor(), id.hash()))
+    /// Returns whether a group is to be checked once more with this build.
+    pub(super) fn is_unchecked(&self, kind: Kind, major: &str) -> bool {
+        let of_kind = self.unchecked.get(&kind);
+        of_kind.is_some_and(|all| all.contains(major))
     }
 
     /// Adds the statuses of another record of the same build; of two statuses of a group the higher
@@ -430,6 +440,7 @@ impl Build {
         for (kind, groups) in other.unchecked {
             self.unchecked.entry(kind).or_default().extend(groups);
         }
+        self.failing_results.extend(other.failing_results);
         for (kind, groups) in other.groups {
             let own = self.groups.entry(kind).or_default();
             for (major, status) in groups {

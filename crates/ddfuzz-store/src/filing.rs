@@ -37,7 +37,8 @@ impl Store {
     /// only if the new origin of the input is better: a run of the campaign before a crash met
     /// during a minimization, a lower run number before a higher one. If the group did not fail as
     /// before when it was checked with the last build of the crash's target, it is recorded that it
-    /// does, unless another build runs ([`Store::runs_build`]). Fails if a file cannot be written.
+    /// does; if another build runs ([`Store::runs_build`]), that it is to be checked again. Fails if a
+    /// file cannot be written.
     /// Calling the function again resumes the work and returns the same result.
     pub fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
         let filed = self.file_entry(kind, crash, input)?;
@@ -46,7 +47,8 @@ impl Store {
     }
 
     /// Records that the group of a stored crash fails with the last build of its target after all,
-    /// if the check of the groups with this build gave the group another status.
+    /// if the check of the groups with this build gave the group another status. If another build
+    /// runs, the crash tells nothing of that one: the group is then to be checked again.
     fn note_return(&mut self, id: &EntryId, crash: &Crash) -> Result<(), StoreError> {
         let file = self.campaigns();
         let campaign = file.all().find(|one| Some(&*one.id) == crash.campaign());
@@ -57,17 +59,18 @@ impl Store {
         let Some(mut build) = builds.and_then(|mut all| all.pop()) else {
             return Ok(());
         };
-        let is_other = |running: &String| *running != build.blake3;
-        if self.running.as_ref().is_some_and(is_other) {
-            return Ok(());
-        }
         let kind = id.kind();
+        let is_other = |running: &String| *running != build.blake3;
         let groups = build.groups.get_mut(&kind);
         let Some(status) = groups.and_then(|groups| groups.get_mut(id.major())) else {
             return Ok(());
         };
         if status.is_as_before(kind) {
             return Ok(());
+        }
+        if self.running.as_ref().is_some_and(is_other) {
+            build.add_unchecked(kind, id.major());
+            return self.record_build(&target, build);
         }
         let before = std::mem::replace(
             status,
@@ -97,7 +100,7 @@ impl Store {
         }
         match checked {
             Status::Fixed | Status::Other => self.archive_passing(&entry),
-            Status::CannotTell | Status::Flaky | Status::Same => {
+            Status::CannotTell | Status::Flaky | Status::Same | Status::Unchecked => {
                 build.add_unchecked(id.kind(), id.major());
                 Ok(())
             }
@@ -366,10 +369,14 @@ impl Store {
     }
 }
 
-fn remove(path: &Path) -> Result<(), FileError> {
-    match path.exists() {
-        true => std::fs::remove_file(path).map_err(FileError::at("remove", path)),
-        false => Ok(()),
+/// Removes a file, if it exists, and waits until that is on the device.
+pub(super) fn remove(path: &Path) -> Result<(), FileError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(FileError::at("remove", path)(error))
+        }
+        Err(_) => Ok(()),
+        Ok(()) => folder::sync(folder::parent(path)),
     }
 }
 

@@ -62,6 +62,12 @@ impl Entry {
         self.build.get_or_init(logged).as_ref()
     }
 
+    /// Returns the hash of the log of the entry's minimization, by which the records of a build name
+    /// its result; `None` if there is no log.
+    pub fn log_hash(&self) -> Result<Option<String>, StoreError> {
+        PassingResults::log_hash(&self.folder)
+    }
+
     /// Returns whether the minimized input has another minor key (call path to the bug) than the
     /// input as found.
     pub fn shows_another_minor(&self) -> bool {
@@ -210,12 +216,10 @@ impl PassingResults {
         Ok(log.map(|log| blake3::hash(&log).to_hex().to_string()))
     }
 
-    /// Returns whether the minimization in an entry's folder is one of these.
-    pub(super) fn has_current(&self, entry: &Path) -> Result<bool, StoreError> {
-        if self.logs.is_empty() {
-            return Ok(false);
-        }
-        Ok(PassingResults::log_hash(entry)?.is_some_and(|hash| self.logs.contains(&hash)))
+    /// Returns the minimizations that one of two records names.
+    pub(super) fn united(mut self, other: PassingResults) -> PassingResults {
+        self.logs.extend(other.logs);
+        self
     }
 }
 

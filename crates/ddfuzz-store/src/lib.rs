@@ -44,6 +44,7 @@ mod known;
 mod layout;
 mod merge;
 mod merged_builds;
+mod merged_minimizations;
 mod reader;
 pub mod report;
 mod reproduce;

@@ -8,16 +8,15 @@
 //! comes before the records of their groups are written, and one after it. A power cut before may
 //! leave damaged files, which a repeated merge replaces.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Ordering;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::group::{self, GroupIndex, PassingResults};
-use crate::merged_builds::{MergedBuilds, build_of};
-use crate::{
-    EntryId, Kind, Minimized, Reader, Store, StoreError, filing, hash_of, json, layout, reader,
-};
+use crate::merged_builds::{MergedBuilds, TargetBuilds};
+use crate::merged_minimizations::{self, ArchiveChanges, CurrentMinimizations, Minimization};
+use crate::{EntryId, Kind, Reader, Store, StoreError, filing, hash_of, json, layout, reader};
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::Crash;
 
@@ -35,13 +34,13 @@ pub struct Merged {
 /// does not exist.
 ///
 /// Entries, corpora and bundled programs are united. If several directories have an entry, the
-/// record with the better origin and the better minimization stay; a minimization whose result one
-/// of them has set aside, because it passes, does not. Of run counts, the larger one for each
-/// campaign stays. The result does not depend on order, grouping or repetition. Checkpoint,
-/// statistics and the journal of `triage` belong to one campaign and are not merged. The inputs are
-/// not changed; other processes may be writing to them. Fails if a directory cannot be opened, or
-/// `into` is one of `inputs` or lies inside one: nothing is changed then. If a file cannot be
-/// written, or power fails, merging again continues.
+/// record with the better origin stays, and the better minimization; one whose result passes, as one
+/// of them has recorded, is not chosen. All other minimizations are archived, but those of which
+/// another one tells all. Of run counts, the larger one for each campaign stays. The result does not
+/// depend on order, grouping or repetition. Checkpoint, statistics and the journal of `triage` belong
+/// to one campaign and are not merged. The inputs are not changed; other processes may be writing to
+/// them. Fails if a directory cannot be opened, or `into` is one of `inputs` or lies inside one:
+/// nothing is changed then. If a file cannot be written, or power fails, merging again continues.
 pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     let readers = inputs.iter().map(|input| Reader::open(input));
     let readers = readers.collect::<Result<Vec<_>, _>>()?;
@@ -56,7 +55,7 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     let mut store = Store::open(into, None)?;
     let mut merged = Merged::default();
     for input in &readers {
-        let builds = MergedBuilds::of(input.campaigns()?, store.campaigns().clone());
+        let builds = MergedBuilds::of(&input.campaigns()?, store.campaigns());
         merge_programs(input.root(), into)?;
         for file in input.corpus()? {
             if let Some(bytes) = json::bytes(&file)? {
@@ -64,6 +63,8 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
             }
         }
         let (from, all) = (input.root(), group::all(input.root())?);
+        // Before the entries, so that no result which is to be checked is there without the record.
+        store.set_campaigns(builds.united(from, into)?)?;
         merged.new_entries += merge_groups(from, into, all, &builds)?;
         // A writer may have moved crashes to the flaky ones meanwhile.
         let mut moved = group::all(input.root())?;
@@ -72,12 +73,14 @@ pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
         for study in input.studies()? {
             store.take_study(study)?;
         }
+        // A writer may have begun campaigns meanwhile.
         let mut file = store.campaigns().clone();
         for campaign in input.campaigns()?.all() {
-            file.take(campaign.clone());
+            if !store.campaigns().all().any(|known| known.id == campaign.id) {
+                file.take(campaign.clone());
+            }
         }
         store.set_campaigns(file)?;
-        builds.record_unchecked(&mut store)?;
     }
     for kind in Kind::ALL {
         merged.groups += store.reader().groups(kind)?.len() as u64;
@@ -190,20 +193,7 @@ fn merge_entry(
         order(a).cmp(&order(b))
     };
     files.keep_least(layout::ORIGINAL, Some(original), intact_first)?;
-    let is_passing = files.merge_passing()?;
-    let campaign = builds.campaign_of(from)?;
-    let ages = builds.ages(id, campaign.as_deref(), from, into);
-    if !is_passing && compare_minimizations((from, ages.0), (into, ages.1))?.is_lt() {
-        files.remove_explanation()?;
-        if ages.1.is_some() && ages.0 != ages.1 && into.join(layout::OUTCOME).is_file() {
-            files.archive_minimization()?;
-        }
-        files.take_minimization()?;
-        builds.note_taken(id, campaign.as_deref(), ages.0);
-    }
-    if !is_passing && compare_minimizations((from, ages.0), (into, ages.1))?.is_eq() {
-        files.merge_explanations()?;
-    }
+    files.merge_minimizations(builds.target_of_entry(from, into)?)?;
     let script = json::bytes(&from.join(layout::REPRODUCE))?;
     files.keep_least(layout::REPRODUCE, script, |a, b| a.cmp(b))?;
     make_executable(&into.join(layout::REPRODUCE))?;
@@ -248,6 +238,16 @@ impl EntryFiles<'_> {
         Ok(())
     }
 
+    /// Makes `bytes` the content of the file of this name, or removes the file if there are none.
+    fn put(&self, name: &str, bytes: Option<&Vec<u8>>) -> Result<(), StoreError> {
+        let path = self.into.join(name);
+        match bytes {
+            Some(bytes) if json::bytes(&path)?.as_ref() == Some(bytes) => Ok(()),
+            Some(bytes) => self.write(name, bytes),
+            None => Ok(filing::remove(&path)?),
+        }
+    }
+
     /// Writes the bytes `theirs` to the file of this name if it does not exist, or if `theirs` comes
     /// before its bytes in the order `compare`; does nothing if `theirs` is `None`. A file of
     /// nothing but zero bytes, as a power cut leaves it, counts as missing.
@@ -268,53 +268,80 @@ impl EntryFiles<'_> {
         }
     }
 
-    /// Unites the records of the minimizations whose results pass, and archives the minimization if
-    /// it is one of these. Returns whether that of the other folder is one of these.
-    fn merge_passing(&self) -> Result<bool, StoreError> {
-        let (ours, theirs) = (
-            PassingResults::read(self.into)?,
-            PassingResults::read(self.from)?,
-        );
-        let logs = ours.logs.union(&theirs.logs).cloned().collect();
-        let passing = PassingResults { logs };
-        if passing != ours {
+    /// Merges the current and the archived minimizations of the entry, and its explanation. `builds`:
+    /// the builds of the entry's target, if there are several. What the destination loses as its
+    /// current minimization is archived before it is replaced.
+    fn merge_minimizations(&self, builds: Option<&TargetBuilds>) -> Result<(), StoreError> {
+        let original = fs::metadata(self.into.join(layout::ORIGINAL));
+        let original = original.map_or(0, |facts| facts.len());
+        let current = CurrentMinimizations::read(self.from, self.into, original, builds)?;
+        if current.passing != PassingResults::read(self.into)? {
             let path = self.into.join(layout::PASSING);
-            self.write(layout::PASSING, &json::text_of(&path, &passing)?)?;
+            self.write(layout::PASSING, &json::text_of(&path, &current.passing)?)?;
         }
-        if passing.has_current(self.into)? {
+        let ours = merged_minimizations::archived(self.into, original)?;
+        let theirs = merged_minimizations::archived(self.from, original)?;
+        let changes = ArchiveChanges::of(&current, &ours, &theirs);
+        for (ending, one) in &changes.added {
+            self.write_archived(ending, one)?;
+        }
+        if !current.is_kept {
             self.remove_explanation()?;
-            self.archive_minimization()?;
+            self.replace_minimization(&current)?;
         }
-        passing.has_current(self.from)
+        for ending in &changes.removed {
+            for name in [layout::OUTCOME, layout::MINIMIZED, layout::LOG] {
+                filing::remove(&self.into.join(format!("{name}.{ending}")))?;
+            }
+        }
+        match current.are_same() {
+            true => self.merge_explanations(),
+            false => Ok(()),
+        }
     }
 
-    /// Renames the files of the minimization, by the build with which it was made.
-    fn archive_minimization(&self) -> Result<(), StoreError> {
-        let build = build_of(self.into).unwrap_or_else(|| "earlier".to_owned());
-        group::archive_minimization(self.into, &build).map(drop)
+    /// Writes the files of an archived minimization. The result file never stands beside files of
+    /// another minimization.
+    fn write_archived(&self, ending: &str, files: &Minimization) -> Result<(), StoreError> {
+        let name = |name| format!("{name}.{ending}");
+        let outcome = name(layout::OUTCOME);
+        self.put(&name(layout::LOG), files.log.as_ref())?;
+        if json::bytes(&self.into.join(&outcome))? != files.outcome {
+            self.put(&outcome, None)?;
+        }
+        self.put(&name(layout::MINIMIZED), files.reproducer.as_ref())?;
+        self.put(&outcome, files.outcome.as_ref())
     }
 
     /// Removes the explanation: it never stands beside a reproducer that it does not explain.
     fn remove_explanation(&self) -> Result<(), StoreError> {
         for name in layout::EXPLANATION_FILES {
-            remove(&self.into.join(name))?;
+            self.put(name, None)?;
         }
         Ok(())
     }
 
-    /// Replaces the minimization (reproducer, log and result) by that of the other folder. The
-    /// result file is removed first and written last, so that it never stands beside files of
-    /// another minimization.
-    fn take_minimization(&self) -> Result<(), StoreError> {
-        let outcome = json::bytes(&self.from.join(layout::OUTCOME))?;
-        remove(&self.into.join(layout::OUTCOME))?;
-        for name in [layout::LOG, layout::DEBUG, layout::MINIMIZED] {
-            self.take(name)?;
+    /// Replaces the current minimization (reproducer, log and result) by the chosen one. The result
+    /// file is removed first and written last, so that it never stands beside files of another
+    /// minimization; one that does not belong to its reproducer stays until that is removed. If this
+    /// is cut off, the remaining files are worth less than those of either minimization.
+    fn replace_minimization(&self, current: &CurrentMinimizations) -> Result<(), StoreError> {
+        let mut removed = [layout::OUTCOME, layout::MINIMIZED];
+        if current.ours.is_damaged() {
+            removed.reverse();
         }
-        match outcome {
-            Some(outcome) => self.write(layout::OUTCOME, &outcome),
-            None => Ok(()),
+        for name in removed {
+            self.put(name, None)?;
         }
+        match current.is_taken {
+            true => self.take(layout::DEBUG)?,
+            false => self.put(layout::DEBUG, None)?,
+        }
+        let chosen = current.chosen();
+        self.put(layout::LOG, chosen.and_then(|one| one.log.as_ref()))?;
+        let reproducer = chosen.and_then(|one| one.reproducer.as_ref());
+        self.put(layout::MINIMIZED, reproducer)?;
+        self.put(layout::OUTCOME, chosen.and_then(|one| one.outcome.as_ref()))
     }
 
     /// Replaces the explanation of a failure by that of the other folder, which explains the same
@@ -336,17 +363,14 @@ impl EntryFiles<'_> {
 
     /// Replaces the file of this name by that of the other folder, which may have none.
     fn take(&self, name: &str) -> Result<(), StoreError> {
-        match json::bytes(&self.from.join(name))? {
-            Some(bytes) => self.write(name, &bytes),
-            None => remove(&self.into.join(name)),
-        }
+        self.put(name, json::bytes(&self.from.join(name))?.as_ref())
     }
 }
 
 /// Compares two crash records (JSON texts) of one input; a merge keeps the lesser one: not damaged,
 /// then with the better origin, then with fewer arguments of the program, then the one whose text
 /// sorts first.
-fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
+pub(super) fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     let read = |text| serde_json::from_slice::<Crash>(text).ok();
     let arguments = |crash: &Crash| crash.of.as_ref().map(|of| of.target.args.len());
     let by_origin = match (read(a), read(b)) {
@@ -357,81 +381,7 @@ fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     by_origin.then_with(|| a.cmp(b))
 }
 
-/// How far the minimization of an input has come, by which a merge chooses between the
-/// minimizations of the same input in two directories; the less one is better.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Progress {
-    /// Whether the reproducer is missing, or has another size than the result says.
-    damaged: bool,
-    /// Whether there is no result, or only that the crash did not reproduce.
-    unfinished: bool,
-    /// The newest build with which the result is known to fail: a later one may have fixed what
-    /// another result shows.
-    build: Reverse<Option<usize>>,
-    unproved: bool,
-    size: u64,
-}
-
-impl Progress {
-    fn of(folder: &Path, build: Option<usize>) -> Result<Progress, StoreError> {
-        let outcome = json::read_intact::<Minimized>(&folder.join(layout::OUTCOME))?;
-        let minimized = fs::metadata(folder.join(layout::MINIMIZED));
-        let size = minimized.ok().map(|metadata| metadata.len());
-        Ok(Progress {
-            damaged: outcome
-                .as_ref()
-                .is_some_and(|outcome| !outcome.fits(folder)),
-            unfinished: outcome
-                .as_ref()
-                .is_none_or(|outcome| outcome.given_up.is_some()),
-            build: Reverse(build),
-            unproved: !outcome.is_some_and(|outcome| outcome.is_proved()),
-            size: size.unwrap_or(u64::MAX),
-        })
-    }
-}
-
-/// Compares the minimizations of one input in two folders `a` and `b`, each with the number of the
-/// newest build with which its result is known to fail; the better one is less: intact before
-/// damaged, then finished before unfinished, then that of the newer build, then proved minimal before
-/// not proved, then by size and bytes of the reproducer, then by the text of the result and of the
-/// log.
-fn compare_minimizations(
-    (a, a_build): (&Path, Option<usize>),
-    (b, b_build): (&Path, Option<usize>),
-) -> Result<Ordering, StoreError> {
-    let order = Progress::of(a, a_build)?.cmp(&Progress::of(b, b_build)?);
-    if order.is_ne() {
-        return Ok(order);
-    }
-    for name in [layout::MINIMIZED, layout::OUTCOME, layout::LOG] {
-        let read = |folder: &Path| json::bytes(&folder.join(name));
-        // An existing log comes before a missing one.
-        let order = match (read(a)?, read(b)?) {
-            // Of a log and its beginning the log tells more.
-            (Some(a), Some(b)) if name == layout::LOG && a.starts_with(&b) => b.len().cmp(&a.len()),
-            (Some(a), Some(b)) if name == layout::LOG && b.starts_with(&a) => b.len().cmp(&a.len()),
-            (Some(a), Some(b)) => a.cmp(&b),
-            (a, b) => a.is_none().cmp(&b.is_none()),
-        };
-        if order.is_ne() {
-            return Ok(order);
-        }
-    }
-    Ok(Ordering::Equal)
-}
-
 /// Returns whether the bytes are none, or all zero, as those of a file that a power cut has damaged.
 fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
-}
-
-fn remove(path: &Path) -> Result<(), StoreError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(FileError::at("remove", path)(error).into())
-        }
-        Err(_) => Ok(()),
-        Ok(()) => Ok(folder::sync(folder::parent(path))?),
-    }
 }

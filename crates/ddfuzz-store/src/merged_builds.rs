@@ -1,178 +1,177 @@
-//! The builds of the programs of two output directories that are merged: which of two results of one
-//! input is known to fail with the newer build, and which groups have results that were not run with
-//! the last one.
+//! The builds of the programs of two output directories that are merged: with which build a result
+//! is known to fail, and which groups have results that were not run with the last one.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::{Build, CampaignFile, Entry, EntryId, Kind, Store, StoreError, json, layout};
+use crate::merged_minimizations::{CurrentMinimizations, Minimization};
+use crate::{Build, CampaignFile, EntryId, Kind, StoreError, group, hash_of, json, layout, merge};
 use ddfuzz_exec::TargetRecord;
-use ddfuzz_minimize::log::Log;
 use ddfuzz_triage::Crash;
+
+/// The builds of the program of a target that two output directories record, each list from the
+/// oldest to the newest.
+pub(super) struct TargetBuilds {
+    target: TargetRecord,
+    /// The builds in the directory that is merged.
+    from: Vec<Build>,
+    /// The builds in the destination.
+    into: Vec<Build>,
+    /// The builds in both.
+    all: Vec<Build>,
+}
+
+impl TargetBuilds {
+    /// Returns the number of the newest build with which the result of a minimization is known to
+    /// fail: the one with which it was made, or one with which it was checked. `None` if its log
+    /// names no build, or none of these.
+    pub(super) fn age(&self, minimization: &Minimization) -> Option<usize> {
+        let (made, hash) = (minimization.build()?, minimization.log_hash()?);
+        let fails = |it: &Build| it.blake3 == made || it.failing_results.contains(&hash);
+        self.all.iter().rposition(fails)
+    }
+
+    /// Returns the last build; `None` if there is none.
+    fn last(&self) -> Option<&Build> {
+        self.all.last()
+    }
+
+    /// Returns whether the current minimization of an entry has a result that is to be run with the
+    /// last build: it is not known to fail with it, and was not there when the group was checked with
+    /// it in one of the two directories.
+    fn is_unchecked(&self, id: &EntryId, current: &CurrentMinimizations) -> bool {
+        let (Some(last), Some(chosen)) = (self.last(), current.chosen()) else {
+            return false;
+        };
+        let is_older = |age: usize| age + 1 < self.all.len();
+        if !chosen.has_result() || !self.age(chosen).is_some_and(is_older) {
+            return false;
+        }
+        let (kind, major) = (id.kind(), id.major());
+        let is_checked = |builds: &[Build]| {
+            let build = builds.iter().rfind(|build| build.blake3 == last.blake3);
+            build.is_some_and(|build| {
+                build.status(kind, major).is_some() && !build.is_unchecked(kind, major)
+            })
+        };
+        let sides = [(&current.theirs, &self.from), (&current.ours, &self.into)];
+        let mut with_result = sides.into_iter().filter(|(one, _)| *one == chosen);
+        !with_result.any(|(_, builds)| is_checked(builds))
+    }
+}
 
 /// The builds that two output directories record, of which one takes over entries of the other.
 pub(super) struct MergedBuilds {
-    from: CampaignFile,
-    into: CampaignFile,
     /// The campaigns of both.
     all: CampaignFile,
-    /// The targets of the campaigns of both, each with its builds, the oldest first.
-    targets: Vec<(TargetRecord, Vec<Build>)>,
-    /// Groups that took over a result which was not run with the last build of a target, by number
-    /// of the target.
-    taken: RefCell<BTreeSet<(usize, Kind, String)>>,
-}
-
-/// Returns the hash of the program with which the minimization in an entry's folder was begun, as its
-/// log says; `None` if there is no log, or it names none.
-pub(super) fn build_of(folder: &Path) -> Option<String> {
-    Some(
-        Log::read_start(&folder.join(layout::LOG))?
-            .build?
-            .to_string(),
-    )
-}
-
-/// Whether a program has several builds.
-fn is_rebuilt(builds: &[Build]) -> bool {
-    builds.iter().any(|it| it.blake3 != builds[0].blake3)
+    /// The targets of whose programs several builds are recorded.
+    rebuilt: Vec<TargetBuilds>,
 }
 
 impl MergedBuilds {
     /// Reads the builds in the campaign files of the directory that is merged, `from`, and of the
     /// destination.
-    pub(super) fn of(from: CampaignFile, into: CampaignFile) -> MergedBuilds {
+    pub(super) fn of(from: &CampaignFile, into: &CampaignFile) -> MergedBuilds {
         let mut all = into.clone();
         from.all().for_each(|one| all.take(one.clone()));
-        let mut targets: Vec<(TargetRecord, Vec<Build>)> = Vec::new();
+        let mut rebuilt: Vec<TargetBuilds> = Vec::new();
         for target in all.all().filter_map(|one| one.target.as_ref()) {
-            if !targets.iter().any(|(known, _)| known.same_target(target)) {
-                let builds = all.builds(target).unwrap_or_default();
-                targets.push((target.clone(), builds));
+            let builds = |file: &CampaignFile| file.builds(target).unwrap_or_default();
+            let is_rebuilt = |all: &[Build]| all.iter().any(|it| it.blake3 != all[0].blake3);
+            let is_known = rebuilt.iter().any(|it| it.target.same_target(target));
+            if !is_known && is_rebuilt(&builds(&all)) {
+                rebuilt.push(TargetBuilds {
+                    target: target.clone(),
+                    from: builds(from),
+                    into: builds(into),
+                    all: builds(&all),
+                });
             }
         }
-        MergedBuilds {
-            from,
-            into,
-            all,
-            targets,
-            taken: RefCell::default(),
-        }
+        MergedBuilds { all, rebuilt }
     }
 
-    /// Returns the number of the target of the campaign with this id, if several builds of its
-    /// program are recorded.
-    fn target_of(&self, campaign: Option<&str>) -> Option<usize> {
-        let campaign = self.all.all().find(|one| Some(&*one.id) == campaign)?;
-        let target = campaign.target.as_ref()?;
-        let mut all = self.targets.iter();
-        all.position(|(known, builds)| known.same_target(target) && is_rebuilt(builds))
-    }
-
-    /// Returns the id of the campaign that has found the entry in `folder`; `None` if its record
-    /// names none, or if only one build of each program is recorded, which makes the campaign
-    /// needless.
-    pub(super) fn campaign_of(&self, folder: &Path) -> Result<Option<String>, StoreError> {
-        if !self.targets.iter().any(|(_, builds)| is_rebuilt(builds)) {
-            return Ok(None);
-        }
-        let crash = json::read_intact::<Crash>(&folder.join(layout::CRASH))?;
-        Ok(crash.and_then(|crash| crash.campaign().map(str::to_owned)))
-    }
-
-    /// Returns the numbers of the newest builds with which the results of an entry in the folders
-    /// `from` and `into` are known to fail: those with which they were made, or whose check has
-    /// shown it. `None` if there is none, or there is only one build of the program.
-    pub(super) fn ages(
+    /// Returns the builds of the target on which the entry in the folders `from` and `into` was
+    /// found; `None` if its record names no campaign, or only one build of the program is recorded.
+    pub(super) fn target_of_entry(
         &self,
-        id: &EntryId,
-        campaign: Option<&str>,
         from: &Path,
         into: &Path,
-    ) -> (Option<usize>, Option<usize>) {
-        let Some(at) = self.target_of(campaign) else {
-            return (None, None);
-        };
-        let (target, builds) = &self.targets[at];
-        let age = |hash: &str| builds.iter().rposition(|build| build.blake3 == hash);
-        let of = |file: &CampaignFile, folder: &Path| {
-            let made = build_of(folder)?;
-            let own = file.builds(target).unwrap_or_default();
-            let shown = own.iter().filter(|build| build.has_shown(id));
-            let shown = shown.filter_map(|build| age(&build.blake3)).max();
-            age(&made).max(shown)
-        };
-        (of(&self.from, from), of(&self.into, into))
+    ) -> Result<Option<&TargetBuilds>, StoreError> {
+        if self.rebuilt.is_empty() {
+            return Ok(None);
+        }
+        let record = |folder: &Path| json::bytes(&folder.join(layout::CRASH));
+        let records = record(from)?.into_iter().chain(record(into)?);
+        let record = records.min_by(|a, b| merge::compare_records(a, b));
+        let crash: Option<Crash> = record.and_then(|text| serde_json::from_slice(&text).ok());
+        let id = crash.as_ref().and_then(Crash::campaign);
+        let campaign = self.all.all().find(|one| Some(&*one.id) == id);
+        let target = campaign.and_then(|one| one.target.as_ref());
+        Ok(target.and_then(|target| {
+            let mut all = self.rebuilt.iter();
+            all.find(|it| it.target.same_target(target))
+        }))
     }
 
-    /// Notes that a result was taken over, which is known to fail with the build of the number
-    /// `age`: unless that is the last one, its group is to be checked.
-    pub(super) fn note_taken(&self, id: &EntryId, campaign: Option<&str>, age: Option<usize>) {
-        let Some(at) = self.target_of(campaign) else {
-            return;
-        };
-        if age.is_some_and(|age| age + 1 < self.targets[at].1.len()) {
-            let group = (at, id.kind(), id.major().to_owned());
-            self.taken.borrow_mut().insert(group);
+    /// Returns the campaign file of the destination for the time after the merge of the directory
+    /// `from`: with the campaigns of both, and with the groups that are to be checked with the last
+    /// build of their target.
+    pub(super) fn united(&self, from: &Path, into: &Path) -> Result<CampaignFile, StoreError> {
+        let mut file = self.all.clone();
+        if self.rebuilt.is_empty() {
+            return Ok(file);
         }
-    }
-
-    /// Records, with the last build of each target, the groups to check with it: those that took
-    /// over a result which was not run with it, and those that were not checked with it, but have a
-    /// result of another build.
-    pub(super) fn record_unchecked(&self, store: &mut Store) -> Result<(), StoreError> {
-        for (at, (target, _)) in self.targets.iter().enumerate() {
-            let Some(mut last) = store
-                .campaigns()
-                .builds(target)
-                .and_then(|mut all| all.pop())
-            else {
-                continue;
-            };
-            let before = last.clone();
-            for (_, kind, major) in self.taken.borrow().iter().filter(|(of, ..)| *of == at) {
-                last.add_unchecked(*kind, major);
+        let mut groups: BTreeSet<(Kind, String)> = group::all(into)?.into_iter().collect();
+        groups.extend(group::all(from)?);
+        for (kind, major) in groups {
+            let mut ids: BTreeSet<EntryId> = BTreeSet::new();
+            for root in [from, into] {
+                ids.extend(group::entry_ids(root, kind, &major)?);
             }
-            for (kind, major) in self.never_checked(store, at, &last)? {
-                last.add_unchecked(kind, &major);
-            }
-            if last != before {
-                store.record_build(target, last)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the groups without a status with the last build of a target, in which an entry that
-    /// was found on the target has a result of another build. None if all builds are one.
-    fn never_checked(
-        &self,
-        store: &Store,
-        at: usize,
-        last: &Build,
-    ) -> Result<Vec<(Kind, String)>, StoreError> {
-        let mut found = Vec::new();
-        let mut targets: BTreeMap<String, Option<usize>> = BTreeMap::new();
-        for one in self.all.all() {
-            targets.insert(one.id.clone(), self.target_of(Some(&one.id)));
-        }
-        if !targets.values().any(|target| *target == Some(at)) {
-            return Ok(found);
-        }
-        let is_older = |entry: &Entry| {
-            let target = entry.crash.campaign().and_then(|id| *targets.get(id)?);
-            let is_other = |build: &String| *build != last.blake3;
-            target == Some(at) && entry.minimized.is_some() && entry.build().is_some_and(is_other)
-        };
-        for kind in [Kind::Crash, Kind::Hang, Kind::Oom] {
-            for group in store.reader().groups(kind)? {
-                let major = group.record.major.short();
-                if last.status(kind, &major).is_none() && group.entries()?.iter().any(is_older) {
-                    found.push((kind, major));
+            for id in ids {
+                if let Some(target) = self.unchecked_with(&id, from, into)?
+                    && let Some(mut last) = file.builds(&target.target).and_then(|mut it| it.pop())
+                    && !last.is_unchecked(kind, &major)
+                {
+                    last.add_unchecked(kind, &major);
+                    file.set_unchecked(&target.target, &last);
                 }
             }
         }
-        Ok(found)
+        Ok(file)
+    }
+
+    /// Returns the builds of an entry's target if, after the merge, the entry has a result that is to
+    /// be run with the last one. Of a flaky crash only a result that is taken over counts: its group
+    /// may have moved after the check.
+    fn unchecked_with(
+        &self,
+        id: &EntryId,
+        from: &Path,
+        into: &Path,
+    ) -> Result<Option<&TargetBuilds>, StoreError> {
+        let (from, into) = (&id.folder(from), &id.folder(into));
+        let Some(target) = self.target_of_entry(from, into)? else {
+            return Ok(None);
+        };
+        let original = original_size(id, from, into)?;
+        let current = CurrentMinimizations::read(from, into, original, Some(target))?;
+        let counts = id.kind() != Kind::Flaky || current.is_taken;
+        Ok((counts && target.is_unchecked(id, &current)).then_some(target))
+    }
+}
+
+/// Returns the size of the input of an entry, of which one folder may have a copy that is cut off.
+fn original_size(id: &EntryId, from: &Path, into: &Path) -> Result<u64, StoreError> {
+    let path = |folder: &Path| folder.join(layout::ORIGINAL);
+    let size = |folder: &Path| path(folder).metadata().ok().map(|facts| facts.len());
+    match (size(from), size(into)) {
+        (Some(theirs), Some(ours)) if theirs != ours => {
+            let bytes = json::bytes(&path(from))?;
+            let is_intact = bytes.is_some_and(|bytes| hash_of(&bytes) == id.hash());
+            Ok(if is_intact { theirs } else { ours })
+        }
+        (theirs, ours) => Ok(theirs.or(ours).unwrap_or_default()),
     }
 }

@@ -116,6 +116,8 @@ impl CheckResult {
             Status::Flaky => self.flaky += 1,
             Status::Other => self.other += 1,
             Status::Same => self.same += 1,
+            // No check gives this status.
+            Status::Unchecked => {}
         }
         self.groups.push(group);
     }

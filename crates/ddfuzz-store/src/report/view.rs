@@ -96,7 +96,8 @@ pub struct GroupView {
     /// look first, or why nothing could be explained ([`Entry::explanation`]); `None` if `ddfuzz
     /// explain` has written none.
     pub explanation: Option<String>,
-    /// Status of the group after the last rebuild of the program; `None` if it is not recorded.
+    /// Status of the group after the last rebuild of the program, or whether it is to be checked
+    /// ([`Status::Unchecked`]); `None` if none is recorded.
     pub status: Option<Status>,
     /// Name of the utility that crashed, in a study of many utilities; else `None`.
     pub utility: Option<String>,

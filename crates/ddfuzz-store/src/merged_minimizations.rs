@@ -1,0 +1,333 @@
+//! The minimizations of one input in two output directories that are merged: which one is the
+//! result, and which ones are kept beside it.
+//!
+//! All minimizations of an input are kept but those of which another one tells all: an earlier state
+//! of the same minimization, whose log is the beginning of the other's log. So what is kept does not
+//! depend on the order of merging. A merge names the files of those that are not the result by
+//! their content.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::group::PassingResults;
+use crate::merged_builds::TargetBuilds;
+use crate::{Minimized, StoreError, hash_of, json, layout, reader};
+use ddfuzz_minimize::log::Log;
+
+/// Name that stands for the build of a minimization whose log names none.
+const UNKNOWN_BUILD: &str = "earlier";
+/// Number of characters of a build's hash in the names of archived files.
+const BUILD_DIGITS: usize = 16;
+
+/// The files of one minimization of an input: log, reproducer and result.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Minimization {
+    /// Content of the log; `None` if it is missing, or nothing but zero bytes, as a power cut leaves
+    /// it.
+    pub(super) log: Option<Vec<u8>>,
+    /// Content of the reproducer (smallest failing input found); `None` if there is none.
+    pub(super) reproducer: Option<Vec<u8>>,
+    /// Content of the result file; `None` until the minimization has ended.
+    pub(super) outcome: Option<Vec<u8>>,
+    /// Size of the input that is minimized, in bytes.
+    original: u64,
+}
+
+impl Minimization {
+    /// Reads the minimization in an entry's folder: the current one, or, with `archived`, the one
+    /// whose files have this ending. `original`: size of the input.
+    pub(super) fn read(
+        folder: &Path,
+        archived: Option<&str>,
+        original: u64,
+    ) -> Result<Minimization, StoreError> {
+        let name = |name: &str| match archived {
+            Some(ending) => format!("{name}.{ending}"),
+            None => name.to_owned(),
+        };
+        let bytes = |file| json::bytes(&folder.join(name(file)));
+        Ok(Minimization {
+            log: bytes(layout::LOG)?.filter(|log| log.iter().any(|byte| *byte != 0)),
+            reproducer: bytes(layout::MINIMIZED)?,
+            outcome: bytes(layout::OUTCOME)?,
+            original,
+        })
+    }
+
+    /// Returns whether there is neither a log nor a reproducer, so that nothing would be lost with
+    /// the minimization.
+    fn is_empty(&self) -> bool {
+        self.log.is_none() && self.reproducer.is_none()
+    }
+
+    /// Returns whether there is no file of the minimization.
+    fn is_absent(&self) -> bool {
+        self.is_empty() && self.outcome.is_none()
+    }
+
+    /// Returns the result, which may not belong to the reproducer; `None` if there is none, or a
+    /// damaged one.
+    fn parsed(&self) -> Option<Minimized> {
+        serde_json::from_slice(self.outcome.as_ref()?).ok()
+    }
+
+    /// Returns whether the reproducer has the size that the result says. Without a reproducer of its
+    /// own, a result is that of the whole input.
+    fn fits(&self, outcome: &Minimized) -> bool {
+        let size = self.reproducer.as_ref().map(|bytes| bytes.len() as u64);
+        size.unwrap_or(self.original) == outcome.size_after
+    }
+
+    /// Returns whether the minimization has a result that belongs to its reproducer.
+    pub(super) fn has_result(&self) -> bool {
+        self.parsed().is_some_and(|outcome| self.fits(&outcome))
+    }
+
+    /// Returns whether there is a result that does not belong to the reproducer.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.parsed().is_some_and(|outcome| !self.fits(&outcome))
+    }
+
+    /// Returns the hash by which records name the minimization; `None` without a log.
+    pub(super) fn log_hash(&self) -> Option<String> {
+        Some(blake3::hash(self.log.as_ref()?).to_hex().to_string())
+    }
+
+    /// Returns the hash of the program with which the minimization was begun, as its log says;
+    /// `None` if there is no log, or it names none.
+    pub(super) fn build(&self) -> Option<String> {
+        let log = self.log.as_ref()?;
+        let end = log.iter().position(|byte| *byte == b'\n')?;
+        let first = Log::parse(&log[..=end]).ok()?;
+        Some(first.start?.build?.to_string())
+    }
+
+    /// Returns the ending of the names under which a merge keeps the files if the minimization is
+    /// not the result: build, `-` and the hash of the log.
+    fn ending(&self) -> String {
+        let build = self.build();
+        let build: String = match &build {
+            Some(build) => build.chars().take(BUILD_DIGITS).collect(),
+            None => UNKNOWN_BUILD.to_owned(),
+        };
+        let named_by = self.log.as_ref().or(self.reproducer.as_ref());
+        format!("{build}-{}", hash_of(named_by.map_or(&[], Vec::as_slice)))
+    }
+
+    /// Returns whether the minimization tells all that `other` tells: it is a later state of the
+    /// same minimization, or the same one and no worse.
+    fn covers(&self, other: &Minimization) -> bool {
+        let is_same = match (&self.log, &other.log) {
+            (Some(own), Some(others)) if own != others => return own.starts_with(others),
+            (own, others) => {
+                own == others && (own.is_some() || self.reproducer == other.reproducer)
+            }
+        };
+        is_same && compare((self, None), (other, None)).is_le()
+    }
+}
+
+/// How far the minimization of an input has come, by which a merge chooses between the
+/// minimizations of the same input in two directories; the less one is better.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Progress {
+    /// Whether the reproducer is missing, or has another size than the result says.
+    damaged: bool,
+    /// Whether there is no result, or only that the crash did not reproduce.
+    unfinished: bool,
+    /// The newest build with which the result is known to fail: a later one may have fixed what
+    /// another result shows.
+    build: Reverse<Option<usize>>,
+    unproved: bool,
+    size: u64,
+}
+
+impl Progress {
+    fn of(minimization: &Minimization, build: Option<usize>) -> Progress {
+        let outcome = minimization.parsed();
+        let size = minimization.reproducer.as_ref().map(|it| it.len() as u64);
+        Progress {
+            damaged: (outcome.as_ref()).is_some_and(|outcome| !minimization.fits(outcome)),
+            unfinished: (outcome.as_ref()).is_none_or(|outcome| outcome.given_up.is_some()),
+            build: Reverse(build),
+            unproved: !outcome.is_some_and(|outcome| outcome.is_proved()),
+            size: size.unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Compares two minimizations `a` and `b` of one input, each with the number of the newest build with
+/// which its result is known to fail; the better one is less: intact before damaged, then finished
+/// before unfinished, then that of the newer build, then proved minimal before not proved, then by
+/// size and bytes of the reproducer, then by the text of the result and of the log.
+fn compare(
+    (a, a_build): (&Minimization, Option<usize>),
+    (b, b_build): (&Minimization, Option<usize>),
+) -> Ordering {
+    // An existing file comes before a missing one.
+    let by_file = |a: &Option<Vec<u8>>, b: &Option<Vec<u8>>| match (a, b) {
+        (Some(a), Some(b)) => a.cmp(b),
+        (a, b) => a.is_none().cmp(&b.is_none()),
+    };
+    let by_log = || match (&a.log, &b.log) {
+        // Of a log and its beginning the log tells more.
+        (Some(a), Some(b)) if a.starts_with(b) || b.starts_with(a) => b.len().cmp(&a.len()),
+        (a, b) => by_file(a, b),
+    };
+    (Progress::of(a, a_build).cmp(&Progress::of(b, b_build)))
+        .then_with(|| by_file(&a.reproducer, &b.reproducer))
+        .then_with(|| by_file(&a.outcome, &b.outcome))
+        .then_with(by_log)
+}
+
+/// The current minimizations of one input in the output directory that is merged and in the
+/// destination, and which of them becomes the destination's current one.
+pub(super) struct CurrentMinimizations {
+    /// The minimization in the directory that is merged.
+    pub(super) theirs: Minimization,
+    /// The minimization in the destination.
+    pub(super) ours: Minimization,
+    /// The minimizations whose results pass, as both directories record them.
+    pub(super) passing: PassingResults,
+    /// Whether the destination takes over the minimization of the other directory.
+    pub(super) is_taken: bool,
+    /// Whether the destination's minimization stays.
+    pub(super) is_kept: bool,
+}
+
+impl CurrentMinimizations {
+    /// Reads the minimizations in the entry's folders `from` and `into`, and chooses between them. A
+    /// minimization whose result passes is not chosen. `original`: size of the input; `builds`: the
+    /// builds of the entry's target, if there are several.
+    pub(super) fn read(
+        from: &Path,
+        into: &Path,
+        original: u64,
+        builds: Option<&TargetBuilds>,
+    ) -> Result<CurrentMinimizations, StoreError> {
+        let theirs = Minimization::read(from, None, original)?;
+        let ours = Minimization::read(into, None, original)?;
+        let passing = PassingResults::read(from)?.united(PassingResults::read(into)?);
+        let passes = |one: &Minimization| {
+            !passing.logs.is_empty() && one.log_hash().is_some_and(|it| passing.logs.contains(&it))
+        };
+        let age = |one: &Minimization| builds.and_then(|builds| builds.age(one));
+        let (theirs_passes, ours_passes) = (passes(&theirs), passes(&ours));
+        let is_better =
+            || theirs != ours && compare((&theirs, age(&theirs)), (&ours, age(&ours))).is_lt();
+        let is_taken = !theirs_passes && !theirs.is_absent() && (ours_passes || is_better());
+        Ok(CurrentMinimizations {
+            is_taken,
+            is_kept: !is_taken && !ours_passes,
+            theirs,
+            ours,
+            passing,
+        })
+    }
+
+    /// Returns the minimization that becomes the destination's current one; `None` if the input
+    /// waits to be minimized.
+    pub(super) fn chosen(&self) -> Option<&Minimization> {
+        let chosen = match (self.is_taken, self.is_kept) {
+            (true, _) => &self.theirs,
+            (false, true) => &self.ours,
+            (false, false) => return None,
+        };
+        (!chosen.is_absent()).then_some(chosen)
+    }
+
+    /// Returns whether the destination's current minimization becomes, or stays, the same as that of
+    /// the other directory.
+    pub(super) fn are_same(&self) -> bool {
+        match self.chosen() {
+            Some(chosen) => *chosen == self.theirs,
+            None => self.theirs.is_absent(),
+        }
+    }
+}
+
+/// An archived minimization in an entry's folder, with the ending of the names of its files.
+pub(super) struct ArchivedMinimization {
+    pub(super) ending: String,
+    pub(super) minimization: Minimization,
+}
+
+/// Reads the archived minimizations in an entry's folder, sorted by their endings.
+pub(super) fn archived(
+    folder: &Path,
+    original: u64,
+) -> Result<Vec<ArchivedMinimization>, StoreError> {
+    let mut endings = BTreeSet::new();
+    for name in reader::sorted_names(folder, |_| true)? {
+        let of = |file: &str| name.strip_prefix(file)?.strip_prefix('.');
+        // The name of the result file begins with that of the reproducer.
+        let files = [layout::OUTCOME, layout::LOG, layout::MINIMIZED];
+        let is_current = files.contains(&name.as_str());
+        let ending = files.iter().find_map(|file| of(file));
+        endings.extend(ending.filter(|_| !is_current).map(str::to_owned));
+    }
+    let read = |ending: String| {
+        let minimization = Minimization::read(folder, Some(&ending), original)?;
+        Ok(ArchivedMinimization {
+            ending,
+            minimization,
+        })
+    };
+    endings.into_iter().map(read).collect()
+}
+
+/// What becomes of the archived minimizations in the destination's folder of an entry.
+pub(super) struct ArchiveChanges<'a> {
+    /// Minimizations to write, each with the ending of the names of its files.
+    pub(super) added: Vec<(String, &'a Minimization)>,
+    /// Endings of the files to remove: an earlier merge has written them, and another minimization
+    /// tells all that they tell.
+    pub(super) removed: Vec<String>,
+}
+
+impl<'a> ArchiveChanges<'a> {
+    /// Finds the changes: the destination keeps its own archives `ours`, those of the other
+    /// directory, `theirs`, and of the current minimizations the one that is not chosen.
+    pub(super) fn of(
+        current: &'a CurrentMinimizations,
+        ours: &'a [ArchivedMinimization],
+        theirs: &'a [ArchivedMinimization],
+    ) -> ArchiveChanges<'a> {
+        let replaced = [
+            (&current.ours, current.is_kept),
+            (&current.theirs, current.is_taken),
+        ];
+        let replaced = replaced.into_iter().filter(|(_, is_chosen)| !is_chosen);
+        let chosen = current.chosen().into_iter();
+        let held = ours.iter().map(|one| &one.minimization);
+        // The first of equal ones stays.
+        let all: Vec<&Minimization> = chosen
+            .clone()
+            .chain(held)
+            .chain(replaced.map(|(one, _)| one))
+            .chain(theirs.iter().map(|one| &one.minimization))
+            .collect();
+        let is_needless = |at: usize| {
+            let one = all[at];
+            let tells_all = |(other_at, other): (usize, &&Minimization)| {
+                other_at != at && other.covers(one) && (other_at < at || !one.covers(other))
+            };
+            one.is_empty() || all.iter().enumerate().any(tells_all)
+        };
+        let first = chosen.count();
+        let (new, end) = (first + ours.len(), all.len());
+        let added = (new..end).filter(|at| !is_needless(*at));
+        let added: Vec<_> = added.map(|at| (all[at].ending(), all[at])).collect();
+        let needless = (first..new).filter(|at| is_needless(*at));
+        let needless = needless.map(|at| &ours[at - first]);
+        let is_own = |one: &&ArchivedMinimization| one.ending != one.minimization.ending();
+        let is_written =
+            |one: &&ArchivedMinimization| added.iter().any(|(ending, _)| *ending == one.ending);
+        let removed = needless.filter(|one| !is_own(one) && !is_written(one));
+        ArchiveChanges {
+            removed: removed.map(|one| one.ending.clone()).collect(),
+            added,
+        }
+    }
+}
