@@ -543,8 +543,10 @@ mod tests {
 
     #[test]
     fn another_variable_of_the_same_size_is_read() {
-        // mov eax, [rbp-4]; mov ecx, [rbp-8]; mov rdx, [rbp-16]
-        let code = [0x8b, 0x45, 0xfc, 0x8b, 0x4d, 0xf8, 0x48, 0x8b, 0x55, 0xf0];
+        // mov rbp, rsp; mov eax, [rbp-4]; mov ecx, [rbp-8]; mov rdx, [rbp-16]
+        let code = [
+            0x48, 0x89, 0xe5, 0x8b, 0x45, 0xfc, 0x8b, 0x4d, 0xf8, 0x48, 0x8b, 0x55, 0xf0,
+        ];
         let expected = [[0x8b, 0x45, 0xf8], [0x8b, 0x4d, 0xfc]];
         let expected = expected.map(|it| (MutantKind::Operand, it.to_vec()));
         assert_eq!(patches(&code), expected);

@@ -113,11 +113,14 @@ impl Averting {
     }
 
     /// Returns true if the mutant changes at most one in eight runs of other inputs that do not
-    /// fail (what they write may be wrong as well), and averts the failure in those that fail;
-    /// these are several where no other run executes the changed instruction.
+    /// fail (what they write may be wrong as well), and averts the failure in those that fail:
+    /// one at least where only runs that fail execute the statement, several of them.
     fn is_telling(&self) -> bool {
-        let is_seen = self.others > 0 || self.failing >= ENOUGH;
-        is_seen && self.alike * 8 >= self.others * 7 && self.failing == self.mended
+        let all = self.executed.unwrap_or_default();
+        let is_seen = all.passing == 0 && all.failing.0 > ENOUGH && self.failing > 0;
+        (is_seen || self.others > 0 || self.failing >= ENOUGH)
+            && self.alike * 8 >= self.others * 7
+            && self.failing == self.mended
     }
 
     /// Returns the key by which mutants are sorted, the most telling one first.
@@ -309,7 +312,7 @@ impl Engine {
         all: Vec<Mutant>,
         averts: impl Fn(&MutantEnd) -> bool,
     ) -> Result<Vec<Averting>, EngineError> {
-        let most = self.facts_until.but(4);
+        let most = self.facts_until.but(3);
         let plain = self.run_mutant(&mut stand, None, Pace::Free)?;
         let begins = plain.map(|it| it.output).unwrap_or_default();
         let (mut found, mut hanging) = (Vec::new(), HashSet::new());

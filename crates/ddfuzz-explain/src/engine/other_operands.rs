@@ -278,11 +278,13 @@ impl Code<'_> {
         known.take(VARIABLES).collect()
     }
 
-    /// Returns the fields of a size that the function reads or writes beside the one at `offset`,
-    /// the nearest ones of the record first.
+    /// Returns the neighbours of the field at `offset`, and the fields of that size that the function
+    /// reads or writes, the nearest ones of the record first.
     fn other_fields(&self, size: usize, offset: i64) -> Vec<i64> {
         let known = self.places.get(&(false, size)).into_iter().flatten();
         let mut known: Vec<i64> = known.map(|it| it.1).filter(|it| *it != offset).collect();
+        let next = [offset - size as i64, offset + size as i64];
+        known.extend(next.into_iter().filter(|it| *it >= 0));
         known.sort_by_key(|it| (it.abs_diff(offset), *it));
         known.dedup();
         known.truncate(FIELDS);
