@@ -30,12 +30,13 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     let is_told = mutants.peek().is_some();
     let why = |it: &MutantRecord| {
         let MutantRecord { change, alike, .. } = it;
-        let alike = match it.passing {
-            1 => "another run is".to_owned(),
-            all if all == *alike => format!("{alike} other runs are"),
-            all => format!("{alike} of {all} other runs are"),
+        let others = match it.passing {
+            0 => format!("nor do {} others that fail", it.mended),
+            1 => "and another run is as before".to_owned(),
+            all if all == *alike => format!("and {alike} other runs are as before"),
+            all => format!("and {alike} of {all} other runs are as before"),
         };
-        format!("{change} the run does not fail, and {alike} as before")
+        format!("{change} the run does not fail, {others}")
     };
     let mut rest = found.into_iter();
     let is_second = rest.as_slice().first().is_some_and(|it| it.tested);

@@ -127,7 +127,7 @@ const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
 /// Part of the time for an explanation in which the chain is searched for, in CPU time, as its divisor.
-const CHAIN: u32 = 20;
+const CHAIN: u32 = 36;
 /// Smallest and largest time limit of a test.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 

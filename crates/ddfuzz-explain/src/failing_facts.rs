@@ -25,11 +25,11 @@ pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it 
 /// Parts of the time for an explanation, as divisors: of CPU time, and of wall time on a busy machine.
 type Parts = (u32, u32);
 /// The parts in which conditions are decided otherwise.
-const CONDITIONS: Parts = (30, 6);
+const CONDITIONS: Parts = (60, 8);
 /// The parts in which the value is followed back by which the failing run has crashed.
-const FACTS: Parts = (30, 6);
+const FACTS: Parts = (60, 8);
 /// The parts in which mutants of the program are run.
-const MUTANTS: Parts = (12, 3);
+const MUTANTS: Parts = (15, 2);
 /// Largest number of statements on which the failure depends that are told.
 const DEPENDS: usize = 16;
 

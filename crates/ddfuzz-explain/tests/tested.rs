@@ -43,9 +43,9 @@ fn a_wrong_condition_is_named_once_its_other_decision_averts_the_failure() {
     let wrong = line_of("memo.c", "if (memo == first)");
     let named = at_line(&it.look_first, wrong).unwrap_or_else(|| panic!("{text}"));
     assert!(named.tested && is_told(&it), "{text}");
-    // The condition is wrong each time that it is decided.
-    let opposite = "with the opposite condition the run does not fail, and";
-    assert!(named.why.starts_with(opposite), "{text}");
+    // The condition compares with the wrong variable each time that it is decided.
+    let other = "with another variable the run does not fail, and";
+    assert!(named.why.starts_with(other), "{text}");
     let critical = it.critical.iter();
     let mut critical = critical.filter(|it| it.place[0].line == Some(wrong));
     assert!(critical.next().is_some_and(|it| it.reaches), "{text}");

@@ -19,6 +19,7 @@ pub mod moved;
 mod mutants;
 pub(crate) mod mutated;
 pub mod origin;
+mod other_operands;
 mod out_of_range;
 pub mod overflow;
 mod prepared;

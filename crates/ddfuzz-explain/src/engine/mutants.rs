@@ -25,6 +25,10 @@ pub(crate) enum MutantKind {
     Operand,
     /// What a variable was copied from is used in place of the copy.
     Original,
+    /// Another field is read wherever the statement reads one.
+    Fields,
+    /// What follows a part of a `switch` is not executed after it.
+    Break,
     /// A condition is decided otherwise each time.
     Negated,
     /// A value is not stored, or a function is not called.
@@ -40,7 +44,7 @@ impl MutantKind {
     pub fn is_rare(self) -> bool {
         matches!(
             self,
-            MutantKind::Width | MutantKind::Exchanged | MutantKind::Original
+            MutantKind::Width | MutantKind::Exchanged | MutantKind::Original | MutantKind::Break
         )
     }
 
@@ -56,6 +60,8 @@ impl MutantKind {
             MutantKind::Operator => "with a sum in place of a difference, or the other way",
             MutantKind::Operand => "with another variable",
             MutantKind::Original => "with the original in place of its copy",
+            MutantKind::Fields => "with another field",
+            MutantKind::Break => "with a break behind it",
             MutantKind::LeftOut => "without a write or a call",
             MutantKind::Number => "with a number that differs by one",
         }
@@ -71,6 +77,8 @@ pub(crate) enum Patch {
     Exchange(u64, [Register; 2]),
     /// Each time before the instruction at an address is executed, a register is changed by this much.
     Add(u64, Register, i64),
+    /// Each time after the instruction at an address is executed, the program goes on at another one.
+    Leave(u64, u64),
 }
 
 /// A program whose code differs in one place.
@@ -88,32 +96,25 @@ pub(crate) struct Mutant {
 const ARGUMENTS: [Register; 4] = [Register::RDI, Register::RSI, Register::RDX, Register::RCX];
 /// Largest number of instructions before a call among which those are that set its arguments.
 const SETTING: usize = 24;
-/// Largest number of other variables that are read in place of one.
-const VARIABLES: usize = 6;
-/// Number of instructions beside one that takes an address, among which a pointer is loaded to what
-/// is copied there.
-const BESIDE: usize = 4;
-/// Largest number of other fields that are read in place of one.
-const FIELDS: usize = 3;
+/// Largest number of instructions between two that use registers in place of each other.
+pub(super) const NEARBY: usize = 10;
 /// The instruction that does nothing.
 const NOP: u8 = 0x90;
 
 /// The decoded code of a function.
-struct Code<'a> {
-    bytes: &'a [u8],
-    start: u64,
-    all: Vec<(Instruction, ConstantOffsets)>,
+pub(super) struct Code<'a> {
+    pub bytes: &'a [u8],
+    pub start: u64,
+    pub all: Vec<(Instruction, ConstantOffsets)>,
+    /// Whether the variables of the function are addressed by the register RBP.
+    has_frame_pointer: bool,
     /// The places in memory that instructions read or write relative to a register: by whether that is the
     /// frame, and size, in the order of the code.
-    places: HashMap<(bool, usize), Vec<(usize, i64)>>,
-}
-
-fn is_frame(register: Register) -> bool {
-    matches!(register, Register::RBP | Register::RSP)
+    pub places: HashMap<(bool, usize), Vec<(usize, i64)>>,
 }
 
 /// Returns the operand of an instruction that is memory at a register and a displacement alone.
-fn simple_place(it: &Instruction) -> Option<(Register, i64)> {
+pub(super) fn simple_place(it: &Instruction) -> Option<(Register, i64)> {
     let is_memory = (0..it.op_count()).any(|at| it.op_kind(at) == OpKind::Memory);
     let is_simple = it.memory_index() == Register::None
         && it.memory_base().is_gpr64()
@@ -157,22 +158,31 @@ impl<'a> Code<'a> {
             let instruction = decoder.decode();
             all.push((instruction, decoder.get_constant_offsets(&instruction)));
         }
-        let mut places: HashMap<(bool, usize), Vec<(usize, i64)>> = HashMap::new();
-        for (at, (it, _)) in all.iter().enumerate() {
-            if let Some((base, offset)) = simple_place(it) {
-                let size = it.memory_size().size();
-                places
-                    .entry((is_frame(base), size))
-                    .or_default()
-                    .push((at, offset));
-            }
-        }
-        Code {
+        let has_frame_pointer = all.iter().any(|(it, _)| {
+            let is_move = it.mnemonic() == Mnemonic::Mov && it.op0_register() == Register::RBP;
+            is_move && it.op1_register() == Register::RSP
+        });
+        let mut code = Code {
             bytes,
             start,
             all,
-            places,
+            has_frame_pointer,
+            places: HashMap::new(),
+        };
+        let mut places: HashMap<(bool, usize), Vec<(usize, i64)>> = HashMap::new();
+        for (at, (it, _)) in code.all.iter().enumerate() {
+            if let Some((base, offset)) = simple_place(it) {
+                let kind = (code.is_frame(base), it.memory_size().size());
+                places.entry(kind).or_default().push((at, offset));
+            }
         }
+        code.places = places;
+        code
+    }
+
+    /// Returns true for registers by which the variables of the function are addressed.
+    pub fn is_frame(&self, register: Register) -> bool {
+        register == Register::RSP || register == Register::RBP && self.has_frame_pointer
     }
 
     fn bytes_of(&self, it: &Instruction) -> Vec<u8> {
@@ -196,6 +206,7 @@ impl<'a> Code<'a> {
         self.add_width(at, it, &bytes, &mut push);
         self.add_operand(at, (it, offsets), &bytes, &mut push);
         self.add_original(at, (it, offsets), &bytes, &mut push);
+        self.add_registers(at, it, &bytes, &mut push);
         if stores(it) || self.is_call(it) {
             push(MutantKind::LeftOut, it.ip(), vec![NOP; bytes.len()]);
         }
@@ -259,10 +270,17 @@ impl<'a> Code<'a> {
         bytes: &[u8],
         push: &mut impl FnMut(MutantKind, u64, Vec<u8>),
     ) {
-        let is_of_stack = it.op0_kind() == OpKind::Register && is_frame(it.op0_register());
+        let is_of_stack = it.op0_kind() == OpKind::Register && self.is_frame(it.op0_register());
         let is_arithmetic = matches!(
             it.mnemonic(),
-            Mnemonic::Cmp | Mnemonic::Add | Mnemonic::Sub | Mnemonic::Mov | Mnemonic::Imul
+            Mnemonic::Cmp
+                | Mnemonic::Add
+                | Mnemonic::Sub
+                | Mnemonic::Mov
+                | Mnemonic::Imul
+                | Mnemonic::Shl
+                | Mnemonic::Shr
+                | Mnemonic::Sar
         );
         // The number of vector registers that are passed to a function.
         let next = self.all.get(at + 1);
@@ -270,7 +288,7 @@ impl<'a> Code<'a> {
             && it.op0_register() == Register::EAX
             && next.is_some_and(|next| self.is_call(&next.0));
         let small = it.mnemonic() == Mnemonic::Lea
-            && !is_frame(it.memory_base())
+            && !self.is_frame(it.memory_base())
             && !it.is_ip_rel_memory_operand();
         let number = match (is_arithmetic && offsets.has_immediate(), small) {
             (true, _) => (offsets.immediate_offset(), offsets.immediate_size()),
@@ -344,83 +362,25 @@ impl<'a> Code<'a> {
         push(MutantKind::Width, pc, whole);
     }
 
-    /// Adds reads of other variables of the frame, and of other fields.
-    fn add_operand(
-        &self,
-        at: usize,
-        (it, offsets): (&Instruction, &ConstantOffsets),
-        bytes: &[u8],
-        push: &mut impl FnMut(MutantKind, u64, Vec<u8>),
-    ) {
-        let Some((base, offset)) = simple_place(it) else {
-            return;
-        };
-        let reads = it.op0_kind() != OpKind::Memory || it.mnemonic() == Mnemonic::Cmp;
-        if !reads || !offsets.has_displacement() {
+    /// Adds the end of a part of a `switch`, where the instruction `at` is the last one of it and is
+    /// followed by the next part: one of `cases` begins there.
+    fn add_break(&self, at: usize, cases: &[u64], found: &mut Vec<Mutant>) {
+        let it = &self.all[at].0;
+        let next = it.next_ip();
+        let goes_on = matches!(it.flow_control(), FlowControl::Next | FlowControl::Call);
+        if !goes_on || !cases.contains(&next) {
             return;
         }
-        let size = offsets.displacement_size();
-        let known = self.places.get(&(is_frame(base), it.memory_size().size()));
-        let mut known: Vec<(usize, i64)> = known.into_iter().flatten().copied().collect();
-        known.sort_by_key(|(other, _)| other.abs_diff(at));
-        let most = if is_frame(base) { VARIABLES } else { FIELDS };
-        let mut told = vec![offset];
-        for (_, other) in known {
-            let fits = size > 1 || i8::try_from(other).is_ok();
-            if told.contains(&other) || !fits {
-                continue;
-            }
-            if told.len() > most {
-                break;
-            }
-            told.push(other);
-            let place = (offsets.displacement_offset(), size);
-            if let Some(other) = changed(bytes, place, other - offset, false) {
-                push(MutantKind::Operand, it.ip(), other);
-            }
-        }
-    }
-
-    /// Adds the use of what a variable of the frame was copied from, in place of that of its
-    /// address. The change belongs to the statement that copies: the first one that takes the
-    /// address, beside a pointer to the original.
-    fn add_original(
-        &self,
-        at: usize,
-        (it, offsets): (&Instruction, &ConstantOffsets),
-        bytes: &[u8],
-        push: &mut impl FnMut(MutantKind, u64, Vec<u8>),
-    ) {
-        let address = |it: &Instruction| {
-            let is_it = it.mnemonic() == Mnemonic::Lea
-                && is_frame(it.memory_base())
-                && it.memory_index() == Register::None
-                && it.op0_register().is_gpr64();
-            is_it.then(|| it.memory_displacement64() as i64)
+        let is_end = |it: &&Instruction| {
+            it.flow_control() == FlowControl::UnconditionalBranch && it.near_branch_target() > next
         };
-        let Some(own) = address(it) else {
-            return;
-        };
-        let first = self.all[..at]
-            .iter()
-            .position(|it| address(&it.0) == Some(own));
-        let opcode = bytes.iter().position(|it| *it == 0x8d);
-        let (Some(first), Some(opcode)) = (first, opcode) else {
-            return;
-        };
-        let near = first.saturating_sub(BESIDE)..(first + BESIDE).min(at);
-        for (load, _) in &self.all[near] {
-            let is_pointer = load.mnemonic() == Mnemonic::Mov && load.op0_register().is_gpr64();
-            let from = simple_place(load).filter(|it| is_pointer && is_frame(it.0));
-            let size = offsets.displacement_size();
-            let Some((_, from)) = from.filter(|it| size > 1 || i8::try_from(it.1).is_ok()) else {
-                continue;
-            };
-            let place = (offsets.displacement_offset(), size);
-            if let Some(mut other) = changed(bytes, place, from - own, false) {
-                other[opcode] = 0x8b;
-                push(MutantKind::Original, self.all[first].0.ip(), other);
-            }
+        let all = self.all.iter().map(|it| &it.0);
+        let before = all.clone().take(at).rev().find(is_end);
+        if let Some(end) = before.or_else(|| all.skip(at).find(is_end)) {
+            let pc = it.ip();
+            let patch = Patch::Leave(pc, end.near_branch_target());
+            let kind = MutantKind::Break;
+            found.push(Mutant { pc, kind, patch });
         }
     }
 
@@ -459,7 +419,7 @@ impl<'a> Code<'a> {
 /// Returns the bytes of an instruction in which the number at an offset, with a size, is changed by
 /// `change`; `None` where it has no room for that. A number that fills its operand (`is_whole`) may
 /// have a sign or none: it must be changed by that much in both cases.
-fn changed(
+pub(super) fn changed(
     bytes: &[u8],
     (offset, size): (usize, usize),
     change: i64,
@@ -479,17 +439,36 @@ fn changed(
     is_exact.then_some(bytes)
 }
 
-/// Returns the mutants of a function's code, which begins at the address `start`, in the statements
-/// for which `is_executed` is true.
-pub(super) fn mutants(bytes: &[u8], start: u64, is_executed: impl Fn(u64) -> bool) -> Vec<Mutant> {
+/// Returns the mutants of a function's code, which begins at the address `start`. `line` is the
+/// source line of the code at an address, and whether a statement there is executed; `cases` are the
+/// addresses at which the parts of its `switch` begin.
+pub(super) fn mutants(
+    bytes: &[u8],
+    start: u64,
+    line: impl Fn(u64) -> Option<(u64, bool)>,
+    cases: &[u64],
+) -> Vec<Mutant> {
     let code = Code::new(bytes, start);
+    let lines: Vec<Option<(u64, bool)>> = code.all.iter().map(|it| line(it.0.ip())).collect();
     let mut found = Vec::new();
-    for (at, (it, _)) in code.all.iter().enumerate() {
-        if is_executed(it.ip()) {
-            code.add(at, &mut found);
-        }
+    for at in (0..lines.len()).filter(|at| lines[*at].is_some_and(|it| it.1)) {
+        code.add(at, &mut found);
+        code.add_fields(at, &lines, &mut found);
+        code.add_break(at, cases, &mut found);
     }
     found
+}
+
+/// Returns the addresses of the tables by which a function's code, which begins at the address
+/// `start`, jumps.
+pub(super) fn jump_tables(bytes: &[u8], start: u64) -> Vec<u64> {
+    let code = Code::new(bytes, start);
+    let jumps = code.all.iter().enumerate();
+    let jumps = jumps.filter(|(_, (it, _))| it.flow_control() == FlowControl::IndirectBranch);
+    let before = jumps.flat_map(|(at, _)| &code.all[at.saturating_sub(NEARBY)..at]);
+    let tables = before.filter(|(it, _)| it.mnemonic() == Mnemonic::Lea);
+    let tables = tables.filter(|(it, _)| it.is_ip_rel_memory_operand());
+    tables.map(|(it, _)| it.ip_rel_memory_address()).collect()
 }
 
 /// Returns the ranges of addresses, without repetition.
@@ -509,10 +488,10 @@ mod tests {
 
     /// The kinds and bytes of the mutants of some code.
     fn patches(code: &[u8]) -> Vec<(MutantKind, Vec<u8>)> {
-        let all = mutants(code, 0x1000, |_| true).into_iter();
+        let all = mutants(code, 0x1000, |_| Some((1, true)), &[]).into_iter();
         let bytes = |patch| match patch {
             Patch::Code(_, bytes) => bytes,
-            Patch::Exchange(..) | Patch::Add(..) => Vec::new(),
+            _ => Vec::new(),
         };
         all.map(|it| (it.kind, bytes(it.patch))).collect()
     }
@@ -564,32 +543,59 @@ mod tests {
 
     #[test]
     fn another_variable_of_the_same_size_is_read() {
-        // mov eax, [rbp-4]; mov ecx, [rbp-8]; mov rdx, [rbp-16]
-        let code = [0x8b, 0x45, 0xfc, 0x8b, 0x4d, 0xf8, 0x48, 0x8b, 0x55, 0xf0];
+        // mov rbp, rsp; mov eax, [rbp-4]; mov ecx, [rbp-8]; mov rdx, [rbp-16]
+        let code = [
+            0x48, 0x89, 0xe5, 0x8b, 0x45, 0xfc, 0x8b, 0x4d, 0xf8, 0x48, 0x8b, 0x55, 0xf0,
+        ];
         let expected = [[0x8b, 0x45, 0xf8], [0x8b, 0x4d, 0xfc]];
         let expected = expected.map(|it| (MutantKind::Operand, it.to_vec()));
         assert_eq!(patches(&code), expected);
     }
 
     #[test]
-    fn the_original_is_used_in_place_of_its_copy() {
-        // mov rdx, [rbp-0x28]; lea rax, [rbp-0x50]; call +0; lea rsi, [rbp-0x50]
+    fn another_field_is_read_wherever_the_line_reads_it() {
+        // mov rbx, [rdi+8]; mov rbx, [rbx+8]; mov rax, [rbx+16]
         let code = [
-            0x48, 0x8b, 0x55, 0xd8, 0x48, 0x8d, 0x45, 0xb0, 0xe8, 0, 0, 0, 0, 0x48, 0x8d, 0x75,
-            0xb0,
+            0x48, 0x8b, 0x5f, 8, 0x48, 0x8b, 0x5b, 8, 0x48, 0x8b, 0x43, 16,
         ];
-        let all = mutants(&code, 0x1000, |_| true);
+        let line = |pc| Some((u64::from(pc < 0x1008), pc < 0x1008));
+        let all = mutants(&code, 0x1000, line, &[]);
+        let both = [0x48, 0x8b, 0x5f, 16, 0x48, 0x8b, 0x5b, 16];
+        let patch = Patch::Code(0x1000, both.to_vec());
+        assert_eq!(all.iter().filter(|it| it.patch == patch).count(), 1);
+    }
+
+    #[test]
+    fn a_part_of_a_switch_does_not_go_on_in_the_next_one() {
+        // jmp 0x1007; mov [rax], ecx; add eax, ecx (the next part); nop
+        let code = [0xeb, 5, 0x89, 0x08, 0x01, 0xc8, 0x90, 0x90];
+        let all = mutants(&code, 0x1000, |_| Some((1, true)), &[0x1004]);
+        let breaks: Vec<&Patch> = (all.iter())
+            .filter(|it| it.kind == MutantKind::Break)
+            .map(|it| &it.patch)
+            .collect();
+        assert_eq!(breaks, [&Patch::Leave(0x1002, 0x1007)]);
+    }
+
+    #[test]
+    fn the_original_is_used_in_place_of_its_copy() {
+        // mov rbp, rsp; mov rdx, [rbp-0x28]; lea rax, [rbp-0x50]; call +0; lea rsi, [rbp-0x50]
+        let code = [
+            0x48, 0x89, 0xe5, 0x48, 0x8b, 0x55, 0xd8, 0x48, 0x8d, 0x45, 0xb0, 0xe8, 0, 0, 0, 0,
+            0x48, 0x8d, 0x75, 0xb0,
+        ];
+        let all = mutants(&code, 0x1000, |_| Some((1, true)), &[]);
         let original = all.iter().filter(|it| it.kind == MutantKind::Original);
         let original: Vec<_> = original.map(|it| (it.pc, it.patch.clone())).collect();
-        let patch = Patch::Code(0x100d, vec![0x48, 0x8b, 0x75, 0xd8]);
-        assert_eq!(original, [(0x1004, patch)]);
+        let patch = Patch::Code(0x1010, vec![0x48, 0x8b, 0x75, 0xd8]);
+        assert_eq!(original, [(0x1007, patch)]);
     }
 
     #[test]
     fn arguments_are_exchanged_that_are_set_before_the_call() {
         // mov edi, eax; mov esi, ecx; call +0
         let code = [0x89, 0xc7, 0x89, 0xce, 0xe8, 0, 0, 0, 0];
-        let all = mutants(&code, 0x1000, |_| true);
+        let all = mutants(&code, 0x1000, |_| Some((1, true)), &[]);
         let exchanged = all.iter().find(|it| it.kind == MutantKind::Exchanged);
         let patch = Patch::Exchange(0x1004, [Register::RDI, Register::RSI]);
         assert_eq!(exchanged.map(|it| &it.patch), Some(&patch));

@@ -8,7 +8,7 @@ use ddfuzz_exec::Ended;
 use ddfuzz_triage::memory::Memory;
 use iced_x86::Register;
 
-use super::mutants::{Mutant, Patch, distinct, mutants};
+use super::mutants::{Mutant, Patch, distinct, jump_tables, mutants};
 use super::prepared::library_symbol;
 use super::process::{Process, Stop, register_mut};
 use super::run::{Next, Pace, unsupported};
@@ -18,14 +18,20 @@ use super::{Engine, EngineError, Point, Side, Trace, if_supported};
 
 /// Largest number of times that a run of a mutant stops for its change.
 const STOPS: usize = 400;
+/// Number of bytes that no instruction has.
+const LONGEST: u64 = 16;
+/// Largest number of entries of a table of jumps.
+const CASES: usize = 256;
 /// Largest number of mutants that are run.
 const MUTANTS: usize = 1_500;
 /// Largest number of statements that may not end in time with one kind of change.
 const HANGING: usize = 40;
-/// Number of other runs that a mutant may change more than the one that changes fewest.
+/// Number of other runs that a mutant may change.
 const SPARED: usize = 1;
 /// Number of other runs from which on more of them say nothing more.
 const ENOUGH: usize = 3;
+/// Largest number of other inputs for which it is recorded which statements they execute.
+const COVERED: usize = 12;
 /// Largest number of mutants that are returned.
 const FOUND: usize = 6;
 
@@ -48,6 +54,30 @@ impl MutantEnd {
     }
 }
 
+/// Which runs execute a statement.
+#[derive(Clone, Copy, Debug, Default)]
+struct Executions {
+    /// How often the failing run executes it, as far as its points were recorded.
+    times: usize,
+    /// Number of runs that fail and execute it, of all that fail.
+    failing: (usize, usize),
+    /// Number of other runs that execute it.
+    passing: usize,
+}
+
+impl Executions {
+    /// Returns how well its executions tell failing runs from others, in eighths (Ochiai's
+    /// coefficient).
+    fn suspicion(self) -> usize {
+        let (failing, all) = self.failing;
+        let product = (all * (failing + self.passing)) as f64;
+        match failing {
+            0 => 0,
+            failing => (8.0 * failing as f64 / product.sqrt()) as usize,
+        }
+    }
+}
+
 /// A mutant that keeps the failing run from failing.
 #[derive(Clone, Debug)]
 pub(crate) struct Averting {
@@ -55,10 +85,14 @@ pub(crate) struct Averting {
     pub mutant: Mutant,
     /// Whether its run of the failing input writes first what the failing run has written.
     pub is_like: bool,
+    /// Eighths of the lines which the failing run has written that this run writes as well.
+    kept: usize,
     /// Whether that run exits with status 0.
     pub succeeds: bool,
-    /// How often the failing run executes the changed statement, as far as its points were recorded.
-    pub executions: usize,
+    /// Whether the changed statement is the one that fails.
+    fails: bool,
+    /// Which runs execute the changed statement; `None` where that is not known.
+    executed: Option<Executions>,
     /// Number of other inputs with which the program, unchanged, ends well, writes something and
     /// executes the changed instruction.
     pub others: usize,
@@ -79,18 +113,25 @@ impl Averting {
     }
 
     /// Returns true if the mutant changes at most one in eight runs of other inputs that do not
-    /// fail (what they write may be wrong as well), of at least one, and averts the failure in
-    /// those that fail.
+    /// fail (what they write may be wrong as well), and averts the failure in those that fail:
+    /// one at least where only runs that fail execute the statement, several of them.
     fn is_telling(&self) -> bool {
-        self.others > 0 && self.alike * 8 >= self.others * 7 && self.failing == self.mended
+        let all = self.executed.unwrap_or_default();
+        let is_seen = all.passing == 0 && all.failing.0 > ENOUGH && self.failing > 0;
+        (is_seen || self.others > 0 || self.failing >= ENOUGH)
+            && self.alike * 8 >= self.others * 7
+            && self.failing == self.mended
     }
 
     /// Returns the key by which mutants are sorted, the most telling one first.
     fn rank(&self) -> impl Ord + use<> {
         let compared = Reverse(self.others.min(ENOUGH));
-        let ends = (!self.is_like, !self.succeeds, compared);
-        let changes = (self.mutant.kind, self.executions);
-        (self.differences(), ends, changes)
+        let suspicion = self.executed.map_or(0, Executions::suspicion);
+        let ends = (Reverse(self.kept + suspicion), !self.succeeds, compared);
+        let executions = self.executed.map(|it| it.times);
+        let changes = (self.mutant.kind, executions);
+        // What a failed assertion decides itself says little.
+        (self.differences(), self.fails, ends, changes)
     }
 }
 
@@ -108,10 +149,15 @@ impl Engine {
         for range in ranges {
             let start = range.start.wrapping_add(bias);
             let code = process.bytes(start, (range.end - range.start) as usize);
-            found.extend(mutants(&code, start, |pc| {
+            let cases = jump_tables(&code, start).into_iter();
+            let cases: Vec<u64> = cases.flat_map(|it| targets(process, it)).collect();
+            let line = |pc| {
+                let line = self.line(pc)?.1;
                 let statement = self.statement_at(pc);
-                statement.is_some_and(|it| executed.contains(&it)) && self.is_user(pc)
-            }));
+                let is_executed = statement.is_some_and(|it| executed.contains(&it));
+                Some((line, is_executed && self.is_user(pc)))
+            };
+            found.extend(mutants(&code, start, line, &cases));
         }
         found
     }
@@ -127,7 +173,9 @@ impl Engine {
         self.in_new_fork(stand, |engine, child| {
             match patch {
                 Some(Patch::Code(at, bytes)) => child.write(*at, bytes)?,
-                Some(Patch::Exchange(at, _) | Patch::Add(at, ..)) => child.set_breakpoint(*at)?,
+                Some(Patch::Exchange(at, _) | Patch::Add(at, ..) | Patch::Leave(at, _)) => {
+                    child.set_breakpoint(*at)?;
+                }
                 None => {}
             }
             match engine.end_of_mutant(child, patch, pace) {
@@ -166,6 +214,7 @@ impl Engine {
                         change(&mut registers, patch);
                         child.set_registers(registers)?;
                         child.step_over(registers.rip)?;
+                        leave(child, patch)?;
                         if stops >= STOPS {
                             break Ended::Timeout;
                         }
@@ -221,19 +270,18 @@ impl Engine {
             return Ok(Vec::new());
         };
         let limit = limit.shorter();
+        let spectrum = self.spectrum(failing, first, limit, &averts, others)?;
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, first)?;
-        let all = self.mutants(&mut run.process, &failing.points);
+        let mut all = self.mutants(&mut run.process, &failing.points);
         let stand = self.stand_in(run, limit)?;
+        self.sort_mutants(&mut all, &spectrum);
         let mut found = self.averting(stand, all, &averts)?;
-        let mut executions: HashMap<u64, usize> = HashMap::new();
-        for point in &failing.points {
-            *executions.entry(point.pc).or_default() += 1;
-        }
         for it in &mut found {
             let statement = self.statement_at(it.mutant.pc);
-            let count = statement.and_then(|it| executions.get(&it));
-            it.executions = count.copied().unwrap_or_default();
+            it.executed = statement.and_then(|it| spectrum.get(&it).copied());
+            let last = failing.points.last();
+            it.fails = last.is_some_and(|last| self.line(last.pc) == self.line(it.mutant.pc));
         }
         for input in others {
             if self.facts_until.is_over() || found.is_empty() {
@@ -246,13 +294,11 @@ impl Engine {
             }
             let mut stand = self.stand_in(run, limit)?;
             self.compare_mutants(&mut stand, &mut found, &averts)?;
-            // Mutants that no run executes differ in none.
-            let compared = found.iter().filter(|it| it.others > 0);
-            let most = compared.map(|it| it.differences() + SPARED).min();
-            found.retain(|it| it.differences() <= most.unwrap_or(usize::MAX));
+            // Others are not told any more.
+            found.retain(|it| it.differences() <= SPARED && it.failing == it.mended);
         }
-        found.retain(Averting::is_telling);
         found.sort_by_key(Averting::rank);
+        found.retain(Averting::is_telling);
         let mut lines = HashSet::new();
         found.retain(|it| lines.insert(self.line(it.mutant.pc)));
         found.truncate(FOUND);
@@ -263,17 +309,16 @@ impl Engine {
     fn averting(
         &mut self,
         mut stand: Stand,
-        mut all: Vec<Mutant>,
+        all: Vec<Mutant>,
         averts: impl Fn(&MutantEnd) -> bool,
     ) -> Result<Vec<Averting>, EngineError> {
-        let half = self.facts_until.part(2);
+        let most = self.facts_until.but(3);
         let plain = self.run_mutant(&mut stand, None, Pace::Free)?;
         let begins = plain.map(|it| it.output).unwrap_or_default();
-        self.sort_mutants(&mut all);
         let (mut found, mut hanging) = (Vec::new(), HashSet::new());
         for mutant in all.into_iter().take(MUTANTS) {
             let place = (self.line(mutant.pc), mutant.kind);
-            if half.is_over() || hanging.len() >= HANGING {
+            if most.is_over() || hanging.len() >= HANGING {
                 break;
             }
             if hanging.contains(&place) {
@@ -287,9 +332,11 @@ impl Engine {
             } else if averts(&end) {
                 found.push(Averting {
                     is_like: end.output.starts_with(&begins),
+                    kept: kept(&begins, &end.output),
                     succeeds: end.ended == Ended::Exit(0),
                     mutant,
-                    executions: 0,
+                    fails: false,
+                    executed: None,
                     others: 0,
                     alike: 0,
                     failing: 0,
@@ -300,20 +347,69 @@ impl Engine {
         Ok(found)
     }
 
-    /// Sorts mutants: those of which there are few first, then the first one of each kind and
-    /// source line before others of them, and small changes first.
-    fn sort_mutants(&self, all: &mut Vec<Mutant>) {
+    /// Counts the executions of the statements of the failing run, and which of the runs with other
+    /// inputs execute them. `first` is the first point of a run.
+    fn spectrum(
+        &mut self,
+        trace: &Trace,
+        first: Point,
+        limit: TimeLimit,
+        averts: impl Fn(&MutantEnd) -> bool,
+        others: &[Vec<u8>],
+    ) -> Result<HashMap<u64, Executions>, EngineError> {
+        let mut found: HashMap<u64, Executions> = HashMap::new();
+        for point in &trace.points {
+            found.entry(point.pc).or_default().times += 1;
+        }
+        let places: HashSet<u64> = found.keys().copied().collect();
+        let (mut failing, mut passing) = (vec![places.clone()], Vec::new());
+        let quarter = self.facts_until.part(4);
+        for input in others.iter().take(COVERED) {
+            if quarter.is_over() {
+                break;
+            }
+            self.set_input(Side::Passing, input.clone());
+            let mut run = self.start(Side::Passing)?;
+            if if_supported(self.run_to(&mut run, first).map(Some))?.is_none() {
+                continue;
+            }
+            let mut stand = self.stand_in(run, limit)?;
+            if let Some((executed, end)) = self.executed(&mut stand, &places)? {
+                match averts(&end) {
+                    true => passing.push(executed),
+                    false => failing.push(executed),
+                }
+            }
+        }
+        let count = |all: &[HashSet<u64>], pc| all.iter().filter(|it| it.contains(pc)).count();
+        for (pc, it) in &mut found {
+            it.failing = (count(&failing, pc), failing.len());
+            it.passing = count(&passing, pc);
+        }
+        Ok(found)
+    }
+
+    /// Sorts mutants: those of which there are few first, then those in statements that failing runs
+    /// execute rather than others, of these in those that are executed rarely, and the first one of
+    /// each kind and source line before others of them; then small changes first.
+    fn sort_mutants(&self, all: &mut Vec<Mutant>, spectrum: &HashMap<u64, Executions>) {
         let mut rounds: HashMap<_, usize> = HashMap::new();
-        let mut ranked: Vec<(usize, Mutant)> = Vec::new();
+        let mut ranked: Vec<_> = Vec::new();
         for mutant in all.drain(..) {
-            let round = rounds
-                .entry((self.line(mutant.pc), mutant.kind))
-                .or_default();
-            ranked.push((*round, mutant));
+            let place = (self.line(mutant.pc), mutant.kind);
+            let round = rounds.entry(place).or_default();
+            let statement = self.statement_at(mutant.pc);
+            let executed = statement.and_then(|it| spectrum.get(&it).copied());
+            let executed = executed.unwrap_or_default();
+            let magnitude = executed.times.checked_ilog2();
+            let order = magnitude.unwrap_or(0) as usize + 2 * *round;
+            let suspicion = Reverse(executed.suspicion() / 2);
+            let key = (!mutant.kind.is_rare(), suspicion, order, mutant.kind);
+            ranked.push((key, mutant));
             *round += 1;
         }
-        ranked.sort_by_key(|(round, it)| (!it.kind.is_rare(), *round, it.kind));
-        all.extend(ranked.into_iter().map(|(_, it)| it));
+        ranked.sort_by_key(|it| it.0);
+        all.extend(ranked.into_iter().map(|it| it.1));
     }
 
     /// Compares mutants with the program in a run of another input, and counts those runs in which
@@ -332,7 +428,8 @@ impl Engine {
             return Ok(());
         }
         let places: HashSet<u64> = found.iter().map(|it| it.mutant.pc).collect();
-        let executed = self.executed(stand, &places)?;
+        let executed = self.executed(stand, &places)?.map(|it| it.0);
+        let executed = executed.unwrap_or_default();
         for it in found.iter_mut() {
             if self.facts_until.is_over() {
                 break;
@@ -358,32 +455,39 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns those of some instructions that a fork of the stopped run executes.
+    /// Returns those of some instructions that a fork of the stopped run executes, and how it ends.
     fn executed(
         &mut self,
         stand: &mut Stand,
         places: &HashSet<u64>,
-    ) -> Result<HashSet<u64>, EngineError> {
-        let executed = self.in_new_fork(stand, |engine, child| {
+    ) -> Result<Option<(HashSet<u64>, MutantEnd)>, EngineError> {
+        self.in_new_fork(stand, |engine, child| {
             for place in places {
                 child.set_breakpoint(*place)?;
             }
             let mut executed = HashSet::new();
-            loop {
+            let (ended, output) = loop {
                 match engine.resume(child, Pace::Free) {
                     Ok(Next::Breakpoint(registers)) => {
                         executed.insert(registers.rip);
                         child.remove_breakpoint(registers.rip)?;
                     }
                     Ok(Next::Other(_)) => {}
-                    Ok(Next::Ended(_)) => break,
-                    Err(EngineError::System(_)) if engine.watchdog.has_fired() => break,
+                    Ok(Next::Ended(ending)) => break (ending.ended, ending.output),
+                    Err(EngineError::System(_)) if engine.watchdog.has_fired() => {
+                        break (Ended::Timeout, Vec::new());
+                    }
                     Err(error) => return Err(error),
                 }
-            }
-            Ok(Some(executed))
-        })?;
-        Ok(executed.unwrap_or_default())
+            };
+            let written = None;
+            let end = MutantEnd {
+                ended,
+                output,
+                written,
+            };
+            Ok(Some((executed, end)))
+        })
     }
 
     fn is_handled(&self, process: &Process, signal: i32) -> bool {
@@ -441,6 +545,25 @@ fn add_written(
     Ok(())
 }
 
+/// Returns how many eighths of the lines of `before` are in `after` as well, each as often as it is
+/// there; eight if there are none.
+fn kept(before: &[u8], after: &[u8]) -> usize {
+    let mut left: HashMap<&[u8], usize> = HashMap::new();
+    for line in ddfuzz_delta::lines(after) {
+        *left.entry(line).or_default() += 1;
+    }
+    let lines: Vec<&[u8]> = ddfuzz_delta::lines(before);
+    let mut is_kept = |line: &&&[u8]| match left.get_mut(**line) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            true
+        }
+        _ => false,
+    };
+    let kept = lines.iter().filter(&mut is_kept).count();
+    (kept * 8).checked_div(lines.len()).unwrap_or(8)
+}
+
 /// Changes the registers before the changed instruction is executed.
 fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
     match patch {
@@ -462,8 +585,37 @@ fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
                 *it = it.wrapping_add_signed(*by);
             }
         }
-        Patch::Code(..) => {}
+        Patch::Code(..) | Patch::Leave(..) => {}
     }
+}
+
+/// Lets a process go on elsewhere after an instruction that was executed, where a patch says so.
+fn leave(process: &mut Process, patch: &Patch) -> Result<(), EngineError> {
+    let Patch::Leave(at, to) = patch else {
+        return Ok(());
+    };
+    let mut registers = process.registers()?;
+    let behind = at + 1..at + LONGEST;
+    let back = process.word(registers.rsp).filter(|it| behind.contains(it));
+    if back.is_some() && !behind.contains(&registers.rip) {
+        // It was a call, which returns to where the program is to go on.
+        process.write(registers.rsp, &to.to_le_bytes())?;
+    } else if registers.rip != *at {
+        // An instruction that repeats itself is not over before that.
+        registers.rip = *to;
+        process.set_registers(registers)?;
+    }
+    Ok(())
+}
+
+/// Returns the addresses in a table of jumps, each as a distance from the table.
+fn targets(process: &mut Process, table: u64) -> Vec<u64> {
+    let entries = process.bytes(table, 4 * CASES);
+    let entries = entries.chunks_exact(4).map(|it| {
+        let distance = i32::from_le_bytes(it.try_into().unwrap_or_default());
+        table.wrapping_add_signed(distance.into())
+    });
+    entries.collect()
 }
 
 /// Returns the number of a general register in debug information.
@@ -478,5 +630,64 @@ fn dwarf_number(register: Register) -> u16 {
         Register::RBP => 6,
         Register::RSP => 7,
         other => 8 + (other as u16).wrapping_sub(Register::R8 as u16),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::mutants::MutantKind;
+    use super::*;
+
+    #[test]
+    fn statements_that_only_failing_runs_execute_are_the_most_suspicious() {
+        let of = |failing, passing| {
+            let failing = (failing, 4);
+            let times = 1;
+            let all = Executions {
+                times,
+                failing,
+                passing,
+            };
+            all.suspicion()
+        };
+        assert_eq!(
+            [of(4, 0), of(4, 4), of(2, 0), of(1, 15), of(0, 3)],
+            [8, 5, 5, 1, 0]
+        );
+    }
+
+    #[test]
+    fn a_mutant_tells_something_if_runs_show_that_it_changes_nothing_else() {
+        let is_telling = |others, alike, failing, mended| {
+            let patch = Patch::Leave(0, 0);
+            let kind = MutantKind::Break;
+            let all = Averting {
+                mutant: Mutant { pc: 0, kind, patch },
+                is_like: false,
+                kept: 8,
+                succeeds: true,
+                fails: false,
+                executed: None,
+                others,
+                alike,
+                failing,
+                mended,
+            };
+            all.is_telling()
+        };
+        assert!(is_telling(8, 7, 0, 0) && is_telling(1, 1, 2, 2));
+        assert!(!is_telling(8, 6, 0, 0) && !is_telling(8, 8, 2, 1));
+        // No other run that ends well executes it.
+        assert!(is_telling(0, 0, 3, 3));
+        assert!(!is_telling(0, 0, 2, 2) && !is_telling(0, 0, 3, 2));
+    }
+
+    #[test]
+    fn lines_are_kept_as_often_as_they_are_there() {
+        let before = b"a\nb\nb\nc\n";
+        assert_eq!(kept(before, before), 8);
+        assert_eq!(kept(before, b"0\nb\na\n1\nb\n2\n"), 6);
+        assert_eq!(kept(before, b""), 0);
+        assert_eq!(kept(b"", b"a\n"), 8);
     }
 }

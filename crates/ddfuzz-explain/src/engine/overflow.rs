@@ -22,6 +22,8 @@ use crate::unfold::Area;
 const MOST_STOPS: usize = 60_000;
 /// Largest number of calls on the stack that are recorded for an allocation.
 const CALLERS: usize = 4;
+/// Size in bytes of a page of memory.
+const PAGE: u64 = 4096;
 /// Names of the C library's functions that allocate memory.
 const ALLOCATORS: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "memalign"];
 
@@ -142,6 +144,12 @@ impl Engine {
         let mut run = self.start(Side::Failing)?;
         while !matches!(self.resume(&mut run.process, Pace::Free)?, Next::Ended(_)) {}
         let maps = Maps::of(run.process.pid);
+        // What goes through memory from the block on crashes where that ends, other addresses are
+        // wrong for another reason than that the block is short.
+        let is_next = |end: u64| end <= fault && fault - end < PAGE;
+        if !maps.iter().any(|it| is_next(it.end)) {
+            return Ok(None);
+        }
         let blocks = heap_blocks(&maps, &mut run.process).blocks;
         let is_it = |it: &&Area| pointers.contains(&it.start) && it.end <= fault;
         let Some(block) = blocks.iter().find(is_it) else {

@@ -23,6 +23,8 @@ struct Armed {
     /// Whether the current process was killed because its time was over.
     fired: bool,
     closed: bool,
+    /// When the thread looks at the latest, if nobody wakes it.
+    wakes: Option<Instant>,
 }
 
 /// How long a process may take: it is killed once it has used the CPU time `cpu`, or waits after the
@@ -109,10 +111,19 @@ impl Allowance {
 
     /// Returns a part of what is left, by its divisor.
     pub fn part(&self, divisor: u32) -> Allowance {
+        self.parts(1, divisor)
+    }
+
+    /// Returns what is left but for a part of it, by its divisor.
+    pub fn but(&self, divisor: u32) -> Allowance {
+        self.parts(divisor - 1, divisor)
+    }
+
+    fn parts(&self, parts: u32, divisor: u32) -> Allowance {
         let now = Instant::now();
         let left = self.wall.saturating_duration_since(now);
         let cpu = self.cpu.saturating_sub(cpu_spent());
-        Allowance::new(cpu / divisor, now + left / divisor)
+        Allowance::new(cpu / divisor * parts, now + left / divisor * parts)
     }
 }
 
@@ -187,19 +198,19 @@ impl Watchdog {
             let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
             while !state.closed {
                 let now = Instant::now();
-                match &mut state.next {
+                let until = match &mut state.next {
                     Some(next) if next.next_look <= now => {
                         if next.look() {
                             (state.next, state.fired) = (None, true);
                         }
+                        continue;
                     }
-                    Some(next) => {
-                        let wait = next.next_look - now;
-                        let woken = changed.wait_timeout(state, wait);
-                        state = woken.unwrap_or_else(PoisonError::into_inner).0;
-                    }
-                    None => state = changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                }
+                    Some(next) => next.next_look,
+                    None => now + LEAST_TIME,
+                };
+                state.wakes = Some(until);
+                let woken = changed.wait_timeout(state, until - now);
+                state = woken.unwrap_or_else(PoisonError::into_inner).0;
             }
         };
         std::thread::Builder::new()
@@ -221,7 +232,11 @@ impl Watchdog {
             next_look: (Instant::now() + limit.cpu.min(limit.wall)).min(self.latest),
             latest: self.latest,
         });
-        changed.notify_one();
+        // To wake it for each of many short runs would cost more than they do.
+        let next = state.next.as_ref().map(|it| it.next_look);
+        if next.is_some() && (state.wakes.is_none() || state.wakes > next) {
+            changed.notify_one();
+        }
         Limit {
             watchdog: self.clone(),
         }
