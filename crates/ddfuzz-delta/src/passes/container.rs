@@ -175,7 +175,9 @@ async fn reduce_roughly(
             break;
         }
         document = reduce_payloads(work, document, trial, Care::Rough).await;
+        work.limit_fruitless(Some(IMPATIENT));
         document = lower(work, document).await;
+        work.limit_fruitless(None);
         document = delete_parts(work, document).await;
         document = compact(work, document, format).await;
         if (size - work.len()) * WORTH_ANOTHER < size {
@@ -232,9 +234,9 @@ async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn 
 }
 
 /// Reduces the payloads of a file one by one, the largest first, and returns the document with the
-/// reduced payloads; small ones, such as headers, only if that is done with care. If there are more
-/// than [`EACH`], first deletes the contents of whole payloads, and then reduces all together, as one
-/// text. Stops early if `trial` has failed.
+/// reduced payloads; small ones, such as headers, only if that is done with care. The contents of
+/// whole payloads are deleted first. If there are more than [`EACH`], the rest of all is reduced
+/// together, as one text. Stops early if `trial` has failed.
 async fn reduce_payloads(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -246,7 +248,10 @@ async fn reduce_payloads(
     if order.len() > EACH {
         work.enter(document, 0..payloads.len());
         delete_contents(work, &payloads).await;
-        reduce_payload(work, care).await;
+        let len = work.len();
+        if len > 0 && work.cut(PAYLOAD, 0..len).await != Outcome::Fail {
+            reduce_content(work, care).await;
+        }
         work.limit_fruitless(None);
         return work.leave();
     }
@@ -254,12 +259,24 @@ async fn reduce_payloads(
     if care == Care::Rough {
         order.retain(|index| payloads[*index].len() > FEW_BYTES);
     }
+    let mut needed = Vec::new();
     for index in order {
+        if trial.has_failed(work) {
+            return document;
+        }
+        work.enter(document, index..index + 1);
+        let len = work.len();
+        if len > 0 && work.cut(PAYLOAD, 0..len).await != Outcome::Fail {
+            needed.push(index);
+        }
+        document = work.leave();
+    }
+    for index in needed {
         if trial.has_failed(work) {
             break;
         }
         work.enter(document, index..index + 1);
-        reduce_payload(work, care).await;
+        reduce_content(work, care).await;
         work.limit_fruitless(None);
         document = work.leave();
     }
@@ -281,13 +298,10 @@ async fn delete_contents(work: &mut CurrentBest, payloads: &[Arc<[u8]>]) {
     list.reduce().await;
 }
 
-/// Deletes bytes of the payload that the current best is restricted to, and writes `0` over bytes
+/// Deletes a part of the payload that the current best is restricted to, and writes `0` over bytes
 /// whose values do not matter.
-async fn reduce_payload(work: &mut CurrentBest, care: Care) {
+async fn reduce_content(work: &mut CurrentBest, care: Care) {
     let len = work.len();
-    if len == 0 || work.cut(PAYLOAD, 0..len).await == Outcome::Fail {
-        return;
-    }
     let limit = (care == Care::Rough).then_some(IMPATIENT);
     let is_text = work.is_text() && len >= TEXT;
     if is_text {
@@ -297,6 +311,10 @@ async fn reduce_payload(work: &mut CurrentBest, care: Care) {
         structure(work, FEWEST_PAIRS).await;
         work.limit_fruitless(limit);
         reduce_lines(work).await;
+        // Single bytes of a text with a structure are few, compared with what else is left of the file.
+        if care == Care::Rough && work.len() < len {
+            return;
+        }
     } else if len >= NORMALIZED {
         work.limit_fruitless(limit);
         normalize(work).await;

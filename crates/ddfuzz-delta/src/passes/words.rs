@@ -42,6 +42,9 @@ const FRUITLESS_LATER: usize = 48;
 /// Number of successive words that turn out to be needed for the failure, after which the deletion
 /// of single words ends.
 const NEEDED: usize = 32;
+/// Number of successive words inside of strings that turn out to be needed for the failure, after which
+/// their deletion ends.
+const NEEDED_IN_STRINGS: usize = 8;
 /// Maximum number of pairs of brackets in one round for which it is tested to replace the clause
 /// around the brackets by their content.
 const FEW_PAIRS: usize = 16;
@@ -167,6 +170,31 @@ async fn delete_words(work: &mut CurrentBest) {
     let mut all = Positions::new(WORDS, all.map(|token| vec![token.place]).collect());
     let mut list = ListSearch::new(work, &mut all).stop_after(NEEDED);
     list.reduce().await;
+    let inside = words_in_strings(&work.text());
+    if inside.len() > 1 {
+        let mut inside = Positions::new(WORDS, inside);
+        let mut list = ListSearch::new(work, &mut inside).stop_after(NEEDED_IN_STRINGS);
+        list.reduce().await;
+    }
+}
+
+/// Returns the words of strings that have several words between blanks, with the blanks after them, as
+/// units to delete.
+fn words_in_strings(text: &[u8]) -> Vec<Vec<Range<usize>>> {
+    let mut words = Vec::new();
+    for token in tokens(text) {
+        let mut start = token.place.start + 1;
+        if let [b'"' | b'\'', inside @ .., _] = token.of(text)
+            && inside.contains(&b' ')
+        {
+            for word in inside.split_inclusive(|byte| *byte == b' ') {
+                let place = start..start + word.len();
+                start = place.end;
+                words.push(vec![place]);
+            }
+        }
+    }
+    words
 }
 
 /// Deletes words of two letters or more that the failure does not need. Runs as the last pass over
@@ -420,4 +448,48 @@ fn string_end(text: &[u8], at: usize) -> usize {
     let mut inside = inside.enumerate();
     let close = inside.find(|(_, byte)| **byte == text[at]);
     close.map_or(at + 1, |(size, _)| at + size + 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words_in_strings;
+    use crate::{ExtraTests, Full, Outcome, Search, Structure};
+
+    #[test]
+    fn strings_consist_of_words() {
+        let text = b"f(\"one two  three\", 'four', \"\") 'five six'";
+        let words = words_in_strings(text).into_iter().flatten();
+        let words: Vec<&[u8]> = words.map(|place| &text[place]).collect();
+        let all: [&[u8]; 6] = [b"one ", b"two ", b" ", b"three", b"five ", b"six"];
+        assert_eq!(words, all);
+    }
+
+    #[test]
+    fn words_of_a_needed_string_go_in_few_tests() {
+        let filler = "needless words of a long message that says very much of little";
+        let needed: Vec<String> = ('a'..='l')
+            .map(|at| format!("do{at} it{at},so{at}"))
+            .collect();
+        let front = needed.join(";");
+        let text = format!("{front};(\"{filler} needed {filler}\")");
+        let mut search = Full::structured(text.as_bytes(), Structure::Text);
+        search.allow_extra_tests(ExtraTests::Few);
+        let (mut best, mut tests) = (text.clone(), 0);
+        while let Some(candidate) = search.next() {
+            let mut shorter = Vec::new();
+            candidate.write_into(text.as_bytes(), best.as_bytes(), &mut shorter);
+            let shorter = String::from_utf8(shorter).expect("the text is UTF-8");
+            let fails = shorter.starts_with(&front)
+                && shorter.ends_with("\")")
+                && shorter.matches('"').count() == 2
+                && shorter.contains("needed");
+            tests += 1;
+            best = if fails { shorter } else { best };
+            if best.len() < text.len() - filler.len() * 2 + 4 {
+                break;
+            }
+            search.tell(if fails { Outcome::Fail } else { Outcome::Pass });
+        }
+        assert!(tests <= 80, "{tests} tests");
+    }
 }

@@ -1,7 +1,9 @@
 //! Archives of `ar`: static libraries with their tables, and packages of other archives.
 
-use crate::samples::tar;
-use crate::searches::reduce;
+use std::cell::Cell;
+
+use crate::samples::{tar, zip};
+use crate::searches::{members as contents, reduce};
 
 /// A member of an archive: its head, and its content with a newline after an odd size.
 fn member(name: &str, content: &[u8]) -> Vec<u8> {
@@ -127,4 +129,42 @@ fn a_package_of_archives_is_reduced_inside() {
     let least = 8 + 60 + 1024;
     assert!(reduced.text.len() <= least, "{}", reduced.text.len());
     assert!(reduced.tests < 300, "{} tests", reduced.tests);
+}
+
+#[test]
+fn texts_that_a_list_names_go_with_their_lines() {
+    let list = "<part type=\"text of the document\"/>\n".repeat(12);
+    let texts: Vec<String> = (0..12)
+        .map(|part| {
+            let line = |at: usize| format!("<p id=\"{at}\">line {} of a text</p>\n", part * at);
+            let sect = if part == 7 { "<sect/>\n" } else { "" };
+            let lines: String = (0..16).map(line).collect();
+            format!("<body>\n{lines}{sect}</body>\n")
+        })
+        .collect();
+    let members = texts.iter().map(|text| ("part", text.as_bytes(), true));
+    let first = std::iter::once(("list", list.as_bytes(), true));
+    let all: Vec<(&str, &[u8], bool)> = first.chain(members).collect();
+    let has = |text: &[u8], word: &[u8]| text.windows(word.len()).any(|one| one == word);
+    let fails = |file: &[u8]| {
+        contents(file).is_some_and(|all| match all.split_first() {
+            Some((list, parts)) => {
+                let named = list.windows(6).filter(|one| one == b"<part ").count();
+                named > 0 && named <= parts.len() && parts.iter().any(|text| has(text, b"<sect/>"))
+            }
+            None => false,
+        })
+    };
+    let text = zip(&all);
+    // Tests until hardly more is left than two members.
+    let tests = Cell::new(0);
+    let is_large = Cell::new(true);
+    let counted = |file: &[u8]| {
+        tests.set(tests.get() + usize::from(is_large.get()));
+        let is_failure = fails(file);
+        is_large.set(is_large.get() && !(is_failure && file.len() < 400));
+        is_failure
+    };
+    reduce(&text, &counted, false);
+    assert!(tests.get() <= 62, "{} tests", tests.get());
 }

@@ -121,8 +121,8 @@ fn a_palette_is_reduced_to_one_color() {
     assert!(reduced.tests <= 90, "{} tests", reduced.tests);
 }
 
-/// The content of the only member of a ZIP file whose numbers are right.
-fn members(text: &[u8]) -> Option<Vec<Vec<u8>>> {
+/// The contents of the members of a ZIP file whose numbers are right.
+pub fn members(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let end = text.len().checked_sub(22)?;
     let number = |at: usize, width: usize| -> Option<usize> {
         let bytes = text.get(at..at + width)?;
