@@ -31,6 +31,7 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     let why = |it: &MutantRecord| {
         let MutantRecord { change, alike, .. } = it;
         let others = match it.passing {
+            0 if it.mended == 1 => "nor does another that fails".to_owned(),
             0 => format!("nor do {} others that fail", it.mended),
             1 => "and another run is as before".to_owned(),
             all if all == *alike => format!("and {alike} other runs are as before"),
