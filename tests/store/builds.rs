@@ -71,7 +71,8 @@ pub fn minimize(store: &mut Store, id: &EntryId, build: &str, result: &[u8]) {
     let mut start = StartLine::new(b"original", "full", way, None, Limits::default());
     start.build = Some(ContentHash::of(build.as_bytes()));
     let mut log = Line::Start(Box::new(start)).to_json().unwrap();
-    log.extend([result, b"\n"].concat());
+    // The input of each group is the same, but not its log.
+    log.extend([id.major().as_bytes(), b" ", result, b"\n"].concat());
     fs::write(id.log(store.reader().root()), log).unwrap();
     store.write_minimized(id, result).unwrap();
     let outcome = outcome(result.len() as u64, true);

@@ -62,12 +62,13 @@ fn killed_before(folder: &Path, number: usize) -> bool {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let thread = lines.find_map(|line| line.ok()?.strip_prefix("thread ")?.parse().ok());
     let thread = Pid::from_raw(thread.unwrap());
-    let wait = || waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap();
-    assert_eq!(wait(), WaitStatus::Stopped(thread, Signal::SIGSTOP));
+    // An error says that the thread has ended.
+    let wait = || waitpid(thread, Some(WaitPidFlag::__WALL));
+    assert_eq!(wait(), Ok(WaitStatus::Stopped(thread, Signal::SIGSTOP)));
     let (mut left, mut is_entry) = (number, false);
     loop {
         ptrace::syscall(thread, None).unwrap();
-        if !matches!(wait(), WaitStatus::Stopped(_, Signal::SIGTRAP)) {
+        if !matches!(wait(), Ok(WaitStatus::Stopped(_, Signal::SIGTRAP))) {
             break;
         }
         is_entry = !is_entry;
