@@ -38,8 +38,9 @@ fn the_merge_that_is_killed() {
         // Only the test below starts it.
         return;
     };
-    println!("\nthread {}", nix::unistd::gettid());
     ptrace::traceme().unwrap();
+    // Not before: only a thread that is traced can be waited for.
+    println!("\nthread {}", nix::unistd::gettid());
     nix::sys::signal::raise(Signal::SIGSTOP).unwrap();
     merge_in(&folder);
     // The end of the test need not be traced.
