@@ -19,7 +19,7 @@ pub(crate) enum MutantKind {
     Width,
     /// Two arguments of a call are exchanged.
     Exchanged,
-    /// A sum is a difference, or the other way.
+    /// A sum is a difference, or the other way; or bits are combined by another operator.
     Operator,
     /// Another variable is read, or another field.
     Operand,
@@ -57,7 +57,7 @@ impl MutantKind {
             MutantKind::Constant => "with a constant that differs by one",
             MutantKind::Exchanged => "with two arguments exchanged",
             MutantKind::Width => "with a number that is not cut, or has another sign",
-            MutantKind::Operator => "with a sum in place of a difference, or the other way",
+            MutantKind::Operator => "with another operator",
             MutantKind::Operand => "with another variable",
             MutantKind::Original => "with the original in place of its copy",
             MutantKind::Fields => "with another field",
@@ -203,6 +203,7 @@ impl<'a> Code<'a> {
         };
         self.add_condition(it, &bytes, &mut push);
         self.add_constant(at, (it, offsets), &bytes, &mut push);
+        self.add_operator(it, &bytes, &mut push);
         self.add_width(at, it, &bytes, &mut push);
         self.add_operand(at, (it, offsets), &bytes, &mut push);
         self.add_original(at, (it, offsets), &bytes, &mut push);
@@ -262,7 +263,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Adds other constants, and the other operator of sums and differences.
+    /// Adds other constants.
     fn add_constant(
         &self,
         at: usize,
@@ -309,14 +310,43 @@ impl<'a> Code<'a> {
                 }
             }
         }
+    }
+
+    /// Adds the other operator of sums and differences, and the others of bits.
+    fn add_operator(
+        &self,
+        it: &Instruction,
+        bytes: &[u8],
+        push: &mut impl FnMut(MutantKind, u64, Vec<u8>),
+    ) {
+        const OR: u8 = 0x08;
+        const AND: u8 = 0x20;
+        const SUB: u8 = 0x28;
+        const XOR: u8 = 0x30;
+        let others: &[u8] = match it.mnemonic() {
+            Mnemonic::Add => &[SUB],
+            Mnemonic::Sub => &[0],
+            Mnemonic::Or => &[AND, XOR],
+            Mnemonic::And => &[OR, XOR],
+            Mnemonic::Xor => &[OR, AND],
+            _ => return,
+        };
+        let is_register = it.op0_kind() == OpKind::Register;
+        let is_of_stack = is_register && self.is_frame(it.op0_register());
+        let clears = it.op1_kind() == OpKind::Register && it.op0_register() == it.op1_register();
         let opcode = usize::from(bytes[0] & 0xf0 == 0x40);
-        if matches!(it.mnemonic(), Mnemonic::Add | Mnemonic::Sub) && !is_of_stack {
+        let at = match bytes[opcode] {
+            0x80 | 0x81 | 0x83 => opcode + 1,
+            first if first < 0x40 && first & 7 < 6 => opcode,
+            _ => return,
+        };
+        if is_of_stack || is_register && clears {
+            return;
+        }
+        for operator in others {
             let mut other = bytes.to_vec();
-            match other[opcode] {
-                0x01 | 0x03 | 0x29 | 0x2b => other[opcode] ^= 0x28,
-                0x81 | 0x83 => other[opcode + 1] ^= 0x28,
-                _ => return,
-            }
+            // Of eight operators, by three bits.
+            other[at] = other[at] & !0x38 | operator;
             push(MutantKind::Operator, it.ip(), other);
         }
     }
@@ -539,6 +569,32 @@ mod tests {
         let expected = [[0x0f, 0xbe, 0xc0], [0x0f, 0xb7, 0xc0], [0x8b, 0xc0, NOP]];
         let expected = expected.map(|it| (MutantKind::Width, it.to_vec()));
         assert_eq!(patches(&[0x0f, 0xb6, 0xc0]), expected);
+    }
+
+    #[test]
+    fn sums_and_bits_have_other_operators() {
+        let others = |code: &[u8]| -> Vec<Vec<u8>> {
+            let all = patches(code).into_iter();
+            let all = all.filter(|(kind, _)| *kind == MutantKind::Operator);
+            all.map(|(_, bytes)| bytes).collect()
+        };
+        // or r14d, r13d; xor [rdi+0xe10], eax; and dword [rdi], 4; and eax, 0x100
+        assert_eq!(
+            others(&[0x45, 0x09, 0xee]),
+            [[0x45, 0x21, 0xee], [0x45, 0x31, 0xee]]
+        );
+        let code = [0x31, 0x87, 0x10, 0x0e, 0, 0];
+        let expected = [0x09, 0x21].map(|it| [it, 0x87, 0x10, 0x0e, 0, 0]);
+        assert_eq!(others(&code), expected);
+        assert_eq!(others(&[0x83, 0x27, 4]), [[0x83, 0x0f, 4], [0x83, 0x37, 4]]);
+        let expected = [0x0d, 0x35].map(|it| [it, 0, 1, 0, 0]);
+        assert_eq!(others(&[0x25, 0, 1, 0, 0]), expected);
+        // add eax, ecx; sub al, 3
+        assert_eq!(others(&[0x01, 0xc8]), [[0x29, 0xc8]]);
+        assert_eq!(others(&[0x2c, 3]), [[0x04, 3]]);
+        // xor eax, eax makes a zero; and rsp, -16 aligns the stack.
+        assert!(others(&[0x31, 0xc0]).is_empty());
+        assert!(others(&[0x48, 0x83, 0xe4, 0xf0]).is_empty());
     }
 
     #[test]
