@@ -287,6 +287,7 @@ impl Traceable {
                         pid,
                         executes: inner.mode != ServerMode::Forking,
                         released: false,
+                        dies_with_server: false,
                         answer: None,
                     });
                 }
@@ -379,6 +380,8 @@ pub struct Traced {
     pid: Pid,
     executes: bool,
     released: bool,
+    /// Whether the run counts as killed if its server dies before the run has ended.
+    dies_with_server: bool,
     answer: Option<(Ended, Duration)>,
 }
 
@@ -392,6 +395,13 @@ impl Traced {
     /// the target.
     pub fn executes(&self) -> bool {
         self.executes
+    }
+
+    /// Makes this run count as killed if its fork server dies before the run has ended: what a target
+    /// does to kill its parent hits the server. Without this, it is an error then.
+    pub fn dying_with_server(mut self) -> Traced {
+        self.dies_with_server = true;
+        self
     }
 
     /// Lets the waiting child process continue, to its `execve` if it still has to execute the
@@ -426,11 +436,12 @@ impl Traced {
         };
         let killed = match waited {
             Ok(killed) => killed,
-            Err(broken) => {
+            Err(broken) if self.dies_with_server => {
                 let answer = inner.end_of(broken)?;
                 self.answer = Some(answer);
                 None
             }
+            Err(broken) => return Err(inner.broken(&broken)),
         };
         drop(inner);
         let (ended, cpu) = self.finish()?;
@@ -467,7 +478,7 @@ impl Traced {
         };
         let reply = match reply {
             Ok(reply) => reply,
-            Err(broken) if self.released => {
+            Err(broken) if self.dies_with_server && self.released => {
                 let answer = inner.end_of(broken)?;
                 self.answer = Some(answer);
                 return Ok(answer);

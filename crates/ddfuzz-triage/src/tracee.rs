@@ -194,11 +194,12 @@ impl Tracee for Traced {
 
 impl Start for Traceable {
     fn start(&mut self, input: &[u8], aslr: bool) -> Result<Box<dyn Tracee>, ExecError> {
-        Ok(Box::new(Traceable::start(self, input, aslr)?))
+        let run = Traceable::start(self, input, aslr)?;
+        Ok(Box::new(run.dying_with_server()))
     }
 
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError> {
-        let Some((mut run, copies)) = self.start_copied(input, aslr)? else {
+        let Some((run, copies)) = self.start_copied(input, aslr)? else {
             let (ended, said) = Traceable::run_again(self, input, aslr, RerunReason::Signals)?;
             let copies = None;
             return Ok(Untraced {
@@ -208,6 +209,7 @@ impl Start for Traceable {
                 read: None,
             });
         };
+        let mut run = run.dying_with_server();
         run.release()?;
         let Run { ended, read, .. } = run.wait_for_run()?;
         Ok(Untraced {
