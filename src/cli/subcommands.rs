@@ -38,8 +38,11 @@ pub struct Subcommand {
     /// Adds the options and help texts of the subcommand to its description.
     describe: fn(Command) -> Command,
     /// Converts the parsed options to a function that runs the subcommand.
-    understand: Box<dyn Fn(&ArgMatches) -> Result<Job, clap::Error>>,
+    understand: Understand,
 }
+
+/// A function that converts parsed options to one that runs a subcommand with them.
+type Understand = Box<dyn Fn(&ArgMatches) -> Result<Job, clap::Error>>;
 
 /// Returns the subcommand `name` with the options `A`, which `run` runs.
 pub fn subcommand<A: Args + 'static>(

@@ -22,8 +22,9 @@ use crate::unfold::Area;
 const MOST_STOPS: usize = 60_000;
 /// Largest number of calls on the stack that are recorded for an allocation.
 const CALLERS: usize = 4;
-/// Size in bytes of a page of memory.
-const PAGE: u64 = 4096;
+/// Largest number of bytes from the end of mapped memory to an address that a run reaches because a
+/// block before that end is too short.
+const FARTHEST: u64 = 16 << 20;
 /// Names of the C library's functions that allocate memory.
 const ALLOCATORS: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "memalign"];
 
@@ -144,10 +145,10 @@ impl Engine {
         let mut run = self.start(Side::Failing)?;
         while !matches!(self.resume(&mut run.process, Pace::Free)?, Next::Ended(_)) {}
         let maps = Maps::of(run.process.pid);
-        // What goes through memory from the block on crashes where that ends, other addresses are
-        // wrong for another reason than that the block is short.
-        let is_next = |end: u64| end <= fault && fault - end < PAGE;
-        if !maps.iter().any(|it| is_next(it.end)) {
+        // What is written behind a short block is near; an index of 0xffffffff is wrong for another
+        // reason.
+        let is_near = |end: u64| end <= fault && fault - end < FARTHEST;
+        if !maps.iter().any(|it| is_near(it.end)) {
             return Ok(None);
         }
         let blocks = heap_blocks(&maps, &mut run.process).blocks;
