@@ -1,7 +1,7 @@
 //! Result files of `min`, `max` and `diff`: where results, logs and other crashes (slips) are
 //! written; options for budgets and `--resume`.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -274,13 +274,11 @@ pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     let (from, bytes) = match is_standard(&path) {
         true => (
             "stdin".to_owned(),
-            read_once(Path::new("stdin"), std::io::stdin().lock())?,
+            read_once(Path::new("stdin"), Ok(std::io::stdin().lock()))?,
         ),
         false if is_read_once(&path) => {
-            let opened = std::fs::File::open(&path);
-            let opened =
-                opened.map_err(|error| Failure::file(&path, "reading the input", &error))?;
-            (path.display().to_string(), read_once(&path, opened)?)
+            let bytes = read_once(&path, std::fs::File::open(&path))?;
+            (path.display().to_string(), bytes)
         }
         false => return Ok(there(path)),
     };
@@ -300,9 +298,9 @@ const MOST_READ: u64 = 1 << 30;
 
 /// Reads an input that can be read only once, from stdin, a pipe or a device; fails if it goes on after
 /// 1 GiB.
-fn read_once(path: &Path, from: impl Read) -> Result<Vec<u8>, Failure> {
+fn read_once(path: &Path, from: io::Result<impl Read>) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
-    let read = from.take(MOST_READ + 1).read_to_end(&mut bytes);
+    let read = from.and_then(|from| from.take(MOST_READ + 1).read_to_end(&mut bytes));
     read.map_err(|error| Failure::file(path, "reading the input", &error))?;
     if bytes.len() as u64 > MOST_READ {
         let message = format!("{} has more than 1 GiB, or no end", path.display());

@@ -26,6 +26,18 @@ int main(int argc, char **argv)
 }
 "#;
 
+/// Compiles a program on the desk.
+fn build(desk: &Desk, name: &str, source: &str) {
+    let source = desk.write(&format!("{name}.c"), source);
+    let mut compiler = std::process::Command::new("cc");
+    let built = compiler
+        .arg("-O2")
+        .arg(source)
+        .arg("-o")
+        .arg(desk.file(name));
+    assert!(built.status().expect("the compiler runs").success());
+}
+
 #[test]
 fn a_crash_that_no_input_brings_about_alone_is_kept_with_the_inputs_before_it() {
     let desk = Desk::new();
@@ -57,10 +69,7 @@ fn a_crash_that_no_input_brings_about_alone_is_kept_with_the_inputs_before_it() 
 #[test]
 fn a_crash_that_never_comes_again_is_flaky_and_keeps_its_input() {
     let desk = Desk::new();
-    let (source, program) = (desk.write("soon.c", SOON_OVER), desk.file("soon"));
-    let mut compiler = std::process::Command::new("cc");
-    let built = compiler.arg("-O2").arg(source).arg("-o").arg(program);
-    assert!(built.status().expect("the compiler runs").success());
+    build(&desk, "soon", SOON_OVER);
     let mut ends = BTreeSet::new();
     // Over before the minimization, among the runs of the input, in the search, and at its end.
     for runs in (4..8).chain(12..17) {
@@ -188,10 +197,7 @@ int main(int argc, char **argv)
 #[test]
 fn a_crash_that_misses_one_of_its_first_runs_is_minimized_under_flaky() {
     let desk = Desk::new();
-    let (source, program) = (desk.write("some.c", SOME_PASS), desk.file("some"));
-    let mut compiler = std::process::Command::new("cc");
-    let built = compiler.arg(source).arg("-o").arg(program).status();
-    assert!(built.expect("the compiler runs").success());
+    build(&desk, "some", SOME_PASS);
     desk.write("in", "abc");
     let options = "--exec command --jobs 1 -o out/ --json";
     let program = format!("./some {}", desk.file("tmp/count").display());

@@ -14,7 +14,7 @@ use super::process::{Process, Stop, register_mut};
 use super::run::{Next, Pace, unsupported};
 use super::tests_at_point::Stand;
 use super::watchdog::TimeLimit;
-use super::{Engine, EngineError, Point, Side, Trace, if_supported};
+use super::{Engine, EngineError, Point, Side, Trace};
 
 /// Largest number of times that a run of a mutant stops for its change.
 const STOPS: usize = 400;
@@ -287,12 +287,9 @@ impl Engine {
             if self.facts_until.is_over() || found.is_empty() {
                 break;
             }
-            self.set_input(Side::Passing, input.clone());
-            let mut run = self.start(Side::Passing)?;
-            if if_supported(self.run_to(&mut run, first).map(Some))?.is_none() {
+            let Some(mut stand) = self.stand_with(input, first, limit)? else {
                 continue;
-            }
-            let mut stand = self.stand_in(run, limit)?;
+            };
             self.compare_mutants(&mut stand, &mut found, &averts)?;
             // Others are not told any more.
             found.retain(|it| it.differences() <= SPARED && it.failing == it.mended);
@@ -368,12 +365,9 @@ impl Engine {
             if quarter.is_over() {
                 break;
             }
-            self.set_input(Side::Passing, input.clone());
-            let mut run = self.start(Side::Passing)?;
-            if if_supported(self.run_to(&mut run, first).map(Some))?.is_none() {
+            let Some(mut stand) = self.stand_with(input, first, limit)? else {
                 continue;
-            }
-            let mut stand = self.stand_in(run, limit)?;
+            };
             if let Some((executed, end)) = self.executed(&mut stand, &places)? {
                 match averts(&end) {
                     true => passing.push(executed),

@@ -109,6 +109,22 @@ impl Engine {
         self.stand_in(run, limit)
     }
 
+    /// Starts a run with another input, `input`, up to its point `first`, where tests are forked; `None`
+    /// if the run cannot be stopped there. `limit`: time that a test there may take.
+    pub(crate) fn stand_with(
+        &mut self,
+        input: &[u8],
+        first: Point,
+        limit: TimeLimit,
+    ) -> Result<Option<Stand>, EngineError> {
+        self.set_input(Side::Passing, input.to_vec());
+        let mut run = self.start(Side::Passing)?;
+        match if_supported(self.run_to(&mut run, first).map(Some))? {
+            Some(_) => self.stand_in(run, limit).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// Returns a [`Stand`], from which tests are forked, for a run that has stopped without
     /// breakpoints. `limit`: time that a test there may take.
     pub(crate) fn stand_in(&self, run: Run, limit: TimeLimit) -> Result<Stand, EngineError> {
