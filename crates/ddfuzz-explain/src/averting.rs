@@ -31,8 +31,9 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     let why = |it: &MutantRecord| {
         let MutantRecord { change, alike, .. } = it;
         let others = match it.passing {
-            0 if it.mended == 1 => "nor does another that fails".to_owned(),
-            0 => format!("nor do {} others that fail", it.mended),
+            0 if it.failing == 1 => "nor does another that fails".to_owned(),
+            0 if it.mended == it.failing => format!("nor do {} others that fail", it.mended),
+            0 => format!("nor do {} of {} others that fail", it.mended, it.failing),
             1 => "and another run is as before".to_owned(),
             all if all == *alike => format!("and {alike} other runs are as before"),
             all => format!("and {alike} of {all} other runs are as before"),

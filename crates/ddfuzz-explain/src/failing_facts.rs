@@ -29,7 +29,7 @@ const CONDITIONS: Parts = (60, 8);
 /// The parts in which the value is followed back by which the failing run has crashed.
 const FACTS: Parts = (60, 8);
 /// The parts in which mutants of the program are run.
-const MUTANTS: Parts = (15, 2);
+const MUTANTS: Parts = (3, 2);
 /// Largest number of statements on which the failure depends that are told.
 const DEPENDS: usize = 16;
 

@@ -247,7 +247,7 @@ fn without_a_line(input: &[u8]) -> Vec<Vec<u8>> {
 }
 
 /// Largest number of inputs that differ little from the failing and the passing one.
-const SIMILAR: usize = 16;
+const SIMILAR: usize = 48;
 
 /// Returns the passing input, and inputs that differ little from it or from the failing one, at most
 /// [`SIMILAR`] of them: without one line, or variants at one place.

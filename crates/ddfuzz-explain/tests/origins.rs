@@ -63,6 +63,26 @@ fn a_divisor_is_followed_to_who_wrote_it() {
 }
 
 #[test]
+fn a_function_that_is_none_is_followed_to_who_wrote_its_address() {
+    let program = program("called.c", &["-g", "-Og"]);
+    for failing in [b"x", b"y"] {
+        let it = explained(&program, failing, Some(b"a"));
+        let written = functions(it.origin.as_ref());
+        assert_eq!(written, ["damage", "main"], "{}", story::text(&it));
+    }
+}
+
+#[test]
+fn what_decides_whether_is_not_told_as_what_decides_how_much() {
+    let program = program("called.c", PLAIN);
+    let it = explained(&program, b"s", Some(b"a"));
+    let text = story::text(&it);
+    let block = it.overflow.as_ref().unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(block.writer.function, "copy", "{text}");
+    assert!(block.extent.is_none(), "{text}");
+}
+
+#[test]
 fn a_condition_is_followed_to_the_function_whose_value_decides() {
     let program = program("priority.c", &["-g", "-Og"]);
     let mut asked = request(

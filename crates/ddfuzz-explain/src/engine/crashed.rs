@@ -59,6 +59,17 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
         FlowControl::IndirectCall | FlowControl::IndirectBranch
     );
     let is_jump = |fault| is_indirect && last.target().is_none_or(|target| target == fault);
+    // What is in memory is no address of code, unless the memory itself is out of reach.
+    let is_cell = |cell: &Value| match *cell {
+        Value::Memory(at, size) => {
+            let is_fault = |it| (at..at.saturating_add(size)).contains(&it);
+            at >> ADDRESS_BITS == 0 && !fault.is_some_and(is_fault)
+        }
+        _ => false,
+    };
+    if is_indirect && last.operands().iter().any(is_cell) {
+        return last.operands();
+    }
     let registers = match fault {
         Some(fault) if last.is_library_call() => {
             let is_near = |number: &usize| {
@@ -351,7 +362,7 @@ impl Engine {
     }
 
     /// Follows back what decided how much the failing run wrote behind a heap block: the length that it
-    /// gave to a function of a library, or the values of the condition before the write and its index.
+    /// gave to a function of a library, or the values of the condition of the loop that writes, and its index.
     /// `None` where that is not known. `points` are the points (statement executions) of the failing run.
     ///
     /// # Errors
@@ -371,7 +382,14 @@ impl Engine {
             used.push((recorded.clone(), at, length));
         }
         if used.is_empty() {
+            // A function of a library stops where a string ends. A condition that is met once decides
+            // whether it is written, and not how much.
+            let is_loop = |guard: &usize| {
+                let pc = executed[*guard].pc();
+                executed[..at].iter().filter(|it| it.pc() == pc).count() > 1
+            };
             let guard = guards(executed, at, |pc| self.is_user(pc)).first().copied();
+            let guard = guard.filter(|it| !executed[at].is_library_call() && is_loop(it));
             if let Some(compared) = guard.and_then(|at| comparison(executed, at)) {
                 let values = executed[compared].operands().into_iter();
                 used.extend(values.map(|value| (recorded.clone(), compared, value)));

@@ -1,7 +1,7 @@
 //! Runs of mutants (see [`mutants`](super::mutants)): which of them keep the failing run from
 //! failing, and what they change in other runs.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ddfuzz_exec::Ended;
@@ -11,10 +11,12 @@ use iced_x86::Register;
 use super::mutants::{Mutant, Patch, distinct, jump_tables, mutants};
 use super::prepared::library_symbol;
 use super::process::{Process, Stop, register_mut};
-use super::run::{Next, Pace, unsupported};
+use super::run::{Pace, unsupported};
+use super::spectrum::{ENOUGH, Executions, Spectrum};
 use super::tests_at_point::Stand;
 use super::watchdog::TimeLimit;
 use super::{Engine, EngineError, Point, Side, Trace};
+use crate::suspects::MAIN;
 
 /// Largest number of times that a run of a mutant stops for its change.
 const STOPS: usize = 400;
@@ -23,15 +25,11 @@ const LONGEST: u64 = 16;
 /// Largest number of entries of a table of jumps.
 const CASES: usize = 256;
 /// Largest number of mutants that are run.
-const MUTANTS: usize = 1_500;
+const MUTANTS: usize = 8_000;
 /// Largest number of statements that may not end in time with one kind of change.
-const HANGING: usize = 40;
-/// Number of other runs that a mutant may change.
-const SPARED: usize = 1;
-/// Number of other runs from which on more of them say nothing more.
-const ENOUGH: usize = 3;
-/// Largest number of other inputs for which it is recorded which statements they execute.
-const COVERED: usize = 12;
+const HANGING: usize = 600;
+/// Largest number of mutants that are compared with the program in other runs.
+const COMPARED: usize = 600;
 /// Largest number of mutants that are returned.
 const FOUND: usize = 6;
 
@@ -43,7 +41,7 @@ pub(crate) struct MutantEnd {
     /// What it wrote to stdout.
     pub output: Vec<u8>,
     /// What it wrote, by the file descriptor; `None` where that was not recorded, or cannot be.
-    written: Option<BTreeMap<u64, Vec<u8>>>,
+    pub(super) written: Option<BTreeMap<u64, Vec<u8>>>,
 }
 
 impl MutantEnd {
@@ -51,30 +49,6 @@ impl MutantEnd {
     /// compared with it.
     fn is_comparable(&self) -> bool {
         (self.written.as_ref()).is_some_and(|it| it.values().any(|bytes| !bytes.is_empty()))
-    }
-}
-
-/// Which runs execute a statement.
-#[derive(Clone, Copy, Debug, Default)]
-struct Executions {
-    /// How often the failing run executes it, as far as its points were recorded.
-    times: usize,
-    /// Number of runs that fail and execute it, of all that fail.
-    failing: (usize, usize),
-    /// Number of other runs that execute it.
-    passing: usize,
-}
-
-impl Executions {
-    /// Returns how well its executions tell failing runs from others, in eighths (Ochiai's
-    /// coefficient).
-    fn suspicion(self) -> usize {
-        let (failing, all) = self.failing;
-        let product = (all * (failing + self.passing)) as f64;
-        match failing {
-            0 => 0,
-            failing => (8.0 * failing as f64 / product.sqrt()) as usize,
-        }
     }
 }
 
@@ -91,6 +65,8 @@ pub(crate) struct Averting {
     pub succeeds: bool,
     /// Whether the changed statement is the one that fails.
     fails: bool,
+    /// Whether it is in the function in which the program begins.
+    is_main: bool,
     /// Which runs execute the changed statement; `None` where that is not known.
     executed: Option<Executions>,
     /// Number of other inputs with which the program, unchanged, ends well, writes something and
@@ -106,32 +82,44 @@ pub(crate) struct Averting {
 }
 
 impl Averting {
-    /// Returns in how many runs of other inputs the mutant ends otherwise than the program, or
-    /// fails as well.
-    fn differences(&self) -> usize {
-        self.others - self.alike + self.failing - self.mended
+    /// Returns true if the mutant changes most runs of other inputs that do not fail.
+    fn changes_much(&self) -> bool {
+        self.others > 0 && self.alike * 2 < self.others
     }
 
-    /// Returns true if the mutant changes at most one in eight runs of other inputs that do not
-    /// fail (what they write may be wrong as well), and averts the failure in those that fail:
-    /// one at least where only runs that fail execute the statement, several of them.
+    /// Returns true if the mutant changes at most every second run of other inputs that does not
+    /// fail (what they write may be wrong as well), and some run shows that: one that does not
+    /// fail, or, where only runs that fail execute the statement, several in which the mutant
+    /// averts the failure.
     fn is_telling(&self) -> bool {
         let all = self.executed.unwrap_or_default();
-        let is_seen = all.passing == 0 && all.failing.0 > ENOUGH && self.failing > 0;
-        (is_seen || self.others > 0 || self.failing >= ENOUGH)
-            && self.alike * 8 >= self.others * 7
-            && self.failing == self.mended
+        let is_seen = all.passing == 0 && all.failing.0 > ENOUGH && self.mended > 0;
+        (is_seen || self.alike > 0 || self.mended >= ENOUGH) && self.alike * 2 >= self.others
     }
 
-    /// Returns the key by which mutants are sorted, the most telling one first.
-    fn rank(&self) -> impl Ord + use<> {
-        let compared = Reverse(self.others.min(ENOUGH));
+    /// Returns how much speaks for the mutant's statement: the logarithm of the likelihood that it
+    /// is the one to be mended, but for a constant. What a mutant leaves as it is in other runs
+    /// says most; whether it averts other failures as well says least, because these may be others
+    /// and right ones.
+    fn weight(&self) -> f64 {
+        let share = |part: usize, all: usize| ((1.0 + part as f64) / (1.0 + all as f64)).ln();
+        let eighths = |part: usize| (0.1 + part as f64 / 8.0).ln();
         let suspicion = self.executed.map_or(0, Executions::suspicion);
-        let ends = (Reverse(self.kept + suspicion), !self.succeeds, compared);
-        let executions = self.executed.map(|it| it.times);
-        let changes = (self.mutant.kind, executions);
+        let known = share(self.alike, self.others) + 0.2 * share(self.mended, self.failing);
+        let ends = eighths(self.kept) + 0.6 * eighths(suspicion);
         // What a failed assertion decides itself says little.
-        (self.differences(), self.fails, ends, changes)
+        let penalties = [
+            (self.fails, 1.0),
+            (!self.succeeds, 0.4),
+            (self.is_main, 0.3),
+        ];
+        let penalties = penalties.iter().filter(|it| it.0).map(|it| it.1);
+        known + ends - 0.02 * f64::from(self.mutant.kind as u8) - penalties.sum::<f64>()
+    }
+
+    /// Compares two mutants by their weights, the more telling one first.
+    fn compare(&self, other: &Averting) -> Ordering {
+        other.weight().total_cmp(&self.weight())
     }
 }
 
@@ -279,22 +267,28 @@ impl Engine {
         let mut found = self.averting(stand, all, &averts)?;
         for it in &mut found {
             let statement = self.statement_at(it.mutant.pc);
-            it.executed = statement.and_then(|it| spectrum.get(&it).copied());
+            it.executed = statement.and_then(|it| spectrum.of(it));
+            it.is_main = self.function(it.mutant.pc) == Some(MAIN);
             let last = failing.points.last();
             it.fails = last.is_some_and(|last| self.line(last.pc) == self.line(it.mutant.pc));
         }
-        for input in others {
+        found.sort_by(Averting::compare);
+        found.truncate(COMPARED);
+        let statements = found
+            .iter()
+            .filter_map(|it| self.statement_at(it.mutant.pc));
+        for input in spectrum.chosen(&statements.collect()) {
             if self.facts_until.is_over() || found.is_empty() {
                 break;
             }
-            let Some(mut stand) = self.stand_with(input, first, limit)? else {
+            let Some(mut stand) = self.stand_with(&others[input], first, limit)? else {
                 continue;
             };
             self.compare_mutants(&mut stand, &mut found, &averts)?;
             // Others are not told any more.
-            found.retain(|it| it.differences() <= SPARED && it.failing == it.mended);
+            found.retain(|it| !it.changes_much());
         }
-        found.sort_by_key(Averting::rank);
+        found.sort_by(Averting::compare);
         found.retain(Averting::is_telling);
         let mut lines = HashSet::new();
         found.retain(|it| lines.insert(self.line(it.mutant.pc)));
@@ -309,7 +303,7 @@ impl Engine {
         all: Vec<Mutant>,
         averts: impl Fn(&MutantEnd) -> bool,
     ) -> Result<Vec<Averting>, EngineError> {
-        let most = self.facts_until.but(3);
+        let most = self.facts_until.but(4);
         let plain = self.run_mutant(&mut stand, None, Pace::Free)?;
         let begins = plain.map(|it| it.output).unwrap_or_default();
         let (mut found, mut hanging) = (Vec::new(), HashSet::new());
@@ -333,6 +327,7 @@ impl Engine {
                     succeeds: end.ended == Ended::Exit(0),
                     mutant,
                     fails: false,
+                    is_main: false,
                     executed: None,
                     others: 0,
                     alike: 0,
@@ -344,56 +339,17 @@ impl Engine {
         Ok(found)
     }
 
-    /// Counts the executions of the statements of the failing run, and which of the runs with other
-    /// inputs execute them. `first` is the first point of a run.
-    fn spectrum(
-        &mut self,
-        trace: &Trace,
-        first: Point,
-        limit: TimeLimit,
-        averts: impl Fn(&MutantEnd) -> bool,
-        others: &[Vec<u8>],
-    ) -> Result<HashMap<u64, Executions>, EngineError> {
-        let mut found: HashMap<u64, Executions> = HashMap::new();
-        for point in &trace.points {
-            found.entry(point.pc).or_default().times += 1;
-        }
-        let places: HashSet<u64> = found.keys().copied().collect();
-        let (mut failing, mut passing) = (vec![places.clone()], Vec::new());
-        let quarter = self.facts_until.part(4);
-        for input in others.iter().take(COVERED) {
-            if quarter.is_over() {
-                break;
-            }
-            let Some(mut stand) = self.stand_with(input, first, limit)? else {
-                continue;
-            };
-            if let Some((executed, end)) = self.executed(&mut stand, &places)? {
-                match averts(&end) {
-                    true => passing.push(executed),
-                    false => failing.push(executed),
-                }
-            }
-        }
-        let count = |all: &[HashSet<u64>], pc| all.iter().filter(|it| it.contains(pc)).count();
-        for (pc, it) in &mut found {
-            it.failing = (count(&failing, pc), failing.len());
-            it.passing = count(&passing, pc);
-        }
-        Ok(found)
-    }
-
     /// Sorts mutants: those of which there are few first, then those in statements that failing runs
     /// execute rather than others, of these in those that are executed rarely, and the first one of
     /// each kind and source line before others of them; then small changes first.
-    fn sort_mutants(&self, all: &mut Vec<Mutant>, spectrum: &HashMap<u64, Executions>) {
+    fn sort_mutants(&self, all: &mut Vec<Mutant>, spectrum: &Spectrum) {
         let mut rounds: HashMap<_, usize> = HashMap::new();
         let mut ranked: Vec<_> = Vec::new();
         for mutant in all.drain(..) {
             let place = (self.line(mutant.pc), mutant.kind);
             let round = rounds.entry(place).or_default();
             let statement = self.statement_at(mutant.pc);
-            let executed = statement.and_then(|it| spectrum.get(&it).copied());
+            let executed = statement.and_then(|it| spectrum.of(it));
             let executed = executed.unwrap_or_default();
             let magnitude = executed.times.checked_ilog2();
             let order = magnitude.unwrap_or(0) as usize + 2 * *round;
@@ -428,7 +384,8 @@ impl Engine {
             if self.facts_until.is_over() {
                 break;
             }
-            if !executed.contains(&it.mutant.pc) {
+            let known = if passes { it.others } else { it.failing };
+            if known > ENOUGH || !executed.contains(&it.mutant.pc) {
                 continue;
             }
             let Some(end) = self.run_mutant(stand, Some(&it.mutant.patch), Pace::SystemCalls)?
@@ -447,41 +404,6 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    /// Returns those of some instructions that a fork of the stopped run executes, and how it ends.
-    fn executed(
-        &mut self,
-        stand: &mut Stand,
-        places: &HashSet<u64>,
-    ) -> Result<Option<(HashSet<u64>, MutantEnd)>, EngineError> {
-        self.in_new_fork(stand, |engine, child| {
-            for place in places {
-                child.set_breakpoint(*place)?;
-            }
-            let mut executed = HashSet::new();
-            let (ended, output) = loop {
-                match engine.resume(child, Pace::Free) {
-                    Ok(Next::Breakpoint(registers)) => {
-                        executed.insert(registers.rip);
-                        child.remove_breakpoint(registers.rip)?;
-                    }
-                    Ok(Next::Other(_)) => {}
-                    Ok(Next::Ended(ending)) => break (ending.ended, ending.output),
-                    Err(EngineError::System(_)) if engine.watchdog.has_fired() => {
-                        break (Ended::Timeout, Vec::new());
-                    }
-                    Err(error) => return Err(error),
-                }
-            };
-            let written = None;
-            let end = MutantEnd {
-                ended,
-                output,
-                written,
-            };
-            Ok(Some((executed, end)))
-        })
     }
 
     fn is_handled(&self, process: &Process, signal: i32) -> bool {
@@ -633,24 +555,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_that_only_failing_runs_execute_are_the_most_suspicious() {
-        let of = |failing, passing| {
-            let failing = (failing, 4);
-            let times = 1;
-            let all = Executions {
-                times,
-                failing,
-                passing,
-            };
-            all.suspicion()
-        };
-        assert_eq!(
-            [of(4, 0), of(4, 4), of(2, 0), of(1, 15), of(0, 3)],
-            [8, 5, 5, 1, 0]
-        );
-    }
-
-    #[test]
     fn a_mutant_tells_something_if_runs_show_that_it_changes_nothing_else() {
         let is_telling = |others, alike, failing, mended| {
             let patch = Patch::Leave(0, 0);
@@ -661,6 +565,7 @@ mod tests {
                 kept: 8,
                 succeeds: true,
                 fails: false,
+                is_main: false,
                 executed: None,
                 others,
                 alike,
@@ -669,10 +574,10 @@ mod tests {
             };
             all.is_telling()
         };
-        assert!(is_telling(8, 7, 0, 0) && is_telling(1, 1, 2, 2));
-        assert!(!is_telling(8, 6, 0, 0) && !is_telling(8, 8, 2, 1));
+        assert!(is_telling(8, 4, 0, 0) && is_telling(1, 1, 2, 1));
+        assert!(!is_telling(8, 3, 0, 0) && !is_telling(1, 0, 3, 3));
         // No other run that ends well executes it.
-        assert!(is_telling(0, 0, 3, 3));
+        assert!(is_telling(0, 0, 4, 3));
         assert!(!is_telling(0, 0, 2, 2) && !is_telling(0, 0, 3, 2));
     }
 

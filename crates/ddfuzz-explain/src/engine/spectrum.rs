@@ -1,0 +1,238 @@
+//! Which statements runs of other inputs execute, and how well that tells runs that fail from others
+//! (Abreu, Zoeteweij and van Gemund, *An Evaluation of Similarity Coefficients for Software Fault
+//! Localization*, PRDC 2006).
+
+use std::collections::{HashMap, HashSet};
+
+use ddfuzz_exec::Ended;
+
+use super::mutated::MutantEnd;
+use super::run::{Next, Pace};
+use super::tests_at_point::Stand;
+use super::watchdog::TimeLimit;
+use super::{Engine, EngineError, Point, Trace};
+
+/// Largest number of inputs that are chosen for a comparison.
+const CHOSEN: usize = 20;
+/// Number of runs from which on more of them that execute a statement say nothing more of it.
+pub(super) const ENOUGH: usize = 3;
+
+/// Which runs execute a statement.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Executions {
+    /// How often the failing run executes it, as far as its points were recorded.
+    pub times: usize,
+    /// Number of runs that fail and execute it, of all that fail.
+    pub failing: (usize, usize),
+    /// Number of other runs that execute it.
+    pub passing: usize,
+}
+
+impl Executions {
+    /// Returns how well its executions tell failing runs from others, in eighths (Ochiai's
+    /// coefficient).
+    pub fn suspicion(self) -> usize {
+        let (failing, all) = self.failing;
+        let product = (all * (failing + self.passing)) as f64;
+        match failing {
+            0 => 0,
+            failing => (8.0 * failing as f64 / product.sqrt()) as usize,
+        }
+    }
+}
+
+/// A run of another input: whether it fails, and which of the statements it executes that the failing
+/// run does.
+struct Covered {
+    /// Position of the input among the others.
+    input: usize,
+    fails: bool,
+    executed: HashSet<u64>,
+}
+
+/// The statements of a failing run, and the runs that execute them.
+#[derive(Default)]
+pub(super) struct Spectrum {
+    statements: HashMap<u64, Executions>,
+    runs: Vec<Covered>,
+}
+
+impl Spectrum {
+    /// Returns which runs execute a statement; `None` for one that the failing run does not execute.
+    pub fn of(&self, statement: u64) -> Option<Executions> {
+        self.statements.get(&statement).copied()
+    }
+
+    /// Counts for each statement the runs that execute it.
+    fn count(&mut self) {
+        let all = 1 + self.runs.iter().filter(|it| it.fails).count();
+        for it in self.statements.values_mut() {
+            (it.failing, it.passing) = ((1, all), 0);
+        }
+        for run in &self.runs {
+            for at in &run.executed {
+                if let Some(it) = self.statements.get_mut(at) {
+                    match run.fails {
+                        true => it.failing.0 += 1,
+                        false => it.passing += 1,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the inputs, by their positions, whose runs together execute each of some statements
+    /// several times where runs do that, those first that execute most: the first input in any case.
+    pub fn chosen(&self, statements: &HashSet<u64>) -> Vec<usize> {
+        let mut missing: HashMap<(bool, u64), usize> = HashMap::new();
+        let mut left: Vec<&Covered> = self.runs.iter().collect();
+        let mut chosen = Vec::new();
+        while chosen.len() < CHOSEN {
+            let gain = |run: &&Covered| {
+                let of = |at: &&u64| {
+                    missing
+                        .get(&(run.fails, **at))
+                        .is_none_or(|it| *it < ENOUGH)
+                };
+                let wanted = run.executed.intersection(statements);
+                wanted.filter(of).count() + usize::from(run.input == 0) * statements.len()
+            };
+            let gains = left.iter().map(gain).enumerate();
+            // Of equal ones the first.
+            let best = gains.rev().max_by_key(|it| it.1);
+            let Some((at, _)) = best.filter(|it| it.1 > 0) else {
+                break;
+            };
+            let run = left.remove(at);
+            for statement in &run.executed {
+                *missing.entry((run.fails, *statement)).or_default() += 1;
+            }
+            chosen.push(run.input);
+        }
+        chosen
+    }
+}
+
+impl Engine {
+    /// Counts the executions of the statements of the failing run, and which of the runs with other
+    /// inputs execute them, as far as an eighth of the time suffices. `first` is the first point of a run.
+    pub(super) fn spectrum(
+        &mut self,
+        trace: &Trace,
+        first: Point,
+        limit: TimeLimit,
+        averts: impl Fn(&MutantEnd) -> bool,
+        others: &[Vec<u8>],
+    ) -> Result<Spectrum, EngineError> {
+        let mut found = Spectrum::default();
+        for point in &trace.points {
+            found.statements.entry(point.pc).or_default().times += 1;
+        }
+        let places: HashSet<u64> = found.statements.keys().copied().collect();
+        let part = self.facts_until.part(8);
+        for (input, bytes) in others.iter().enumerate() {
+            if part.is_over() {
+                break;
+            }
+            let Some(mut stand) = self.stand_with(bytes, first, limit)? else {
+                continue;
+            };
+            if let Some((executed, end)) = self.executed(&mut stand, &places)? {
+                found.runs.push(Covered {
+                    input,
+                    fails: !averts(&end),
+                    executed,
+                });
+            }
+        }
+        found.count();
+        Ok(found)
+    }
+
+    /// Returns those of some instructions that a fork of the stopped run executes, and how it ends.
+    pub(super) fn executed(
+        &mut self,
+        stand: &mut Stand,
+        places: &HashSet<u64>,
+    ) -> Result<Option<(HashSet<u64>, MutantEnd)>, EngineError> {
+        self.in_new_fork(stand, |engine, child| {
+            for place in places {
+                child.set_breakpoint(*place)?;
+            }
+            let mut executed = HashSet::new();
+            let (ended, output) = loop {
+                match engine.resume(child, Pace::Free) {
+                    Ok(Next::Breakpoint(registers)) => {
+                        executed.insert(registers.rip);
+                        child.remove_breakpoint(registers.rip)?;
+                    }
+                    Ok(Next::Other(_)) => {}
+                    Ok(Next::Ended(ending)) => break (ending.ended, ending.output),
+                    Err(EngineError::System(_)) if engine.watchdog.has_fired() => {
+                        break (Ended::Timeout, Vec::new());
+                    }
+                    Err(error) => return Err(error),
+                }
+            };
+            let written = None;
+            let end = MutantEnd {
+                ended,
+                output,
+                written,
+            };
+            Ok(Some((executed, end)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_only_failing_runs_execute_are_the_most_suspicious() {
+        let of = |failing, passing| {
+            let failing = (failing, 4);
+            let times = 1;
+            let all = Executions {
+                times,
+                failing,
+                passing,
+            };
+            all.suspicion()
+        };
+        assert_eq!(
+            [of(4, 0), of(4, 4), of(2, 0), of(1, 15), of(0, 3)],
+            [8, 5, 5, 1, 0]
+        );
+    }
+
+    #[test]
+    fn inputs_are_chosen_that_execute_what_others_have_not() {
+        let run = |input, fails, executed: &[u64]| Covered {
+            input,
+            fails,
+            executed: executed.iter().copied().collect(),
+        };
+        let runs = vec![
+            run(0, false, &[1]),
+            run(1, false, &[1]),
+            run(2, false, &[1, 2]),
+            run(3, true, &[1, 2, 3]),
+            run(4, false, &[9]),
+        ];
+        let mut all = Spectrum {
+            statements: (1..=3).map(|at| (at, Executions::default())).collect(),
+            runs,
+        };
+        all.count();
+        let of = |at| all.of(at).map(|it| (it.failing, it.passing));
+        assert_eq!(of(1), Some(((2, 2), 3)));
+        assert_eq!(of(3), Some(((2, 2), 0)));
+        assert_eq!(of(9), None);
+        let statements = HashSet::from([1, 2, 3]);
+        assert_eq!(all.chosen(&statements), [0, 3, 2, 1]);
+        assert_eq!(all.chosen(&HashSet::from([9])), [0, 4]);
+        assert!(all.chosen(&HashSet::new()).is_empty());
+    }
+}
