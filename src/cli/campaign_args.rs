@@ -9,7 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Args, ValueEnum};
 
-use super::results::absolute;
+use super::results::{absolute, is_standard};
 use super::{Exit, Failure, Output, values};
 use crate::campaign::{
     Generator, Minimizing, RecordedSettings, SeedSources, Seeds, SkippedSeeds, Source, Variants,
@@ -456,14 +456,18 @@ pub fn read_known_and_against(
     })
 }
 
-/// Reads the list of known crash groups from the file of `--known`; without a file, no group is
+/// Reads the list of known crash groups from the file of `--known`, `-` is stdin; without a file, no group is
 /// known. Fails at a line that is no crash key.
 pub fn read_known(path: Option<&Path>) -> Result<KnownGroups, Failure> {
     let Some(path) = path else {
         return Ok(KnownGroups::default());
     };
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::file(path, "reading the list of known groups", &error))?;
+    let text = match is_standard(path) {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(path),
+    };
+    let text =
+        text.map_err(|error| Failure::file(path, "reading the list of known groups", &error))?;
     KnownGroups::parse(&text).map_err(|error| {
         Failure::usage(format!("{}, {error}", path.display()))
             .path(path)

@@ -544,6 +544,8 @@ impl From<CleanError> for Failure {
             CleanError::Changed { ref path } => Failure::new(Exit::Usage, "changed", &error)
                 .path(path)
                 .hint("run the same command again"),
+            // Such a cleanup is repeated, so that this is no end of one.
+            CleanError::LacksCoverage(_) => Failure::new(Exit::Internal, "coverage", &error),
             CleanError::Occupied { ref path } => Failure::new(Exit::Usage, "exists", &error)
                 .path(path)
                 .hint("give another output directory with -o"),

@@ -6,6 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
+
 use super::min::call_script::CallFiles;
 use super::output::{print_bytes, tell};
 use super::{Exit, Failure, Output, values};
@@ -295,6 +297,22 @@ pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
 
 /// Maximum number of bytes that are read from stdin, a pipe or a device.
 const MOST_READ: u64 = 1 << 30;
+
+/// Returns a parser of arguments that name a file to be read, where `-` is stdin.
+pub fn file_or_stdin() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().map(|path| match is_standard(&path) {
+        true => PathBuf::from("/dev/stdin"),
+        false => path,
+    })
+}
+
+/// Reads the whole file at `path` if it can be read only once: a pipe, a device, or what a file
+/// descriptor leads to. Returns `None` for other files.
+pub fn read_if_once(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
+    is_read_once(path)
+        .then(|| read_once(path, std::fs::File::open(path)))
+        .transpose()
+}
 
 /// Reads an input that can be read only once, from stdin, a pipe or a device; fails if it goes on after
 /// 1 GiB.

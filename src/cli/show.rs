@@ -169,10 +169,22 @@ fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, Store
 }
 
 /// Prints a warning for each group in an output directory that has no complete input, and so is in
-/// no list of groups; `done` says what is not done with it, such as `shown`.
+/// no list of groups; `done` says what is not done with it, such as `shown`. Also one for each file
+/// `minimized` that has lost its content.
 pub fn warn_of_incomplete(reader: &Reader, done: &str, output: &Output) -> Result<(), StoreError> {
     for (kind, major) in reader.incomplete_groups()? {
         output.say(&incomplete_group(reader.root(), kind, &major, done));
+    }
+    warn_of_lost_reproducers(reader, output)
+}
+
+/// Prints a warning for each file `minimized` in an output directory that has lost its content.
+pub fn warn_of_lost_reproducers(reader: &Reader, output: &Output) -> Result<(), StoreError> {
+    for id in reader.lost_reproducers()? {
+        output.say(&format!(
+            "warning: minimized in {} has lost its content: original is taken in its place",
+            id.folder(reader.root()).display()
+        ));
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ mod check_programs;
 #[allow(dead_code, reason = "keys are pressed in the pages of campaigns only")]
 mod chromium;
 mod clean;
+mod clean_blocks;
 mod clean_hostile;
 mod clean_killed;
 mod clean_places;

@@ -100,6 +100,41 @@ fn a_result_for_a_pipe_comes_from_the_log_when_it_is_asked_for_again() {
 }
 
 #[test]
+fn logs_and_their_inputs_come_from_stdin_and_pictures_go_to_stdout() {
+    let desk = desk();
+    shell(&desk, "ddfuzz min in --test ./test");
+    for (line, out) in [
+        ("ddfuzz log show - <in.min.log.jsonl", "1-minimal"),
+        ("cat in.min.log.jsonl | ddfuzz log show -", "1-minimal"),
+        ("cat in.min.log.jsonl | ddfuzz log verify -", "is verified"),
+        (
+            "cat in.min.log.jsonl | ddfuzz log replay -",
+            "is consistent",
+        ),
+        (
+            "cat in | ddfuzz log replay in.min.log.jsonl --input -",
+            "is consistent",
+        ),
+        (
+            "cat in | ddfuzz log verify in.min.log.jsonl --input -",
+            "is verified",
+        ),
+        ("ddfuzz log show in.min.log.jsonl --svg -", "<svg"),
+    ] {
+        let (text, said) = shell(&desk, line);
+        assert!(text.contains(out), "{line}: {text}{said}");
+    }
+    assert!(!desk.file("-").exists());
+    let said = desk.call("log show in.min.log.jsonl --svg - --json");
+    said.exits(2);
+    desk.write("crash", "a t b\n");
+    let said = desk.call("triage crash -o out --json --target crtplot");
+    let major = said.exits(1).json()["groups"][0]["major"].clone();
+    desk.write("known", major.as_str().unwrap());
+    shell(&desk, "ddfuzz check out --known - <known");
+}
+
+#[test]
 fn the_numbers_of_removals_are_grouped() {
     let desk = desk();
     desk.write("large", "xy".repeat(1000));

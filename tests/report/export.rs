@@ -13,6 +13,7 @@ fn group(input: &[u8]) -> Reproducer {
         place: Some("parse at a.c:1\n*/ \\".to_owned()),
         input: input.to_vec(),
         ended: Ended::Exit(1),
+        of_descendant: false,
         limits: Limits::default(),
         sanitizers: vec!["address".to_owned()],
         debug_assertions: false,

@@ -4,10 +4,10 @@ use std::io;
 use std::path::PathBuf;
 
 use super::listing::NotListed;
-use super::measure::MeasureError;
+use super::measure::{DIFFERS, MeasureError};
 use super::trim::TrimError;
 use ddfuzz_campaign::CampaignError;
-use ddfuzz_exec::ExecError;
+use ddfuzz_exec::{ExecError, NotCovered};
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::StoreError;
 
@@ -54,6 +54,10 @@ pub enum CleanError {
         /// Path of the output folder that contains other files.
         path: PathBuf,
     },
+    /// It is not known which basic blocks the runs of an uninstrumented program reach, so that the
+    /// cleanup must be repeated without coverage.
+    #[error("{0}")]
+    LacksCoverage(NotCovered),
     /// The user stopped the cleanup; another call continues it.
     #[error("interrupted")]
     Interrupted,
@@ -99,6 +103,7 @@ impl From<MeasureError> for CleanError {
             MeasureError::Identity(error) => error.into(),
             MeasureError::File(error) => error.into(),
             MeasureError::NotListed(error) => CleanError::NotListed(error),
+            MeasureError::LacksCoverage => CleanError::LacksCoverage(DIFFERS),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::merge::is_blank;
 use crate::{EntryId, Kind, StoreError, json, layout, reader, rfc3339};
 use ddfuzz_minimize::{Rate, log::Log};
 use ddfuzz_model::files::{FileError, folder, regular};
@@ -104,11 +105,12 @@ impl Entry {
         self.folder.join(layout::ORIGINAL)
     }
 
-    /// Returns the path of the smallest known failing input: `minimized` if it exists, else
-    /// `original`.
+    /// Returns the path of the smallest known failing input: `minimized` if it exists and has not
+    /// lost its content, else `original`.
     pub fn reproducer(&self) -> PathBuf {
         let minimized = self.folder.join(layout::MINIMIZED);
-        if minimized.is_file() {
+        let is_whole = self.minimized.is_some() || !has_lost_reproducer(&self.folder);
+        if minimized.is_file() && is_whole {
             minimized
         } else {
             self.original()
@@ -165,8 +167,7 @@ impl Entry {
         Ok(archived)
     }
 
-    /// Reads the bytes of the entry's smallest known failing input: `minimized` if it exists, else
-    /// `original` ([`Entry::reproducer`]).
+    /// Reads the bytes of the entry's smallest known failing input ([`Entry::reproducer`]).
     pub fn reproducer_bytes(&self) -> Result<Vec<u8>, StoreError> {
         reproducer_bytes(&self.folder)
     }
@@ -247,12 +248,25 @@ fn squeezed(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Reads the smallest known failing input in an entry's folder: `minimized` if it exists, else
-/// `original`.
+/// Returns whether the file `minimized` in an entry's folder has lost its content, as by a power cut
+/// or a copy that failed: it is empty or all zeros, and its result has another size.
+pub(super) fn has_lost_reproducer(folder: &Path) -> bool {
+    let reproducer = json::bytes(&folder.join(layout::MINIMIZED)).ok().flatten();
+    if !reproducer.is_some_and(|bytes| is_blank(&bytes)) {
+        return false;
+    }
+    let outcome: Option<Minimized> = json::read_intact(&folder.join(layout::OUTCOME))
+        .ok()
+        .flatten();
+    outcome.is_some_and(|outcome| !outcome.fits(folder))
+}
+
+/// Reads the smallest known failing input in an entry's folder: `minimized` if it exists and has not
+/// lost its content, else `original`.
 pub(super) fn reproducer_bytes(folder: &Path) -> Result<Vec<u8>, StoreError> {
     match json::bytes(&folder.join(layout::MINIMIZED))? {
-        Some(bytes) => Ok(bytes),
-        None => read_whole(&folder.join(layout::ORIGINAL)),
+        Some(bytes) if !is_blank(&bytes) || !has_lost_reproducer(folder) => Ok(bytes),
+        _ => read_whole(&folder.join(layout::ORIGINAL)),
     }
 }
 

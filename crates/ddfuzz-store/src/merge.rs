@@ -382,6 +382,6 @@ pub(super) fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
 }
 
 /// Returns whether the bytes are none, or all zero, as those of a file that a power cut has damaged.
-fn is_blank(bytes: &[u8]) -> bool {
+pub(super) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }

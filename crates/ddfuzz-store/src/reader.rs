@@ -126,6 +126,14 @@ impl Reader {
         Ok(incomplete)
     }
 
+    /// Lists the stored inputs whose reproducer (the file `minimized`) has lost its content, so that
+    /// the input as it was found is taken for it.
+    pub fn lost_reproducers(&self) -> Result<Vec<EntryId>, StoreError> {
+        let mut ids = self.originals()?;
+        ids.retain(|id| group::has_lost_reproducer(&id.folder(&self.root)));
+        Ok(ids)
+    }
+
     /// Lists the groups that have a stored input or a record, but no complete entry: the crash record
     /// of each input is missing or damaged. They cannot be shown, minimized or checked.
     pub fn incomplete_groups(&self) -> Result<Vec<(Kind, String)>, StoreError> {

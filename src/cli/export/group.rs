@@ -202,6 +202,7 @@ impl ChosenGroup {
             place: place(crash),
             input: self.entry.reproducer_bytes()?,
             ended: crash.ended,
+            of_descendant: crash.details.of_descendant,
             limits: crash.limits,
             sanitizers: crash.needed_sanitizers(),
             debug_assertions: crash.needs_debug_assertions(),

@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::output::{print_bytes, test_form};
 use super::results::{absolute, is_standard, with_ending};
+use super::show::warn_of_lost_reproducers;
 use super::{Exit, Failure, Output};
 use crate::exec::{Program, Target};
 use crate::files::{FileError, OsText, atomic};
@@ -160,6 +161,7 @@ pub fn run(mut args: ExportArgs, output: &Output) -> Result<Exit, Failure> {
         return Err(Failure::usage("no group is given").hint("see --help"));
     };
     let (reader, chosen) = group::find(name, &args.out)?;
+    warn_of_lost_reproducers(&reader, output)?;
     let Some(form) = args.form else {
         let forms = Form::value_variants().iter().map(|form| form.name());
         let forms: Vec<&str> = forms.collect();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::{read_logged, write_rebuilt};
-use crate::cli::results::{is_standard, with_ending};
+use crate::cli::results::{file_or_stdin, is_standard, with_ending};
 use crate::cli::{Exit, Failure, Output};
 use crate::delta::Outcome;
 use crate::minimize::isolate::{Side, replay_sides, verify_sides};
@@ -16,8 +16,8 @@ use crate::report::size;
 /// Option `--passing` of commands that read a log of `ddfuzz diff`.
 #[derive(clap::Args)]
 pub struct PassingArgs {
-    /// The passing input, for a log of `diff` [default: the path in the log]
-    #[arg(long, value_name = "FILE")]
+    /// The passing input, for a log of `diff`; - is stdin [default: the path in the log]
+    #[arg(long, value_name = "FILE", value_parser = file_or_stdin())]
     passing: Option<PathBuf>,
 }
 

@@ -17,7 +17,7 @@ use super::interestingness::{explain_test_error, read_script};
 use super::min::call_script::{call_line, call_list};
 use super::min::command_line::oracle_of_call;
 use super::output::print_bytes;
-use super::results::is_standard;
+use super::results::{file_or_stdin, is_standard, read_if_once};
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, changes};
 use crate::campaign::{Minimizing, program_hash};
@@ -72,10 +72,12 @@ enum Command {
 
 #[derive(clap::Args)]
 struct LogFileArgs {
-    /// The minimization log
+    /// The minimization log; - is stdin
+    #[arg(value_parser = file_or_stdin())]
     log: PathBuf,
-    /// The input that was minimized [default: `original` beside the log, else the path in the log]
-    #[arg(long, value_name = "FILE")]
+    /// The input that was minimized; - is stdin [default: `original` beside the log, else the path
+    /// in the log]
+    #[arg(long, value_name = "FILE", value_parser = file_or_stdin())]
     input: Option<PathBuf>,
     #[command(flatten)]
     passing: difference::PassingArgs,
@@ -170,10 +172,13 @@ fn read_logged(
     hash: &ContentHash,
     hint: &str,
 ) -> Result<Vec<u8>, Failure> {
-    let bytes = regular::read(path, u64::MAX).map_err(|error| {
-        let error = std::io::Error::other(error.to_string());
-        Failure::file(path, &format!("reading the {what}"), &error).hint(hint)
-    })?;
+    let bytes = match read_if_once(path)? {
+        Some(bytes) => bytes,
+        None => regular::read(path, u64::MAX).map_err(|error| {
+            let error = std::io::Error::other(error.to_string());
+            Failure::file(path, &format!("reading the {what}"), &error).hint(hint)
+        })?,
+    };
     if ContentHash::of(&bytes) == *hash {
         return Ok(bytes);
     }

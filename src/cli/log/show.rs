@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::read;
-use crate::cli::results::is_same_file;
+use crate::cli::output::print_bytes;
+use crate::cli::results::{file_or_stdin, is_same_file, is_standard};
 use crate::cli::{Exit, Failure, Output, ui};
 use crate::files::atomic;
 use crate::minimize::Claim;
@@ -20,9 +21,10 @@ const LISTED: usize = 20;
 /// Options of `ddfuzz log show`, which shows a minimization from its log.
 #[derive(clap::Args)]
 pub struct LogShowArgs {
-    /// The minimization log
+    /// The minimization log; - is stdin
+    #[arg(value_parser = file_or_stdin())]
     log: PathBuf,
-    /// Also draw the curve of sizes into this SVG file
+    /// Also draw the curve of sizes into this SVG file; - is stdout
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Overwrite the SVG file
@@ -46,6 +48,11 @@ pub fn run(args: &LogShowArgs, output: &Output) -> Result<Exit, Failure> {
     let lines = log.lines.iter().map(|(_, line)| line);
     let shrinking = MinimizationHistory::of(&start, lines);
     let name = args.log.display().to_string();
+    let svg = args.svg.as_deref().filter(|file| !is_standard(file));
+    let output = match args.svg.is_some() && svg.is_none() {
+        true => &output.beside_bytes()?,
+        false => output,
+    };
     if let Some(file) = &args.svg {
         draw(&shrinking, &args.log, file, args.force)?;
     }
@@ -56,7 +63,7 @@ pub fn run(args: &LogShowArgs, output: &Output) -> Result<Exit, Failure> {
         tests: shrinking.tests,
         executed: shrinking.executed,
         claim: shrinking.claim,
-        svg: args.svg.as_deref().map(|file| {
+        svg: svg.map(|file| {
             let absolute = std::path::absolute(file);
             OsText(absolute.unwrap_or_else(|_| file.to_owned()).into())
         }),
@@ -89,6 +96,10 @@ fn draw(
     }
     let name = log.file_name().unwrap_or(log.as_os_str());
     let drawing = svg(shrinking, &title(&name.to_string_lossy(), shrinking));
+    if is_standard(file) {
+        print_bytes(drawing.as_bytes());
+        return Ok(());
+    }
     let exists = !force && file.exists();
     let written = match force {
         true => atomic::write(file, drawing.as_bytes()),

@@ -17,6 +17,24 @@ fn desk() -> (Desk, String) {
 }
 
 #[test]
+fn a_reproducer_that_has_lost_its_content_is_none() {
+    let (desk, major) = desk();
+    desk.call("min ddfuzz-out").exits(0);
+    let group = || desk.call("show --json").exits(0).json()["groups"][0].clone();
+    let before = group();
+    assert!(before["size_after"].as_u64() < before["size_before"].as_u64());
+    let file = before["file"].as_str().unwrap();
+    assert!(file.ends_with("/minimized"), "{file}");
+    std::fs::write(file, "").unwrap();
+    let after = group();
+    assert_eq!(after["size_after"], before["size_before"]);
+    assert!(after["file"].as_str().unwrap().ends_with("/original"));
+    let said = desk.call(&format!("export {major} --as base64")).exits(0);
+    assert_eq!(said.out, "YSB0IGIK\n");
+    assert!(said.err.contains("has lost its content"), "{said:?}");
+}
+
+#[test]
 fn bytes_are_written_as_array_dump_and_base64() {
     let (desk, major) = desk();
     let of = |form: &str| {

@@ -16,12 +16,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::measure::{
-    Contents, Gathered, MeasureProgress, MeasureSettings, Runners, gather, journal_of,
+    Contents, DIFFERS, Gathered, MeasureProgress, MeasureSettings, Runners, gather, journal_of,
 };
 use crate::quarantine::QuarantineSettings;
 use crate::{CleanError, CleanPaths};
 use ddfuzz_campaign::{Screen, program_hash};
-use ddfuzz_exec::{Executor, Freshness, Target, Way};
+use ddfuzz_exec::{Executor, Freshness, NotCovered, Target, Way};
 use ddfuzz_model::pool::lock;
 use ddfuzz_store::Store;
 use ddfuzz_store::report::clean::CleanResult;
@@ -81,22 +81,20 @@ pub fn clean(
         stop,
     };
     loop {
-        match engine.attempt(screen)? {
-            Attempt::Done(result) => return Ok(*result),
-            Attempt::DependsOnEarlierRuns => {
+        match engine.attempt(screen) {
+            Ok(Attempt::Done(result)) => return Ok(*result),
+            Ok(Attempt::DependsOnEarlierRuns) => {
                 screen.note(
                     "what an input reaches depends on the inputs that ran before it in the same \
                      process: each input is run in a separate process, which takes longer",
                 );
                 engine.freshness = Freshness::Fresh;
             }
-            Attempt::LacksCoverage => {
-                screen.note(
-                    "some runs end differently with breakpoints in the program's code, so its \
-                     coverage is not known",
-                );
+            Err(CleanError::LacksCoverage(why)) => {
+                screen.note(&format!("{why}, so its coverage is not known"));
                 engine.blocks = false;
             }
+            Err(error) => return Err(error),
         }
         runners.clear();
     }
@@ -109,9 +107,6 @@ enum Attempt {
     /// What an input reaches depends on earlier runs in the same process, so that the cleanup must
     /// be repeated with a process for each run.
     DependsOnEarlierRuns,
-    /// A run of an uninstrumented program did not report the basic blocks that it reached, so that
-    /// the cleanup must be repeated without coverage.
-    LacksCoverage,
 }
 
 impl Engine<'_> {
@@ -149,9 +144,6 @@ impl Engine<'_> {
         if self.runners.have_differed() {
             return Ok(Attempt::DependsOnEarlierRuns);
         }
-        if self.lacks_coverage(&contents)? {
-            return Ok(Attempt::LacksCoverage);
-        }
         let reserve = match contents.places {
             Some(_) => {
                 let healthy = self.cover(&mut contents, &mut kept, screen, &mut totals)?;
@@ -167,22 +159,6 @@ impl Engine<'_> {
         };
         let result = self.finish(kept, reserve.as_ref(), screen, totals)?;
         Ok(Attempt::Done(Box::new(result)))
-    }
-
-    /// Returns true if some run of an uninstrumented program ended by itself and did not report the
-    /// basic blocks that it reached.
-    fn lacks_coverage(&self, contents: &Contents) -> Result<bool, CleanError> {
-        let by_blocks = matches!(self.cleaning.way, Way::Inject | Way::Snapshot);
-        if !by_blocks || contents.places.is_none() {
-            return Ok(false);
-        }
-        for number in (0..contents.len()).filter(|number| !contents.is_suspicious(*number)) {
-            let seen = contents.seen(number)?;
-            if seen.ended.is_exit() && seen.features.is_none() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     fn settings(&self) -> MeasureSettings<'_> {
@@ -215,7 +191,8 @@ impl Engine<'_> {
     }
 
     /// Runs each distinct content of a corpus once, unless its result is in the journal, and
-    /// returns all contents with their results.
+    /// returns all contents with their results. Fails with [`CleanError::LacksCoverage`] if it is not
+    /// known which basic blocks of an uninstrumented program they reach.
     fn measure(
         &self,
         gathered: Gathered,
@@ -229,7 +206,32 @@ impl Engine<'_> {
         if contents.opened.cut > 0 {
             screen.note("the end of the journal was damaged: its inputs are run again");
         }
+        if self.settings().cover_by_blocks(contents.places) {
+            check_blocks(&contents)?;
+        }
         Ok(contents)
+    }
+}
+
+/// Why the coverage of a program is not known that reaches no blocks.
+const NO_BLOCKS: NotCovered = "no run reaches any of the program's own code behind its start (does it \
+                               start another program at once?)";
+
+/// Fails if a run of an uninstrumented program that exited did not report the basic blocks that it
+/// reached, or if all reported none.
+fn check_blocks(contents: &Contents) -> Result<(), CleanError> {
+    let (mut has_exited, mut has_blocks) = (false, false);
+    for number in 0..contents.len() {
+        let seen = contents.seen(number)?;
+        if seen.ended.is_exit() {
+            let features = seen.features.ok_or(CleanError::LacksCoverage(DIFFERS))?;
+            has_exited = true;
+            has_blocks |= !features.is_empty();
+        }
+    }
+    match has_exited && !has_blocks {
+        true => Err(CleanError::LacksCoverage(NO_BLOCKS)),
+        false => Ok(()),
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::listing::{ListingReport, NotListed};
 use crate::{Amount, Excluded};
 use ddfuzz_campaign::CampaignError;
-use ddfuzz_exec::{ExecError, Freshness, Target, Way};
+use ddfuzz_exec::{ExecError, Freshness, NotCovered, Target, Way};
 use ddfuzz_model::files::FileError;
 
 pub use again::{Each, Files, Inputs, Repeated, run_again, run_alone};
@@ -25,6 +25,10 @@ pub use runner::Runners;
 
 /// File name, in an output directory, of the journal that records what each input's runs did.
 pub const JOURNAL: &str = "clean.journal";
+/// Why the coverage of a program is not known of which a run has to be made again without
+/// breakpoints.
+pub const DIFFERS: NotCovered = "some runs end differently with breakpoints in the program's code";
+
 /// File name, in an output directory, of the journal of runs that each have a separate process.
 pub const JOURNAL_OF_FRESH: &str = "clean.fresh.journal";
 
@@ -85,6 +89,12 @@ impl MeasureSettings<'_> {
     pub fn stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
+
+    /// Returns true if each run that exits must report its coverage, because that is the blocks of
+    /// an uninstrumented program; `places` is the number of places that the target covers.
+    pub fn cover_by_blocks(&self, places: Option<usize>) -> bool {
+        matches!(self.way, Way::Inject | Way::Snapshot) && places.is_some()
+    }
 }
 
 /// Counts of the files of a corpus, by what became of them.
@@ -137,6 +147,10 @@ pub enum MeasureError {
     /// determined.
     #[error(transparent)]
     Identity(#[from] CampaignError),
+    /// A run of an uninstrumented program ended by itself, and it is not known which basic blocks it
+    /// reached, because it ended otherwise with breakpoints.
+    #[error("{DIFFERS}")]
+    LacksCoverage,
     /// The journal of observed runs, or the temporary list of paths, cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::MeasureSettings;
+use super::{MeasureError, MeasureSettings};
 use crate::Features;
 use crate::journal::Observation;
 use ddfuzz_exec::{
@@ -121,6 +121,8 @@ pub(super) struct Runner {
     batch: usize,
     /// Whether runs of the target may share a process, as requested when it was started.
     requested: Freshness,
+    /// Whether each run that exits must report the basic blocks that it reached.
+    by_blocks: bool,
 }
 
 impl Runner {
@@ -149,6 +151,7 @@ impl Runner {
             false => None,
         };
         Ok(Runner {
+            by_blocks: settings.cover_by_blocks(executor.places()),
             executor,
             not_covered,
             timeout: AdaptiveTimeout::new(*limits, settings.learn_limit),
@@ -177,13 +180,14 @@ impl Runner {
 
     /// Runs the first few of `inputs` (at most 128, and fewer if requests take long), calls `each`
     /// with the index and the observation of each run, and returns how many were run. If `ends` is
-    /// set, the target's process ends with the last of `inputs`.
+    /// set, the target's process ends with the last of `inputs`. Fails at the first run of an
+    /// uninstrumented program whose coverage is not known.
     pub(super) fn run_some(
         &mut self,
         inputs: &[&[u8]],
         ends: bool,
         each: &mut dyn FnMut(usize, Observation),
-    ) -> Result<usize, ExecError> {
+    ) -> Result<usize, MeasureError> {
         let some = &inputs[..inputs.len().min(self.batch)];
         if ends && some.len() == inputs.len() {
             self.executor.end_process();
@@ -210,7 +214,12 @@ impl Runner {
         }
         if let Some(seen) = last {
             let number = runs.len() - 1;
-            each(number, self.ask_again(some[number], seen)?);
+            let seen = self.ask_again(some[number], seen)?;
+            // By blocks, a request makes one run.
+            if self.by_blocks && seen.ended.is_exit() && seen.features.is_none() {
+                return Err(MeasureError::LacksCoverage);
+            }
+            each(number, seen);
         }
         Ok(runs.len())
     }

@@ -396,8 +396,9 @@ impl BlockCoverage {
     }
 
     /// Ends a call of the executor, which has made `runs`: returns the coverage of the runs that
-    /// exited and hit a breakpoint or, if `reporting` is `Every`, of all that exited. Blocks that
-    /// only runs with another end hit still count as not reached.
+    /// exited and hit a breakpoint or, if `reporting` is `Every`, of all that exited, except those
+    /// that were made again without breakpoints, since not all of their blocks are known. Blocks
+    /// that only runs with another end hit still count as not reached.
     pub(crate) fn end_call(
         &mut self,
         runs: &[Run],
@@ -413,8 +414,12 @@ impl BlockCoverage {
         for (number, _) in exited {
             let hit = pending.iter().filter(|(of, _)| *of == number);
             let hit: HashSet<usize> = hit.map(|(_, block)| *block).collect();
-            let is_complete = reporting == CoverageReporting::Every && !self.is_given_up();
-            if hit.is_empty() && !is_complete {
+            let is_complete = !self.is_given_up() && self.doubted != Some(number);
+            let is_reported = match reporting {
+                CoverageReporting::Every => is_complete,
+                _ => !hit.is_empty(),
+            };
+            if !is_reported {
                 continue;
             }
             let mut counters = vec![0; self.starts.len()];
@@ -422,7 +427,7 @@ impl BlockCoverage {
                 counters[*block] = 1;
                 self.reach(*block);
             }
-            if !self.is_given_up() && self.doubted != Some(number) {
+            if is_complete {
                 self.conflicts = 0;
             }
             covered.push(RunCoverage {

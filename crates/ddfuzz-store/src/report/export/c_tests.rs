@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 
 use super::dumps::{elements, string};
-use super::{ProgramCall, Reproducer, needs, statuses, time_limit};
+use super::{OF_SIGNALS, ProgramCall, Reproducer, needs, statuses, time_limit};
 use ddfuzz_exec::{LOCALE, Sanitizer, Target, sanitizer_options};
 
 /// C code of an exported test that runs a program; it follows the generated constants.
@@ -240,10 +240,17 @@ pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String 
         variables.push_str(&format!("    {{{name}, {value}}},\n"));
     }
     let directory = target.cwd.as_ref().map(|cwd| cwd.as_os_str().as_bytes());
-    let statuses = statuses(of).into_iter();
-    let each: String = statuses
-        .map(|status| format!("(code) == {status} || "))
+    let mut failed: Vec<String> = (statuses(of).iter())
+        .map(|status| format!("(code) == {status}"))
         .collect();
+    if of.of_descendant {
+        let (first, last) = (OF_SIGNALS.start(), OF_SIGNALS.end());
+        failed.push(format!("((code) >= {first} && (code) <= {last})"));
+    }
+    let failed = match failed.is_empty() {
+        true => "(void)(code), 0".to_owned(),
+        false => failed.join(" || "),
+    };
     let sanitizers = Sanitizer::ALL.map(|one| string(one.variable().as_bytes()));
     let sanitizers = sanitizers.join(", ");
     let locale = LOCALE.map(|name| string(name.as_bytes())).join(", ");
@@ -256,8 +263,7 @@ pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String 
         "// Limits: seconds in all; of processor time in ms, on memory and stack in bytes; 0: none.\n\
          #define SECONDS {}\n#define TIME_MS {}\n#define MEMORY {memory}UL\n\
          #define DATA {data}UL\n#define STACK {stack}UL\n\
-         // By 129 to 159 a shell says that a signal ended what it ran.\n\
-         #define FAILED(code) ({each}((code) >= 129 && (code) <= 159))\n\
+         #define FAILED(code) ({failed})\n\
          // Also in a program that had none they are to abort.\n\
          static const char *const sanitizers[] = {{{sanitizers}, NULL}};\n\
          static const char OPTIONS[] = {};\n\

@@ -6,7 +6,7 @@ mod dumps;
 mod rust_tests;
 mod script;
 
-use std::time::Duration;
+use std::{ops::RangeInclusive, time::Duration};
 
 use super::text::printable;
 use crate::Kind;
@@ -42,6 +42,8 @@ pub struct Reproducer {
     /// How the recorded run of the group's input as found ended: signal, exit status or exceeded
     /// limit.
     pub ended: Ended,
+    /// Whether a process that the program had started crashed, and not the program itself.
+    pub of_descendant: bool,
     /// Time and memory limits under which the input as found was run.
     pub limits: Limits,
     /// Sanitizers that a program needs to show the crash, as in `-fsanitize=`.
@@ -126,8 +128,11 @@ const GO_PANIC: i32 = 2;
 /// the limit, because ddfuzz does not count it.
 const START_MS: [u64; 2] = [20, 150];
 
-/// Returns the exit statuses that an exported test counts as failures of the program. Signals,
-/// statuses 129 to 159 (a shell's report of a signal) and sanitizer reports always count.
+/// Exit statuses by which a shell reports that a signal ended what it ran.
+const OF_SIGNALS: RangeInclusive<i32> = 129..=159;
+
+/// Returns the exit statuses that an exported test counts as failures of the program. Signals and
+/// sanitizer reports always count, and [`OF_SIGNALS`] where the program was not what crashed.
 fn statuses(of: &Reproducer) -> Vec<i32> {
     let mut all = match of.class.0.as_str() {
         "rustpanic" => vec![RUST_PANIC],
