@@ -58,7 +58,7 @@ pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
         &text,
         &MergeResult {
             output: OsText::from(&path),
-            groups,
+            groups: groups + others.iter().sum::<u64>(),
             utilities,
         },
     );

@@ -138,3 +138,73 @@ fn a_group_that_no_check_has_seen_is_to_be_checked() {
         assert_eq!(unchecked(&into), [id.major().to_owned()].into());
     }
 }
+
+#[test]
+fn a_result_that_an_earlier_merge_has_archived_comes_back_where_the_better_one_passes() {
+    let folder = mounts::fast_tempdir();
+    let mut first = directory(folder.path(), "first", &BUILDS[..1]);
+    let id = file_in(&mut first, "first", "m");
+    merge(&[folder.path().join("first")], &folder.path().join("other")).unwrap();
+    minimize(&mut first, &id, "x", b"origin");
+    let mut other = Store::open(&folder.path().join("other"), None).unwrap();
+    minimize(&mut other, &id, "x", b"or");
+    // The result of the first directory fails with `y`, and passes with `z`.
+    let copies = [
+        ("fails", &BUILDS[..]),
+        ("passes", &[("x", "1"), ("z", "4")]),
+    ];
+    for (name, builds) in copies {
+        drop(directory(folder.path(), name, builds));
+        merged(folder.path(), &["first"], name);
+    }
+    let mut fails = Store::open(&folder.path().join("fails"), None).unwrap();
+    check(&mut fails, &[(&id, Status::Same)]);
+    let mut passes = Store::open(&folder.path().join("passes"), None).unwrap();
+    let entry = passes.reader().entry(&id).unwrap().unwrap();
+    passes.archive_passing(&entry).unwrap();
+    let orders = [
+        ["other", "fails", "passes"],
+        ["fails", "other", "passes"],
+        ["passes", "other", "fails"],
+    ];
+    let all = orders.map(|order| merged(folder.path(), &order, &order.concat()));
+    for root in &all {
+        let reader = Store::open_read(root).unwrap();
+        let entry = reader.entry(&id).unwrap().unwrap();
+        assert_eq!(entry.reproducer_bytes().unwrap(), b"or");
+        assert!(entry.minimized.is_some());
+        assert_eq!(tree(root), tree(&all[0]));
+        let again = merged(folder.path(), &orders[0], root.to_str().unwrap());
+        assert_eq!(tree(&again), tree(&all[0]));
+    }
+}
+
+#[test]
+fn of_two_builds_of_one_second_it_is_not_known_which_is_the_last() {
+    let folder = mounts::fast_tempdir();
+    let mut names = ["y", "z"];
+    names.sort_by_key(|name| hash(name));
+    let mut first = directory(folder.path(), "first", &BUILDS[..1]);
+    let id = file_in(&mut first, "first", "m");
+    minimize(&mut first, &id, "x", b"or");
+    let statuses = [
+        ("same", names[0], Status::Same),
+        ("fixed", names[1], Status::Fixed),
+    ];
+    for (name, build, status) in statuses {
+        drop(directory(folder.path(), name, &[("x", "1"), (build, "2")]));
+        let mut store = Store::open(&merged(folder.path(), &["first"], name), None).unwrap();
+        check(&mut store, &[(&id, status)]);
+    }
+    let one = merged(folder.path(), &["same", "fixed"], "one");
+    let other = merged(folder.path(), &["fixed", "same"], "other");
+    assert_eq!(tree(&one), tree(&other));
+    assert_eq!(last_build(&one).blake3, hash(names[1]));
+    assert_eq!(unchecked(&one), [id.major().to_owned()].into());
+    // A check decides; what was merged before does not put it in doubt again.
+    let mut store = Store::open(&one, None).unwrap();
+    check(&mut store, &[(&id, Status::Fixed)]);
+    drop(store);
+    merged(folder.path(), &["same", "fixed"], "one");
+    assert!(unchecked(&one).is_empty());
+}

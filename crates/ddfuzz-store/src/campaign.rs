@@ -66,17 +66,19 @@ impl Campaign {
 }
 
 /// Unites two lists of builds, and sorts them from the oldest to the newest; each list keeps its
-/// order, also where a clock was set back between two builds. A record of one list and one of the
-/// other of the same build that was first run at the same time are joined.
+/// order, also where a clock was set back between two builds; of builds of two lists that were first
+/// run in the same second, the one with the lesser hash comes first. A record of one list and one of
+/// the other of the same build that was first run at the same time are joined.
 fn united(one: Vec<Build>, other: Vec<Build>) -> Vec<Build> {
     let mut joined = vec![false; one.len()];
-    // Each build with the latest time of all builds of its list up to it.
-    let mut all: Vec<(String, Build)> = Vec::new();
+    let place = |build: &Build| (build.seen.clone(), build.blake3.clone());
+    // Each build with the last place, by time and hash, of all builds of its list up to it.
+    let mut all: Vec<((String, String), Build)> = Vec::new();
     for build in one {
         let before = all.last().map(|(latest, _)| latest.clone());
-        all.push((before.unwrap_or_default().max(build.seen.clone()), build));
+        all.push((before.unwrap_or_default().max(place(&build)), build));
     }
-    let mut latest = String::new();
+    let mut latest = <(String, String)>::default();
     for build in other {
         let is_copy = |at: &usize| {
             let known = &all[*at].1;
@@ -91,7 +93,7 @@ fn united(one: Vec<Build>, other: Vec<Build>) -> Vec<Build> {
                 joined[at] = true;
             }
             None => {
-                latest = latest.max(build.seen.clone());
+                latest = latest.max(place(&build));
                 all.push((latest.clone(), build));
             }
         }

@@ -197,7 +197,8 @@ pub(super) fn archive_minimization(entry: &Path, build: &str) -> Result<PathBuf,
 }
 
 /// The minimizations of an entry whose results were seen to pass (`passing.json`), so that a merge
-/// does not take such a result from a copy of the entry that still has it.
+/// does not take such a result from a copy of the entry that still has it; a merge adds those that
+/// were set aside in one of the directories.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PassingResults {
     /// The blake3 hashes of the logs of these minimizations.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::group::{self, GroupIndex, PassingResults};
 use crate::merged_builds::{MergedBuilds, TargetBuilds};
-use crate::merged_minimizations::{self, ArchiveChanges, CurrentMinimizations, Minimization};
+use crate::merged_minimizations::{ArchiveChanges, CurrentMinimizations, Minimization};
 use crate::{EntryId, Kind, Reader, Store, StoreError, filing, hash_of, json, layout, reader};
 use ddfuzz_model::files::{FileError, atomic, folder};
 use ddfuzz_triage::Crash;
@@ -279,9 +279,7 @@ impl EntryFiles<'_> {
             let path = self.into.join(layout::PASSING);
             self.write(layout::PASSING, &json::text_of(&path, &current.passing)?)?;
         }
-        let ours = merged_minimizations::archived(self.into, original)?;
-        let theirs = merged_minimizations::archived(self.from, original)?;
-        let changes = ArchiveChanges::of(&current, &ours, &theirs);
+        let changes = ArchiveChanges::of(&current);
         for (ending, one) in &changes.added {
             self.write_archived(ending, one)?;
         }
@@ -333,11 +331,11 @@ impl EntryFiles<'_> {
         for name in removed {
             self.put(name, None)?;
         }
+        let chosen = current.chosen();
         match current.is_taken {
             true => self.take(layout::DEBUG)?,
-            false => self.put(layout::DEBUG, None)?,
+            false => self.put(layout::DEBUG, chosen.and_then(Minimization::debug).as_ref())?,
         }
-        let chosen = current.chosen();
         self.put(layout::LOG, chosen.and_then(|one| one.log.as_ref()))?;
         let reproducer = chosen.and_then(|one| one.reproducer.as_ref());
         self.put(layout::MINIMIZED, reproducer)?;

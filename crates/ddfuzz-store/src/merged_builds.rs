@@ -31,6 +31,23 @@ impl TargetBuilds {
         self.all.iter().rposition(fails)
     }
 
+    /// Returns whether it is not known that a group is as the last build records it: one directory
+    /// has run that build, and the other one another build in the same second, with which more of the
+    /// group fails.
+    fn is_contested(&self, kind: Kind, major: &str) -> bool {
+        let Some(last) = self.last() else {
+            return false;
+        };
+        let has = |all: &[Build], wanted: &Build| all.iter().any(|it| it.blake3 == wanted.blake3);
+        let status = last.status(kind, major);
+        [(&self.from, &self.into), (&self.into, &self.from)]
+            .into_iter()
+            .filter(|(one, other)| has(one, last) && !has(other, last))
+            .flat_map(|(one, other)| other.iter().filter(|it| !has(one, it)))
+            .filter(|it| it.seen == last.seen)
+            .any(|it| status.is_some() && it.status(kind, major) > status)
+    }
+
     /// Returns the last build; `None` if there is none.
     fn last(&self) -> Option<&Build> {
         self.all.last()
@@ -143,7 +160,7 @@ impl MergedBuilds {
     }
 
     /// Returns the builds of an entry's target if, after the merge, the entry has a result that is to
-    /// be run with the last one. Of a flaky crash only a result that is taken over counts: its group
+    /// be run with the last one, or it is not known which build is the last one. Of a flaky crash only a result that is taken over counts: its group
     /// may have moved after the check.
     fn unchecked_with(
         &self,
@@ -158,7 +175,9 @@ impl MergedBuilds {
         let original = original_size(id, from, into)?;
         let current = CurrentMinimizations::read(from, into, original, Some(target))?;
         let counts = id.kind() != Kind::Flaky || current.is_taken;
-        Ok((counts && target.is_unchecked(id, &current)).then_some(target))
+        let is_unchecked = counts && target.is_unchecked(id, &current)
+            || target.is_contested(id.kind(), id.major());
+        Ok(is_unchecked.then_some(target))
     }
 }
 

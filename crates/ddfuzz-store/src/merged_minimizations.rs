@@ -72,6 +72,13 @@ impl Minimization {
         serde_json::from_slice(self.outcome.as_ref()?).ok()
     }
 
+    /// Returns the content of the file with the reproducer as parsed by the harness; `None` if the
+    /// result has none.
+    pub(super) fn debug(&self) -> Option<Vec<u8>> {
+        let text = self.parsed()?.debug?;
+        Some(format!("{text}\n").into_bytes())
+    }
+
     /// Returns whether the reproducer has the size that the result says. Without a reproducer of its
     /// own, a result is that of the whole input.
     fn fits(&self, outcome: &Minimized) -> bool {
@@ -181,25 +188,34 @@ fn compare(
         .then_with(by_log)
 }
 
-/// The current minimizations of one input in the output directory that is merged and in the
-/// destination, and which of them becomes the destination's current one.
+/// The minimizations of one input in the output directory that is merged and in the destination, and
+/// which of them becomes the destination's current one.
 pub(super) struct CurrentMinimizations {
-    /// The minimization in the directory that is merged.
+    /// The current minimization in the directory that is merged.
     pub(super) theirs: Minimization,
-    /// The minimization in the destination.
+    /// The current minimization in the destination.
     pub(super) ours: Minimization,
-    /// The minimizations whose results pass, as both directories record them.
+    /// The archived minimizations in the directory that is merged.
+    their_archive: Vec<ArchivedMinimization>,
+    /// The archived minimizations in the destination.
+    our_archive: Vec<ArchivedMinimization>,
+    /// The minimizations that are not chosen: their results pass, or they were set aside, as both
+    /// directories record it.
     pub(super) passing: PassingResults,
-    /// Whether the destination takes over the minimization of the other directory.
+    /// Whether the destination takes over the current minimization of the other directory.
     pub(super) is_taken: bool,
     /// Whether the destination's minimization stays.
     pub(super) is_kept: bool,
+    /// The archived minimization that becomes the current one.
+    restored: Option<Minimization>,
 }
 
 impl CurrentMinimizations {
     /// Reads the minimizations in the entry's folders `from` and `into`, and chooses between them. A
-    /// minimization whose result passes is not chosen. `original`: size of the input; `builds`: the
-    /// builds of the entry's target, if there are several.
+    /// minimization whose result passes, or that was set aside, is not chosen; of those that an
+    /// earlier merge has archived, one with a result is, where all better ones are known to pass
+    /// since. `original`: size of the input; `builds`: the builds of the entry's target, if there
+    /// are several.
     pub(super) fn read(
         from: &Path,
         into: &Path,
@@ -208,20 +224,33 @@ impl CurrentMinimizations {
     ) -> Result<CurrentMinimizations, StoreError> {
         let theirs = Minimization::read(from, None, original)?;
         let ours = Minimization::read(into, None, original)?;
-        let passing = PassingResults::read(from)?.united(PassingResults::read(into)?);
+        let our_archive = archived(into, original)?;
+        let their_archive = archived(from, original)?;
+        let mut passing = PassingResults::read(from)?.united(PassingResults::read(into)?);
+        let archives = || our_archive.iter().chain(&their_archive);
+        let set_aside = archives().filter(|one| !one.is_of_merge());
+        (passing.logs).extend(set_aside.filter_map(|one| one.minimization.log_hash()));
         let passes = |one: &Minimization| {
             !passing.logs.is_empty() && one.log_hash().is_some_and(|it| passing.logs.contains(&it))
         };
         let age = |one: &Minimization| builds.and_then(|builds| builds.age(one));
-        let (theirs_passes, ours_passes) = (passes(&theirs), passes(&ours));
-        let is_better =
-            || theirs != ours && compare((&theirs, age(&theirs)), (&ours, age(&ours))).is_lt();
-        let is_taken = !theirs_passes && !theirs.is_absent() && (ours_passes || is_better());
+        let with_result = archives().map(|one| &one.minimization);
+        let with_result = with_result.filter(|one| one.has_result() && one.log.is_some());
+        let current = [&ours, &theirs].into_iter().filter(|one| !one.is_absent());
+        let candidates = current.chain(with_result).filter(|one| !passes(one));
+        // The first of equal ones.
+        let best = candidates.min_by(|a, b| compare((a, age(a)), (b, age(b))));
+        let is_kept = best.map_or(!passes(&ours), |best| *best == ours);
+        let is_taken = !is_kept && best.is_some_and(|best| *best == theirs);
+        let restored = best.filter(|_| !is_kept && !is_taken).cloned();
         Ok(CurrentMinimizations {
             is_taken,
-            is_kept: !is_taken && !ours_passes,
+            is_kept,
+            restored,
             theirs,
             ours,
+            their_archive,
+            our_archive,
             passing,
         })
     }
@@ -232,7 +261,7 @@ impl CurrentMinimizations {
         let chosen = match (self.is_taken, self.is_kept) {
             (true, _) => &self.theirs,
             (false, true) => &self.ours,
-            (false, false) => return None,
+            (false, false) => self.restored.as_ref()?,
         };
         (!chosen.is_absent()).then_some(chosen)
     }
@@ -248,16 +277,20 @@ impl CurrentMinimizations {
 }
 
 /// An archived minimization in an entry's folder, with the ending of the names of its files.
-pub(super) struct ArchivedMinimization {
-    pub(super) ending: String,
-    pub(super) minimization: Minimization,
+struct ArchivedMinimization {
+    ending: String,
+    minimization: Minimization,
+}
+
+impl ArchivedMinimization {
+    /// Returns whether a merge has archived the minimization, because another one was better.
+    fn is_of_merge(&self) -> bool {
+        self.ending == self.minimization.ending()
+    }
 }
 
 /// Reads the archived minimizations in an entry's folder, sorted by their endings.
-pub(super) fn archived(
-    folder: &Path,
-    original: u64,
-) -> Result<Vec<ArchivedMinimization>, StoreError> {
+fn archived(folder: &Path, original: u64) -> Result<Vec<ArchivedMinimization>, StoreError> {
     let mut endings = BTreeSet::new();
     for name in reader::sorted_names(folder, |_| true)? {
         let of = |file: &str| name.strip_prefix(file)?.strip_prefix('.');
@@ -287,13 +320,10 @@ pub(super) struct ArchiveChanges<'a> {
 }
 
 impl<'a> ArchiveChanges<'a> {
-    /// Finds the changes: the destination keeps its own archives `ours`, those of the other
-    /// directory, `theirs`, and of the current minimizations the one that is not chosen.
-    pub(super) fn of(
-        current: &'a CurrentMinimizations,
-        ours: &'a [ArchivedMinimization],
-        theirs: &'a [ArchivedMinimization],
-    ) -> ArchiveChanges<'a> {
+    /// Finds the changes: the destination keeps its own archives, those of the other directory, and
+    /// of the current minimizations those that are not chosen.
+    pub(super) fn of(current: &'a CurrentMinimizations) -> ArchiveChanges<'a> {
+        let (ours, theirs) = (&current.our_archive, &current.their_archive);
         let replaced = [
             (&current.ours, current.is_kept),
             (&current.theirs, current.is_taken),
@@ -321,10 +351,9 @@ impl<'a> ArchiveChanges<'a> {
         let added: Vec<_> = added.map(|at| (all[at].ending(), all[at])).collect();
         let needless = (first..new).filter(|at| is_needless(*at));
         let needless = needless.map(|at| &ours[at - first]);
-        let is_own = |one: &&ArchivedMinimization| one.ending != one.minimization.ending();
         let is_written =
             |one: &&ArchivedMinimization| added.iter().any(|(ending, _)| *ending == one.ending);
-        let removed = needless.filter(|one| !is_own(one) && !is_written(one));
+        let removed = needless.filter(|one| one.is_of_merge() && !is_written(one));
         ArchiveChanges {
             removed: removed.map(|one| one.ending.clone()).collect(),
             added,
