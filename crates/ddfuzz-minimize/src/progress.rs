@@ -306,10 +306,11 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Ends the present stage because the budget of time is used up; returns false if a run is
-    /// needed before: the input has not failed yet, or a smaller result was not run again.
+    /// Ends the present stage because the budget of time is used up; returns false if the run that is
+    /// due is needed before: the input has not failed yet, or a smaller result was not run again.
     /// `is_shown`: whether the caller has seen the input fail.
     pub fn end_by_time(&mut self, is_shown: bool) -> bool {
+        let before = self.stage;
         self.end_by_budget();
         let may_end = match self.stage {
             Stage::Baseline => is_shown || self.baseline.hits > 0,
@@ -320,7 +321,8 @@ impl<'a> Progress<'a> {
         if may_end {
             self.end_here();
         }
-        may_end
+        // What was due in a search that has ended is due no longer.
+        self.stage != before
     }
 
     /// Checks whether the result was run again after the search, or is the original input, which

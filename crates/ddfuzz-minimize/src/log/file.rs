@@ -235,7 +235,8 @@ pub enum LogError {
     /// A line does not follow from earlier lines: the same search would have written another line.
     #[error("line {line} of the log is inconsistent: {why}")]
     Disagrees {
-        /// Number of the first inconsistent line, counted from 1.
+        /// Number of the first inconsistent line, counted from 1; 0 for a line that was not read from
+        /// the log, but was to be written to it, which is an error of ddfuzz.
         line: u64,
         /// Message that says in which way the line does not follow from earlier ones.
         why: String,
@@ -247,10 +248,8 @@ impl LogError {
     /// the file could be read, and is not that of another minimization.
     pub fn is_damage(&self) -> bool {
         match self {
-            LogError::Malformed { .. }
-            | LogError::Version { .. }
-            | LogError::Empty
-            | LogError::Disagrees { .. } => true,
+            LogError::Malformed { .. } | LogError::Version { .. } | LogError::Empty => true,
+            LogError::Disagrees { line, .. } => *line > 0,
             LogError::Io { .. } | LogError::Mismatch { .. } => false,
         }
     }
