@@ -385,7 +385,8 @@ fn an_unmodified_program_is_cleaned_by_its_blocks() {
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_program_that_starts_others_is_cleaned_by_its_blocks() {
-    if crate::needs::program("dash").is_none() {
+    // Not dash, which blocks SIGTRAP meanwhile.
+    if crate::needs::program("bash").is_none() {
         return;
     }
     let desk = Desk::new();
@@ -397,7 +398,7 @@ fn a_program_that_starts_others_is_cleaned_by_its_blocks() {
     ] {
         desk.write(&format!("in/{name}"), text);
     }
-    let words = "clean in -o out --json -- dash";
+    let words = "clean in -o out --json -- bash";
     let result = desk.call(words).exits(0).json();
     assert_eq!(result["edges_before"], result["edges_after"], "{result}");
     assert!(result["edges_before"].as_u64() > Some(100), "{result}");
