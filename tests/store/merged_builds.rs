@@ -149,10 +149,7 @@ fn a_result_that_an_earlier_merge_has_archived_comes_back_where_the_better_one_p
     let mut other = Store::open(&folder.path().join("other"), None).unwrap();
     minimize(&mut other, &id, "x", b"or");
     // The result of the first directory fails with `y`, and passes with `z`.
-    let copies = [
-        ("fails", BUILDS),
-        ("passes", &[("x", "1"), ("z", "4")]),
-    ];
+    let copies = [("fails", BUILDS), ("passes", &[("x", "1"), ("z", "4")])];
     for (name, builds) in copies {
         drop(directory(folder.path(), name, builds));
         merged(folder.path(), &["first"], name);
