@@ -35,7 +35,13 @@ impl PassingArgs {
             );
         };
         let hint = "give it with --passing FILE";
-        read_logged(&path, "passing input", &logged.blake3, hint)
+        read_logged(
+            &path,
+            self.passing.is_some(),
+            "passing input",
+            &logged.blake3,
+            hint,
+        )
     }
 }
 

@@ -155,24 +155,30 @@ impl LogFileArgs {
                     .hint("give the input with --input FILE"));
             }
         };
+        let hint = "give the input with --input FILE";
         read_logged(
             &path,
+            self.input.is_some(),
             "input",
             &start.input_blake3,
-            "give the input with --input FILE",
+            hint,
         )
     }
 }
 
 /// Reads the input at `path` for a log. Fails if its content does not have the hash `hash`, which
-/// the log records. `what` names the input in messages.
+/// the log records. `is_given` says that the command line names the path, which may then be a pipe or a
+/// device; at a path that the log records, these are not waited for. `what` names the input in
+/// messages.
 fn read_logged(
     path: &Path,
+    is_given: bool,
     what: &str,
     hash: &ContentHash,
     hint: &str,
 ) -> Result<Vec<u8>, Failure> {
-    let bytes = match read_if_once(path)? {
+    let given = is_given.then(|| read_if_once(path)).transpose()?;
+    let bytes = match given.flatten() {
         Some(bytes) => bytes,
         None => regular::read(path, u64::MAX).map_err(|error| {
             let error = std::io::Error::other(error.to_string());
@@ -511,7 +517,7 @@ fn call_oracle(
     let path = named.or_else(|| start.input.as_ref().map(|path| PathBuf::from(&path.0)));
     let hint = "give the input with --input FILE";
     let bytes = match &path {
-        Some(path) => read_logged(path, "input", &record.input_blake3, hint)?,
+        Some(path) => read_logged(path, input.is_some(), "input", &record.input_blake3, hint)?,
         None if ContentHash::of(b"") == record.input_blake3 => Vec::new(),
         None => {
             let message = format!("{} is not the input of this log", log.display());
