@@ -14,11 +14,11 @@ use std::{
 use crate::run_directory::RunDirectory;
 use crate::sandbox::{Handover, SandboxPolicy};
 use crate::shared_page::{Page, PageLayout};
-use crate::supervisor::{Cgroup, Supervisor};
+use crate::supervisor::Supervisor;
 use crate::{
-    ExecError, Limits, crash_snapshots::CrashSnapshots, elf::EntryFunction, environment,
-    environment::SanitizerSettings, prepared_target::Identity, private_dir::PrivateDir,
-    protocol::fd, sandbox, watch::SLICE,
+    ExecError, Limits, control_group::Cgroup, crash_snapshots::CrashSnapshots, elf::EntryFunction,
+    environment, environment::SanitizerSettings, prepared_target::Identity,
+    private_dir::PrivateDir, protocol::fd, sandbox, watch::SLICE,
 };
 
 /// What the launcher process becomes after it has taken on limits, identity and directory: a fork

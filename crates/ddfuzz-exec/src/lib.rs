@@ -13,6 +13,7 @@ mod afl;
 mod blocks;
 pub mod bundled;
 mod command_line;
+mod control_group;
 mod crash_snapshots;
 mod descendants;
 mod elf;

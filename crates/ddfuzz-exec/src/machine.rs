@@ -9,7 +9,7 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, Uid, User, fork};
 use serde::Serialize;
 
-use crate::{sandbox, supervisor::Cgroup};
+use crate::{control_group::Cgroup, sandbox};
 
 /// Whether a check of `ddfuzz doctor` concerns the machine or the user's target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -12,9 +12,9 @@ use crate::command_line::{CommandLine, FuzzerLimits};
 use crate::launch::{Inject, Launch, Role};
 use crate::scratch::{Reports, Scratch};
 use crate::{
-    Channel, ExecError, Program, Sandbox, Target, Way, elf, environment,
+    Channel, ExecError, Program, Sandbox, Target, Way, control_group::Cgroup, elf, environment,
     environment::SanitizerSettings, input::Input, private_dir::PrivateDir, program,
-    sandbox::SandboxPolicy, supervisor::Cgroup,
+    sandbox::SandboxPolicy,
 };
 
 /// A target that is ready to be launched: its program is found, its scratch directory and input

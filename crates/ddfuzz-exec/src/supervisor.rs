@@ -1,5 +1,5 @@
 //! The launcher's supervisor processes (`runtime/supervisor.c`), which kill a target with all its
-//! descendants; and control groups, which limit the number of processes.
+//! descendants.
 //!
 //! If both supervisors were killed, the target's processes are found by their initial environment,
 //! which they cannot change.
@@ -11,11 +11,8 @@ use nix::{errno::Errno, unistd::Pid};
 use std::io::{IoSliceMut, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-use std::{
-    ffi::OsStr, fs, net::Shutdown, os::unix::ffi::OsStrExt, os::unix::net::UnixStream, sync::Once,
-};
+use std::{ffi::OsStr, net::Shutdown, os::unix::ffi::OsStrExt, os::unix::net::UnixStream};
 
 use crate::{proc_tree, watch::wait_until_readable};
 
@@ -146,82 +143,6 @@ fn marked(mark: &[u8]) -> Vec<Pid> {
         .collect()
 }
 
-/// Directories in which control groups of the pids controller can be created: version 1, then
-/// version 2.
-const ROOTS: [&str; 2] = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
-const PREFIX: &str = "ddfuzz-";
-
-/// A control group that limits the number of a target's processes; dropping it kills its processes
-/// and removes it. Where none can be created, `RLIMIT_NPROC` limits the user that the target runs
-/// as.
-pub(crate) struct Cgroup {
-    path: PathBuf,
-}
-
-impl Cgroup {
-    /// Creates a control group of at most `processes` processes and threads; `None` where that is
-    /// not permitted. The first call also removes the control groups of dead ddfuzz processes.
-    pub(crate) fn create(processes: u32) -> Option<Cgroup> {
-        static STALE: Once = Once::new();
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let roots = || ROOTS.iter().map(Path::new);
-        STALE.call_once(|| roots().for_each(remove_stale));
-        roots().find_map(|root| {
-            let count = COUNT.fetch_add(1, Ordering::Relaxed);
-            let path = root.join(format!("{PREFIX}{}-{count}", std::process::id()));
-            fs::create_dir(&path).ok()?;
-            let group = Cgroup { path };
-            fs::write(group.path.join("pids.max"), processes.to_string()).ok()?;
-            Some(group)
-        })
-    }
-
-    /// Returns the path of the file to which a process writes `0` to join the control group.
-    pub(crate) fn procs(&self) -> PathBuf {
-        self.path.join("cgroup.procs")
-    }
-}
-
-impl Drop for Cgroup {
-    fn drop(&mut self) {
-        empty_and_remove(&self.path);
-    }
-}
-
-fn empty_and_remove(path: &Path) {
-    let deadline = Instant::now() + Duration::from_secs(5);
-    // Without new processes, killing ends even a fork bomb.
-    let _ = fs::write(path.join("pids.max"), "0");
-    while fs::remove_dir(path).is_err() && path.exists() && Instant::now() < deadline {
-        let listed = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
-        for pid in members(&listed) {
-            let _ = kill(pid, Signal::SIGKILL);
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// Parses the process ids that a control group lists. A process outside ddfuzz's PID namespace is
-/// listed as 0, which `kill` would take for ddfuzz's own process group; it is skipped.
-fn members(listed: &str) -> impl Iterator<Item = Pid> {
-    let pids = listed.split_whitespace().flat_map(str::parse);
-    pids.filter(|pid| *pid > 0).map(Pid::from_raw)
-}
-
-/// Removes the control groups of dead ddfuzz processes, unless they contain processes: an owner in
-/// another namespace only looks dead, and a dead owner has left no processes.
-fn remove_stale(root: &Path) {
-    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let owner = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
-        if owner.is_some_and(|(pid, _)| !Path::new("/proc").join(pid).exists()) {
-            let _ = fs::remove_dir(entry.path());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::Command;
@@ -248,11 +169,5 @@ mod tests {
         assert_eq!(other.try_wait().unwrap(), None);
         other.kill().unwrap();
         other.wait().unwrap();
-    }
-
-    #[test]
-    fn a_member_without_an_id_here_is_not_taken_for_our_group() {
-        let found: Vec<Pid> = members("0\n12\n-1\n0\n7\n").collect();
-        assert_eq!(found, [Pid::from_raw(12), Pid::from_raw(7)]);
     }
 }

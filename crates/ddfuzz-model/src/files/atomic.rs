@@ -154,8 +154,8 @@ pub fn remove_abandoned(folder: &Path) {
     }
 }
 
-/// Returns whether `path` is a name of the open file.
-fn is_at(file: &File, path: &Path) -> bool {
+/// Returns true if `path` is a name of the open file or directory.
+pub fn is_at(file: &File, path: &Path) -> bool {
     let id = |facts: Metadata| (facts.dev(), facts.ino());
     let there = path.symlink_metadata().map(id).ok();
     there.is_some() && file.metadata().map(id).ok() == there
