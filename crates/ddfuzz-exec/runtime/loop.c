@@ -101,6 +101,23 @@ static uintptr_t *lowest_stack(const struct entry_point *point)
     return thread && point->lowest_stack ? (uintptr_t *)(thread - point->lowest_stack) : NULL;
 }
 
+/* Whether no run so far had a stack of this depth, in bytes; notes it. */
+static int depth_is_novel(uint64_t depth)
+{
+    uint64_t unit = depth / 16 % (DEPTHS * 8);
+    uint8_t *known = &serve_page->depths[unit / 8], bit = (uint8_t)(1u << unit % 8);
+    int novel = !(*known & bit);
+    *known |= bit;
+    return novel;
+}
+
+/* Whether the last run has reached something new, for which its counters are kept. */
+static int is_novel(uint64_t stack_depth)
+{
+    int deep = stack_depth && depth_is_novel(stack_depth - 1);
+    return counters_are_novel(&counters) || deep;
+}
+
 /* Runs one input and fills its entry. */
 static void run(const struct entry_point *point, struct entry *entry, uint64_t wanted)
 {
@@ -119,7 +136,7 @@ static void run(const struct entry_point *point, struct entry *entry, uint64_t w
     entry->cpu_us = timed ? (cpu_time() - began) / 1000 + 1 : 0;
     entry->stack_depth = lowest ? here - *lowest + 1 : 0;
     entry->slot = 0;
-    if (counts && (wanted & REQUEST_COUNTERS || counters_are_novel(&counters)))
+    if (counts && (wanted & REQUEST_COUNTERS || is_novel(entry->stack_depth)))
         entry->slot = counters_keep(&counters);
     entry->status = status;
     free(input);

@@ -89,6 +89,8 @@ struct reply {
 /* Value of cpu_us: a child is ready to be traced and waits for a byte to continue. */
 #define CPU_READY UINT64_MAX
 
+enum { DEPTHS = 1024 };
+
 /* The beginning of the memory that is shared with ddfuzz while a run is under way. */
 struct page {
     volatile uint64_t started;   /* number of the last run that has begun */
@@ -101,6 +103,9 @@ struct page {
     volatile uint32_t refused;   /* why the runner has refused the last run, which a fork has made
                                     (restore.h), or 0 */
     struct request each;         /* in a loop: the last request whose inputs have a process each */
+    uint8_t depths[DEPTHS];      /* in a loop: a bit for each depth of the stack, in units of 16 bytes
+                                    and modulo the number of bits, that a run had whose counters were
+                                    to be kept if they are new */
 };
 
 /* The tables of a loop follow. At ENTRIES: an entry for each input of a request. At COUNTERS:

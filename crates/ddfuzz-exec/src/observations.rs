@@ -117,7 +117,8 @@ pub enum CoverageReporting {
     Every,
     /// Only runs that reach a hit-count range that no earlier run of the executor has reached
     /// report coverage: a counter that was 0 so far, or a known counter in another range of values
-    /// (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, and more).
+    /// (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, and more). By the way `harness`, also runs
+    /// whose stack is deep as that of no earlier run, where the program records its depth.
     Novel,
 }
 

@@ -1,21 +1,17 @@
-//! [`Comparer`] replaces bytes of an input by the values that the target has compared them with
-//! (input-to-state, as CmpLog and REDQUEEN); [`ComparisonValues`] are the compared values.
+//! [`Comparer`] changes an input where its run compares two values, so that they may become equal;
+//! [`ComparisonValues`] are the compared values.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::num::NonZero;
 use std::time::{Duration, Instant};
 
 use libafl::corpus::{CorpusId, HasCurrentCorpusId};
-use libafl::inputs::{BytesInput, HasMutatorBytes};
-use libafl::mutators::{HavocScheduledMutator, MutationResult, Mutator, Tokens};
+use libafl::mutators::{HavocScheduledMutator, Tokens};
 use libafl::observers::cmp::{CmpValues, CmpValuesMetadata, CmplogBytes};
-use libafl::state::{HasCurrentTestcase, HasRand};
+use libafl::state::HasCurrentTestcase;
 use libafl::{Error, HasMetadata};
-use libafl_bolts::rands::Rand;
 use libafl_bolts::tuples::tuple_list;
-use libafl_bolts::{Named, ToSlice};
 
+use super::solve::{ComparisonSolver, is_solvable};
 use super::worker::State;
 use ddfuzz_delta::Comparison;
 use ddfuzz_exec::observe::{self, Observer};
@@ -31,19 +27,19 @@ const CREDIT: Duration = Duration::from_millis(500);
 const MAX_CACHED: usize = 4096;
 /// Greatest number of words that observed comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
-/// Binary logarithm of the greatest number of operands that are replaced in one mutant: 1, so that
-/// at most 2 are replaced.
+/// Binary logarithm of the greatest number of comparisons that are solved in one mutant: 1, so that
+/// at most 2 are.
 const STACK_POWER: usize = 1;
-/// How many mutants with replaced operands are made of a corpus entry: first, the number for each
+/// How many mutants with solved comparisons are made of a corpus entry: first, the number for each
 /// comparison in its run, when the entry is mutated for the first time (later one for each);
 /// second, the greatest number at a time.
 const MUTANTS: (usize, usize) = (4, 512);
 
-/// The LibAFL mutator that replaces operands of comparisons in an input, one or two in each mutant.
-type Replace = HavocScheduledMutator<(OperandReplace, ())>;
+/// The LibAFL mutator that makes operands of comparisons equal, of one or two in each mutant.
+type Solve = HavocScheduledMutator<(ComparisonSolver, ())>;
 
 /// Observes, once for each corpus entry, which values a run on it compares, and mutates the entry
-/// by replacing one operand of a comparison in it by the other.
+/// so that two compared values may become equal.
 pub(super) struct Comparer {
     target: Target,
     way: Way,
@@ -55,8 +51,8 @@ pub(super) struct Comparer {
     words: usize,
     began: Instant,
     spent: Duration,
-    /// The mutator that replaces compared operands in the scheduled input.
-    pub(super) replace: Replace,
+    /// The mutator that makes compared operands of the scheduled input equal.
+    pub(super) solve: Solve,
 }
 
 impl Comparer {
@@ -72,7 +68,7 @@ impl Comparer {
             words: 0,
             began: Instant::now(),
             spent: Duration::ZERO,
-            replace: Replace::with_max_stack_pow(tuple_list!(OperandReplace), STACK_POWER),
+            solve: Solve::with_max_stack_pow(tuple_list!(ComparisonSolver), STACK_POWER),
         }
     }
 
@@ -81,8 +77,8 @@ impl Comparer {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Runs the target on `input`, and returns those compared pairs of values of which one occurs
-    /// in the input; `None` if observing has used up its share of the worker's time, or the
+    /// Runs the target on `input`, and returns those compared pairs of values that the input may be
+    /// changed for ([`ComparisonSolver`]); `None` if observing has used up its share of the worker's time, or the
     /// target's comparisons cannot be observed.
     fn observe(&mut self, input: &[u8]) -> Option<ComparisonValues> {
         if !self.has_time() {
@@ -100,7 +96,7 @@ impl Comparer {
             Ok((_, comparisons)) => {
                 let mut compared = ComparisonValues::of(&comparisons, input);
                 let list = &mut compared.values.list;
-                list.retain(|values| applies_to(values, input));
+                list.retain(|values| is_solvable(values, input));
                 Some(compared)
             }
             Err(_) => {
@@ -137,7 +133,7 @@ impl Comparer {
         Ok(compared.values.list)
     }
 
-    /// Prepares [`Comparer::replace`], the mutator of compared operands, for the scheduled input,
+    /// Prepares [`Comparer::solve`], the mutator of compared operands, for the scheduled input,
     /// and returns how many mutants it is to make: 0 if no comparisons are known.
     pub(super) fn begin(&mut self, state: &mut State) -> Result<usize, Error> {
         let list = self.comparisons(state)?;
@@ -254,113 +250,4 @@ fn cut(bytes: &[u8]) -> CmplogBytes {
 
 fn is_part_of(part: &[u8], whole: &[u8]) -> bool {
     whole.windows(part.len()).any(|window| window == part)
-}
-
-/// A LibAFL mutator that picks a random comparison of the input's run and replaces one of its
-/// operands in the input by the other; it skips if neither operand occurs.
-pub(super) struct OperandReplace;
-
-impl Named for OperandReplace {
-    fn name(&self) -> &Cow<'static, str> {
-        static NAME: Cow<'static, str> = Cow::Borrowed("OperandReplace");
-        &NAME
-    }
-}
-
-impl Mutator<BytesInput, State> for OperandReplace {
-    fn mutate(
-        &mut self,
-        state: &mut State,
-        input: &mut BytesInput,
-    ) -> Result<MutationResult, Error> {
-        let known = state.metadata_map().get::<CmpValuesMetadata>();
-        let count = NonZero::new(known.map_or(0, |known| known.list.len()));
-        let size = NonZero::new(input.mutator_bytes().len());
-        let (Some(count), Some(size)) = (count, size) else {
-            return Ok(MutationResult::Skipped);
-        };
-        let which = state.rand_mut().below(count);
-        let from = state.rand_mut().below(size);
-        let Some(known) = state.metadata_map().get::<CmpValuesMetadata>() else {
-            return Ok(MutationResult::Skipped);
-        };
-        for (old, new) in replacements(&known.list[which]) {
-            if let Some(at) = find(input.mutator_bytes(), &old, from) {
-                input.mutator_bytes_mut()[at..at + new.len()].copy_from_slice(&new);
-                return Ok(MutationResult::Mutated);
-            }
-        }
-        Ok(MutationResult::Skipped)
-    }
-
-    fn post_exec(&mut self, _state: &mut State, _new: Option<CorpusId>) -> Result<(), Error> {
-        Ok(())
-    }
-}
-
-/// Checks whether one of the two operands of a comparison occurs in `input`, so that the other can
-/// replace it. Most operands of a sanitized program are the sanitizer's, and do not occur.
-pub(super) fn applies_to(values: &CmpValues, input: &[u8]) -> bool {
-    let pairs = replacements(values);
-    pairs.iter().any(|(old, _)| find(input, old, 0).is_some())
-}
-
-/// Returns, for one comparison, the replacements of one operand by the other in an input, in both
-/// byte orders: pairs of bytes to find, and of bytes of the same length to put there.
-fn replacements(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let (one, other) = match values {
-        CmpValues::U8((one, other, _)) => (vec![*one], vec![*other]),
-        CmpValues::U16((one, other, _)) => (one.to_le_bytes().into(), other.to_le_bytes().into()),
-        CmpValues::U32((one, other, _)) => (one.to_le_bytes().into(), other.to_le_bytes().into()),
-        CmpValues::U64((one, other, _)) => (one.to_le_bytes().into(), other.to_le_bytes().into()),
-        CmpValues::Bytes((one, other)) => {
-            let (one, other) = (one.to_slice(), other.to_slice());
-            let length = one.len().min(other.len());
-            (one[..length].to_vec(), other[..length].to_vec())
-        }
-    };
-    let mut pairs = vec![(one.clone(), other.clone()), (other, one)];
-    if !matches!(values, CmpValues::Bytes(_) | CmpValues::U8(_)) {
-        let swapped = |bytes: &[u8]| bytes.iter().rev().copied().collect::<Vec<u8>>();
-        let turned: Vec<_> = pairs
-            .iter()
-            .map(|(one, other)| (swapped(one), swapped(other)))
-            .collect();
-        pairs.extend(turned);
-    }
-    pairs
-}
-
-/// Returns the index of the first occurrence of `part` in `whole` from index `from` on; if there is
-/// none there, of the first occurrence before. `None` if `part` does not occur, or is empty.
-fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
-    let first = part.first()?;
-    // Most places differ in the first byte, which is compared without a call.
-    let stands = |at: &usize| whole[*at] == *first && whole[*at..].starts_with(part);
-    let last = whole.len().checked_sub(part.len())?;
-    (from..=last)
-        .find(stands)
-        .or_else(|| (0..=last.min(from)).find(stands))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_stands_before_the_place_is_found_too() {
-        assert_eq!(find(b"abcabc", b"bc", 2), Some(4));
-        assert_eq!(find(b"abcabc", b"ab", 4), Some(0));
-        assert_eq!(find(b"abcabc", b"bc", 5), Some(1));
-        assert_eq!(find(b"abc", b"abcd", 1), None);
-        assert_eq!(find(b"abc", b"", 1), None);
-    }
-
-    #[test]
-    fn integers_are_looked_for_in_both_orders_of_bytes() {
-        let pairs = replacements(&CmpValues::U16((0x0102, 0x0304, false)));
-        assert_eq!(pairs[0], (vec![2, 1], vec![4, 3]));
-        assert_eq!(pairs[3], (vec![3, 4], vec![1, 2]));
-        assert_eq!(replacements(&CmpValues::U8((1, 2, false))).len(), 2);
-    }
 }

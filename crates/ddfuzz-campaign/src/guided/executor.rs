@@ -20,7 +20,8 @@ use super::messages::HeartbeatTimer;
 use super::worker::{Map, Observers};
 use crate::{FailedRun, FailedRunSlot};
 use ddfuzz_exec::{
-    CoverageReporting, Ended, ExecError, Freshness, Limits, Run, Target, TimeLimit, Way,
+    CoverageReporting, Ended, ExecError, Freshness, Limits, Run, RunCoverage, Target, TimeLimit,
+    Way,
 };
 use ddfuzz_model::files::Base64;
 
@@ -37,6 +38,33 @@ const CALIBRATION_RUNS: usize = 4;
 /// Longest time that a batch of inputs should take: between two batches the worker sends heartbeats
 /// and learns whether it must end.
 const MAX_BATCH_TIME: Duration = Duration::from_millis(100);
+
+/// Number of entries behind the coverage counters in the map of LibAFL's observer: one for each step
+/// of the stack's depth.
+pub(super) const STACK_STEPS: usize = 160;
+
+/// Returns the step of a depth of the stack, in bytes: eight steps between a depth and its double, so
+/// that one more level of a recursion is a step of its own up to about eight levels.
+fn stack_step(depth: u64) -> usize {
+    let words = depth / 8;
+    let step = match words.checked_ilog2() {
+        None | Some(0..3) => words,
+        Some(log) => u64::from(log - 2) * 8 + (words >> (log - 3) & 7),
+    };
+    usize::try_from(step).map_or(STACK_STEPS - 1, |step| step.min(STACK_STEPS - 1))
+}
+
+/// Returns the coverage counters of a run, followed by the steps of the stack's depth, of which that
+/// of the run is 1; all are 0 where the depth is unknown.
+fn features(covered: &RunCoverage) -> Vec<u8> {
+    let mut features = covered.counters.clone();
+    let steps = features.len();
+    features.resize(steps + STACK_STEPS, 0);
+    if let Some(depth) = covered.stack_depth {
+        features[steps + stack_step(depth)] = 1;
+    }
+    features
+}
 
 /// Number of inputs that are run in one batch, adapted to the time that the last batches took. It
 /// is 1 at first, since one run of a slow target may take as long as a batch should.
@@ -116,7 +144,7 @@ impl TargetExecutor {
         let mut executor = exec::start(target, Some(way), Freshness::Shared)?.executor;
         let places = executor.cover_blocks()?.unwrap_or(1);
         let reported_blocks = executor.code().map(|_| vec![false; places]);
-        let map = StdMapObserver::owned(EDGES, vec![0; places]);
+        let map = StdMapObserver::owned(EDGES, vec![0; places + STACK_STEPS]);
         let map = HitcountsMapObserver::new(map).track_indices();
         let handle = map.handle();
         Ok(TargetExecutor {
@@ -200,7 +228,7 @@ impl TargetExecutor {
         let mut noted: Vec<NotedRun> = runs.into_iter().map(NotedRun::of).collect();
         for covered in self.executor.covered() {
             if let Some(noted) = noted.get_mut(covered.run) {
-                noted.counters = Some(covered.counters.clone());
+                noted.counters = Some(features(covered));
             }
         }
         noted
@@ -224,7 +252,7 @@ impl TargetExecutor {
         let counters = self.executor.covered().last();
         Ok(NotedRun {
             run,
-            counters: counters.map(|covered| covered.counters.clone()),
+            counters: counters.map(features),
         })
     }
 
@@ -437,6 +465,17 @@ mod tests {
         }
         timeouts.learn();
         timeouts
+    }
+
+    #[test]
+    fn a_level_of_a_recursion_is_a_step_of_its_own() {
+        assert_eq!([0, 8, 56, 64].map(stack_step), [0, 1, 7, 8]);
+        let steps: Vec<usize> = (1..=9).map(|level| stack_step(48 + level * 96)).collect();
+        assert!(steps.windows(2).all(|two| two[0] < two[1]), "{steps:?}");
+        let doubled = |depth: u64| stack_step(2 * depth) - stack_step(depth);
+        assert_eq!([64, 96, 1000, 1 << 20].map(doubled), [8; 4]);
+        assert!(stack_step(8 << 20) < STACK_STEPS);
+        assert_eq!(stack_step(u64::MAX), STACK_STEPS - 1);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod mutants;
 mod process;
 mod reached_code;
 mod server;
+mod solve;
 mod structure;
 mod worker;
 

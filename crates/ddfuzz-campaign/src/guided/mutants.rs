@@ -185,7 +185,7 @@ impl MutationStage {
             let (state, of) = (&mut *evaluator.state, (id, input));
             match maker {
                 Maker::Compare => {
-                    let mutator = (&mut self.compare.replace, 1);
+                    let mutator = (&mut self.compare.solve, 1);
                     self.pool.add(mutator, state, of, some, hangs)
                 }
                 Maker::Havoc => {
@@ -278,7 +278,7 @@ fn parts(
     parts.filter(|(_, part)| !part.is_empty())
 }
 
-/// The mutator that makes a mutant: replacement of compared operands, or havoc.
+/// The mutator that makes a mutant: that of comparisons, or havoc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maker {
     Compare,

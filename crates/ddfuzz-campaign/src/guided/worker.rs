@@ -29,7 +29,7 @@ use libafl_bolts::tuples::tuple_list;
 
 use super::compare::Comparer;
 use super::evaluate::{AfterHang, Evaluator, Parents};
-use super::executor::{EDGES, EndObserver, TargetExecutor, fail};
+use super::executor::{EDGES, EndObserver, STACK_STEPS, TargetExecutor, fail};
 use super::messages::{Heartbeat, HeartbeatTimer, MainProcess, Request};
 use super::mutants::MutationStage;
 use super::process::{OneProcessor, UnlinkedShMem, exit};
@@ -401,11 +401,20 @@ fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
     let unstable = state.metadata_map().get::<UnstableEntriesMetadata>();
     Heartbeat {
         corpus: state.corpus().count() as u64,
-        edges: history.map_or(0, |history| history.num_covered_map_indexes as u64),
+        edges: history.map_or(0, |history| covered_places(history) as u64),
         edges_of: executor.executor.places().unwrap_or(0) as u64,
         unstable: unstable.map_or(0, |unstable| unstable.unstable_entries().len() as u64),
         ..executor.heartbeat.status
     }
+}
+
+/// Returns the number of places in the program that the worker's runs have covered: the entries of the
+/// coverage map without the steps of the stack's depth behind them.
+fn covered_places(history: &MapFeedbackMetadata<u8>) -> usize {
+    let map = &history.history_map;
+    let steps = &map[map.len().saturating_sub(STACK_STEPS)..];
+    let deep = steps.iter().filter(|count| **count != 0).count();
+    history.num_covered_map_indexes.saturating_sub(deep)
 }
 
 /// Sends the main process the blocks of an unmodified (not instrumented) program that runs have

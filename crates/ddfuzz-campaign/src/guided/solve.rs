@@ -1,0 +1,298 @@
+//! [`ComparisonSolver`], the mutator that changes an input so that two values which its run compares
+//! may become equal: input-to-state, as in REDQUEEN and CmpLog, also for numbers written as text, and
+//! for values that are an input's number plus or minus something.
+
+use std::borrow::Cow;
+use std::num::NonZero;
+use std::ops::Range;
+
+use libafl::Error;
+use libafl::HasMetadata;
+use libafl::corpus::CorpusId;
+use libafl::inputs::BytesInput;
+use libafl::mutators::{MutationResult, Mutator};
+use libafl::observers::cmp::{CmpValues, CmpValuesMetadata};
+use libafl::state::{HasMaxSize, HasRand};
+use libafl_bolts::rands::Rand;
+use libafl_bolts::{Named, ToSlice};
+
+use super::worker::State;
+
+/// Greatest difference of two compared numbers that is added to numbers of an input: greater ones are
+/// mostly between a number and an address or a hash.
+const MAX_DIFFERENCE: u64 = 0xffff;
+/// One mutant in so many gets the difference of two operands although one of them occurs in the input.
+const SHIFTED: usize = 8;
+/// Greatest number of comparisons that are picked in search of one with an operand that occurs in the
+/// input.
+const PICKS: usize = 3;
+
+/// A LibAFL mutator that picks a random comparison of the input's run, and replaces one of its
+/// operands in the input by the other. If neither occurs, and sometimes else, it adds their difference
+/// to a number in the input: a compared value may be a sum, or the input's number less a constant. It
+/// skips where there is nothing to change.
+pub(super) struct ComparisonSolver;
+
+impl Named for ComparisonSolver {
+    fn name(&self) -> &Cow<'static, str> {
+        &Cow::Borrowed("ComparisonSolver")
+    }
+}
+
+impl Mutator<BytesInput, State> for ComparisonSolver {
+    fn mutate(
+        &mut self,
+        state: &mut State,
+        input: &mut BytesInput,
+    ) -> Result<MutationResult, Error> {
+        let Some(size) = NonZero::new(input.as_ref().len()) else {
+            return Ok(MutationResult::Skipped);
+        };
+        let from = state.rand_mut().below(size);
+        let Some((mut edits, values)) = pick(state, input.as_ref(), from) else {
+            return Ok(MutationResult::Skipped);
+        };
+        let is_shifted = edits.is_empty() || state.rand_mut().below_or_zero(SHIFTED) == 0;
+        if is_shifted && let Some(difference) = difference(&values) {
+            edits = shifting_edits(difference, input.as_ref(), from);
+        }
+        let chosen = state.rand_mut().below_or_zero(edits.len());
+        if edits.is_empty() {
+            return Ok(MutationResult::Skipped);
+        }
+        let (place, new) = edits.swap_remove(chosen);
+        if input.as_ref().len() - place.len() + new.len() > state.max_size() {
+            return Ok(MutationResult::Skipped);
+        }
+        input.as_mut().splice(place, new);
+        Ok(MutationResult::Mutated)
+    }
+
+    fn post_exec(&mut self, _state: &mut State, _new: Option<CorpusId>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Picks a random comparison of the input's run, and returns its values and how an operand that occurs
+/// in the input is replaced. If none occurs, tries some others. `None` without comparisons.
+fn pick(state: &mut State, input: &[u8], from: usize) -> Option<(Vec<Replacement>, CmpValues)> {
+    let mut picked = None;
+    for _ in 0..PICKS {
+        let count = state.metadata_map().get::<CmpValuesMetadata>()?.list.len();
+        let which = state.rand_mut().below(NonZero::new(count)?);
+        let values = state.metadata_map().get::<CmpValuesMetadata>()?.list[which].clone();
+        let edits = replacing_edits(&values, input, from);
+        let is_found = !edits.is_empty();
+        picked = Some((edits, values));
+        if is_found {
+            break;
+        }
+    }
+    picked
+}
+
+/// A place in an input, and the bytes to put there.
+type Replacement = (Range<usize>, Vec<u8>);
+
+/// Checks whether [`ComparisonSolver`] may change `input` for a comparison: one of its operands occurs,
+/// or both are numbers with a small difference. Most operands of a sanitized program are the
+/// sanitizer's, and do neither.
+pub(super) fn is_solvable(values: &CmpValues, input: &[u8]) -> bool {
+    let occurs = |(old, _): &(Vec<u8>, Vec<u8>)| find(input, old, 0).is_some();
+    difference(values).is_some() || forms(values).iter().any(occurs)
+}
+
+/// Returns the replacements of an operand by the other one, one for each form in which an operand
+/// occurs in `input`: its first occurrence from index `from` on, or else from the beginning.
+fn replacing_edits(values: &CmpValues, input: &[u8], from: usize) -> Vec<Replacement> {
+    let place = |(old, new): (Vec<u8>, Vec<u8>)| {
+        let at = find(input, &old, from)?;
+        Some((at..at + old.len(), new))
+    };
+    forms(values).into_iter().filter_map(place).collect()
+}
+
+/// Returns the operands of a comparison as they may stand in an input, each as a pair of what is
+/// replaced and what replaces it: as bytes, of numbers in both byte orders, and as decimal and
+/// hexadecimal digits.
+fn forms(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let pairs = match values {
+        CmpValues::Bytes((one, other)) => {
+            let (one, other) = (one.to_slice(), other.to_slice());
+            let length = one.len().min(other.len());
+            vec![(one[..length].to_vec(), other[..length].to_vec())]
+        }
+        _ => number_forms(values),
+    };
+    let turned = |(one, other): &(Vec<u8>, Vec<u8>)| (other.clone(), one.clone());
+    let back: Vec<_> = pairs.iter().map(turned).collect();
+    pairs.into_iter().chain(back).collect()
+}
+
+/// Returns the forms of two compared numbers: bytes in little-endian and in big-endian order, signed
+/// decimal digits, and hexadecimal digits of the numbers' width, lower and upper case.
+fn number_forms(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let Some((width, one, other)) = numbers(values) else {
+        return Vec::new();
+    };
+    let bytes = |number: i64| number.to_le_bytes()[..width].to_vec();
+    let swapped = |number: i64| bytes(number).into_iter().rev().collect();
+    let decimal = |number: i64| number.to_string().into_bytes();
+    let lower = |number: i64| hexadecimal(&bytes(number));
+    let upper = |number: i64| lower(number).to_ascii_uppercase();
+    let mut pairs = vec![(bytes(one), bytes(other))];
+    if width > 1 {
+        pairs.push((swapped(one), swapped(other)));
+    }
+    pairs.push((decimal(one), decimal(other)));
+    pairs.push((lower(one), lower(other)));
+    if lower(one) != upper(one) || lower(other) != upper(other) {
+        pairs.push((upper(one), upper(other)));
+    }
+    pairs
+}
+
+/// Returns the hexadecimal digits of a number whose bytes are in little-endian order.
+fn hexadecimal(bytes: &[u8]) -> Vec<u8> {
+    let digits = bytes.iter().rev().map(|byte| format!("{byte:02x}"));
+    digits.collect::<String>().into_bytes()
+}
+
+/// Returns the width, in bytes, and the values of two compared numbers, read as signed; `None` for
+/// byte strings.
+fn numbers(values: &CmpValues) -> Option<(usize, i64, i64)> {
+    match *values {
+        CmpValues::U8((one, other, _)) => Some((1, (one as i8).into(), (other as i8).into())),
+        CmpValues::U16((one, other, _)) => Some((2, (one as i16).into(), (other as i16).into())),
+        CmpValues::U32((one, other, _)) => Some((4, (one as i32).into(), (other as i32).into())),
+        CmpValues::U64((one, other, _)) => Some((8, one as i64, other as i64)),
+        CmpValues::Bytes(_) => None,
+    }
+}
+
+/// Returns how much the second of two compared numbers is greater than the first; `None` if they are
+/// equal or more than 65,535 apart, or for byte strings.
+fn difference(values: &CmpValues) -> Option<i64> {
+    let (_, one, other) = numbers(values)?;
+    let difference = other.checked_sub(one)?;
+    let is_small = difference != 0 && difference.unsigned_abs() <= MAX_DIFFERENCE;
+    is_small.then_some(difference)
+}
+
+/// Returns the sums of a number in `input` and of `difference`, and their differences: of the first
+/// decimal number at or behind index `from`, and of the numbers of 1, 2 and 4 bytes at `from`, in both
+/// byte orders.
+fn shifting_edits(difference: i64, input: &[u8], from: usize) -> Vec<Replacement> {
+    let mut edits = Vec::new();
+    for difference in [difference, -difference] {
+        if let Some((place, number)) = decimal_number(input, from) {
+            let sum = number.wrapping_add(difference);
+            edits.push((place, sum.to_string().into_bytes()));
+        }
+        for width in [1, 2, 4] {
+            let Some(bytes) = input.get(from..from + width) else {
+                continue;
+            };
+            let mut word = [0; 8];
+            word[..width].copy_from_slice(bytes);
+            let sum = i64::from_le_bytes(word).wrapping_add(difference);
+            edits.push((from..from + width, sum.to_le_bytes()[..width].to_vec()));
+            word[..width].reverse();
+            let sum = i64::from_le_bytes(word).wrapping_add(difference);
+            let bytes = sum.to_le_bytes()[..width].iter().rev().copied().collect();
+            edits.push((from..from + width, bytes));
+        }
+    }
+    edits
+}
+
+/// Returns the place and the value of the decimal number in `input` at or behind index `from`, or of
+/// the first one if there is none; `None` if there is no digit, or the number has more than 63 bits.
+fn decimal_number(input: &[u8], from: usize) -> Option<(Range<usize>, i64)> {
+    let is_digit = |at: &usize| input[*at].is_ascii_digit();
+    let digit = (from..input.len()).chain(0..from).find(is_digit)?;
+    let begin = (0..digit).rev().take_while(is_digit).last();
+    let begin = begin.unwrap_or(digit);
+    let begin = match input[..begin].last() {
+        Some(b'-') => begin - 1,
+        _ => begin,
+    };
+    let end = (digit..input.len()).take_while(is_digit).last()? + 1;
+    let number = str::from_utf8(&input[begin..end]).ok()?.parse().ok()?;
+    Some((begin..end, number))
+}
+
+/// Returns the index of the first occurrence of `part` in `whole` from index `from` on; if there is
+/// none there, of the first occurrence before. `None` if `part` does not occur, or is empty.
+fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
+    let first = part.first()?;
+    // Most places differ in the first byte, which is compared without a call.
+    let stands = |at: &usize| whole[*at] == *first && whole[*at..].starts_with(part);
+    let last = whole.len().checked_sub(part.len())?;
+    (from..=last)
+        .find(stands)
+        .or_else(|| (0..=last.min(from)).find(stands))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The inputs that `edits` make of `input`.
+    fn edited(input: &[u8], edits: Vec<Replacement>) -> Vec<Vec<u8>> {
+        let edit = |(place, new): Replacement| {
+            let mut bytes = input.to_vec();
+            bytes.splice(place, new);
+            bytes
+        };
+        edits.into_iter().map(edit).collect()
+    }
+
+    #[test]
+    fn what_stands_before_the_place_is_found_too() {
+        assert_eq!(find(b"abcabc", b"bc", 2), Some(4));
+        assert_eq!(find(b"abcabc", b"ab", 4), Some(0));
+        assert_eq!(find(b"abcabc", b"bc", 5), Some(1));
+        assert_eq!(find(b"abc", b"abcd", 1), None);
+        assert_eq!(find(b"abc", b"", 1), None);
+    }
+
+    #[test]
+    fn integers_are_looked_for_in_both_orders_of_bytes_and_as_text() {
+        let values = CmpValues::U16((0x0102, 0x0304, false));
+        let replaced = |input: &[u8]| edited(input, replacing_edits(&values, input, 0));
+        assert_eq!(replaced(&[2, 1]), [[4, 3]]);
+        assert_eq!(replaced(&[3, 4]), [[1, 2]]);
+        assert_eq!(replaced(b"n=258;"), [b"n=772;"]);
+        assert_eq!(replaced(b"0304"), [b"0102"]);
+        assert_eq!(replaced(b"nothing"), Vec::<Vec<u8>>::new());
+        let values = CmpValues::U8((0x4f, 0xa5, false));
+        let sum = |input: &[u8]| edited(input, replacing_edits(&values, input, 0));
+        assert_eq!(sum(b"*4F"), [b"*A5"]);
+        // The length may change.
+        let values = CmpValues::U32((5, 611, false));
+        let more = edited(b"add a 5", replacing_edits(&values, b"add a 5", 0));
+        assert_eq!(more, [b"add a 611"]);
+    }
+
+    #[test]
+    fn a_difference_is_added_to_numbers() {
+        let values = CmpValues::U32(((5 - 611_i32) as u32, 0, false));
+        assert_eq!(difference(&values), Some(606));
+        let sums = edited(b"add a 5\n", shifting_edits(606, b"add a 5\n", 1));
+        assert!(sums.contains(&b"add a 611\n".to_vec()), "{sums:?}");
+        let sums = edited(&[0, 9, 1], shifting_edits(-3, &[0, 9, 1], 0));
+        assert!(sums.contains(&vec![0, 6, 1]), "{sums:?}");
+        assert!(is_solvable(&values, b"") && difference(&CmpValues::U8((3, 3, false))).is_none());
+        let far = CmpValues::U32((7, 0x7fff_0000, false));
+        assert!(!is_solvable(&far, b"none of them"));
+    }
+
+    #[test]
+    fn decimal_numbers_are_read_whole_with_their_sign() {
+        assert_eq!(decimal_number(b"a -120,7", 4), Some((2..6, -120)));
+        assert_eq!(decimal_number(b"12 ab", 3), Some((0..2, 12)));
+        assert_eq!(decimal_number(b"ab", 1), None);
+        assert_eq!(decimal_number(b"99999999999999999999", 0), None);
+    }
+}
