@@ -2,16 +2,16 @@
 //! [`ComparisonValues`] are the compared values.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libafl::corpus::{CorpusId, HasCurrentCorpusId};
-use libafl::mutators::{HavocScheduledMutator, Tokens};
+use libafl::mutators::Tokens;
 use libafl::observers::cmp::{CmpValues, CmpValuesMetadata, CmplogBytes};
 use libafl::state::HasCurrentTestcase;
 use libafl::{Error, HasMetadata};
-use libafl_bolts::tuples::tuple_list;
 
-use super::solve::{ComparisonSolver, is_solvable};
+use super::solve::{ComparisonSolver, SolvableComparisons};
 use super::worker::State;
 use ddfuzz_delta::Comparison;
 use ddfuzz_exec::observe::{self, Observer};
@@ -27,16 +27,10 @@ const CREDIT: Duration = Duration::from_millis(500);
 const MAX_CACHED: usize = 4096;
 /// Greatest number of words that observed comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
-/// Binary logarithm of the greatest number of comparisons that are solved in one mutant: 1, so that
-/// at most 2 are.
-const STACK_POWER: usize = 1;
 /// How many mutants with solved comparisons are made of a corpus entry: first, the number for each
 /// comparison in its run, when the entry is mutated for the first time (later one for each);
 /// second, the greatest number at a time.
 const MUTANTS: (usize, usize) = (4, 512);
-
-/// The LibAFL mutator that makes operands of comparisons equal, of one or two in each mutant.
-type Solve = HavocScheduledMutator<(ComparisonSolver, ())>;
 
 /// Observes, once for each corpus entry, which values a run on it compares, and mutates the entry
 /// so that two compared values may become equal.
@@ -47,12 +41,12 @@ pub(super) struct Comparer {
     /// whose comparisons cannot be observed, and after an observation has failed.
     observer: Option<Box<dyn Observer>>,
     observer_started: bool,
-    cache: HashMap<CorpusId, Vec<CmpValues>>,
+    cache: HashMap<CorpusId, Arc<SolvableComparisons>>,
     words: usize,
     began: Instant,
     spent: Duration,
     /// The mutator that makes compared operands of the scheduled input equal.
-    pub(super) solve: Solve,
+    pub(super) solve: ComparisonSolver,
 }
 
 impl Comparer {
@@ -68,7 +62,7 @@ impl Comparer {
             words: 0,
             began: Instant::now(),
             spent: Duration::ZERO,
-            solve: Solve::with_max_stack_pow(tuple_list!(ComparisonSolver), STACK_POWER),
+            solve: ComparisonSolver::default(),
         }
     }
 
@@ -77,8 +71,7 @@ impl Comparer {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Runs the target on `input`, and returns those compared pairs of values that the input may be
-    /// changed for ([`ComparisonSolver`]); `None` if observing has used up its share of the worker's time, or the
+    /// Runs the target on `input`, and returns the values that the run compares; `None` if observing has used up its share of the worker's time, or the
     /// target's comparisons cannot be observed.
     fn observe(&mut self, input: &[u8]) -> Option<ComparisonValues> {
         if !self.has_time() {
@@ -93,12 +86,7 @@ impl Comparer {
         let observed = self.observer.as_mut()?.observe(input);
         self.spent += began.elapsed();
         match observed {
-            Ok((_, comparisons)) => {
-                let mut compared = ComparisonValues::of(&comparisons, input);
-                let list = &mut compared.values.list;
-                list.retain(|values| is_solvable(values, input));
-                Some(compared)
-            }
+            Ok((_, comparisons)) => Some(ComparisonValues::of(&comparisons, input)),
             Err(_) => {
                 self.observer = None;
                 None
@@ -106,19 +94,19 @@ impl Comparer {
         }
     }
 
-    /// Returns the pairs of values that a run on the scheduled input compares, from the cache or by
-    /// a run; empty if there is no time for a run, or the target's comparisons cannot be observed.
-    /// A run also adds compared byte strings to the dictionary.
-    fn comparisons(&mut self, state: &mut State) -> Result<Vec<CmpValues>, Error> {
+    /// Returns the comparisons of a run on the scheduled input, from the cache or by a run; empty if
+    /// there is no time for a run, or the target's comparisons cannot be observed. A run also adds
+    /// compared byte strings to the dictionary.
+    fn comparisons(&mut self, state: &mut State) -> Result<Arc<SolvableComparisons>, Error> {
         let Some(id) = state.current_corpus_id()? else {
-            return Ok(Vec::new());
+            return Ok(Arc::default());
         };
-        if let Some(values) = self.cache.get(&id) {
-            return Ok(values.clone());
+        if let Some(known) = self.cache.get(&id) {
+            return Ok(known.clone());
         }
         let input = state.current_input_cloned()?;
         let Some(compared) = self.observe(input.as_ref()) else {
-            return Ok(Vec::new());
+            return Ok(Arc::default());
         };
         if self.words < MAX_WORDS {
             let tokens = state.metadata_or_insert_with(Tokens::new);
@@ -129,22 +117,22 @@ impl Comparer {
         if self.cache.len() >= MAX_CACHED {
             self.cache.clear();
         }
-        self.cache.insert(id, compared.values.list.clone());
-        Ok(compared.values.list)
+        let solvable = SolvableComparisons::of(compared.values.list, input.as_ref());
+        let solvable = Arc::new(solvable);
+        self.cache.insert(id, solvable.clone());
+        Ok(solvable)
     }
 
     /// Prepares [`Comparer::solve`], the mutator of compared operands, for the scheduled input,
     /// and returns how many mutants it is to make: 0 if no comparisons are known.
     pub(super) fn begin(&mut self, state: &mut State) -> Result<usize, Error> {
-        let list = self.comparisons(state)?;
+        let solvable = self.comparisons(state)?;
         let times = match state.current_testcase()?.scheduled_count() {
             0 => MUTANTS.0,
             _ => 1,
         };
-        let count = (list.len() * times).min(MUTANTS.1);
-        if count > 0 {
-            state.add_metadata(CmpValuesMetadata { list });
-        }
+        let count = (solvable.weight() * times).min(MUTANTS.1);
+        self.solve = ComparisonSolver(solvable);
         Ok(count)
     }
 }

@@ -3,15 +3,15 @@
 //! for values that are an input's number plus or minus something.
 
 use std::borrow::Cow;
-use std::num::NonZero;
+use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use libafl::Error;
-use libafl::HasMetadata;
 use libafl::corpus::CorpusId;
 use libafl::inputs::BytesInput;
 use libafl::mutators::{MutationResult, Mutator};
-use libafl::observers::cmp::{CmpValues, CmpValuesMetadata};
+use libafl::observers::cmp::CmpValues;
 use libafl::state::{HasMaxSize, HasRand};
 use libafl_bolts::rands::Rand;
 use libafl_bolts::{Named, ToSlice};
@@ -21,17 +21,58 @@ use super::worker::State;
 /// Greatest difference of two compared numbers that is added to numbers of an input: greater ones are
 /// mostly between a number and an address or a hash.
 const MAX_DIFFERENCE: u64 = 0xffff;
-/// One mutant in so many gets the difference of two operands although one of them occurs in the input.
-const SHIFTED: usize = 8;
-/// Greatest number of comparisons that are picked in search of one with an operand that occurs in the
-/// input.
-const PICKS: usize = 3;
+/// So many differences get as many mutants as one comparison with an operand that occurs in the input.
+const DIFFERENCES: usize = 4;
+/// Greatest number of comparisons that are solved in one mutant.
+const MAX_SOLVED: usize = 2;
 
-/// A LibAFL mutator that picks a random comparison of the input's run, and replaces one of its
-/// operands in the input by the other. If neither occurs, and sometimes else, it adds their difference
-/// to a number in the input: a compared value may be a sum, or the input's number less a constant. It
-/// skips where there is nothing to change.
-pub(super) struct ComparisonSolver;
+/// The comparisons of the run on an input for which [`ComparisonSolver`] may change it. Most operands
+/// of a sanitized program are the sanitizer's, and are not among them.
+#[derive(Debug, Default)]
+pub(super) struct SolvableComparisons {
+    /// Comparisons of which an operand occurs in the input.
+    occurring: Vec<CmpValues>,
+    /// By how much two compared numbers differ, each difference once.
+    differences: Vec<i64>,
+}
+
+impl SolvableComparisons {
+    /// Selects among the comparisons `all` of the run on `input`.
+    pub(super) fn of(mut all: Vec<CmpValues>, input: &[u8]) -> SolvableComparisons {
+        let differences: BTreeSet<i64> = all.iter().filter_map(difference).collect();
+        all.retain(|values| !replacing_edits(values, input, 0).is_empty());
+        SolvableComparisons {
+            occurring: all,
+            differences: differences.into_iter().collect(),
+        }
+    }
+
+    /// Returns how much there is to solve, in comparisons with an operand that occurs in the input.
+    pub(super) fn weight(&self) -> usize {
+        self.occurring.len() + self.differences.len().div_ceil(DIFFERENCES)
+    }
+
+    /// Returns the replacements in `input` by which a random comparison, or difference, may become
+    /// equal; `from` is where places are looked for first.
+    fn edits(&self, state: &mut State, input: &[u8], from: usize) -> Vec<Replacement> {
+        let picked = state.rand_mut().below_or_zero(self.weight());
+        if let Some(values) = self.occurring.get(picked) {
+            return replacing_edits(values, input, from);
+        }
+        let which = state.rand_mut().below_or_zero(self.differences.len());
+        let difference = self.differences.get(which);
+        difference.map_or(Vec::new(), |difference| {
+            shifting_edits(*difference, input, from)
+        })
+    }
+}
+
+/// A LibAFL mutator that picks one or two random comparisons of the input's run. It replaces an operand
+/// in the input by the other one, or adds the difference of two numbers to a number in the input: a
+/// compared value may be a sum, or the input's number less a constant. It skips where there is nothing
+/// to change.
+#[derive(Default)]
+pub(super) struct ComparisonSolver(pub(super) Arc<SolvableComparisons>);
 
 impl Named for ComparisonSolver {
     fn name(&self) -> &Cow<'static, str> {
@@ -45,27 +86,20 @@ impl Mutator<BytesInput, State> for ComparisonSolver {
         state: &mut State,
         input: &mut BytesInput,
     ) -> Result<MutationResult, Error> {
-        let Some(size) = NonZero::new(input.as_ref().len()) else {
-            return Ok(MutationResult::Skipped);
-        };
-        let from = state.rand_mut().below(size);
-        let Some((mut edits, values)) = pick(state, input.as_ref(), from) else {
-            return Ok(MutationResult::Skipped);
-        };
-        let is_shifted = edits.is_empty() || state.rand_mut().below_or_zero(SHIFTED) == 0;
-        if is_shifted && let Some(difference) = difference(&values) {
-            edits = shifting_edits(difference, input.as_ref(), from);
+        let mut result = MutationResult::Skipped;
+        for _ in 0..=state.rand_mut().below_or_zero(MAX_SOLVED) {
+            let from = state.rand_mut().below_or_zero(input.as_ref().len());
+            let mut edits = self.0.edits(state, input.as_ref(), from);
+            if edits.is_empty() {
+                continue;
+            }
+            let (place, new) = edits.swap_remove(state.rand_mut().below_or_zero(edits.len()));
+            if input.as_ref().len() - place.len() + new.len() <= state.max_size() {
+                input.as_mut().splice(place, new);
+                result = MutationResult::Mutated;
+            }
         }
-        let chosen = state.rand_mut().below_or_zero(edits.len());
-        if edits.is_empty() {
-            return Ok(MutationResult::Skipped);
-        }
-        let (place, new) = edits.swap_remove(chosen);
-        if input.as_ref().len() - place.len() + new.len() > state.max_size() {
-            return Ok(MutationResult::Skipped);
-        }
-        input.as_mut().splice(place, new);
-        Ok(MutationResult::Mutated)
+        Ok(result)
     }
 
     fn post_exec(&mut self, _state: &mut State, _new: Option<CorpusId>) -> Result<(), Error> {
@@ -73,34 +107,8 @@ impl Mutator<BytesInput, State> for ComparisonSolver {
     }
 }
 
-/// Picks a random comparison of the input's run, and returns its values and how an operand that occurs
-/// in the input is replaced. If none occurs, tries some others. `None` without comparisons.
-fn pick(state: &mut State, input: &[u8], from: usize) -> Option<(Vec<Replacement>, CmpValues)> {
-    let mut picked = None;
-    for _ in 0..PICKS {
-        let count = state.metadata_map().get::<CmpValuesMetadata>()?.list.len();
-        let which = state.rand_mut().below(NonZero::new(count)?);
-        let values = state.metadata_map().get::<CmpValuesMetadata>()?.list[which].clone();
-        let edits = replacing_edits(&values, input, from);
-        let is_found = !edits.is_empty();
-        picked = Some((edits, values));
-        if is_found {
-            break;
-        }
-    }
-    picked
-}
-
 /// A place in an input, and the bytes to put there.
 type Replacement = (Range<usize>, Vec<u8>);
-
-/// Checks whether [`ComparisonSolver`] may change `input` for a comparison: one of its operands occurs,
-/// or both are numbers with a small difference. Most operands of a sanitized program are the
-/// sanitizer's, and do neither.
-pub(super) fn is_solvable(values: &CmpValues, input: &[u8]) -> bool {
-    let occurs = |(old, _): &(Vec<u8>, Vec<u8>)| find(input, old, 0).is_some();
-    difference(values).is_some() || forms(values).iter().any(occurs)
-}
 
 /// Returns the replacements of an operand by the other one, one for each form in which an operand
 /// occurs in `input`: its first occurrence from index `from` on, or else from the beginning.
@@ -170,13 +178,13 @@ fn numbers(values: &CmpValues) -> Option<(usize, i64, i64)> {
     }
 }
 
-/// Returns how much the second of two compared numbers is greater than the first; `None` if they are
-/// equal or more than 65,535 apart, or for byte strings.
+/// Returns the distance of two compared numbers; `None` if they are equal or more than 65,535 apart, or
+/// for byte strings.
 fn difference(values: &CmpValues) -> Option<i64> {
     let (_, one, other) = numbers(values)?;
-    let difference = other.checked_sub(one)?;
-    let is_small = difference != 0 && difference.unsigned_abs() <= MAX_DIFFERENCE;
-    is_small.then_some(difference)
+    let difference = one.abs_diff(other);
+    let is_small = (1..=MAX_DIFFERENCE).contains(&difference);
+    is_small.then_some(difference as i64)
 }
 
 /// Returns the sums of a number in `input` and of `difference`, and their differences: of the first
@@ -283,9 +291,19 @@ mod tests {
         assert!(sums.contains(&b"add a 611\n".to_vec()), "{sums:?}");
         let sums = edited(&[0, 9, 1], shifting_edits(-3, &[0, 9, 1], 0));
         assert!(sums.contains(&vec![0, 6, 1]), "{sums:?}");
-        assert!(is_solvable(&values, b"") && difference(&CmpValues::U8((3, 3, false))).is_none());
+        assert_eq!(difference(&CmpValues::U8((3, 3, false))), None);
+    }
+
+    #[test]
+    fn what_does_not_occur_is_solved_by_its_difference_if_that_is_small() {
+        let weight = |values: &[CmpValues], input: &[u8]| {
+            SolvableComparisons::of(values.to_vec(), input).weight()
+        };
         let far = CmpValues::U32((7, 0x7fff_0000, false));
-        assert!(!is_solvable(&far, b"none of them"));
+        assert_eq!(weight(&[far.clone()], b"none of them"), 0);
+        assert_eq!(weight(&[far], &[0, 0, 0, 7]), 1);
+        let near = |by: u32| CmpValues::U32((1000, 1000 + by, false));
+        assert_eq!(weight(&[near(1), near(1), near(2)], b"none"), 1);
     }
 
     #[test]
