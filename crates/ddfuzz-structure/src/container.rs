@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use ddfuzz_delta::Document;
 
-use crate::interruption;
 use crate::node::{ByLabel, Group, Label, Meaning, Node, Number, Part};
 use crate::packed::{Codec, Linked, Packed};
 use crate::render::{render, sizes};
 use crate::sharing::Regions;
+use ddfuzz_delta::interruption;
 
 /// A file of a known format, taken apart into a tree of nodes. Searches delete parts of it and
 /// change payloads; the lengths, offsets and checksums in it are then computed anew, so that they
