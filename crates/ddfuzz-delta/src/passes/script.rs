@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::document::Structure;
 use crate::passes::binary::binary;
-use crate::passes::container::container;
+use crate::passes::container::{container, delete_parts_again};
 use crate::passes::coroutine::{Coroutine, is_search};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::deletions::{pairs, runs, singles};
@@ -213,6 +213,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
         if !mutations.run(&mut work, &known).await {
             return;
         }
+        delete_parts_again(&mut work, &known).await;
     }
 }
 
