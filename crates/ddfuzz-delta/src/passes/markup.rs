@@ -13,6 +13,7 @@ use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, reduce_tree};
 use crate::passes::syntax::{ROUGH, Trial, reduce_program};
 use crate::passes::tree::{Node, Tree};
 use crate::passes::units::Positions;
+use crate::{Edit, Outcome, Replacement};
 
 /// Maximum size, in bytes, of texts that are reduced by their tags, keywords or indentation.
 const LARGEST: usize = 1 << 20;
@@ -27,6 +28,12 @@ const ROUNDS: usize = 4;
 /// Fraction of a text, as a divisor of its size, that a round of the passes over elements must delete for
 /// another one.
 const WORTHWHILE: usize = 16;
+/// Number of elements without content that cannot be written as one tag, after which no further ones are.
+const FRUITLESS_CLOSED: usize = 4;
+/// What stands before the name of an environment of LaTeX where it begins.
+const BEGIN: &[u8] = b"\\begin{";
+/// What stands before the name of an environment of LaTeX where it ends.
+const END: &[u8] = b"\\end{";
 /// Maximum share of lines that begin with a closing bracket, in percent, for the indentation of a
 /// text to be taken for its structure; with more such lines, its brackets are.
 const CLOSERS: usize = 5;
@@ -37,9 +44,18 @@ pub(super) async fn markup(work: &mut CurrentBest) {
     if work.len() > LARGEST {
         return;
     }
-    let has_tags = |tree: &Tree| tree.nodes.iter().filter(|node| node.pair).count() >= FEWEST_PAIRS;
-    if tags(&work.text()).is_some_and(|tree| has_tags(&tree)) {
+    let text = work.text();
+    let fewest = if text.trim_ascii_start().starts_with(b"<") {
+        1
+    } else {
+        FEWEST_PAIRS
+    };
+    let has_tags = |tree: &Tree| tree.nodes.iter().filter(|node| node.pair).count() >= fewest;
+    if tags(&text).is_some_and(|tree| has_tags(&tree)) {
         reduce_elements(work).await;
+    } else if environments(&text).is_some() {
+        delete_large_parts(work, environments).await;
+        reduce_tree(work, &environments).await;
     } else if blocks(&work.text()).is_some() {
         delete_large_parts(work, blocks).await;
         reduce_tree(work, &blocks).await;
@@ -117,6 +133,7 @@ async fn reduce_elements(work: &mut CurrentBest) {
             .reduce()
             .await;
         if work.len() <= ROUGH {
+            close_elements(work).await;
             return;
         }
         reduce_program(work, &grammar, &Trial::always(work)).await;
@@ -124,6 +141,68 @@ async fn reduce_elements(work: &mut CurrentBest) {
             return;
         }
     }
+}
+
+/// Writes an element without content as one tag, as `<a/>` in place of `<a></a>`, until that has failed for
+/// [`FRUITLESS_CLOSED`] elements.
+async fn close_elements(work: &mut CurrentBest) {
+    let (mut from, mut fruitless) = (0, 0);
+    while fruitless < FRUITLESS_CLOSED {
+        let text = work.text();
+        let all = tags(&text).map(|tree| tree.nodes).unwrap_or_default();
+        let is_empty = |node: &&Node| node.pair && node.inner == node.close && node.start >= from;
+        let Some(element) = all.iter().find(is_empty) else {
+            return;
+        };
+        from = element.start + 1;
+        let closed = Replacement {
+            at: element.inner - 1..element.end,
+            with: b"/>".to_vec(),
+        };
+        let outcome = work.test("elements", Edit::Set(vec![closed])).await;
+        fruitless += usize::from(outcome != Outcome::Fail);
+    }
+}
+
+/// Parses a text into the tree of its environments, which `\begin{name}` and `\end{name}` enclose, and of
+/// its lines; `None` without any.
+fn environments(text: &[u8]) -> Option<Tree> {
+    let mut parser = PairParser::new(text);
+    let mut at = 0;
+    while let Some(start) = next(text, at, b"\\") {
+        let rest = &text[start..];
+        let is_begin = rest.starts_with(BEGIN);
+        let head = if is_begin { BEGIN.len() } else { END.len() };
+        let name = start + head
+            ..start
+                + head
+                + rest
+                    .iter()
+                    .skip(head)
+                    .take_while(|byte| is_name(byte))
+                    .count();
+        at = start + 1;
+        if !is_begin && !rest.starts_with(END) || text.get(name.end) != Some(&b'}') {
+            continue;
+        }
+        lines(&mut parser, start);
+        at = name.end + 1;
+        if is_begin {
+            parser.begin(start, at, name);
+        } else {
+            parser.end(start, at, &|open| *open == text[name.clone()]);
+        }
+    }
+    lines(&mut parser, text.len());
+    parser.finish()
+}
+
+/// Adds a leaf to the tree for each line up to the position `end`.
+fn lines(parser: &mut PairParser<'_>, end: usize) {
+    while let Some(line) = next(&parser.text[..end], parser.from, b"\n") {
+        parser.leaf(line + 1);
+    }
+    parser.leaf(end);
 }
 
 /// A tag of a markup text, which is what stands between `<` and `>`: opening, closing or neither.

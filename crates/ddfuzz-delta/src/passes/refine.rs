@@ -83,7 +83,7 @@ async fn delete_columns(work: &mut CurrentBest) {
     let (mut size, mut index) = (2, 0);
     while size <= MOST_COLUMNS {
         let text = work.text();
-        let lists = lists(&tokens(&text));
+        let lists = [lists(&tokens(&text)), rows(&text)].concat();
         let alike = lists.iter().filter(|items| items.len() == size);
         let cuts: Vec<Range<usize>> = alike.map(|items| items[index].clone()).collect();
         let is_worth_it = cuts.len() > 1;
@@ -119,6 +119,40 @@ fn lists(all: &[Token]) -> Vec<Vec<Range<usize>>> {
         lists.push(places.collect());
     }
     lists
+}
+
+/// Signs between the values of a row.
+const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
+
+/// Returns the values of the lines of a table: for each line, the range of the text that each value occupies
+/// together with a separator beside it. Empty if lines have no separators, or not the same number.
+fn rows(text: &[u8]) -> Vec<Vec<Range<usize>>> {
+    let count = |line: &[u8], sign: u8| line.iter().filter(|byte| **byte == sign).count();
+    let lines = || text.split_inclusive(|byte| *byte == b'\n');
+    let first = lines().next().unwrap_or_default();
+    let Some(sign) = SEPARATORS.into_iter().find(|sign| first.contains(sign)) else {
+        return Vec::new();
+    };
+    let (mut rows, mut from) = (Vec::new(), 0);
+    for line in lines() {
+        if count(line, sign) != count(first, sign) {
+            return Vec::new();
+        }
+        let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let end_of_line = from + line.len();
+        let end = end_of_line - line.iter().rev().take_while(|byte| is_end(byte)).count();
+        let mut row: Vec<Range<usize>> = Vec::new();
+        for value in text[from..end].split(|byte| *byte == sign) {
+            let next = from + value.len() + 1;
+            row.push(from..next.min(end));
+            from = next;
+        }
+        from = end_of_line;
+        // The last value goes with the separator before it.
+        row.last_mut().into_iter().for_each(|last| last.start -= 1);
+        rows.push(row);
+    }
+    rows
 }
 
 /// Deletes the assignments of values to names, and writes the values in place of the names, where that
