@@ -7,6 +7,7 @@ use crate::document::{Grammar, Structure, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::blocks::blocks;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::elements::MarkupText;
+use crate::passes::environments::environments;
 use crate::passes::halves::delete_halves;
 use crate::passes::list::ListSearch;
 use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, reduce_tree};
@@ -30,10 +31,6 @@ const ROUNDS: usize = 4;
 const WORTHWHILE: usize = 16;
 /// Number of elements without content that cannot be written as one tag, after which no further ones are.
 const FRUITLESS_CLOSED: usize = 4;
-/// What stands before the name of an environment of LaTeX where it begins.
-const BEGIN: &[u8] = b"\\begin{";
-/// What stands before the name of an environment of LaTeX where it ends.
-const END: &[u8] = b"\\end{";
 /// Maximum share of lines that begin with a closing bracket, in percent, for the indentation of a
 /// text to be taken for its structure; with more such lines, its brackets are.
 const CLOSERS: usize = 5;
@@ -164,47 +161,6 @@ async fn close_elements(work: &mut CurrentBest) {
     }
 }
 
-/// Parses a text into the tree of its environments, which `\begin{name}` and `\end{name}` enclose, and of
-/// its lines; `None` without any.
-fn environments(text: &[u8]) -> Option<Tree> {
-    let mut parser = PairParser::new(text);
-    let mut at = 0;
-    while let Some(start) = next(text, at, b"\\") {
-        let rest = &text[start..];
-        let is_begin = rest.starts_with(BEGIN);
-        let head = if is_begin { BEGIN.len() } else { END.len() };
-        let name = start + head
-            ..start
-                + head
-                + rest
-                    .iter()
-                    .skip(head)
-                    .take_while(|byte| is_name(byte))
-                    .count();
-        at = start + 1;
-        if !is_begin && !rest.starts_with(END) || text.get(name.end) != Some(&b'}') {
-            continue;
-        }
-        lines(&mut parser, start);
-        at = name.end + 1;
-        if is_begin {
-            parser.begin(start, at, name);
-        } else {
-            parser.end(start, at, &|open| *open == text[name.clone()]);
-        }
-    }
-    lines(&mut parser, text.len());
-    parser.finish()
-}
-
-/// Adds a leaf to the tree for each line up to the position `end`.
-fn lines(parser: &mut PairParser<'_>, end: usize) {
-    while let Some(line) = next(&parser.text[..end], parser.from, b"\n") {
-        parser.leaf(line + 1);
-    }
-    parser.leaf(end);
-}
-
 /// A tag of a markup text, which is what stands between `<` and `>`: opening, closing or neither.
 enum Tag {
     /// An opening tag, such as `<p>`; holds the range of its name in the text.
@@ -242,7 +198,7 @@ pub(super) fn tags(text: &[u8]) -> Option<Tree> {
 
 /// Returns the first position at or after `at` where the bytes `wanted` occur in a text; `None` if
 /// they do not occur there.
-fn next(text: &[u8], at: usize, wanted: &[u8]) -> Option<usize> {
+pub(super) fn next(text: &[u8], at: usize, wanted: &[u8]) -> Option<usize> {
     let rest = text.get(at..)?;
     let mut windows = rest.windows(wanted.len());
     windows
@@ -305,7 +261,7 @@ impl Scanner {
 }
 
 /// Returns true if a byte can be part of the name of a tag.
-fn is_name(byte: &u8) -> bool {
+pub(super) fn is_name(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'-' | b'_' | b'.')
 }
 
@@ -551,8 +507,65 @@ fn heads(text: &[u8], tree: &Tree) -> Vec<Vec<Range<usize>>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use crate::{ExtraTests, Full, Search};
+
+    /// Minimizes a text, and returns the result and the number of tests.
+    pub fn reduce(input: &str, fails: impl Fn(&str) -> bool) -> (String, usize) {
+        let mut search = Full::structured(input.as_bytes(), Structure::Text);
+        search.allow_extra_tests(ExtraTests::Few);
+        let (mut best, mut tests) = (input.as_bytes().to_vec(), 0);
+        while let Some(candidate) = search.next() {
+            let mut text = Vec::new();
+            candidate.write_into(input.as_bytes(), &best, &mut text);
+            tests += 1;
+            let is_failure = std::str::from_utf8(&text).is_ok_and(&fails);
+            best = if is_failure { text } else { best };
+            search.tell(if is_failure {
+                Outcome::Fail
+            } else {
+                Outcome::Pass
+            });
+        }
+        (String::from_utf8(best).expect("the text is UTF-8"), tests)
+    }
+
+    /// Returns true if the elements of a text without comments are closed one inside of another, and one of
+    /// them has this name.
+    fn has_element(text: &str, wanted: &str) -> bool {
+        let (mut open, mut found) = (Vec::new(), false);
+        let mut pieces = text.split('<');
+        let before = pieces.next().unwrap_or_default();
+        for piece in pieces {
+            let Some((tag, _)) = piece.split_once('>') else {
+                return false;
+            };
+            let name = tag
+                .trim_end_matches('/')
+                .split(' ')
+                .next()
+                .unwrap_or_default();
+            match tag.strip_prefix('/') {
+                Some(name) if open.pop() != Some(name) => return false,
+                Some(_) => {}
+                None if name.is_empty() => return false,
+                None => {
+                    found |= name == wanted;
+                    open.extend((!tag.ends_with('/')).then_some(name));
+                }
+            }
+        }
+        found && open.is_empty() && before.trim().is_empty()
+    }
+
+    #[test]
+    fn a_text_with_one_element_in_another_is_reduced_by_its_tags() {
+        let text = "<a x=\"1\"><needle y=\"2\">text</needle></a>\n";
+        let (best, tests) = reduce(text, |text| has_element(text, "needle"));
+        assert_eq!(best, "<needle/>");
+        assert!(tests <= 60, "{tests} tests");
+    }
 
     #[test]
     fn tags_make_a_tree() {

@@ -352,6 +352,33 @@ mod tests {
     }
 
     #[test]
+    fn columns_go_from_all_lines_of_a_table() {
+        for sign in [",", ";", "\t"] {
+            let fails = |text: &str| {
+                let rows: Vec<Vec<&str>> = text
+                    .lines()
+                    .map(|line| line.split(sign).collect())
+                    .collect();
+                let place = rows
+                    .first()
+                    .and_then(|row| row.iter().position(|name| *name == "price"));
+                let is_even = rows.iter().all(|row| row.len() == rows[0].len());
+                is_even && place.is_some_and(|place| rows.iter().any(|row| row[place] == "-1"))
+            };
+            let table = "id,price,color\n1,20,red\n2,-1,blue\n".replace(',', sign);
+            assert_eq!(refined(table.as_bytes(), fails)[1], "price\n-1");
+        }
+        for hostile in ["\t\n\t", "a\t\t\n\t\t", ",", ",\r\n,\n"] {
+            for row in super::rows(hostile.as_bytes()) {
+                assert!(
+                    row.iter().all(|value| value.start <= value.end),
+                    "{hostile:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
     fn values_are_written_in_place_of_names() {
         let fails = |text: &str| match text.split_once("; ") {
             Some((set, call)) => set == "let n=[7]" && call == "f(n)",

@@ -464,7 +464,9 @@ mod tests {
             &|| drop(tokens(&text)),
             &|| drop(parse(&text)),
             &|| drop(PlainText.parse(&text)),
-            &|| drop(has_semicolons(&text)),
+            &|| {
+                has_semicolons(&text);
+            },
         ];
         for read in readers {
             assert_eq!(interruptible(Some(&flag), read), None);
