@@ -22,19 +22,22 @@ const REFINED: usize = 1 << 10;
 /// Maximum number of successive tests without much gain after which the refinement of a result ends,
 /// those included whose outcomes are known.
 const REFINING_TESTS: usize = 1 << 10;
+/// Fraction of a result, as a divisor of its size, that refining it must delete for it to be refined again
+/// without any other change.
+const WORTHWHILE: usize = 8;
 /// Maximum number of items in lists from which the items at one index are deleted together.
 const MOST_COLUMNS: usize = 16;
 
 /// Reduces a small result once more, after it was shown to be 1-minimal: a text by its structure and
 /// its words, and a result of a few bytes by all runs of them. Such a test is no part of the proof.
-/// `refined` is the number of reductions at the end of the call before; if none was made since then,
-/// makes no test. Returns true if the result became smaller; then single deletions must be tried again.
+/// `refined` is the number of reductions at the end of the call before, if that deleted little; if none was
+/// made since then, makes no test. Returns true if the result became smaller; then single deletions must be tried again.
 pub(super) async fn refine(
     work: &mut CurrentBest,
     known: &Structure,
     refined: &mut Option<usize>,
 ) -> bool {
-    let (asked, before) = (work.asked(), work.reductions());
+    let (asked, before, size) = (work.asked(), work.reductions(), work.len());
     let patience = match work.extra_tests() {
         ExtraTests::Many => REFINING_TESTS,
         ExtraTests::Few => REFINING_TESTS.min(asked / 2),
@@ -73,7 +76,9 @@ pub(super) async fn refine(
     every_run(work).await;
     work.limit_fruitless(None);
     work.discount(work.asked() - asked);
-    *refined = Some(work.reductions());
+    // What was needed by much that is gone may not be needed now.
+    let is_worth_it = (size - work.len()) * WORTHWHILE >= size;
+    *refined = (!is_worth_it).then_some(work.reductions());
     work.reductions() > before
 }
 

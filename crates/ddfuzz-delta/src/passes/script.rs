@@ -156,9 +156,7 @@ pub(super) enum Plan {
 /// known of the input's structure.
 pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) {
     cut_unread(&mut work).await;
-    if !matches!(known, Structure::Format(_)) {
-        delete_runs_of_lines(&mut work).await;
-    }
+    delete_runs_of_lines(&mut work, &known).await;
     let contained = reduce_by_structure(&mut work, &known).await;
     let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
     let by_words = without_grammar && work.is_text();
@@ -218,9 +216,10 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
 }
 
 /// Deletes large runs of lines of a text that is too large for all passes to look at each word of it, as
-/// long as that makes it much smaller.
-async fn delete_runs_of_lines(work: &mut CurrentBest) {
-    while work.len() > HUGE && work.is_text() {
+/// long as that makes it much smaller. Leaves a file of a known format as it is.
+async fn delete_runs_of_lines(work: &mut CurrentBest, known: &Structure) {
+    let is_file = matches!(known, Structure::Format(_));
+    while !is_file && work.len() > HUGE && work.is_text() {
         let before = work.len();
         let mut units = Lines::in_runs(work, before / RUNS);
         let mut list = ListSearch::new(work, &mut units).stop_after(FRUITLESS_RUNS);
