@@ -137,7 +137,7 @@ const SHORT_TEXT: usize = 32;
 /// Size, in bytes, above which a text loses large runs of lines before all other passes.
 const HUGE: usize = 1 << 20;
 /// Number of runs of lines, of about the same size, into which such a text is divided.
-const RUNS: usize = 256;
+const RUNS: usize = 64;
 /// Number of successive runs of lines that turn out to be needed for the failure, after which no further
 /// ones are deleted.
 const FRUITLESS_RUNS: usize = 4;
