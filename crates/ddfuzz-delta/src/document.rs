@@ -122,6 +122,19 @@ pub trait Document: Send + Sync {
         self.without(&[])
     }
 
+    /// Returns how many items of the file contain another item that may stand in place of them, such as a
+    /// list in a list. None by default.
+    fn wrappers(&self) -> usize {
+        0
+    }
+
+    /// Returns a copy of the document in which the largest item directly inside of each of the items with
+    /// the indices `_wrappers`, among those that [`wrappers`](Document::wrappers) counts, stands in place
+    /// of it.
+    fn unwrapped(&self, _wrappers: &[usize]) -> Arc<dyn Document> {
+        self.without(&[])
+    }
+
     /// Returns the size, in bytes, of each region of the file that can be shared: a region to which
     /// references with offsets lead and which contains no deletable parts. Empty by default.
     fn regions(&self) -> Vec<usize> {

@@ -58,6 +58,7 @@ mod dd_1999;
 mod ddmin;
 mod debugger;
 mod document;
+pub mod interruption;
 mod outcome;
 mod passes;
 mod predictor;

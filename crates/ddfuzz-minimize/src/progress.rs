@@ -5,9 +5,9 @@ mod continuation;
 mod feed;
 mod repeats;
 
+use ddfuzz_delta::interruption::interruptible;
 use ddfuzz_delta::{Candidate, ExtraTests, Full, Outcome, Search};
 use ddfuzz_exec::{TimeLimit, Way};
-use ddfuzz_structure::interruptible;
 use ddfuzz_triage::Key;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -224,10 +224,7 @@ impl<'a> Progress<'a> {
             return None;
         }
         let machine = &mut self.machine;
-        let done = match &self.interruption {
-            Some(flag) => interruptible(flag, || step(machine.as_mut())),
-            None => Some(step(machine.as_mut())),
-        };
+        let done = interruptible(self.interruption.as_ref(), || step(machine.as_mut()));
         self.is_interrupted = done.is_none();
         done
     }

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use ddfuzz_delta::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
 use tree_sitter::{Node, ParseOptions, Parser, Tree, TreeCursor};
 
-use crate::interruption;
 use crate::language::KnownLanguage;
+use ddfuzz_delta::interruption;
 
 /// Maximum size, in bytes, of texts that are parsed by a grammar.
 pub(crate) const LARGEST: usize = 1 << 20;

@@ -17,7 +17,6 @@ mod container;
 mod formats;
 mod functions;
 mod grammar;
-mod interruption;
 mod language;
 mod library;
 mod mutation;
@@ -30,7 +29,6 @@ mod runs;
 mod sharing;
 
 pub use functions::{Function, functions};
-pub use interruption::interruptible;
 pub use mutation::{MutationParser, MutationSource, ParsedInput};
 
 use std::sync::Arc;

@@ -518,6 +518,7 @@ impl Relabeled {
             label: self.label(group.label).unwrap_or(group.label),
             part,
             piece: group.piece,
+            is_item: group.is_item,
             least: group.least,
             nodes: group.nodes.iter().map(|node| self.node(node)).collect(),
         }

@@ -105,6 +105,8 @@ pub struct Group {
     /// The least bytes that may stand in place of the group in a file of its format, such as the body
     /// of a function that does nothing; empty if they are not known.
     pub least: &'static [u8],
+    /// Whether the group is an item that may stand wherever an item around it does, as in DER.
+    pub is_item: bool,
     /// The nodes of the group, in the order of their bytes in the file.
     pub nodes: Vec<Node>,
 }
@@ -220,7 +222,16 @@ impl Group {
             part: Part::No,
             piece: 0,
             least: &[],
+            is_item: false,
             nodes,
+        }
+    }
+
+    /// Makes an item, which may stand wherever an item around it does.
+    pub fn item(label: Label, nodes: Vec<Node>) -> Group {
+        Group {
+            is_item: true,
+            ..Group::new(label, nodes)
         }
     }
 

@@ -3,10 +3,10 @@
 use ddfuzz_delta::Checksum;
 
 use crate::formats::nested;
-use crate::interruption;
 use crate::node::{Group, Label, Meaning, Node, Number};
 use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
+use ddfuzz_delta::interruption;
 
 /// Maximum depth of the tree of a file; deeper groups are not taken apart but stay payloads.
 const DEEPEST: usize = 64;

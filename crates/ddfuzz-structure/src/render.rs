@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::interruption;
 use crate::node::{ByLabel, Group, Label, Meaning, Node, Number, Part};
 use crate::number::Encoding;
 use crate::packed::{Inside, Linked, Packed};
+use ddfuzz_delta::interruption;
 
 /// The bytes of a group of nodes, put together, and the positions of the group's numbers (lengths,
 /// offsets, checksums and others) in these bytes.

@@ -150,6 +150,27 @@ fn at_signs(text: &[u8], kept: Newlines) -> Vec<Range<usize>> {
     free
 }
 
+/// Returns what stands in the range `place` of a text as it is indented where it begins at the position `at`:
+/// the lines after the first one without the indentation that the line at `place` has more than that at `at`.
+pub(super) fn outdented(text: &[u8], place: &Range<usize>, at: usize) -> Vec<u8> {
+    let indentation = |at: usize| {
+        let line = text[..at].rsplit(|byte| *byte == b'\n').next();
+        let blanks = line.unwrap_or_default().iter();
+        blanks.take_while(|byte| b" \t".contains(byte)).count()
+    };
+    let beyond = indentation(place.start).saturating_sub(indentation(at));
+    let mut moved = Vec::with_capacity(place.len());
+    for (index, line) in text[place.clone()]
+        .split_inclusive(|byte| *byte == b'\n')
+        .enumerate()
+    {
+        let blanks = line.iter().take_while(|byte| b" \t".contains(byte)).count();
+        let gone = if index > 0 { blanks.min(beyond) } else { 0 };
+        moved.extend_from_slice(&line[gone..]);
+    }
+    moved
+}
+
 /// Returns the ranges of the runs of white space in a text, each without its first `kept` bytes.
 fn blanks(text: &[u8], kept: usize) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
@@ -176,6 +197,15 @@ mod tests {
         let text = b"if a:\n    b\n\n    if c:\n        d(\n          e)\n    f\ng\n";
         let left = Edit::Cut(beyond_levels(text)).of_best(text);
         assert_eq!(left, b"if a:\n b\n\n if c:\n  d(\n   e)\n f\ng\n");
+    }
+
+    #[test]
+    fn a_block_moves_with_its_indentation() {
+        let text = b"if a:\n  for b:\n    if c:\n      d\n\n    e";
+        let inner = 19..text.len();
+        assert_eq!(outdented(text, &inner, 8), b"if c:\n    d\n\n  e");
+        assert_eq!(outdented(text, &inner, 0), b"if c:\n  d\n\ne");
+        assert_eq!(outdented(text, &(8..text.len()), 19), &text[8..]);
     }
 
     #[test]

@@ -4,14 +4,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::document::{Document, Format};
+use crate::document::{Document, Format, Structure};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::envelope::difference;
 use crate::passes::list::ListSearch;
 use crate::passes::lower::{drop_rows, lower, write_zeros};
 use crate::passes::markup::markup;
 use crate::passes::normalize::normalize;
-use crate::passes::parts::{FRUITLESS_PARTS, delete_parts, delete_tied};
+use crate::passes::parts::{FRUITLESS_PARTS, delete_parts, delete_tied, raise_items};
 use crate::passes::script::reduce_lines;
 use crate::passes::structure::{FEWEST_PAIRS, structure};
 use crate::passes::units::{Bytes, Positions, Units};
@@ -106,6 +106,7 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
         end: work.asked() + TRIAL,
     };
     let mut document = delete_parts(work, document).await;
+    document = raise_items(work, document).await;
     document = compact(work, document, format).await;
     document = repack(work, document).await;
     document = least(work, document).await;
@@ -120,6 +121,16 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
         reduce_carefully(work, document, format, &trial).await;
     }
     work.reductions() > before
+}
+
+/// Deletes parts of a file again, and raises items, after other passes have changed it.
+pub(super) async fn delete_parts_again(work: &mut CurrentBest, known: &Structure) {
+    if let Structure::Format(format) = known
+        && let Some(document) = format.open(&work.text())
+    {
+        let document = delete_parts(work, document).await;
+        raise_items(work, document).await;
+    }
 }
 
 /// Reduces payloads, values and parts of a file in turn, until nothing changes. Returns the smaller

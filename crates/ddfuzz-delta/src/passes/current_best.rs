@@ -3,6 +3,7 @@
 use std::{ops::Range, sync::Arc};
 
 use crate::document::Document;
+use crate::interruption;
 use crate::passes::coroutine::Asker;
 use crate::passes::envelope::{Envelope, Whole, lost};
 use crate::passes::repair::Repair;
@@ -322,6 +323,7 @@ impl CurrentBest {
     /// if payloads of a document are edited and the whole text would stay as it is or become
     /// longer, or if the limit on tests without success is reached.
     pub async fn ask(&mut self, rule: &'static str, edit: Edit, observed: bool) -> Outcome {
+        interruption::check();
         if self.is_limit_reached() {
             return Outcome::Pass;
         }

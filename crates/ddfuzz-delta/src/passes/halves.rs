@@ -2,10 +2,10 @@
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
-
 use std::sync::Arc;
 
 use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
+use crate::interruption;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::ranges::{mover, union};
 use crate::passes::siblings::{NODES, children, separator};
@@ -52,6 +52,7 @@ async fn delete_round(work: &mut CurrentBest, tree: SyntaxTree) {
     let mut parts = Parts::of(tree.nodes);
     let mut recent: VecDeque<usize> = VecDeque::new();
     while let Some(part) = parts.next() {
+        interruption::check();
         let before = work.len();
         if part.size * SMALLEST < before {
             return;

@@ -7,12 +7,14 @@ use crate::document::{Grammar, Structure, SyntaxClass, SyntaxNode, SyntaxTree};
 use crate::passes::blocks::blocks;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::elements::MarkupText;
+use crate::passes::environments::environments;
 use crate::passes::halves::delete_halves;
 use crate::passes::list::ListSearch;
 use crate::passes::structure::{FEWEST_PAIRS, FRUITLESS, reduce_tree};
 use crate::passes::syntax::{ROUGH, Trial, reduce_program};
 use crate::passes::tree::{Node, Tree};
 use crate::passes::units::Positions;
+use crate::{Edit, Outcome, Replacement};
 
 /// Maximum size, in bytes, of texts that are reduced by their tags, keywords or indentation.
 const LARGEST: usize = 1 << 20;
@@ -27,6 +29,8 @@ const ROUNDS: usize = 4;
 /// Fraction of a text, as a divisor of its size, that a round of the passes over elements must delete for
 /// another one.
 const WORTHWHILE: usize = 16;
+/// Number of elements without content that cannot be written as one tag, after which no further ones are.
+const FRUITLESS_CLOSED: usize = 4;
 /// Maximum share of lines that begin with a closing bracket, in percent, for the indentation of a
 /// text to be taken for its structure; with more such lines, its brackets are.
 const CLOSERS: usize = 5;
@@ -37,9 +41,18 @@ pub(super) async fn markup(work: &mut CurrentBest) {
     if work.len() > LARGEST {
         return;
     }
-    let has_tags = |tree: &Tree| tree.nodes.iter().filter(|node| node.pair).count() >= FEWEST_PAIRS;
-    if tags(&work.text()).is_some_and(|tree| has_tags(&tree)) {
+    let text = work.text();
+    let fewest = if text.trim_ascii_start().starts_with(b"<") {
+        1
+    } else {
+        FEWEST_PAIRS
+    };
+    let has_tags = |tree: &Tree| tree.nodes.iter().filter(|node| node.pair).count() >= fewest;
+    if tags(&text).is_some_and(|tree| has_tags(&tree)) {
         reduce_elements(work).await;
+    } else if environments(&text).is_some() {
+        delete_large_parts(work, environments).await;
+        reduce_tree(work, &environments).await;
     } else if blocks(&work.text()).is_some() {
         delete_large_parts(work, blocks).await;
         reduce_tree(work, &blocks).await;
@@ -117,12 +130,34 @@ async fn reduce_elements(work: &mut CurrentBest) {
             .reduce()
             .await;
         if work.len() <= ROUGH {
+            close_elements(work).await;
             return;
         }
         reduce_program(work, &grammar, &Trial::always(work)).await;
         if (before - work.len()) * WORTHWHILE < before {
             return;
         }
+    }
+}
+
+/// Writes an element without content as one tag, as `<a/>` in place of `<a></a>`, until that has failed for
+/// [`FRUITLESS_CLOSED`] elements.
+async fn close_elements(work: &mut CurrentBest) {
+    let (mut from, mut fruitless) = (0, 0);
+    while fruitless < FRUITLESS_CLOSED {
+        let text = work.text();
+        let all = tags(&text).map(|tree| tree.nodes).unwrap_or_default();
+        let is_empty = |node: &&Node| node.pair && node.inner == node.close && node.start >= from;
+        let Some(element) = all.iter().find(is_empty) else {
+            return;
+        };
+        from = element.start + 1;
+        let closed = Replacement {
+            at: element.inner - 1..element.end,
+            with: b"/>".to_vec(),
+        };
+        let outcome = work.test("elements", Edit::Set(vec![closed])).await;
+        fruitless += usize::from(outcome != Outcome::Fail);
     }
 }
 
@@ -163,7 +198,7 @@ pub(super) fn tags(text: &[u8]) -> Option<Tree> {
 
 /// Returns the first position at or after `at` where the bytes `wanted` occur in a text; `None` if
 /// they do not occur there.
-fn next(text: &[u8], at: usize, wanted: &[u8]) -> Option<usize> {
+pub(super) fn next(text: &[u8], at: usize, wanted: &[u8]) -> Option<usize> {
     let rest = text.get(at..)?;
     let mut windows = rest.windows(wanted.len());
     windows
@@ -226,7 +261,7 @@ impl Scanner {
 }
 
 /// Returns true if a byte can be part of the name of a tag.
-fn is_name(byte: &u8) -> bool {
+pub(super) fn is_name(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b':' | b'-' | b'_' | b'.')
 }
 
@@ -472,8 +507,65 @@ fn heads(text: &[u8], tree: &Tree) -> Vec<Vec<Range<usize>>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use crate::{ExtraTests, Full, Search};
+
+    /// Minimizes a text, and returns the result and the number of tests.
+    pub fn reduce(input: &str, fails: impl Fn(&str) -> bool) -> (String, usize) {
+        let mut search = Full::structured(input.as_bytes(), Structure::Text);
+        search.allow_extra_tests(ExtraTests::Few);
+        let (mut best, mut tests) = (input.as_bytes().to_vec(), 0);
+        while let Some(candidate) = search.next() {
+            let mut text = Vec::new();
+            candidate.write_into(input.as_bytes(), &best, &mut text);
+            tests += 1;
+            let is_failure = std::str::from_utf8(&text).is_ok_and(&fails);
+            best = if is_failure { text } else { best };
+            search.tell(if is_failure {
+                Outcome::Fail
+            } else {
+                Outcome::Pass
+            });
+        }
+        (String::from_utf8(best).expect("the text is UTF-8"), tests)
+    }
+
+    /// Returns true if the elements of a text without comments are closed one inside of another, and one of
+    /// them has this name.
+    fn has_element(text: &str, wanted: &str) -> bool {
+        let (mut open, mut found) = (Vec::new(), false);
+        let mut pieces = text.split('<');
+        let before = pieces.next().unwrap_or_default();
+        for piece in pieces {
+            let Some((tag, _)) = piece.split_once('>') else {
+                return false;
+            };
+            let name = tag
+                .trim_end_matches('/')
+                .split(' ')
+                .next()
+                .unwrap_or_default();
+            match tag.strip_prefix('/') {
+                Some(name) if open.pop() != Some(name) => return false,
+                Some(_) => {}
+                None if name.is_empty() => return false,
+                None => {
+                    found |= name == wanted;
+                    open.extend((!tag.ends_with('/')).then_some(name));
+                }
+            }
+        }
+        found && open.is_empty() && before.trim().is_empty()
+    }
+
+    #[test]
+    fn a_text_with_one_element_in_another_is_reduced_by_its_tags() {
+        let text = "<a x=\"1\"><needle y=\"2\">text</needle></a>\n";
+        let (best, tests) = reduce(text, |text| has_element(text, "needle"));
+        assert_eq!(best, "<needle/>");
+        assert!(tests <= 60, "{tests} tests");
+    }
 
     #[test]
     fn tags_make_a_tree() {

@@ -9,7 +9,7 @@
 //! | pass | deletes or replaces |
 //! |---|---|
 //! | `unread` | the bytes that the run of the input did not read |
-//! | `parts`, `compact`, `repack`, `least`, `payload` | parts, the whole written anew, groups with a least form, and payloads of a file of a known format, with everything corrected that depends on them |
+//! | `parts`, `raise`, `compact`, `repack`, `least`, `payload` | parts, items around others, the whole written anew, groups with a least form, and payloads of a file of a known format, with everything corrected that depends on them |
 //! | `siblings`, `hoist`, `unwrap`, `strings`, `attributes` | parts of the tree of brackets, of tags, of keywords, or of indented lines |
 //! | `directives` | conditional groups of a preprocessor, or their directives alone |
 //! | `records`, `payload` | records and their contents, with corrected counts, lengths and checksums |
@@ -38,6 +38,7 @@ mod detect;
 mod directives;
 mod elements;
 mod envelope;
+mod environments;
 mod field;
 mod gap_model;
 mod halves;

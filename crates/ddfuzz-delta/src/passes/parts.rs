@@ -12,6 +12,11 @@ use crate::passes::units::Units;
 
 /// Name, in logs, of the pass that deletes parts of a file of a known format.
 const PARTS: &str = "parts";
+/// Name, in logs, of the pass that writes items in place of items around them.
+const RAISE: &str = "raise";
+/// Number of successive items that cannot be replaced by one inside of them, after which no further ones
+/// are.
+const FRUITLESS_WRAPPERS: usize = 8;
 /// Number of successive parts of a file that turn out to be needed for the failure, after which the
 /// deletion of parts ends.
 pub(super) const FRUITLESS_PARTS: usize = 32;
@@ -61,6 +66,58 @@ pub(super) async fn delete_parts(
         }
     }
     document
+}
+
+/// Writes items of `document`, such as inner lists, in place of items around them, and deletes parts that
+/// only those needed. Ends after [`IMPATIENT`] tests without much gain. Returns the smaller document.
+pub(super) async fn raise_items(
+    work: &mut CurrentBest,
+    document: Arc<dyn Document>,
+) -> Arc<dyn Document> {
+    let before = work.reductions();
+    let mut wrappers = Wrappers { document };
+    if wrappers.len() > 0 {
+        work.limit_fruitless(Some(IMPATIENT));
+        let mut list = ListSearch::new(work, &mut wrappers).stop_after(FRUITLESS_WRAPPERS);
+        list.reduce().await;
+        work.limit_fruitless(None);
+    }
+    match work.reductions() > before {
+        true => delete_parts(work, wrappers.document).await,
+        false => wrappers.document,
+    }
+}
+
+/// The items of a document that contain another item, as units of a list search: to delete one is to write
+/// the largest item inside of it in place of it.
+struct Wrappers {
+    document: Arc<dyn Document>,
+}
+
+impl Wrappers {
+    fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
+        let wrappers: Vec<usize> = cuts.iter().cloned().flatten().collect();
+        self.document.unwrapped(&wrappers)
+    }
+}
+
+impl Units for Wrappers {
+    fn rule(&self) -> &'static str {
+        RAISE
+    }
+
+    fn len(&self) -> usize {
+        self.document.wrappers()
+    }
+
+    fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
+        difference(&work.text(), &self.without(cuts).text())
+    }
+
+    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
+        self.document = self.without(cuts);
+        vec![0; cuts.len()]
+    }
 }
 
 /// Deletes the groups of `document` that are otherwise deleted together with others, such as the

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::document::{Grammar, Structure, SyntaxClass, SyntaxNode, SyntaxTree};
+use crate::interruption;
 use crate::passes::ranges::union;
 use crate::passes::tree;
 use crate::passes::words::{Token, tokens};
@@ -125,6 +126,7 @@ pub(super) fn has_semicolons(text: &[u8]) -> bool {
             Some(comment) => &text[start..end.min(comment.start)],
             None => &text[start..end],
         };
+        interruption::check();
         let line = line.trim_ascii();
         if !line.is_empty() {
             all += 1;
@@ -199,6 +201,7 @@ impl TreeBuilder {
     /// Begins a node of the tree: all nodes added before the matching call of [`end`](TreeBuilder::end)
     /// are inside of it.
     pub fn begin(&mut self, place: Range<usize>, kind: u16, class: SyntaxClass) {
+        interruption::check();
         let index = self.nodes.len();
         self.nodes.push(SyntaxNode {
             place,
@@ -469,6 +472,7 @@ pub(super) fn comments(text: &[u8]) -> Vec<Range<usize>> {
     // No `/*` after the last `*/` begins a comment.
     let last = text.windows(2).rposition(|pair| pair == b"*/");
     while at < text.len() {
+        interruption::check();
         let rest = &text[at..];
         let line = || at + rest.iter().take_while(|byte| **byte != b'\n').count();
         let is_url = text[..at].ends_with(b":");

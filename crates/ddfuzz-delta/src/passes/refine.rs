@@ -22,19 +22,22 @@ const REFINED: usize = 1 << 10;
 /// Maximum number of successive tests without much gain after which the refinement of a result ends,
 /// those included whose outcomes are known.
 const REFINING_TESTS: usize = 1 << 10;
+/// Fraction of a result, as a divisor of its size, that refining it must delete for it to be refined again
+/// without any other change.
+const WORTHWHILE: usize = 8;
 /// Maximum number of items in lists from which the items at one index are deleted together.
 const MOST_COLUMNS: usize = 16;
 
 /// Reduces a small result once more, after it was shown to be 1-minimal: a text by its structure and
 /// its words, and a result of a few bytes by all runs of them. Such a test is no part of the proof.
-/// `refined` is the number of reductions at the end of the call before; if none was made since then,
-/// makes no test. Returns true if the result became smaller; then single deletions must be tried again.
+/// `refined` is the number of reductions at the end of the call before, if that deleted little; if none was
+/// made since then, makes no test. Returns true if the result became smaller; then single deletions must be tried again.
 pub(super) async fn refine(
     work: &mut CurrentBest,
     known: &Structure,
     refined: &mut Option<usize>,
 ) -> bool {
-    let (asked, before) = (work.asked(), work.reductions());
+    let (asked, before, size) = (work.asked(), work.reductions(), work.len());
     let patience = match work.extra_tests() {
         ExtraTests::Many => REFINING_TESTS,
         ExtraTests::Few => REFINING_TESTS.min(asked / 2),
@@ -73,7 +76,9 @@ pub(super) async fn refine(
     every_run(work).await;
     work.limit_fruitless(None);
     work.discount(work.asked() - asked);
-    *refined = Some(work.reductions());
+    // What was needed by much that is gone may not be needed now.
+    let is_worth_it = (size - work.len()) * WORTHWHILE >= size;
+    *refined = (!is_worth_it).then_some(work.reductions());
     work.reductions() > before
 }
 
@@ -83,7 +88,7 @@ async fn delete_columns(work: &mut CurrentBest) {
     let (mut size, mut index) = (2, 0);
     while size <= MOST_COLUMNS {
         let text = work.text();
-        let lists = lists(&tokens(&text));
+        let lists = [lists(&tokens(&text)), rows(&text)].concat();
         let alike = lists.iter().filter(|items| items.len() == size);
         let cuts: Vec<Range<usize>> = alike.map(|items| items[index].clone()).collect();
         let is_worth_it = cuts.len() > 1;
@@ -119,6 +124,40 @@ fn lists(all: &[Token]) -> Vec<Vec<Range<usize>>> {
         lists.push(places.collect());
     }
     lists
+}
+
+/// Signs between the values of a row.
+const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
+
+/// Returns the values of the lines of a table: for each line, the range of the text that each value occupies
+/// together with a separator beside it. Empty if lines have no separators, or not the same number.
+fn rows(text: &[u8]) -> Vec<Vec<Range<usize>>> {
+    let count = |line: &[u8], sign: u8| line.iter().filter(|byte| **byte == sign).count();
+    let lines = || text.split_inclusive(|byte| *byte == b'\n');
+    let first = lines().next().unwrap_or_default();
+    let Some(sign) = SEPARATORS.into_iter().find(|sign| first.contains(sign)) else {
+        return Vec::new();
+    };
+    let (mut rows, mut from) = (Vec::new(), 0);
+    for line in lines() {
+        if count(line, sign) != count(first, sign) {
+            return Vec::new();
+        }
+        let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let end_of_line = from + line.len();
+        let end = end_of_line - line.iter().rev().take_while(|byte| is_end(byte)).count();
+        let mut row: Vec<Range<usize>> = Vec::new();
+        for value in text[from..end].split(|byte| *byte == sign) {
+            let next = from + value.len() + 1;
+            row.push(from..next.min(end));
+            from = next;
+        }
+        from = end_of_line;
+        // The last value goes with the separator before it.
+        row.last_mut().into_iter().for_each(|last| last.start -= 1);
+        rows.push(row);
+    }
+    rows
 }
 
 /// Deletes the assignments of values to names, and writes the values in place of the names, where that
@@ -315,6 +354,33 @@ mod tests {
         let [plain, refined] = refined(b"(a,b,c,id) (1,2,3,4) (5,6,7,8)", fails);
         assert_eq!(plain, "(,,,id) (,,,) (,,,)");
         assert_eq!(refined, "(id) () ()");
+    }
+
+    #[test]
+    fn columns_go_from_all_lines_of_a_table() {
+        for sign in [",", ";", "\t"] {
+            let fails = |text: &str| {
+                let rows: Vec<Vec<&str>> = text
+                    .lines()
+                    .map(|line| line.split(sign).collect())
+                    .collect();
+                let place = rows
+                    .first()
+                    .and_then(|row| row.iter().position(|name| *name == "price"));
+                let is_even = rows.iter().all(|row| row.len() == rows[0].len());
+                is_even && place.is_some_and(|place| rows.iter().any(|row| row[place] == "-1"))
+            };
+            let table = "id,price,color\n1,20,red\n2,-1,blue\n".replace(',', sign);
+            assert_eq!(refined(table.as_bytes(), fails)[1], "price\n-1");
+        }
+        for hostile in ["\t\n\t", "a\t\t\n\t\t", ",", ",\r\n,\n"] {
+            for row in super::rows(hostile.as_bytes()) {
+                assert!(
+                    row.iter().all(|value| value.start <= value.end),
+                    "{hostile:?}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::document::Structure;
 use crate::passes::binary::binary;
-use crate::passes::container::container;
+use crate::passes::container::{container, delete_parts_again};
 use crate::passes::coroutine::{Coroutine, is_search};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::deletions::{pairs, runs, singles};
@@ -134,6 +134,14 @@ const FEW: usize = 32;
 /// runs of bytes is tried.
 const SHORT_TEXT: usize = 32;
 
+/// Size, in bytes, above which a text loses large runs of lines before all other passes.
+const HUGE: usize = 1 << 20;
+/// Number of runs of lines, of about the same size, into which such a text is divided.
+const RUNS: usize = 64;
+/// Number of successive runs of lines that turn out to be needed for the failure, after which no further
+/// ones are deleted.
+const FRUITLESS_RUNS: usize = 4;
+
 /// Which changes a search may make to its input: deletions only, or replacements, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
@@ -148,6 +156,7 @@ pub(super) enum Plan {
 /// known of the input's structure.
 pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) {
     cut_unread(&mut work).await;
+    delete_runs_of_lines(&mut work, &known).await;
     let contained = reduce_by_structure(&mut work, &known).await;
     let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
     let by_words = without_grammar && work.is_text();
@@ -200,6 +209,22 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
             continue;
         }
         if !mutations.run(&mut work, &known).await {
+            return;
+        }
+        delete_parts_again(&mut work, &known).await;
+    }
+}
+
+/// Deletes large runs of lines of a text that is too large for all passes to look at each word of it, as
+/// long as that makes it much smaller. Leaves a file of a known format as it is.
+async fn delete_runs_of_lines(work: &mut CurrentBest, known: &Structure) {
+    let is_file = matches!(known, Structure::Format(_));
+    while !is_file && work.len() > HUGE && work.is_text() {
+        let before = work.len();
+        let mut units = Lines::in_runs(work, before / RUNS);
+        let mut list = ListSearch::new(work, &mut units).stop_after(FRUITLESS_RUNS);
+        list.reduce().await;
+        if work.len() > before / 2 {
             return;
         }
     }
@@ -382,5 +407,68 @@ pub(super) async fn reduce_lines(work: &mut CurrentBest) {
     let mut units = Lines::of(work);
     if units.len() > MANY_LINES {
         ListSearch::new(work, &mut units).reduce().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::interruption::interruptible;
+    use crate::passes::plain::{PlainText, has_semicolons};
+    use crate::passes::tree::parse;
+    use crate::passes::words::tokens;
+    use crate::{Grammar, Outcome, Search};
+
+    #[test]
+    fn a_text_larger_than_a_mebibyte_first_loses_large_runs_of_lines() {
+        let mut text = "a line of (words); others\n".repeat(120_000).into_bytes();
+        let needle = text.len() / 3;
+        text[needle..needle + 6].copy_from_slice(b"needle");
+        let fails = |text: &[u8]| text.windows(6).any(|six| six == b"needle");
+        let mut search = Full::structured(&text, Structure::Text);
+        let (mut best, mut tests) = (text.clone(), 0);
+        while let Some(candidate) = search.next().filter(|_| best.len() > HUGE) {
+            assert_eq!(candidate.rule.name(), "lines");
+            tests += 1;
+            let mut shorter = Vec::new();
+            candidate.write_into(&text, &best, &mut shorter);
+            let outcome = if fails(&shorter) {
+                Outcome::Fail
+            } else {
+                Outcome::Pass
+            };
+            best = if fails(&shorter) { shorter } else { best };
+            search.tell(outcome);
+        }
+        assert!(
+            best.len() <= HUGE && tests < 16,
+            "{} bytes, {tests} tests",
+            best.len()
+        );
+    }
+
+    #[test]
+    fn steps_on_texts_can_be_interrupted() {
+        let text = b"f(\"a\") { b; } // c\n".repeat(1 << 10);
+        let flag = Arc::new(AtomicBool::new(false));
+        let mut search = Full::structured(&text, Structure::Text);
+        assert!(interruptible(Some(&flag), || search.next()).is_some());
+        flag.store(true, Ordering::Relaxed);
+        let step = || search.tell(Outcome::Pass);
+        assert_eq!(interruptible(Some(&flag), step), None);
+        let readers: [&dyn Fn(); 4] = [
+            &|| drop(tokens(&text)),
+            &|| drop(parse(&text)),
+            &|| drop(PlainText.parse(&text)),
+            &|| {
+                has_semicolons(&text);
+            },
+        ];
+        for read in readers {
+            assert_eq!(interruptible(Some(&flag), read), None);
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::document::{Grammar, SyntaxClass, SyntaxNode, SyntaxTree};
-use crate::passes::blanks::{delete_all_blanks, delete_blanks, shorten_blanks};
+use crate::passes::blanks::{delete_all_blanks, delete_blanks, outdented, shorten_blanks};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::directives::directives;
 use crate::passes::halves::delete_halves;
@@ -457,9 +457,8 @@ async fn replace(
     work.test(rule, Edit::Set(vec![replacement])).await == Outcome::Fail
 }
 
-/// Replaces syntax nodes by nodes inside of them: by the smallest ones of the same kind, else by
-/// the largest of other kinds up to [`DEPTH`] levels below. Ends after `patience` tests in a row
-/// that do not fail.
+/// Replaces syntax nodes by nodes inside of them: by the smallest ones of the same kind, else by the largest of
+/// other kinds up to [`DEPTH`] levels below. Ends after `patience` tests in a row that do not fail.
 pub(super) async fn raise(
     work: &mut CurrentBest,
     grammar: &Arc<dyn Grammar>,
@@ -493,8 +492,8 @@ pub(super) async fn raise(
     }
 }
 
-/// Tests the text with the node at `index` replaced by nodes inside of it, one after the other,
-/// except replacements in `tried`; returns true if the text fails with one of them.
+/// Tests the text with the node at `index` replaced by each node inside of it, except replacements in `tried`.
+/// Returns true if the text fails with one of them.
 async fn raise_inside(
     work: &mut CurrentBest,
     tree: &SyntaxTree,
@@ -515,14 +514,15 @@ async fn raise_inside(
             continue;
         }
         let text = work.text();
-        let (own, with) = (&text[node.place.clone()], &text[place.clone()]);
-        if tried.has(own, with) {
+        let with = outdented(&text, place, node.place.start);
+        let own = &text[node.place.clone()];
+        if tried.has(own, &with) {
             continue;
         }
-        if replace(work, RAISE, &node.place, with.to_vec()).await {
+        if replace(work, RAISE, &node.place, with.clone()).await {
             return true;
         }
-        tried.add(own, with);
+        tried.add(own, &with);
     }
     false
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::Edit;
+use crate::interruption;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::ranges::{mover, new_indices, retain, union};
 use crate::passes::units::Units;
@@ -115,6 +116,7 @@ impl Tree {
         // The nearest preceding sibling that stays, for each of the nodes.
         let mut stays: Vec<Option<usize>> = Vec::with_capacity(gone.len());
         for node in gone {
+            interruption::check();
             let Node {
                 start,
                 end,
@@ -370,6 +372,7 @@ impl<'a> Parser<'a> {
     }
 
     fn push(&mut self, start: usize, open: usize, end: usize, pair: bool) {
+        interruption::check();
         let last = self.nodes.len() + 1;
         self.nodes.push(Node {
             open,

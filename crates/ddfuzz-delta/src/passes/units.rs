@@ -126,22 +126,29 @@ impl Units for Bytes {
     }
 }
 
-/// The lines of the current best text as units of a list search, each with its newline.
+/// The lines of the current best text, or runs of lines, as units of a list search, each with its newline.
 pub(super) struct Lines {
-    /// Start offset, in bytes, of each line of the text, followed by the offset of the text's end.
+    /// Start offset, in bytes, of each unit of the text, followed by the offset of the text's end.
     starts: Vec<usize>,
 }
 
 impl Lines {
     /// Splits the current best text into lines, as units of a list search.
     pub fn of(work: &mut CurrentBest) -> Lines {
+        Lines::in_runs(work, 1)
+    }
+
+    /// Splits the current best text into runs of lines of at least `size` bytes, but for the last one,
+    /// as units of a list search.
+    pub fn in_runs(work: &mut CurrentBest, size: usize) -> Lines {
         let text = work.text();
-        let behind = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-        let mut starts: Vec<usize> = std::iter::once(0)
-            .chain(behind.map(|(at, _)| at + 1))
-            .collect();
-        if starts.last() != Some(&text.len()) {
-            starts.push(text.len());
+        let mut starts = vec![0];
+        let mut at = 0;
+        while at < text.len() {
+            let least = (at + size.max(1) - 1).min(text.len());
+            let line = text[least..].iter().position(|byte| *byte == b'\n');
+            at = line.map_or(text.len(), |line| least + line + 1);
+            starts.push(at);
         }
         Lines { starts }
     }

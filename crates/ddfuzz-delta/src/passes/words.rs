@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crate::interruption;
 use crate::passes::blanks::shorten_blanks;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
@@ -411,6 +412,7 @@ pub(super) fn tokens(text: &[u8]) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut at = 0;
     while let Some(byte) = text.get(at).copied() {
+        interruption::check();
         let (class, end) = match byte {
             _ if byte.is_ascii_whitespace() => {
                 at += 1;

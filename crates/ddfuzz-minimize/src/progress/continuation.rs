@@ -1,9 +1,13 @@
 //! Predicts the next questions of a minimization, assuming that no test fails.
 
+use ddfuzz_delta::interruption::interruptible;
 use ddfuzz_delta::{
     Cache, Caching, Candidate, ConfigId, Edit, Outcome, Rule, Search, Seen, TextId,
 };
-use std::{collections::VecDeque, ops::Range};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::candidate_texts::{CandidateTexts, remove};
 use crate::log::{ContentHash, Phase, What};
@@ -55,9 +59,11 @@ impl Progress<'_> {
     /// that is due. It assumes that no test fails.
     pub fn continuation(&self) -> Continuation {
         let caching = self.texts.caching();
+        let copy = || interruptible(self.interruption.as_ref(), || self.machine.clone());
         let mut continuation = Continuation {
             checks: VecDeque::new(),
             machine: None,
+            interruption: self.interruption.clone(),
             open: Vec::new(),
             confirms: 0,
             repeats: Vec::new(),
@@ -74,16 +80,16 @@ impl Progress<'_> {
                 // cannot be predicted yet.
                 if !self.learns_limit && !self.is_flaky() {
                     continuation.checks.push_back(What::Axiom);
-                    continuation.machine = Some(self.machine.clone());
+                    continuation.machine = copy();
                 }
             }
             Stage::Axiom => {
                 let open = self.votes.needed.saturating_sub(self.votes.without_failure);
                 continuation.checks = (0..open).map(|_| What::Axiom).collect();
                 continuation.already_run = 0;
-                continuation.machine = Some(self.machine.clone());
+                continuation.machine = copy();
             }
-            Stage::Search => continuation.machine = Some(self.machine.clone()),
+            Stage::Search => continuation.machine = copy(),
             Stage::Proof => {
                 let open = self.open.as_deref().unwrap_or_default();
                 let skipped = open.len().saturating_sub(PROOFS);
@@ -118,6 +124,9 @@ pub(crate) struct Continuation {
     checks: VecDeque<What>,
     /// A clone of the search; `None` if no candidates of the search can be predicted.
     machine: Option<Box<dyn Search>>,
+    /// Flag that ends a step of the clone when it turns true, and the prediction with it; `None` for steps
+    /// that go on to their end.
+    interruption: Option<Arc<AtomicBool>>,
     /// Removals of single bytes that still have to be tested for the proof of minimality, the next
     /// one last.
     open: Vec<Candidate>,
@@ -174,7 +183,12 @@ impl Continuation {
             return Some(check(what));
         }
         if self.machine.is_some() {
-            return self.next_of_search(texts, likely, text);
+            let flag = self.interruption.clone();
+            let next = || self.next_of_search(texts, likely, text);
+            return interruptible(flag.as_ref(), next).unwrap_or_else(|| {
+                self.machine = None;
+                None
+            });
         }
         while let Some(candidate) = self.open.pop() {
             let (hash, hit) = texts.look_up(&candidate, Some(Phase::Proof), text);

@@ -23,6 +23,11 @@ fn part(reader: &mut Reader, item: Item, at: usize, nodes: &mut Vec<Node>) -> us
     at + item.1
 }
 
+/// Makes one item, which may stand in place of items around it, of its nodes.
+fn item(reader: &mut Reader, nodes: Vec<Node>) -> Vec<Node> {
+    vec![Group::item(reader.label(), nodes).into()]
+}
+
 /// Reads ASN.1 DER: one item with a tag and a length that takes the entire text. `None` if the text
 /// is no such item.
 pub fn der(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
@@ -59,7 +64,7 @@ fn der_item(reader: &mut Reader, text: &[u8]) -> Option<Item> {
         number,
         Group::new(label, inner).into(),
     ];
-    Some((nodes, end))
+    Some((item(reader, nodes), end))
 }
 
 fn der_items(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
@@ -101,11 +106,17 @@ fn field(reader: &mut Reader, text: &[u8]) -> Option<Item> {
     if !(1..=GREATEST_FIELD).contains(&(key >> 3)) {
         return None;
     }
-    let fixed = |size: usize| Some((vec![Node::fixed(text.get(..head + size)?)], head + size));
+    let size = match key & 7 {
+        0 => Some(Encoding::Varint.read(&text[head..])?.1),
+        1 => Some(8),
+        5 => Some(4),
+        _ => None,
+    };
+    if let Some(end) = size.map(|size| head + size) {
+        let nodes = vec![Node::fixed(text.get(..end)?)];
+        return Some((item(reader, nodes), end));
+    }
     match key & 7 {
-        0 => fixed(Encoding::Varint.read(&text[head..])?.1),
-        1 => fixed(8),
-        5 => fixed(4),
         2 => {
             let (length, width) = Encoding::Varint.read(&text[head..])?;
             let start = head + width;
@@ -129,7 +140,7 @@ fn field(reader: &mut Reader, text: &[u8]) -> Option<Item> {
                 number,
                 Group::new(label, inner).into(),
             ];
-            Some((nodes, end))
+            Some((item(reader, nodes), end))
         }
         _ => None,
     }
@@ -154,6 +165,11 @@ pub fn cbor(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 fn cbor_item(reader: &mut Reader, text: &[u8]) -> Option<Item> {
+    let (nodes, size) = cbor_nodes(reader, text)?;
+    Some((item(reader, nodes), size))
+}
+
+fn cbor_nodes(reader: &mut Reader, text: &[u8]) -> Option<Item> {
     let head = *text.first()?;
     let major = head >> 5;
     if head & 0x1f == 0x1f {
@@ -266,6 +282,11 @@ pub fn message_pack(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 fn message_pack_item(reader: &mut Reader, text: &[u8]) -> Option<Item> {
+    let (nodes, size) = message_pack_nodes(reader, text)?;
+    Some((item(reader, nodes), size))
+}
+
+fn message_pack_nodes(reader: &mut Reader, text: &[u8]) -> Option<Item> {
     let read = |kind: MessagePackKind| {
         let encoding = Encoding::MessagePack(kind);
         let (number, width) = encoding.read(text)?;

@@ -7,6 +7,7 @@ mod databases;
 mod fonts;
 mod grammars;
 mod hostile;
+mod items;
 mod large;
 mod marks;
 mod modules;

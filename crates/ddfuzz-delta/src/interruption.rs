@@ -1,4 +1,5 @@
-//! Ends work on a large file before it is done: reading it, or putting it together.
+//! Ends work on a large input before it is done: a step of a search, reading a file of a known format, or
+//! putting it together.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,11 +15,10 @@ thread_local! {
 /// What unwinds the stack of work that is interrupted.
 struct Interrupted;
 
-/// Does `work`, and returns its result; `None` if `flag` turned true before it was done, and it was
-/// taking files of a known format apart or putting them together. What the work has changed is then
-/// of no use.
-pub fn interruptible<T>(flag: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> Option<T> {
-    let before = FLAG.replace(Some(Arc::clone(flag)));
+/// Does `work`, and returns its result; `None` if `flag` turned true before it was done, and the work
+/// [asked](check) since. What the work has changed is then of no use. Without a flag, the work goes on to its end.
+pub fn interruptible<T>(flag: Option<&Arc<AtomicBool>>, work: impl FnOnce() -> T) -> Option<T> {
+    let before = FLAG.replace(flag.cloned());
     let done = catch_unwind(AssertUnwindSafe(work));
     FLAG.set(before);
     match done {
@@ -28,7 +28,8 @@ pub fn interruptible<T>(flag: &Arc<AtomicBool>, work: impl FnOnce() -> T) -> Opt
     }
 }
 
-/// Ends the present work if its flag has turned true. No panic is reported.
+/// Ends the present work if its flag has turned true: loops that take long on large inputs ask now and
+/// then. No panic is reported.
 pub fn check() {
     let is_over = FLAG.with_borrow(|flag| {
         let flag = flag.as_ref();
@@ -49,19 +50,21 @@ mod tests {
     #[test]
     fn only_work_whose_flag_is_up_ends() {
         let [up, down] = [true, false].map(|flag| Arc::new(AtomicBool::new(flag)));
+        let (up, down) = (Some(&up), Some(&down));
         let work = || {
             check();
             7
         };
-        assert_eq!(interruptible(&up, work), None);
-        assert_eq!(interruptible(&down, work), Some(7));
+        assert_eq!(interruptible(up, work), None);
+        assert_eq!(interruptible(down, work), Some(7));
         // Work inside of other work has its own flag.
+        assert_eq!(interruptible(down, || interruptible(up, work)), Some(None));
         assert_eq!(
-            interruptible(&down, || interruptible(&up, work)),
-            Some(None)
+            interruptible(up, || interruptible(down, work)),
+            Some(Some(7))
         );
         assert_eq!(
-            interruptible(&up, || interruptible(&down, work)),
+            interruptible(up, || interruptible(None, work)),
             Some(Some(7))
         );
         check();
