@@ -414,8 +414,9 @@ impl<'a> Explaining<'a> {
         }
         let (_, found, input) = best.ok_or_else(|| {
             refuse(
-                "no input close to the failing one passes",
-                "give a passing input: ddfuzz explain FAILING PASSING -- PROGRAM",
+                "no input close to the failing one passes, be it shorter, equally long or longer",
+                "give a passing one, on which the program ends by itself: ddfuzz explain FAILING \
+                 PASSING -- PROGRAM",
             )
         })?;
         engine.set_input(Side::Passing, input.clone());
