@@ -72,7 +72,7 @@ fn memory_that_is_shared_with_forks() {
 #[test]
 fn a_program_that_kills_itself_does_not_hang() {
     let killed = explain(&request(target(&refused(), &[]), b"9x\n", Some(b"ay\n")));
-    let Err(ExplainError::NotFailing(ended)) = killed else {
+    let Err(ExplainError::NotFailing(ended, _)) = killed else {
         panic!("no crash, and no hang");
     };
     assert_eq!(ended, Ended::Signal(libc::SIGKILL));
