@@ -91,7 +91,7 @@ fn a_run_under_other_conditions_than_recorded_shows_no_fix() {
     let here = here.display();
     let there = desk.file("there");
     let there = there.display();
-    let die = "cat >/dev/null; kill -SEGV $$";
+    let die = "{ cat >/dev/null; kill -SEGV $$; }";
     for (found, now, lines, why, hint) in [
         (
             "--env MODE=bad".to_owned(),

@@ -71,8 +71,8 @@ fn what_kills_its_parent_or_its_group_is_said_to_be_no_crash() {
     let source = desk.write(
         "killer.c",
         "#include <signal.h>\n#include <stdio.h>\n#include <unistd.h>\nint main(void) {\n\
-         int first = getchar();\nif (first == 'p') kill(getppid(), SIGKILL);\n\
-         if (first == 'g') kill(0, SIGKILL);\nusleep(1000);\nreturn 0; }\n",
+         if (getchar() == 'p') kill(getppid(), SIGKILL);\n\
+         else kill(0, SIGKILL);\npause();\nreturn 0; }\n",
     );
     desk.compile(source.to_str().unwrap(), "killer");
     for whom in ["p", "g"] {
