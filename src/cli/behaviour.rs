@@ -1,12 +1,15 @@
 //! Warnings about a target that crashes on every input or does not read its input: from two trial
 //! runs (`doctor`, `run`), and from the runs of a finished campaign.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use crate::campaign::Summary;
 use crate::exec::facts::TargetFacts;
 use crate::exec::{Channel, Ended, Executor, Target, Way};
 use crate::report::size;
+use crate::report::text::shell_word;
 
 /// Input of a trial run: a short text that most programs that read text accept.
 const TRIAL_TEXT: &[u8] = b"1 2 3\nname = value\n";
@@ -52,6 +55,33 @@ pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
         waits: nothing.is_some_and(|run| run.ended == Ended::Timeout),
         crashes: both.filter(|run| crashed(run.ended)).count() == 2,
     }
+}
+
+/// Returns advice about a run of the input at `path` that has not crashed: the program may have been
+/// killed by itself, or have refused the input file for its name, where it gets its input in a file
+/// (`@@`) whose name has no ending, that of `path` has one, and the run has ended with an error
+/// status. Else `None`.
+pub fn advice_on_end(target: &Target, path: Option<&Path>, ended: Ended) -> Option<String> {
+    let status = match ended {
+        Ended::Exit(status) => status,
+        Ended::Signal(libc::SIGKILL) => {
+            return Some(
+                "SIGKILL is no crash: so ends a program that kills itself, its parent process or its \
+                 process group (kill, killpg), or that the system kills; leave such calls out of \
+                 the build to see what follows them"
+                    .to_owned(),
+            );
+        }
+        _ => return None,
+    };
+    let name = path?.file_name().map(Path::new)?;
+    let is_nameless = target.takes_file() && target.channel == Channel::Plain;
+    (status != 0 && is_nameless && name.extension().is_some()).then(|| {
+        format!(
+            "if the program looks at the name of its file, which has no ending, add --file-name {}",
+            shell_word(name)
+        )
+    })
 }
 
 impl Behaviour {

@@ -72,10 +72,13 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     // In a group of several utilities some may be gone.
     let is_there = |found: &(Target, Way)| one.is_some() || gone(&found.0).is_none();
     let subject = |entry: &Entry| subject(entry).filter(is_there);
-    let doubts = match &one {
-        Some((target, _)) => Doubts::of_target(&reader, &groups, (target, &args.target))?,
-        None => Doubts::default(),
+    let mut doubts = match &one {
+        Some((target, _)) if args.target.is_named() => doubts(&reader, &groups, target)?,
+        _ => Doubts::of_recorded(&reader, &groups, &subject)?,
     };
+    if let Some((target, _)) = &one {
+        doubts.add_same_build(&reader, &groups, target)?;
+    }
     let recheck = Recheck {
         doubt: &|group| doubts.of(group),
         reader: &reader,
@@ -254,17 +257,26 @@ struct Doubts {
 }
 
 impl Doubts {
-    /// Returns the reasons for runs of `target`, which the options `asked` name or which is recorded.
-    fn of_target(
+    /// Returns the reasons for runs of recorded targets, as options change them: those that `subject`
+    /// returns for the entries.
+    fn of_recorded(
         reader: &Reader,
         groups: &[Group],
-        (target, asked): (&Target, &TargetArgs),
+        subject: &dyn Fn(&Entry) -> Option<(Target, Way)>,
     ) -> Result<Doubts, Failure> {
-        let mut doubts = match asked.is_named() {
-            true => doubts(reader, groups, (target, asked))?,
-            false => Doubts::default(),
-        };
-        doubts.add_same_build(reader, groups, target)?;
+        let file = reader.campaigns()?;
+        let mut doubts = Doubts::default();
+        for group in groups {
+            let entries = Recheck::entries(reader, group)?;
+            let why = entries.iter().find_map(|entry| {
+                let (now, _) = subject(entry)?;
+                let own = entry.crash.of.as_ref().map(|of| &of.target);
+                let record = own.or_else(|| target_of_finder(&file, entry))?;
+                other_conditions(record, &entry.crash, &now)
+            });
+            let name = (group.kind, group.record.major);
+            doubts.single.extend(why.map(|why| (name, why)));
+        }
         Ok(doubts)
     }
 
@@ -309,14 +321,10 @@ impl Doubts {
 
 /// Returns the reasons why runs of `target` that pass show no fix: in a directory with results of
 /// several targets, a group was also found on others; or the input reaches the program otherwise, or
-/// in another environment, than the options `asked` say; or the program has another file name than
-/// the recorded ones, and none of the functions in which the groups failed. There are none of the
-/// last kind if no program is recorded, or if it comes with ddfuzz.
-fn doubts(
-    reader: &Reader,
-    groups: &[Group],
-    (target, asked): (&Target, &TargetArgs),
-) -> Result<Doubts, Failure> {
+/// in another environment or directory; or the program has another file name than the recorded ones,
+/// and none of the functions in which the groups failed. There are none of the last kind if no
+/// program is recorded, or if it comes with ddfuzz.
+fn doubts(reader: &Reader, groups: &[Group], target: &Target) -> Result<Doubts, Failure> {
     let file = reader.campaigns()?;
     let finders = Finders::of_target(reader, target)?;
     let mut doubts = Doubts::default();
@@ -327,7 +335,7 @@ fn doubts(
         let name = (group.kind, group.record.major);
         let mut otherwise = other_arguments(&file, &entries, target);
         if otherwise.is_none() && !finders.is_same_but_moved() {
-            otherwise = other_than_found(&file, &entries, (target, asked))?;
+            otherwise = other_than_found(&file, &entries, target);
         }
         if let Some(why) = otherwise {
             doubts.single.insert(name, why);
@@ -404,21 +412,17 @@ fn other_arguments(
 }
 
 /// Returns the reason why runs of `target` do not show that a group is fixed, if one of its `entries`
-/// was found by another input channel, in another environment or in another directory than the
-/// options `asked` say; `None` otherwise.
+/// was found by another input channel, in another environment or in another directory; `None`
+/// otherwise.
 fn other_than_found(
     file: &CampaignFile,
     entries: &[Entry],
-    (target, asked): (&Target, &TargetArgs),
-) -> Result<Option<Unobservable>, Failure> {
-    for entry in entries {
-        if let Some(record) = target_of_finder(file, entry)
-            && let Some(why) = other_conditions(record, &entry.crash, (target, asked))?
-        {
-            return Ok(Some(why));
-        }
-    }
-    Ok(None)
+    target: &Target,
+) -> Option<Unobservable> {
+    entries.iter().find_map(|entry| {
+        let record = target_of_finder(file, entry)?;
+        other_conditions(record, &entry.crash, target)
+    })
 }
 
 /// Returns the reason why runs of `target` do not show that a group is fixed of which `entries` were

@@ -202,6 +202,18 @@ impl Failure {
         self
     }
 
+    /// Returns the failure with advice before its hint; without a new hint for `None`.
+    pub fn advise_first(self, advice: Option<String>) -> Failure {
+        match (&self.report.error.hint, advice) {
+            (_, None) => self,
+            (None, Some(advice)) => self.hint(advice),
+            (Some(hint), Some(advice)) => {
+                let hint = format!("{advice}; else {hint}");
+                self.hint(hint)
+            }
+        }
+    }
+
     /// Returns the failure of a command that has the option `--resume`: a hint to repeat the command
     /// names that option, too.
     pub fn of_resumable(self) -> Failure {
@@ -302,7 +314,9 @@ impl From<ExecError> for Failure {
             }
             ExecError::Server { .. } => baseline(
                 "server",
-                "use --exec command, or --sandbox if the program kills other processes",
+                "use --exec command; a program that kills its parent process or its process group \
+                 (kill, killpg) ends the server, which is no crash: leave such calls out of the \
+                 build that is tested",
             ),
             ExecError::System { .. } => (
                 Exit::Internal,

@@ -27,7 +27,11 @@ pub struct MergeArgs {
 #[derive(Serialize)]
 struct MergeResult {
     output: OsText,
+    /// Number of groups of all kinds.
     groups: u64,
+    hangs: u64,
+    ooms: u64,
+    flaky: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     utilities: Option<u64>,
 }
@@ -59,6 +63,9 @@ pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
         &MergeResult {
             output: OsText::from(&path),
             groups: groups + others.iter().sum::<u64>(),
+            hangs: others[0],
+            ooms: others[1],
+            flaky: others[2],
             utilities,
         },
     );

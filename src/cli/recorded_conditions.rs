@@ -4,76 +4,115 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::Failure;
-use super::target::TargetArgs;
 use crate::exec::facts::TargetFacts;
 use crate::exec::{Channel, Target, TargetRecord, Way};
 use crate::report::text::{printable, shell_word};
 use crate::triage::{Crash, Unobservable};
 
 /// Returns the reason why passing runs of `now` do not show that a failure is fixed that was found
-/// on the target `record`: the input channel, environment or working directory differs otherwise
-/// than the options `asked` say, or the input is given on stdin in place of a file or the other way
-/// round. `None` if there is no such difference.
+/// on the target `record`: the input channel, environment or working directory is another one,
+/// because an option says so or none does, or the input is given on stdin in place of a file or the
+/// other way round. `None` if there is no such difference.
 pub(super) fn other_conditions(
     record: &TargetRecord,
     crash: &Crash,
-    (now, asked): (&Target, &TargetArgs),
-) -> Result<Option<Unobservable>, Failure> {
-    let Some(found) = record.target(crash.limits) else {
-        return Ok(None);
-    };
+    now: &Target,
+) -> Option<Unobservable> {
+    let found = record.target(crash.limits)?;
     if lacks_files(&found, now) {
-        return Ok(Some(Unobservable {
+        return Some(Unobservable {
             why: "its input was given in a file (@@), and is not now".to_owned(),
             hint: "put @@ where the file is to stand".to_owned(),
-        }));
+        });
     }
     let by_main = record.way != Way::Harness && !matches!(found.channel, Channel::Terminal(_));
     if by_main && marks(&found) == 0 && marks(now) > 0 {
-        return Ok(Some(Unobservable {
+        return Some(Unobservable {
             why: "its input was given on stdin, and is given in a file (@@) now".to_owned(),
             hint: "leave @@ out".to_owned(),
-        }));
+        });
     }
-    let expected = asked.over(found)?;
-    let mut why = Vec::new();
-    let mut options: Vec<OsString> = Vec::new();
-    if expected.channel != now.channel {
-        why.push("another input channel");
-        options.extend(expected.channel.options());
+    let mut difference = Difference::default();
+    if found.channel != now.channel {
+        let (add, omit) = (found.channel.options(), now.channel.options());
+        difference.note("another input channel", add, omit);
     }
-    if environment(&expected) != environment(now) {
-        why.push("another environment");
-        for (name, value) in &expected.env {
-            let mut option = OsString::from("--env=");
-            option.push(name);
-            option.push("=");
-            option.push(value);
-            options.push(option);
+    let names_libraries = now.env.iter().any(|(name, _)| name == LIBRARIES);
+    let [of_found, of_now] = [&found, now].map(|target| environment(target, names_libraries));
+    if of_found != of_now {
+        let assigned = |variables: &[&Variable], other: &[&Variable]| {
+            let differing = variables.iter().filter(|one| !other.contains(one));
+            differing.map(|one| assignment_option(one)).collect()
+        };
+        let add = assigned(&of_found.1, &of_now.1);
+        let omit = assigned(&of_now.1, &of_found.1);
+        difference.note("another environment", add, omit);
+    }
+    if !is_same_directory(found.cwd.as_deref(), now.cwd.as_deref()) {
+        let words = |target: &Target| match &target.cwd {
+            Some(cwd) => vec!["--cwd".into(), cwd.into()],
+            None => Vec::new(),
+        };
+        difference.note("another working directory", words(&found), words(now));
+    }
+    difference.reason()
+}
+
+/// In what the conditions of a run differ from those of a failure, and by which options.
+#[derive(Default)]
+struct Difference {
+    what: Vec<&'static str>,
+    /// Options that the failure was found with.
+    add: Vec<OsString>,
+    /// Options of the run that the failure was found without.
+    omit: Vec<OsString>,
+}
+
+impl Difference {
+    /// Adds a difference: what is another one, and the options for it with which the failure was
+    /// found, and with which it is run now.
+    fn note(&mut self, what: &'static str, found: Vec<OsString>, now: Vec<OsString>) {
+        self.what.push(what);
+        self.add.extend(found);
+        self.omit.extend(now);
+    }
+
+    fn reason(&self) -> Option<Unobservable> {
+        if self.what.is_empty() {
+            return None;
         }
+        let words = |options: &[OsString]| {
+            let words = options.iter().map(|word| shell_word(Path::new(word)));
+            printable(&words.collect::<Vec<_>>().join(" "))
+        };
+        let hints = [("add", &self.add), ("omit", &self.omit)];
+        let hints = hints.iter().filter(|(_, options)| !options.is_empty());
+        let hints: Vec<String> = hints
+            .map(|(verb, options)| format!("{verb} {}", words(options)))
+            .collect();
+        Some(Unobservable {
+            why: format!("it was found with {}", self.what.join(" and ")),
+            hint: match hints.is_empty() {
+                true => "check it without a program: then all is as it was recorded".to_owned(),
+                false => hints.join(", and "),
+            },
+        })
     }
-    if expected.cwd != now.cwd {
-        why.push("another working directory");
-        if let Some(cwd) = &expected.cwd {
-            options.push("--cwd".into());
-            options.push(cwd.into());
-        }
-    }
-    if why.is_empty() {
-        return Ok(None);
-    }
-    let words: Vec<String> = options
-        .iter()
-        .map(|option| printable(&shell_word(Path::new(option))))
-        .collect();
-    Ok(Some(Unobservable {
-        why: format!("it was found with {}", why.join(" and ")),
-        hint: match words.is_empty() {
-            true => "check it without a program: then all is as it was recorded".to_owned(),
-            false => format!("add {}", words.join(" ")),
-        },
-    }))
+}
+
+fn assignment_option((name, value): &Variable) -> OsString {
+    let mut option = OsString::from("--env=");
+    option.push(name);
+    option.push("=");
+    option.push(value);
+    option
+}
+
+/// Whether two targets run in the same directory, be it by another path; `None` stands for a
+/// temporary one.
+fn is_same_directory(one: Option<&Path>, other: Option<&Path>) -> bool {
+    let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    one.map(whole) == other.map(whole)
 }
 
 /// Returns true if the arguments of `now` contain `@@` less often than the channel of the recorded
@@ -98,10 +137,17 @@ fn calls_entry(target: &Target) -> bool {
     TargetFacts::of(target).is_ok_and(|facts| facts.libfuzzer || facts.target_main)
 }
 
-/// Returns the environment variables that ddfuzz sets for a target, sorted, and whether it inherits
-/// no others.
-fn environment(target: &Target) -> (bool, Vec<&(OsString, OsString)>) {
-    let mut variables: Vec<_> = target.env.iter().collect();
+/// An environment variable: its name and its value.
+type Variable = (OsString, OsString);
+
+/// The variable that names directories of libraries. Like the program, it names what is checked.
+const LIBRARIES: &str = "LD_LIBRARY_PATH";
+
+/// Returns whether a target inherits no environment variables, and those that ddfuzz sets for it,
+/// sorted; `names_libraries`: without [`LIBRARIES`].
+fn environment(target: &Target, names_libraries: bool) -> (bool, Vec<&Variable>) {
+    let counts = |(name, _): &&Variable| !(names_libraries && name == LIBRARIES);
+    let mut variables: Vec<_> = target.env.iter().filter(counts).collect();
     variables.sort();
     (target.env_only, variables)
 }

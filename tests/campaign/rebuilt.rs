@@ -142,6 +142,37 @@ fn a_program_that_is_built_anew_while_it_is_fuzzed_is_noticed() {
 }
 
 #[test]
+fn a_program_that_is_missing_when_the_time_ends_is_a_failure() {
+    let desk = Desk::new();
+    build(&desk, "program", NO_CRASH, NO_CRASH);
+    // The first run without the program tells that it is missing.
+    let words = "run --json --exec command --generator classic --total-time 10s --time 10s -o out";
+    let mut command = desk.command(env!("CARGO_BIN_EXE_ddfuzz"));
+    let child = command
+        .args(words.split(' ').chain(["--", "./program"]))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let file = desk.file("out/ddfuzz.json");
+    for _ in 0..3000 {
+        // From then on it is watched.
+        if record(&file)["builds"][0].is_object() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    std::fs::remove_file(desk.file("program")).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(3), "{said}");
+    assert!(said.contains("is missing: waiting"), "{said}");
+    let result: Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!(result["error"]["kind"], "program-missing", "{result}");
+    desk.is_left_clean();
+}
+
+#[test]
 fn bugs_that_are_fixed_while_they_are_minimized_are_not_flaky() {
     let desk = Desk::new();
     let slowly = |bug: &str| format!("usleep(50000); {bug}");

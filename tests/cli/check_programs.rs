@@ -78,3 +78,64 @@ fn the_very_build_that_failed_is_not_called_fixed() {
     desk.call("check out").exits(0);
     desk.is_left_clean();
 }
+
+#[test]
+fn a_run_under_other_conditions_than_recorded_shows_no_fix() {
+    let desk = Desk::new();
+    desk.write("input", "k");
+    for folder in ["here", "there"] {
+        std::fs::create_dir(desk.file(folder)).unwrap();
+    }
+    desk.write("here/flag", "");
+    let here = desk.file("here");
+    let here = here.display();
+    let there = desk.file("there");
+    let there = there.display();
+    let die = "{ cat >/dev/null; kill -SEGV $$; }";
+    for (found, now, lines, why, hint) in [
+        (
+            "--env MODE=bad".to_owned(),
+            "--env MODE=good".to_owned(),
+            format!("[ \"$MODE\" = bad ] && {die}; cat"),
+            "it was found with another environment",
+            "add '--env=MODE=bad', and omit '--env=MODE=good'".to_owned(),
+        ),
+        (
+            "--env MODE=bad".to_owned(),
+            "--env SAFE=1".to_owned(),
+            format!("[ -z \"$SAFE\" ] && {die}; cat"),
+            "it was found with another environment",
+            "omit '--env=SAFE=1'".to_owned(),
+        ),
+        (
+            format!("--cwd {here}"),
+            format!("--cwd {there}"),
+            format!("[ -f flag ] && {die}; cat"),
+            "it was found with another working directory",
+            format!("add --cwd {here}, and omit --cwd {there}"),
+        ),
+    ] {
+        desk.script("frail", &lines);
+        desk.call(&format!("triage input {found} -o out -- ./frail"))
+            .exits(1);
+        // Another build, with the same bug, be it named or not.
+        desk.script("frail", &format!("{lines}; true"));
+        for program in ["", "-- ./frail"] {
+            let group = checked(&desk, &format!("{now} {program}"), 1);
+            assert_eq!(group["status"], "cannot tell", "{now} {program}: {group}");
+            assert_eq!(
+                (&group["why"], &group["hint"]),
+                (&why.into(), &hint.clone().into())
+            );
+            assert_eq!(checked(&desk, program, 1)["status"], "same", "{found}");
+        }
+        desk.script("frail", "cat");
+        for words in ["", &found, "-- ./frail"] {
+            assert_eq!(checked(&desk, words, 0)["status"], "fixed", "{words}");
+        }
+        // Where libraries are is part of the build.
+        let libraries = format!("--env LD_LIBRARY_PATH={there}");
+        assert_eq!(checked(&desk, &libraries, 0)["status"], "fixed");
+        std::fs::remove_dir_all(desk.file("out")).unwrap();
+    }
+}

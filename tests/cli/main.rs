@@ -30,6 +30,7 @@ mod hangs;
 mod hints;
 mod hostile;
 mod hostile_tests;
+mod input_files;
 mod interestingness;
 mod jobs;
 mod json;

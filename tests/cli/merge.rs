@@ -39,3 +39,25 @@ fn a_directory_is_not_merged_into_itself() {
     let error = desk.call("merge --json one -o one").exits(2).json();
     assert_eq!(error["error"]["kind"], "merge-into-input");
 }
+
+#[test]
+fn groups_of_all_kinds_are_counted_as_in_the_text() {
+    let desk = Desk::new();
+    desk.script(
+        "frail",
+        "case $(cat) in k) kill -SEGV $$ ;; a) kill -ABRT $$ ;; h) while :; do :; done ;; esac",
+    );
+    for (name, text) in [("one", "k"), ("two", "a"), ("hang", "h")] {
+        desk.write(name, text);
+    }
+    desk.call("triage one hang --timeout 100ms -o left -- ./frail")
+        .exits(1);
+    desk.call("triage two hang --timeout 100ms -o right -- ./frail")
+        .exits(1);
+    let merged = desk.call("merge left right -o all --json").exits(0).json();
+    let count = |key: &str| merged[key].as_u64().unwrap();
+    let counts = ["groups", "hangs", "ooms", "flaky"].map(count);
+    assert_eq!(counts, [3, 1, 0, 0], "{merged}");
+    let said = desk.call("merge left right -o text").exits(0).out;
+    assert!(said.starts_with("2 crash groups, 1 hang"), "{said}");
+}

@@ -11,7 +11,7 @@ use crate::{
     BuildCheck, CampaignError, CampaignState, Deadline, DiskFullError, DiskWait, Minimizing,
     NewGroups, PauseGate, ProgramWatch, Progress, Screen, Until, lock,
 };
-use ddfuzz_exec::RefusalReason;
+use ddfuzz_exec::{ExecError, RefusalReason};
 use ddfuzz_store::report::{EndedBy, GroupView};
 use ddfuzz_store::{EntryId, Kind, KnownGroups, Reader, Store};
 
@@ -312,6 +312,10 @@ impl<'a> CampaignSession<'a> {
     /// Waits until the file of a rebuilt program is completely written, and checks all groups with
     /// the new build if it differs from the one before. `campaign` forgets the inputs of groups that
     /// are gone with it.
+    ///
+    /// # Errors
+    /// When the program is still missing at the deadline of the call, or after two minutes, or
+    /// cannot be read.
     pub(crate) fn take_build(
         &mut self,
         watch: &mut ProgramWatch,
@@ -323,7 +327,12 @@ impl<'a> CampaignSession<'a> {
                 path.display()
             ));
         }
-        if watch.settle(self.stop)? {
+        let is_other = watch.settle(self.stop)?;
+        if let Some(path) = watch.missing().filter(|_| self.settings.deadline.is_over()) {
+            let path = path.to_owned();
+            return Err(ExecError::Missing { path }.into());
+        }
+        if is_other {
             self.build_check().recheck(watch, self.screen)?;
         }
         campaign.forget(&self.build_check().gone());

@@ -2,15 +2,15 @@
 //! process that runs them one after the other.
 
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::stat::futimens;
-use nix::sys::time::TimeSpec;
 use nix::unistd::{Whence, lseek};
 use std::fs::{File, OpenOptions, Permissions};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
-use std::{ffi::CStr, io, io::Read};
+use std::{ffi::CStr, io};
 
+use crate::accesses::Accesses;
+use crate::prepared_target::Identity;
 use crate::protocol::flag;
 use crate::shared_page::{MOST_INPUTS, Mapping, keep_length};
 use crate::{sample_text, scratch, two_files};
@@ -61,21 +61,21 @@ impl Input {
 
     /// Makes an input channel by a new file at `path`, with an empty stdin.
     pub(crate) fn in_file(path: &Path) -> io::Result<Input> {
-        Input::in_files(NamedFiles::One(NamedFile::create(path)?))
+        Input::in_files(NamedFiles::One(NamedFile::create(path, None)?))
     }
 
     /// Makes an input channel by two new files, into which each input is split, with an empty
     /// stdin.
     pub(crate) fn in_two_files(first: &Path, second: &Path) -> io::Result<Input> {
-        let files = [NamedFile::create(first)?, NamedFile::create(second)?];
-        Input::in_files(NamedFiles::Two(files))
+        let [first, second] = [first, second].map(|path| NamedFile::create(path, None));
+        Input::in_files(NamedFiles::Two([first?, second?]))
     }
 
     /// Makes the input channel of an interestingness test: stdin, and in addition a new file at
     /// `path`.
     pub(crate) fn of_test(path: &Path) -> io::Result<Input> {
         Ok(Input {
-            files: NamedFiles::InAddition(NamedFile::create(path)?),
+            files: NamedFiles::InAddition(NamedFile::create(path, None)?),
             ..Input::on_stdin()?
         })
     }
@@ -83,8 +83,24 @@ impl Input {
     /// Makes the files of a target whose input is typed at a terminal: an empty stdin, and at
     /// `path`, if given, the sample text that the target edits.
     pub(crate) fn at_terminal(path: Option<&Path>) -> io::Result<Input> {
-        let file = path.map(NamedFile::create).transpose()?;
-        Input::in_files(NamedFiles::AtTerminal(file))
+        let file = path.map(|path| NamedFile::create(path, None));
+        Input::in_files(NamedFiles::AtTerminal(file.transpose()?))
+    }
+
+    /// Makes the named files belong to the user that runs the target, so that it can open them for
+    /// writing, too; new ones in their place will as well. `None`: the current user.
+    pub(crate) fn give_to(&mut self, owner: Option<Identity>) -> io::Result<()> {
+        let files = match &mut self.files {
+            NamedFiles::None => &mut [],
+            NamedFiles::One(file) | NamedFiles::InAddition(file) => std::slice::from_mut(file),
+            NamedFiles::Two(files) => files,
+            NamedFiles::AtTerminal(file) => file.as_mut_slice(),
+        };
+        for file in files {
+            file.owner = owner;
+            give(&file.writer, owner)?;
+        }
+        Ok(())
     }
 
     fn in_files(files: NamedFiles) -> io::Result<Input> {
@@ -236,14 +252,17 @@ impl Input {
 struct NamedFile {
     writer: File,
     path: PathBuf,
+    /// The user that runs the target, if it is not the current one.
+    owner: Option<Identity>,
     accesses: Accesses,
 }
 
 impl NamedFile {
-    fn create(path: &Path) -> io::Result<NamedFile> {
+    fn create(path: &Path, owner: Option<Identity>) -> io::Result<NamedFile> {
         Ok(NamedFile {
-            writer: create(path)?,
+            writer: create(path, owner)?,
             path: path.to_owned(),
+            owner,
             accesses: Accesses::Unasked,
         })
     }
@@ -251,14 +270,14 @@ impl NamedFile {
     /// Deletes this input file, and creates a new one at the same path.
     fn recreate(&mut self) -> io::Result<NamedFile> {
         scratch::remove(&self.path);
-        NamedFile::create(&std::mem::take(&mut self.path))
+        NamedFile::create(&std::mem::take(&mut self.path), self.owner)
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         // If the target owns the file, it may have changed, moved or deleted it.
         if !is_at(&self.writer, &self.path) {
             scratch::remove(&self.path);
-            self.writer = create(&self.path)?;
+            self.writer = create(&self.path, self.owner)?;
         }
         put(&self.writer, bytes, self.writer.metadata()?.len())
     }
@@ -272,46 +291,6 @@ impl Drop for NamedFile {
     }
 }
 
-/// Whether the time of a file's last access tells if it was read.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Accesses {
-    /// The time was not set.
-    Unasked,
-    /// The time was set, and each later reading changes it.
-    Told,
-    /// The file system does not record when files are read.
-    Untold,
-}
-
-/// The time of last access of a file that was not read yet: older than all changes of files.
-const NEVER: TimeSpec = TimeSpec::new(0, 0);
-
-impl Accesses {
-    /// Sets the time of the last access of a file; at first, tests by a reading of ddfuzz's own
-    /// whether the next one changes it.
-    fn forget(self, file: &File, path: &Path) -> Accesses {
-        let set = || futimens(file, &NEVER, &TimeSpec::UTIME_OMIT).is_ok();
-        if self == Accesses::Untold || !set() {
-            return Accesses::Untold;
-        }
-        if self == Accesses::Unasked {
-            let read = File::open(path).and_then(|mut file| file.read(&mut [0]));
-            if read.is_err() || Accesses::Told.show_none(file) || !set() {
-                return Accesses::Untold;
-            }
-        }
-        Accesses::Told
-    }
-
-    /// Whether the file was certainly not read since its time of last access was set.
-    fn show_none(self, file: &File) -> bool {
-        let accessed = file
-            .metadata()
-            .map(|facts| (facts.atime(), facts.atime_nsec()));
-        self == Accesses::Told && accessed.is_ok_and(|at| at == (0, 0))
-    }
-}
-
 fn put(file: &File, bytes: &[u8], length: u64) -> io::Result<()> {
     file.write_all_at(bytes, 0)?;
     match bytes.len() as u64 {
@@ -320,10 +299,18 @@ fn put(file: &File, bytes: &[u8], length: u64) -> io::Result<()> {
     }
 }
 
-fn create(path: &Path) -> io::Result<File> {
+fn create(path: &Path, owner: Option<Identity>) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.set_permissions(Permissions::from_mode(INPUT_FILE_MODE))?;
+    give(&file, owner)?;
     Ok(file)
+}
+
+fn give(file: &File, owner: Option<Identity>) -> io::Result<()> {
+    match owner {
+        Some(Identity { uid, gid }) => fchown(file, Some(uid), Some(gid)),
+        None => Ok(()),
+    }
 }
 
 /// Whether `path` still names the open input file `file`, with unchanged permissions.
@@ -614,7 +601,7 @@ mod tests {
         for text in [&b"text"[..], b"another"] {
             input.write(text).unwrap();
             input.forget_accesses();
-            let tells = NamedFile::create(&path.with_extension("probe")).unwrap();
+            let tells = NamedFile::create(&path.with_extension("probe"), None).unwrap();
             let tells = Accesses::Unasked.forget(&tells.writer, &tells.path) == Accesses::Told;
             assert_eq!(input.is_unread(), tells);
             let opened = File::open(&path).unwrap();

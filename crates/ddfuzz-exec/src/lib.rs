@@ -9,6 +9,7 @@
 //! - Read `target.rs`, `run.rs`, `executor.rs` and `ways.rs` first; then `prepared_target.rs`,
 //!   `launch.rs`, `server.rs` and `server_executor.rs`, which most ways share; then `afl/`.
 
+mod accesses;
 mod afl;
 mod blocks;
 pub mod bundled;

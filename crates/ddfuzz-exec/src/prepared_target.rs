@@ -87,6 +87,12 @@ impl PreparedTarget {
         };
         let mut prepared = PreparedTarget::make(&args, private, program, facts, identity)?;
         prepared.sandbox = target.sandbox;
+        if target.sandbox.is_off() {
+            let given = prepared.input.give_to(identity);
+            given.map_err(ExecError::system(
+                "giving the input file to the target's user",
+            ))?;
+        }
         Ok(prepared)
     }
 

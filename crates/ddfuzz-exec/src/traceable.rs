@@ -360,13 +360,13 @@ impl Traceable {
     }
 
     /// Runs an input without a tracer. Returns how the run's first process ended and what the run
-    /// wrote.
+    /// wrote. A run whose server dies counts as killed.
     fn run_untraced(
         &self,
         input: &[u8],
         random_addresses: bool,
     ) -> Result<(Ended, CrashMessages), ExecError> {
-        let mut run = self.start(input, random_addresses)?;
+        let mut run = self.start(input, random_addresses)?.dying_with_server();
         run.release()?;
         let ended = run.wait()?;
         Ok((ended, run.crash_messages()))

@@ -70,9 +70,9 @@ pub enum ExplainError {
     /// The target cannot be run or traced.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The failing run does not fail; it ended like this.
-    #[error("the failing run does not fail: it ended with {0}")]
-    NotFailing(Ended),
+    /// The failing run does not fail: how it ended, and the end of a message about its stderr.
+    #[error("the failing run does not fail: it ended with {0}{1}")]
+    NotFailing(Ended, String),
     /// The failing run does not fail: its output is not wrong.
     #[error(
         "the failing run does not fail: its stdout does not match /{pattern}/; it was {output}, and the run ended with {ended}"
@@ -276,7 +276,7 @@ impl<'a> Explaining<'a> {
     ) -> Result<Option<Criterion>, Early> {
         let is_slice = self.request.slice.is_some();
         match self.criterion(engine, failing) {
-            Err(Early::Error(ExplainError::NotFailing(_) | ExplainError::NotWrong { .. }))
+            Err(Early::Error(ExplainError::NotFailing(..) | ExplainError::NotWrong { .. }))
                 if is_slice =>
             {
                 Ok(None)
@@ -414,8 +414,9 @@ impl<'a> Explaining<'a> {
         }
         let (_, found, input) = best.ok_or_else(|| {
             refuse(
-                "no input close to the failing one passes",
-                "give a passing input: ddfuzz explain FAILING PASSING -- PROGRAM",
+                "no input close to the failing one passes, be it shorter, equally long or longer",
+                "give a passing one, on which the program ends by itself: ddfuzz explain FAILING \
+                 PASSING -- PROGRAM",
             )
         })?;
         engine.set_input(Side::Passing, input.clone());

@@ -78,6 +78,12 @@ pub(crate) fn with_command(hint: &str, target: &Target) -> String {
 /// Runs a target on an input, and returns the failure as the program's sanitizer or runtime reports
 /// it, with the text of its report.
 pub(crate) fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Early> {
+    Ok(examined(target, input)?.0)
+}
+
+/// Runs a program on an input without the engine; returns its crash, or how it ends, and the last
+/// line that it wrote to stderr if it does not crash.
+fn examined(target: &Target, input: &[u8]) -> Result<(CrashRecord, Option<String>), Early> {
     let error = |error: ExecError| Early::Error(error.into());
     let mut triager = Triager::of_target(target, Way::Command).map_err(error)?;
     let mut record = CrashRecord {
@@ -95,9 +101,12 @@ pub(crate) fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Ear
             record.ended = crash.class.to_string();
             record.message = crash.details.message.clone();
         }
-        Verdict::Flaky { ended, .. } => record.ended = ended.to_string(),
+        Verdict::Flaky { ended, .. } => {
+            record.ended = ended.to_string();
+            return Ok((record, triager.last_line().map(str::to_owned)));
+        }
     }
-    Ok(record)
+    Ok((record, None))
 }
 
 /// Largest number of bytes of an output that are shown.
@@ -219,9 +228,11 @@ impl Explaining<'_> {
     /// Returns why a run that does not fail under the tracer cannot be explained: it is refused
     /// where the program fails without one.
     fn not_failing(&mut self, ended: Ended) -> Result<Early, Early> {
-        let told = reported(&self.request.failing_target, &self.request.failing)?;
+        let (told, last_line) = examined(&self.request.failing_target, &self.request.failing)?;
         if told.class.is_none() || programs_avoiding_tracers().is_empty() {
-            return Ok(Early::Error(ExplainError::NotFailing(ended)));
+            let said = last_line.map(|line| format!("; it wrote: {line}"));
+            let error = ExplainError::NotFailing(ended, said.unwrap_or_default());
+            return Ok(Early::Error(error));
         }
         self.result.crash = told;
         Ok(refuse(

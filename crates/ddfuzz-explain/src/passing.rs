@@ -24,8 +24,8 @@ pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending)
 
 /// Returns up to `most` inputs that pass and are close to the failing one: those of `given`, and
 /// variants of the failing one with one byte changed, or one byte or line removed; where none of
-/// these exits with status 0, the largest passing part of the failing input. Inputs of the same
-/// length as the failing one come first.
+/// these exits with status 0, the largest passing part of the failing input; where that does not
+/// either, longer inputs that contain the failing one. Inputs of the same length come first.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -56,6 +56,17 @@ pub fn candidates(
     if of_status.iter().all(|(is_good, _)| !is_good) {
         let part = largest_part(engine, criterion, failing_ending, failing)?;
         of_status.extend(part.map(|part| (true, part)));
+    }
+    let is_none_good = of_status.iter().all(|(is_good, _)| !is_good);
+    for input in longer(failing).into_iter().filter(|_| is_none_good) {
+        if of_status.iter().any(|(is_good, _)| *is_good) {
+            break;
+        }
+        engine.set_input(Side::Passing, input.clone());
+        let ending = engine.run_to_end(Side::Passing)?;
+        if judge_candidate(criterion, &ending, failing_ending) {
+            of_status.push((ending.ended == Ended::Exit(0), input));
+        }
     }
     // Those that the program does not complain about first, and those of the same length.
     of_status.sort_by_key(|(is_good, input)| (!is_good, input.len() != failing.len()));
@@ -246,6 +257,23 @@ fn without_a_line(input: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
+/// Numbers of bytes that are added to an input.
+const ADDED: [usize; 6] = [1, 2, 4, 8, 16, 64];
+
+/// Returns longer inputs that contain a given one, without repetitions: with further bytes behind
+/// it, the fewest first, and written twice.
+fn longer(input: &[u8]) -> Vec<Vec<u8>> {
+    let last = input.last().copied().unwrap_or(b'a');
+    let of_count = |count: usize| {
+        [last, b'\n', b'a', b'0', b' ', 0].map(|byte| [input, &vec![byte; count]].concat())
+    };
+    let mut all: Vec<Vec<u8>> = ADDED.into_iter().flat_map(of_count).collect();
+    all.push([input, input].concat());
+    let mut known = HashSet::new();
+    all.retain(|one| one != input && known.insert(one.clone()));
+    all
+}
+
 /// Largest number of inputs that differ little from the failing and the passing one.
 const SIMILAR: usize = 48;
 
@@ -306,6 +334,20 @@ mod tests {
         assert!(all.contains(&b"ab\n".to_vec()));
         assert!(all.iter().all(|one| one != b"ab\ncd\n"));
         assert!(variants(b"").is_empty());
+    }
+
+    #[test]
+    fn longer_inputs_contain_the_given_one() {
+        for input in [&b""[..], b"k", b"ab\n"] {
+            let all = longer(input);
+            assert!(
+                all.iter()
+                    .all(|it| it.len() > input.len() && it.starts_with(input))
+            );
+            assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
+            assert!(all.contains(&[input, b"\n"].concat()));
+        }
+        assert!(longer(b"ab").contains(&b"abab".to_vec()));
     }
 
     #[test]

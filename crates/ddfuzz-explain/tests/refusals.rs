@@ -72,7 +72,7 @@ fn memory_that_is_shared_with_forks() {
 #[test]
 fn a_program_that_kills_itself_does_not_hang() {
     let killed = explain(&request(target(&refused(), &[]), b"9x\n", Some(b"ay\n")));
-    let Err(ExplainError::NotFailing(ended)) = killed else {
+    let Err(ExplainError::NotFailing(ended, _)) = killed else {
         panic!("no crash, and no hang");
     };
     assert_eq!(ended, Ended::Signal(libc::SIGKILL));
@@ -261,13 +261,28 @@ fn the_time_is_over() {
 }
 
 #[test]
+fn a_program_that_fails_on_each_input_that_is_not_longer() {
+    let it = explained(&program("header.c", PLAIN), b"a", None);
+    assert!(it.refused.is_none(), "{:?}", it.refused);
+    let passing = it.input.passing.expect("a longer input passes").0;
+    assert!(
+        passing.starts_with(b"a") && passing.len() >= 8,
+        "{passing:?}"
+    );
+}
+
+#[test]
 fn a_program_that_fails_on_each_input() {
     let it = explained(&program("always.c", PLAIN), b"x\n", None);
     let (reason, hint) = refusal(&it);
-    assert_eq!(reason, "no input close to the failing one passes");
+    assert_eq!(
+        reason,
+        "no input close to the failing one passes, be it shorter, equally long or longer"
+    );
     assert_eq!(
         hint,
-        "give a passing input: ddfuzz explain FAILING PASSING -- PROGRAM"
+        "give a passing one, on which the program ends by itself: ddfuzz explain FAILING PASSING -- \
+         PROGRAM"
     );
 }
 

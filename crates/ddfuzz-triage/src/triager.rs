@@ -15,14 +15,13 @@ use crate::class::{
 use crate::crash::{CaptureWay, Run, record};
 use crate::crash_copy;
 use crate::hang::Cut;
-use crate::messages::{Diagnostics, FatalMessage, Tool};
+use crate::messages::{Diagnostics, FatalMessage, Tool, comes_with, shown_line};
 use crate::modules::ModuleCache;
 use crate::report_frames::ReportFrames;
 use crate::snapshot::{RawFrame, Snapshot};
 use crate::tracee::Start;
 use crate::watchdog::follow;
 use crate::{Class, Conditions, Crash, Key, Symbolizer};
-use ddfuzz_exec::facts::DEBUG_ASSERTIONS;
 use ddfuzz_exec::{
     CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, TimeLimit, Way, lives,
 };
@@ -132,6 +131,8 @@ pub struct Triager {
     program: Option<PathBuf>,
     /// Hash of the last input that did not crash without a tracer, either.
     passed_untraced: Option<u64>,
+    /// The last line that the last run of [`Triager::examine`] without a crash wrote to stderr.
+    last_line: Option<String>,
     /// Time limits of the runs that [`Triager::examine`] makes; `None`: those of all runs.
     examining: Option<TimeLimit>,
     /// Whether crash records name functions, source lines and the program's compiler options.
@@ -167,17 +168,6 @@ struct Finished {
     read: Option<u64>,
 }
 
-/// Checks whether a program that was compiled with `-fsanitize=FLAG` may print reports of the
-/// sanitizer `tool`: the runtimes of address sanitizers look for leaks, and those of all sanitizers
-/// contain UndefinedBehaviorSanitizer's.
-fn comes_with(tool: Tool, flag: &str) -> bool {
-    match tool {
-        Tool::Ubsan => flag != DEBUG_ASSERTIONS,
-        Tool::Lsan => matches!(flag, "leak" | "address" | "hwaddress"),
-        _ => flag == tool.flag(),
-    }
-}
-
 impl Triager {
     /// Creates a triager for the target that `start` runs, with default settings.
     pub fn new(start: Box<dyn Start>) -> Triager {
@@ -198,6 +188,7 @@ impl Triager {
             refused: false,
             program,
             passed_untraced: None,
+            last_line: None,
             examining: None,
             names: true,
             instrumentation: OnceCell::new(),
@@ -260,6 +251,12 @@ impl Triager {
         self.settings.leaks = leaks;
     }
 
+    /// Returns the last line that an input without a crash made the program write to stderr, when
+    /// [`examine`](Triager::examine) ran it last; `None` if it wrote none.
+    pub fn last_line(&self) -> Option<&str> {
+        self.last_line.as_deref()
+    }
+
     /// Sets time limits for the runs that [`examine`](Triager::examine) makes; all others keep those
     /// of the target. A search for a hang makes its runs within a part of the limit; only a run
     /// within the whole limit shows that another input hangs, too.
@@ -294,6 +291,7 @@ impl Triager {
                 return Ok(Verdict::Crash(Box::new(crash)));
             }
             (ended, read) = (run.ended, run.read);
+            self.last_line = shown_line(&run.diagnostics.stderr);
         }
         let failed = match self.fails_untraced(input)? {
             None if self.settings.leaks => self.leak(input)?,

@@ -291,11 +291,11 @@ pub(super) fn baseline_crash(
     let failing = &task.failing;
     let mut triager = Triager::of_target(target, way)?;
     if !invert {
-        return min::baseline(Some(&failing.path), &failing.bytes, &mut triager);
+        return min::baseline(target, Some(&failing.path), &failing.bytes, &mut triager);
     }
     let path = task.passing.as_ref().map(|input| input.path.as_path());
     let shown = path.unwrap_or(Path::new("the empty input"));
-    let crash = min::baseline(Some(shown), task.passing_bytes(), &mut triager);
+    let crash = min::baseline(target, Some(shown), task.passing_bytes(), &mut triager);
     let crash = crash.map_err(|failure| match failure.exit {
         Exit::Baseline => has_to("does not crash", "must crash", shown),
         _ => failure,

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::behaviour::advice_on_end;
 use super::export::group::{self, ChosenGroup};
 use super::results::read_input;
 use super::target::TargetArgs;
@@ -124,7 +125,7 @@ pub fn run(args: ExplainArgs, output: &Output) -> Result<Exit, Failure> {
         Some(failing) => args.explain_input(failing, output),
         None if args.failing_args.is_some() => {
             let request = args.request(args.target.target()?, Vec::new(), None);
-            args.explain_one(&request, args.out.as_deref(), output)
+            args.explain_one((&request, None), args.out.as_deref(), output)
         }
         None => Err(Failure::usage("nothing to explain is given").hint(
             "give an output directory, a failing input, or --failing-args and --passing-args",
@@ -147,19 +148,28 @@ impl ExplainArgs {
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
         let folder = self.out.as_deref().or(folder).unwrap_or(Path::new("."));
-        self.explain_one(&request, Some(folder), output)
+        self.explain_one((&request, Some(failing)), Some(folder), output)
     }
 
+    /// Explains a single request, whose failing input is the file at `path`, if it is one.
     fn explain_one(
         &self,
-        request: &Request,
+        (request, path): (&Request, Option<&Path>),
         folder: Option<&Path>,
         output: &Output,
     ) -> Result<Exit, Failure> {
         let files = folder
             .map(|folder| Files::choose(folder, self.force))
             .transpose()?;
-        let explanation = explain::explain(request).map_err(failure)?;
+        let explanation = explain::explain(request).map_err(|error| {
+            let advice = match error {
+                ExplainError::NotFailing(ended, _) => {
+                    advice_on_end(&request.failing_target, path, ended)
+                }
+                _ => None,
+            };
+            failure(error).advise_first(advice)
+        })?;
         if let Some(files) = files {
             files.write(&explanation)?;
             output.detail(&format!("written: {}", files.page().display()));
@@ -440,7 +450,7 @@ fn failure(error: ExplainError) -> Failure {
             .hint("give a pattern by --wrong that a line of the output of the failing run matches"),
         ExplainError::WrongAsWell { .. } => Failure::new(Exit::Baseline, "not-passing", text)
             .hint("give a passing input, or a pattern by --wrong that only the failing output matches"),
-        ExplainError::NotFailing(_) => Failure::new(Exit::Baseline, "not-failing", text).hint(
+        ExplainError::NotFailing(..) => Failure::new(Exit::Baseline, "not-failing", text).hint(
             "give first an input on which the program crashes, then one on which it does not; or say by \
              --wrong which output is wrong, or by --crash-exit which exit status is a failure",
         ),

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use super::behaviour::advice_on_end;
 use super::campaign_args::{Structures, searches};
 use super::results::{
     InputFile, ResultArgs, ResultPlace, input_file, is_same_path, read_input, shown_path,
@@ -246,7 +247,7 @@ fn minimize_crash(
         triager.leave_out_names();
     }
     let began = Instant::now();
-    let crash = baseline(args.input.as_deref(), &input, &mut triager)?;
+    let crash = baseline(&target, args.input.as_deref(), &input, &mut triager)?;
     let shown_in = began.elapsed();
     if !is_stored {
         triager.leave_out_names();
@@ -405,6 +406,7 @@ const EXAMINED: u32 = 7;
 /// Runs the original input before its minimization begins, and returns its crash. Fails if none of
 /// up to seven examinations shows a crash; gives up earlier if a run exceeds the time limit.
 pub(in crate::cli) fn baseline(
+    target: &Target,
     path: Option<&Path>,
     input: &[u8],
     triager: &mut Triager,
@@ -428,7 +430,8 @@ pub(in crate::cli) fn baseline(
                 runs += tries;
                 // What takes all of its time is not asked for as long again.
                 if examined == EXAMINED || ended == Ended::Timeout {
-                    let failure = not_failing(path, runs, ended);
+                    let failure = not_failing(path, (runs, ended), triager.last_line());
+                    let failure = failure.advise_first(advice_on_end(target, path, ended));
                     return Err(match leak(triager, input, ended)? {
                         Some(class) => failure.hint(format!(
                             "it leaks memory ({class}), and leaks are not minimized; `ddfuzz triage \
@@ -455,10 +458,14 @@ fn leak(triager: &mut Triager, input: &[u8], ended: Ended) -> Result<Option<Clas
     })
 }
 
-fn not_failing(path: Option<&Path>, runs: u32, ended: Ended) -> Failure {
+/// Returns the failure that the input at `path` does not crash the program. `runs`: their number,
+/// and how the last one ended; `last_line`: the last line that it wrote to stderr.
+fn not_failing(path: Option<&Path>, runs: (u32, Ended), last_line: Option<&str>) -> Failure {
     let what = path.unwrap_or(Path::new("the program without an input"));
+    let (count, ended) = runs;
+    let said = last_line.map_or_else(String::new, |line| format!("; it wrote: {line}"));
     let message = format!(
-        "{} does not crash the program: the last of {runs} runs ended with {ended}",
+        "{} does not crash the program: the last of {count} runs ended with {ended}{said}",
         what.display()
     );
     let failure = Failure::new(Exit::Baseline, "not-failing", message);

@@ -116,7 +116,7 @@ pub fn run(args: TriageArgs, output: &Output) -> Result<Exit, Failure> {
     drop(started);
     mute(&mut result, &known);
     if let Some(against) = &against {
-        compare(&mut result, against, (&job.target, &args.target))?;
+        compare(&mut result, against, &job.target);
     }
     if !args.explain {
         args.reports.write(&args.findings(&result, &name))?;
@@ -272,11 +272,7 @@ fn mute(result: &mut TriageResult, known: &KnownGroups) {
 /// Sets for each group in the result of the triage whether the output directory of `--against`
 /// lacks it, and lists the groups of that directory whose crashes cannot show with this build, its
 /// limits, input channel and environment.
-fn compare(
-    result: &mut TriageResult,
-    against: &Against,
-    (target, asked): (&Target, &TargetArgs),
-) -> Result<(), Failure> {
+fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
     let conditions = Conditions {
         instrumentation: result.instrumentation.clone(),
         limits: target.limits,
@@ -285,8 +281,7 @@ fn compare(
     for group in &mut result.groups {
         against.compare_group(group, &conditions);
     }
-    result.cannot_tell = against.cannot_tell(&conditions, (target, asked))?;
-    Ok(())
+    result.cannot_tell = against.cannot_tell(&conditions, target);
 }
 
 fn text(result: &TriageResult, each: bool) -> String {
@@ -405,21 +400,16 @@ impl Against {
     /// Returns the groups of the other output directory whose crashes cannot show in runs of `now`
     /// under these conditions, such as a bug that only another sanitizer reports, or one that was
     /// found by another input channel.
-    fn cannot_tell(
-        &self,
-        conditions: &Conditions,
-        now: (&Target, &TargetArgs),
-    ) -> Result<Vec<CannotTell>, Failure> {
+    fn cannot_tell(&self, conditions: &Conditions, now: &Target) -> Vec<CannotTell> {
         let mut all: Vec<CannotTell> = Vec::new();
         for crash in &self.crashes {
             let major = crash.keys.major.short();
             if all.iter().any(|known| known.major == major) {
                 continue;
             }
-            let otherwise = match self.finder(crash) {
-                Some(record) => other_conditions(record, crash, now)?,
-                None => None,
-            };
+            let otherwise = self
+                .finder(crash)
+                .and_then(|record| other_conditions(record, crash, now));
             if let Some(Unobservable { why, hint }) = crash.unobservable(conditions).or(otherwise) {
                 all.push(CannotTell {
                     major,
@@ -429,7 +419,7 @@ impl Against {
                 });
             }
         }
-        Ok(all)
+        all
     }
 
     /// Returns the record of the target on which a crash was found: that of its

@@ -80,6 +80,19 @@ fn words_are_those_that_a_shell_would_see() {
         entry(r#"stdin x "a \" b"'c d'\ e ''"#).args,
         words(&[r#"a " bc d e"#, ""])
     );
+    // The utility is a word as well, and so is the name of its file.
+    for (line, utility) in [
+        ("stdin \"./my program\" -a", "./my program"),
+        ("stdin './my  program' -a", "./my  program"),
+        ("stdin ./my\\ program -a", "./my program"),
+        ("stdin 'cat' -a", "cat"),
+    ] {
+        let list = List::parse("test", line);
+        assert_eq!(list.skipped, [], "{line}");
+        assert_eq!(list.entries[0].utility, utility);
+        assert_eq!(list.entries[0].invocation.args, words(&["-a"]));
+    }
+    assert_eq!(entry("cp 'my t.c' gcc -c").name(), "cp my t.c");
     // What stands in the pool is split at blanks, and nothing else.
     assert_eq!(
         entry("file colcrt [- -2]").pool,
@@ -152,6 +165,7 @@ fn wrong_lines_are_skipped_with_their_number_and_what_to_write() {
         ("stdin a $HOME", "shell"),
         ("stdin a \"`b`\"", "shell"),
         ("stdin a 'b", "is not closed"),
+        ("stdin 'a b", "is not closed"),
         ("stdin a b\\", "backslash"),
         ("file a ]-x[", "square brackets"),
         ("two_files a @@", "2 times"),

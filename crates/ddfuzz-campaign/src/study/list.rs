@@ -137,15 +137,16 @@ const ON_A_FILE: [&str; 2] = ["less", "more"];
 fn parse_line(line: &str) -> Result<Listed, String> {
     let (channel, rest) = first(line);
     let (name, rest) = match channel {
-        "cp" => first(rest),
+        "cp" => first_word(rest),
         _ => ("", rest),
     };
-    let (utility, rest) = first(rest);
+    let (utility, rest) = first_word(rest);
     if !["stdin", "file", "cp", "two_files", "pty"].contains(&channel) {
         return Err(format!(
             "it begins with {channel:?}, which is not a channel; write {FORM}"
         ));
     }
+    let name = &words(name)?.concat();
     if channel == "cp" && (name.is_empty() || name.contains('/') || name == "." || name == "..") {
         return Err(format!(
             "{name:?} is not the name of a file in the current directory; write cp t.c UTILITY …"
@@ -219,6 +220,27 @@ fn first(text: &str) -> (&str, &str) {
     let text = text.trim();
     text.split_once(char::is_whitespace)
         .map_or((text, ""), |(word, rest)| (word, rest.trim()))
+}
+
+/// Splits a text after its first word as a shell has it, which may hold blanks inside of quotes or
+/// after backslashes; returns the word, still quoted, and the rest of the text, both without
+/// surrounding blanks.
+fn first_word(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let (mut quote, mut is_escaped) = (None, false);
+    let end = text.find(|character: char| {
+        match (character, quote) {
+            _ if is_escaped => is_escaped = false,
+            ('\\', None | Some('"')) => is_escaped = true,
+            ('\'' | '"', None) => quote = Some(character),
+            (end, Some(mark)) if end == mark => quote = None,
+            (blank, None) => return blank.is_whitespace(),
+            _ => {}
+        }
+        false
+    });
+    let (word, rest) = text.split_at(end.unwrap_or(text.len()));
+    (word, rest.trim())
 }
 
 /// Splits a line of a list into the parts before, in and after the square brackets that hold the

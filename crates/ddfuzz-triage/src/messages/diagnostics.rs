@@ -244,6 +244,18 @@ pub fn last_line(said: &str) -> Option<String> {
         .map(without_numbers)
 }
 
+/// Largest number of characters of a line that is shown.
+const SHOWN: usize = 120;
+
+/// Returns the last line of stderr that is not blank, cut and without control characters, as
+/// messages show it; `None` if there is none.
+pub(crate) fn shown_line(stderr: &[u8]) -> Option<String> {
+    let last = lines(stderr)
+        .filter(|line| !line.trim().is_empty())
+        .last()?;
+    Some(printable(last.trim()).chars().take(SHOWN).collect())
+}
+
 /// Removes decimal and `0x` numbers from a text, because they often are addresses or lengths.
 pub fn without_numbers(text: &str) -> String {
     let mut result = String::with_capacity(text.len());

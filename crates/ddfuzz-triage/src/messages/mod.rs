@@ -10,6 +10,7 @@ mod go_panic;
 mod rust_panic;
 mod sanitizer;
 
+pub(crate) use diagnostics::shown_line;
 pub use diagnostics::{
     Diagnostics, FatalMessage, assertion, last_error_line, last_line, message, without_numbers,
 };
@@ -18,6 +19,7 @@ pub use glibc::{Abort, abort};
 pub use go_panic::{GoPanic, go_panic};
 pub use rust_panic::{RustPanic, backtrace_place, is_std_file, rust_panic, short_location};
 pub(crate) use rust_panic::{from_panic, is_std_function};
+pub(crate) use sanitizer::comes_with;
 pub use sanitizer::{Report, ReportAccess, ReportFrame, Tool, report};
 
 pub use crate::reported_object::{ObjectKind, ReportObject};

@@ -11,6 +11,18 @@ use header::{Header, header, word};
 mod header;
 
 pub use ddfuzz_exec::Sanitizer as Tool;
+use ddfuzz_exec::facts::DEBUG_ASSERTIONS;
+
+/// Checks whether a program that was compiled with `-fsanitize=FLAG` may print reports of the
+/// sanitizer `tool`: the runtimes of address sanitizers look for leaks, and those of all sanitizers
+/// contain UndefinedBehaviorSanitizer's.
+pub(crate) fn comes_with(tool: Tool, flag: &str) -> bool {
+    match tool {
+        Tool::Ubsan => flag != DEBUG_ASSERTIONS,
+        Tool::Lsan => matches!(flag, "leak" | "address" | "hwaddress"),
+        _ => flag == tool.flag(),
+    }
+}
 
 /// Kind of the faulty memory access that a sanitizer reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
