@@ -1,21 +1,25 @@
 //! [`Comparer`] changes an input where its run compares two values, so that they may become equal;
 //! [`ComparisonValues`] are the compared values.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use libafl::corpus::{CorpusId, HasCurrentCorpusId};
-use libafl::mutators::Tokens;
+use libafl::inputs::BytesInput;
+use libafl::mutators::{MutationResult, Mutator, Tokens};
 use libafl::observers::cmp::{CmpValues, CmpValuesMetadata, CmplogBytes};
 use libafl::state::HasCurrentTestcase;
 use libafl::{Error, HasMetadata};
+use libafl_bolts::Named;
 
 use super::solve::{ComparisonSolver, SolvableComparisons};
+use super::structure::StructureMutator;
 use super::worker::State;
 use ddfuzz_delta::Comparison;
 use ddfuzz_exec::observe::{self, Observer};
-use ddfuzz_exec::{Target, Way};
+use ddfuzz_exec::{Ended, Target, Way};
 
 /// Observing comparisons of the target may take a worker's time divided by this number.
 const SHARE_DIVISOR: u32 = 8;
@@ -27,6 +31,11 @@ const CREDIT: Duration = Duration::from_millis(500);
 const MAX_CACHED: usize = 4096;
 /// Greatest number of words that observed comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
+/// How many mutants of a corpus entry are made to be repaired: first, when it is mutated for the first
+/// time; second, later, if that could be done for a quarter of them.
+const REPAIRS: (usize, usize) = (16, 64);
+/// Greatest number of places that are repaired in one mutant, each after a run.
+const MAX_REPAIRED: usize = 4;
 /// How many mutants with solved comparisons are made of a corpus entry: first, the number for each
 /// comparison in its run, when the entry is mutated for the first time (later one for each);
 /// second, the greatest number at a time.
@@ -42,6 +51,8 @@ pub(super) struct Comparer {
     observer: Option<Box<dyn Observer>>,
     observer_started: bool,
     cache: HashMap<CorpusId, Arc<SolvableComparisons>>,
+    /// For each corpus entry, how many mutants were to be repaired, and how many could be.
+    repairs: HashMap<CorpusId, (usize, usize)>,
     words: usize,
     began: Instant,
     spent: Duration,
@@ -59,6 +70,7 @@ impl Comparer {
             observer: None,
             observer_started: false,
             cache: HashMap::new(),
+            repairs: HashMap::new(),
             words: 0,
             began: Instant::now(),
             spent: Duration::ZERO,
@@ -71,9 +83,10 @@ impl Comparer {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Runs the target on `input`, and returns the values that the run compares; `None` if observing has used up its share of the worker's time, or the
-    /// target's comparisons cannot be observed.
-    fn observe(&mut self, input: &[u8]) -> Option<ComparisonValues> {
+    /// Runs the target on `input`, and returns how the run ended and which values it compared; `None`
+    /// if observing has used up its share of the worker's time, or the target's comparisons cannot be
+    /// observed.
+    fn observe(&mut self, input: &[u8]) -> Option<(Ended, ComparisonValues)> {
         if !self.has_time() {
             return None;
         }
@@ -86,7 +99,7 @@ impl Comparer {
         let observed = self.observer.as_mut()?.observe(input);
         self.spent += began.elapsed();
         match observed {
-            Ok((_, comparisons)) => Some(ComparisonValues::of(&comparisons, input)),
+            Ok((run, comparisons)) => Some((run.ended, ComparisonValues::of(&comparisons, input))),
             Err(_) => {
                 self.observer = None;
                 None
@@ -105,7 +118,7 @@ impl Comparer {
             return Ok(known.clone());
         }
         let input = state.current_input_cloned()?;
-        let Some(compared) = self.observe(input.as_ref()) else {
+        let Some((_, compared)) = self.observe(input.as_ref()) else {
             return Ok(Arc::default());
         };
         if self.words < MAX_WORDS {
@@ -134,6 +147,80 @@ impl Comparer {
         let count = (solvable.weight() * times).min(MUTANTS.1);
         self.solve = ComparisonSolver(solvable);
         Ok(count)
+    }
+
+    /// Replaces what `input`, a mutant of the scheduled input, has in place of the values that its run
+    /// expects, such as checksums of what was mutated: operands of comparisons that differ in the run
+    /// on the mutant, and did not on the scheduled input. Returns false if there is nothing to replace.
+    /// A mutant whose run does not end normally stays as it is, and counts as repaired.
+    fn repair(&mut self, input: &mut Vec<u8>) -> bool {
+        for done in 0..MAX_REPAIRED {
+            let Some((ended, compared)) = self.observe(input) else {
+                return done > 0;
+            };
+            if !ended.is_exit() {
+                return true;
+            }
+            let Some((place, new)) = self.solve.0.repairing_edit(&compared.values.list, input)
+            else {
+                return done > 0;
+            };
+            input.splice(place, new);
+        }
+        true
+    }
+
+    /// Returns how many mutants of the scheduled input are to be repaired: none if few of the first
+    /// ones could be, or if an observed run takes much longer than another one, as by breakpoints.
+    pub(super) fn repairs(&self, state: &State) -> Result<usize, Error> {
+        let tried = state
+            .current_corpus_id()?
+            .and_then(|id| self.repairs.get(&id));
+        Ok(match tried {
+            Some((tries, repaired)) if *tries >= REPAIRS.0 && *repaired * 4 < *tries => 0,
+            Some((tries, _)) if *tries >= REPAIRS.0 => REPAIRS.1,
+            _ => REPAIRS.0,
+        })
+    }
+}
+
+/// A LibAFL mutator that makes a mutant by another one, and then replaces the checksums in it that no
+/// longer fit. It skips if there are none.
+pub(super) struct Repairing<'a> {
+    pub(super) comparer: &'a mut Comparer,
+    pub(super) havoc: &'a mut StructureMutator,
+}
+
+impl Named for Repairing<'_> {
+    fn name(&self) -> &Cow<'static, str> {
+        &Cow::Borrowed("Repairing")
+    }
+}
+
+impl Mutator<BytesInput, State> for Repairing<'_> {
+    fn mutate(
+        &mut self,
+        state: &mut State,
+        input: &mut BytesInput,
+    ) -> Result<MutationResult, Error> {
+        let id = state.current_corpus_id()?;
+        if self.havoc.mutate(state, input)? == MutationResult::Skipped {
+            return Ok(MutationResult::Skipped);
+        }
+        let is_repaired = self.comparer.repair(input.as_mut());
+        if let Some(id) = id {
+            let (tries, repaired) = self.comparer.repairs.entry(id).or_default();
+            *tries += 1;
+            *repaired += usize::from(is_repaired);
+        }
+        Ok(match is_repaired {
+            true => MutationResult::Mutated,
+            false => MutationResult::Skipped,
+        })
+    }
+
+    fn post_exec(&mut self, state: &mut State, new: Option<CorpusId>) -> Result<(), Error> {
+        self.havoc.post_exec(state, new)
     }
 }
 

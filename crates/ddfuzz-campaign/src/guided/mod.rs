@@ -17,6 +17,7 @@ mod monitors;
 mod mutants;
 mod process;
 mod reached_code;
+mod resize;
 mod server;
 mod solve;
 mod structure;

@@ -13,7 +13,7 @@ use libafl::schedulers::testcase_score::CorpusPowerTestcaseScore;
 use libafl::stages::{Restartable, Stage};
 use libafl::state::{HasCorpus, HasCurrentTestcase};
 
-use super::compare::Comparer;
+use super::compare::{Comparer, Repairing};
 use super::evaluate::{AfterHang, Evaluator, Parents};
 use super::executor::TargetExecutor;
 use super::hangs::HangRates;
@@ -140,7 +140,7 @@ impl MutationStage {
     }
 
     /// Makes the mutants of the scheduled corpus entry: by compared values, as many as there are
-    /// for it, and by havoc, as many as the power schedule says. Makes none if mutants of the entry
+    /// for it, some by havoc with repaired checksums, and by havoc, as many as the power schedule says. Makes none if mutants of the entry
     /// hang too often.
     fn mutate<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
     where
@@ -155,6 +155,10 @@ impl MutationStage {
         let input = evaluator.state.current_input_cloned()?;
         let compared = self.compare.begin(evaluator.state)?;
         if !self.make(evaluator, (id, &input), compared, Maker::Compare)? {
+            return Ok(());
+        }
+        let repaired = self.compare.repairs(evaluator.state)?;
+        if !self.make(evaluator, (id, &input), repaired, Maker::Repair)? {
             return Ok(());
         }
         let over = evaluator.executor.hangs.are_over_share();
@@ -188,6 +192,11 @@ impl MutationStage {
                     let mutator = (&mut self.compare.solve, 1);
                     self.pool.add(mutator, state, of, some, hangs)
                 }
+                Maker::Repair => {
+                    let (comparer, havoc) = (&mut self.compare, &mut self.havoc);
+                    let mut mutator = Repairing { comparer, havoc };
+                    self.pool.add((&mut mutator, 1), state, of, some, hangs)
+                }
                 Maker::Havoc => {
                     let chain = if self.havoc.parses() { 1 } else { CHAIN };
                     let mutator = (&mut self.havoc, chain);
@@ -196,7 +205,7 @@ impl MutationStage {
             }?;
             if self.pool.made == before {
                 // If havoc has nothing to mutate (`--max-len 0`), runs are made nevertheless.
-                if maker == Maker::Compare {
+                if maker != Maker::Havoc {
                     return Ok(true);
                 }
                 self.pool.next(input);
@@ -278,10 +287,11 @@ fn parts(
     parts.filter(|(_, part)| !part.is_empty())
 }
 
-/// The mutator that makes a mutant: that of comparisons, or havoc.
+/// The mutator that makes a mutant: that of comparisons, havoc with repaired checksums, or havoc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maker {
     Compare,
+    Repair,
     Havoc,
 }
 

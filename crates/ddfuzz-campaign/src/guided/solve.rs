@@ -34,17 +34,33 @@ pub(super) struct SolvableComparisons {
     occurring: Vec<CmpValues>,
     /// By how much two compared numbers differ, each difference once.
     differences: Vec<i64>,
+    /// All comparisons of the run.
+    all: Vec<CmpValues>,
 }
 
 impl SolvableComparisons {
     /// Selects among the comparisons `all` of the run on `input`.
-    pub(super) fn of(mut all: Vec<CmpValues>, input: &[u8]) -> SolvableComparisons {
+    pub(super) fn of(all: Vec<CmpValues>, input: &[u8]) -> SolvableComparisons {
         let differences: BTreeSet<i64> = all.iter().filter_map(difference).collect();
-        all.retain(|values| !replacing_edits(values, input, 0).is_empty());
+        let occurs = |values: &&CmpValues| !replacing_edits(values, input, 0).is_empty();
         SolvableComparisons {
-            occurring: all,
+            occurring: all.iter().filter(occurs).cloned().collect(),
             differences: differences.into_iter().collect(),
+            all,
         }
+    }
+
+    /// Returns the first replacement of at least two bytes in `input`, a mutant whose run compares
+    /// `compared`, for a comparison that the run on the unchanged input did not make with different
+    /// operands.
+    pub(super) fn repairing_edit(
+        &self,
+        compared: &[CmpValues],
+        input: &[u8],
+    ) -> Option<Replacement> {
+        let new = compared.iter().filter(|values| !self.all.contains(values));
+        let mut edits = new.flat_map(|values| replacing_edits(values, input, 0));
+        edits.find(|(place, _)| place.len() > 1)
     }
 
     /// Returns how much there is to solve, in comparisons with an operand that occurs in the input.
@@ -108,7 +124,7 @@ impl Mutator<BytesInput, State> for ComparisonSolver {
 }
 
 /// A place in an input, and the bytes to put there.
-type Replacement = (Range<usize>, Vec<u8>);
+pub(super) type Replacement = (Range<usize>, Vec<u8>);
 
 /// Returns the replacements of an operand by the other one, one for each form in which an operand
 /// occurs in `input`: its first occurrence from index `from` on, or else from the beginning.
@@ -304,6 +320,20 @@ mod tests {
         assert_eq!(weight(&[far], &[0, 0, 0, 7]), 1);
         let near = |by: u32| CmpValues::U32((1000, 1000 + by, false));
         assert_eq!(weight(&[near(1), near(1), near(2)], b"none"), 1);
+    }
+
+    #[test]
+    fn a_checksum_that_no_longer_fits_is_replaced() {
+        let kind = CmpValues::U32((0x5245_4452, 0x5441_4441, false));
+        let sum = CmpValues::U32((0x1122_3344, 0x5566_7788, false));
+        let solvable = SolvableComparisons::of(vec![kind.clone()], b"");
+        let input = [&b"RDER"[..], &[0x55, 0x66, 0x77, 0x88]].concat();
+        let edit = solvable.repairing_edit(&[kind.clone(), sum], &input);
+        assert_eq!(edit, Some((4..8, vec![0x11, 0x22, 0x33, 0x44])));
+        assert_eq!(solvable.repairing_edit(&[kind], &input), None);
+        // One byte stands anywhere.
+        let byte = CmpValues::U8((b'R', b'S', false));
+        assert_eq!(solvable.repairing_edit(&[byte], &input), None);
     }
 
     #[test]
