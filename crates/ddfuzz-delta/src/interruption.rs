@@ -4,23 +4,28 @@
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Tells whether work is to end.
+pub type Interruption = Arc<dyn Fn() -> bool + Send + Sync>;
 
 thread_local! {
-    /// The flag that ends the present work of this thread when it turns true; `None` for work that goes on
-    /// to its end.
-    static FLAG: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
+    /// What tells whether the present work of this thread is to end; `None` for work that goes on to its end.
+    static PRESENT: RefCell<Option<Interruption>> = const { RefCell::new(None) };
 }
 
 /// What unwinds the stack of work that is interrupted.
 struct Interrupted;
 
-/// Does `work`, and returns its result; `None` if `flag` turned true before it was done, and the work
-/// [asked](check) since. What the work has changed is then of no use. Without a flag, the work goes on to its end.
-pub fn interruptible<T>(flag: Option<&Arc<AtomicBool>>, work: impl FnOnce() -> T) -> Option<T> {
-    let before = FLAG.replace(flag.cloned());
+/// Does `work`, and returns its result; `None` if it was to end by `interruption` before it was done, and
+/// [asked](check) since. What the work has changed is then of no use. Without an interruption, the work goes
+/// on to its end.
+pub fn interruptible<T>(
+    interruption: Option<&Interruption>,
+    work: impl FnOnce() -> T,
+) -> Option<T> {
+    let before = PRESENT.replace(interruption.cloned());
     let done = catch_unwind(AssertUnwindSafe(work));
-    FLAG.set(before);
+    PRESENT.set(before);
     match done {
         Ok(result) => Some(result),
         Err(cause) if cause.is::<Interrupted>() => None,
@@ -28,13 +33,10 @@ pub fn interruptible<T>(flag: Option<&Arc<AtomicBool>>, work: impl FnOnce() -> T
     }
 }
 
-/// Ends the present work if its flag has turned true: loops that take long on large inputs ask now and
-/// then. No panic is reported.
+/// Ends the present work if it is to end: loops that take long on large inputs ask now and then. No panic is
+/// reported.
 pub fn check() {
-    let is_over = FLAG.with_borrow(|flag| {
-        let flag = flag.as_ref();
-        flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
-    });
+    let is_over = PRESENT.with_borrow(|present| present.as_ref().is_some_and(|ends| ends()));
     if is_over {
         resume_unwind(Box::new(Interrupted));
     }
@@ -43,13 +45,12 @@ pub fn check() {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::AtomicBool;
 
-    use super::{check, interruptible};
+    use super::{Interruption, check, interruptible};
 
     #[test]
-    fn only_work_whose_flag_is_up_ends() {
-        let [up, down] = [true, false].map(|flag| Arc::new(AtomicBool::new(flag)));
+    fn only_work_that_is_to_end_ends() {
+        let [up, down]: [Interruption; 2] = [Arc::new(|| true), Arc::new(|| false)];
         let (up, down) = (Some(&up), Some(&down));
         let work = || {
             check();
@@ -57,16 +58,11 @@ mod tests {
         };
         assert_eq!(interruptible(up, work), None);
         assert_eq!(interruptible(down, work), Some(7));
-        // Work inside of other work has its own flag.
+        // Work inside of other work has its own interruption.
         assert_eq!(interruptible(down, || interruptible(up, work)), Some(None));
-        assert_eq!(
-            interruptible(up, || interruptible(down, work)),
-            Some(Some(7))
-        );
-        assert_eq!(
-            interruptible(up, || interruptible(None, work)),
-            Some(Some(7))
-        );
+        let inside = |other| interruptible(up, || interruptible(other, work));
+        assert_eq!(inside(down), Some(Some(7)));
+        assert_eq!(inside(None), Some(Some(7)));
         check();
     }
 }

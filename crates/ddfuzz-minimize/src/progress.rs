@@ -5,12 +5,12 @@ mod continuation;
 mod feed;
 mod repeats;
 
-use ddfuzz_delta::interruption::interruptible;
+use ddfuzz_delta::interruption::{Interruption, interruptible};
 use ddfuzz_delta::{Candidate, ExtraTests, Full, Outcome, Search};
 use ddfuzz_exec::{TimeLimit, Way};
 use ddfuzz_triage::Key;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::candidate_texts::{CandidateTexts, PendingCandidate, remove};
@@ -101,8 +101,8 @@ pub(super) enum NextStep<'a> {
 pub(super) struct Progress<'a> {
     texts: CandidateTexts<'a>,
     machine: Box<dyn Search>,
-    /// Flag that ends a step of the search when it turns true; `None` for steps that go on to their end.
-    interruption: Option<Arc<AtomicBool>>,
+    /// Tells whether a step of the search is to end; `None` for steps that go on to their end.
+    interruption: Option<Interruption>,
     /// Whether a step of the search was interrupted, so that the search cannot go on.
     is_interrupted: bool,
     stage: Stage,
@@ -215,7 +215,7 @@ impl<'a> Progress<'a> {
 
     /// Lets `flag` end steps of the search when it turns true: its steps on large files take long.
     pub fn interrupt_by(&mut self, flag: Arc<AtomicBool>) {
-        self.interruption = Some(flag);
+        self.interruption = Some(Arc::new(move || flag.load(Ordering::Relaxed)));
     }
 
     /// Makes a step of the search; `None` if it was interrupted now or before.

@@ -413,10 +413,9 @@ pub(super) async fn reduce_lines(work: &mut CurrentBest) {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
-    use crate::interruption::interruptible;
+    use crate::interruption::{Interruption, interruptible};
     use crate::passes::plain::{PlainText, has_semicolons};
     use crate::passes::tree::parse;
     use crate::passes::words::tokens;
@@ -453,12 +452,11 @@ mod tests {
     #[test]
     fn steps_on_texts_can_be_interrupted() {
         let text = b"f(\"a\") { b; } // c\n".repeat(1 << 10);
-        let flag = Arc::new(AtomicBool::new(false));
+        let [up, down]: [Interruption; 2] = [Arc::new(|| true), Arc::new(|| false)];
         let mut search = Full::structured(&text, Structure::Text);
-        assert!(interruptible(Some(&flag), || search.next()).is_some());
-        flag.store(true, Ordering::Relaxed);
+        assert!(interruptible(Some(&down), || search.next()).is_some());
         let step = || search.tell(Outcome::Pass);
-        assert_eq!(interruptible(Some(&flag), step), None);
+        assert_eq!(interruptible(Some(&up), step), None);
         let readers: [&dyn Fn(); 4] = [
             &|| drop(tokens(&text)),
             &|| drop(parse(&text)),
@@ -468,7 +466,7 @@ mod tests {
             },
         ];
         for read in readers {
-            assert_eq!(interruptible(Some(&flag), read), None);
+            assert_eq!(interruptible(Some(&up), read), None);
         }
     }
 }

@@ -1,13 +1,11 @@
 //! Predicts the next questions of a minimization, assuming that no test fails.
 
-use ddfuzz_delta::interruption::interruptible;
+use ddfuzz_delta::interruption::{Interruption, interruptible};
 use ddfuzz_delta::{
     Cache, Caching, Candidate, ConfigId, Edit, Outcome, Rule, Search, Seen, TextId,
 };
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::candidate_texts::{CandidateTexts, remove};
 use crate::log::{ContentHash, Phase, What};
@@ -124,9 +122,9 @@ pub(crate) struct Continuation {
     checks: VecDeque<What>,
     /// A clone of the search; `None` if no candidates of the search can be predicted.
     machine: Option<Box<dyn Search>>,
-    /// Flag that ends a step of the clone when it turns true, and the prediction with it; `None` for steps
-    /// that go on to their end.
-    interruption: Option<Arc<AtomicBool>>,
+    /// Tells whether a step of the clone is to end, and the prediction with it; `None` for steps that go on
+    /// to their end.
+    interruption: Option<Interruption>,
     /// Removals of single bytes that still have to be tested for the proof of minimality, the next
     /// one last.
     open: Vec<Candidate>,
@@ -183,9 +181,9 @@ impl Continuation {
             return Some(check(what));
         }
         if self.machine.is_some() {
-            let flag = self.interruption.clone();
+            let interruption = self.interruption.clone();
             let next = || self.next_of_search(texts, likely, text);
-            return interruptible(flag.as_ref(), next).unwrap_or_else(|| {
+            return interruptible(interruption.as_ref(), next).unwrap_or_else(|| {
                 self.machine = None;
                 None
             });
