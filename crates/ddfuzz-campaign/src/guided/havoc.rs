@@ -9,9 +9,8 @@ use libafl::mutators::{MutationResult, Mutator, havoc_mutations, tokens_mutation
 use libafl::state::HasRand;
 use libafl_bolts::Named;
 use libafl_bolts::rands::Rand;
-use libafl_bolts::tuples::{IntoVec, Merge, tuple_list};
+use libafl_bolts::tuples::{IntoVec, Merge};
 
-use super::resize::SizedResize;
 use super::worker::State;
 
 /// Depth of stacked mutations: a mutant gets 2 to a random power of them, at most to this one.
@@ -28,8 +27,7 @@ pub(super) enum HavocDepth {
     Stacked,
 }
 
-/// A LibAFL mutator that makes random ones of LibAFL's havoc and token mutations, and resizes of what
-/// a number counts.
+/// A LibAFL mutator that makes random ones of LibAFL's havoc and token mutations.
 ///
 /// LibAFL's own scheduled mutators hold the mutations in a tuple, in which the one with index N is
 /// found by N calls; here they are in a list.
@@ -40,9 +38,7 @@ pub(super) struct Havoc {
 
 impl Havoc {
     pub(super) fn new(depth: HavocDepth) -> Havoc {
-        let resizes = tuple_list!(SizedResize, SizedResize);
-        let mutations = havoc_mutations().merge(tokens_mutations()).merge(resizes);
-        let mutations = mutations.into_vec();
+        let mutations = havoc_mutations().merge(tokens_mutations()).into_vec();
         Havoc { mutations, depth }
     }
 }

@@ -17,7 +17,6 @@ mod monitors;
 mod mutants;
 mod process;
 mod reached_code;
-mod resize;
 mod server;
 mod solve;
 mod structure;
