@@ -302,7 +302,8 @@ impl From<ExecError> for Failure {
             }
             ExecError::Server { .. } => baseline(
                 "server",
-                "use --exec command, or --sandbox if the program kills other processes",
+                "use --sandbox if the program kills other processes, such as its parent, or another \
+                 way with --exec",
             ),
             ExecError::System { .. } => (
                 Exit::Internal,
