@@ -314,9 +314,9 @@ impl From<ExecError> for Failure {
             }
             ExecError::Server { .. } => baseline(
                 "server",
-                "use --exec command; a program that kills its parent process or its process group \
-                 (kill, killpg) ends the server, which is no crash: leave such calls out of the \
-                 build that is tested",
+                "a program that kills its parent process or its process group (kill, killpg) ends the \
+                 server, which is no crash: leave such calls out of the build that is tested, or try \
+                 another way with --exec",
             ),
             ExecError::System { .. } => (
                 Exit::Internal,

@@ -83,9 +83,10 @@ impl ResultPlace {
             _ => args.result_of(&with_ending(named, endings[0])),
         };
         let log = args.log_of(&result);
-        // The result stands in a file until it is printed, with a name that no user gives a file.
+        // The result stands in a file until it is printed, with a name that no user gives a file;
+        // beside the log, since nothing else has to be written.
         let first = match args.to_stdout() {
-            true => with_ending(&result, ".ddfuzz-stdout"),
+            true => with_ending(&log, ".ddfuzz-stdout"),
             false => result.clone(),
         };
         let more = endings.iter().skip(1);
@@ -102,13 +103,13 @@ impl ResultPlace {
                     .hint("give another file with -o or --log"));
             }
             check_regular(file)?;
-            if file.exists() && !args.continues() && !args.force {
+            if is_taken(file) && !args.continues() && !args.force {
                 return Err(Failure::exists(file, CONTINUE_OR_OVERWRITE));
             }
         }
         // Only a log says that an existing file is an earlier result.
         let has_begun = log.exists() || CallFiles::beside(&log).has_logs();
-        let left = results.iter().find(|file| file.exists());
+        let left = results.iter().find(|file| is_taken(file));
         if args.continues()
             && !has_begun
             && let Some(file) = left
@@ -139,12 +140,18 @@ impl ResultPlace {
             return Ok(());
         };
         for file in results.iter().chain([log]) {
-            if file.exists() {
+            if is_taken(file) {
                 std::fs::remove_file(file).map_err(|e| Failure::file(file, "removing", &e))?;
             }
         }
         Ok(())
     }
+}
+
+/// Whether there is a file at `path`, or a symbolic link, also one that leads nowhere: a result would
+/// replace it.
+fn is_taken(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
 }
 
 /// The file name that stands for stdin or stdout on the command line.
@@ -180,9 +187,14 @@ impl ResultArgs {
     /// Returns the failure of the command; if the log in its way is that of another search, with a hint
     /// for a user who has not asked to continue it.
     pub fn explain(&self, failure: Failure) -> Failure {
-        match self.continues() && !self.resume && failure.kind() == "log" {
-            true => failure.hint("give another log with --log, or overwrite it with --force"),
-            false => failure,
+        let is_beside = self.to_stdout() && self.log.is_none();
+        match failure.kind() {
+            "log" if self.continues() && !self.resume => {
+                failure.hint("give another log with --log, or overwrite it with --force")
+            }
+            "read-only" if is_beside => failure
+                .hint("the log is written beside the input: give it another place with --log"),
+            _ => failure,
         }
     }
 

@@ -328,3 +328,60 @@ fn a_rename_to_a_file_that_is_there_does_not_overwrite_it_and_the_shown_change_i
         (&"1-minimal".into(), &1.into())
     );
 }
+
+/// A file of these lines, with some of them replaced.
+fn lines(count: usize, replaced: &[(usize, &str)]) -> Files {
+    let line = |at: usize| {
+        let new = replaced.iter().find(|(line, _)| *line == at);
+        new.map_or_else(|| format!("line {at}\n"), |(_, new)| format!("{new}\n"))
+    };
+    let text: String = (1..=count).map(line).collect();
+    files(&[("f", &text)])
+}
+
+#[test]
+fn a_change_beside_lines_that_other_commits_changed_is_found_alone() {
+    let changed: Vec<String> = (1..=9).map(|at| format!("changed {at}")).collect();
+    let mut replaced = Vec::new();
+    let mut commits = vec![Commit::new("begin", lines(9, &[]))];
+    for (at, text) in (1..).zip(&changed) {
+        replaced.push((at, if at == 5 { "BUG" } else { text }));
+        commits.push(Commit::new(&format!("commit {at}"), lines(9, &replaced)));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &commits);
+    let found = result(&mut changes(
+        folder.path(),
+        &["A..B", "--repo", "repository", "--run", "! grep BUG f"],
+    ));
+    assert_eq!(places(&found), ["f:5"]);
+    assert_eq!(found["claim"], "1-minimal");
+    let commits = found["changes"][0]["commits"].as_array().unwrap();
+    assert_eq!(commits.len(), 1, "{commits:?}");
+    assert_eq!(commits[0]["subject"], "commit 5");
+}
+
+#[test]
+fn a_line_that_only_the_branch_of_the_old_version_changed_is_of_no_commit() {
+    let mut commits = vec![
+        Commit::new("begin", lines(30, &[])),
+        Commit::new("old only", lines(30, &[(20, "old")])),
+        Commit::new("unrelated", lines(30, &[(5, "five")])),
+        Commit::new("more", lines(30, &[(5, "five"), (9, "nine")])),
+    ];
+    commits[2].parents = vec![0];
+    let folder = tempfile::tempdir().unwrap();
+    let repository = folder.path().join("repository");
+    create(&repository, &commits);
+    let git = |words: &[&str]| {
+        let done = output(Command::new("git").arg("-C").arg(&repository).args(words));
+        assert!(done.status.success(), "{done:?}");
+    };
+    git(&["tag", "-f", "A", "main-1"]);
+    let found = result(&mut changes(
+        folder.path(),
+        &["A..B", "--repo", "repository", "--run", "grep old f"],
+    ));
+    assert_eq!(places(&found), ["f:20"]);
+    assert_eq!(found["changes"][0]["commits"], serde_json::json!([]));
+}

@@ -167,3 +167,26 @@ fn turns_of_calls_by_several_workers_have_the_logs_of_one() {
     assert_eq!(by[0], by[1]);
     desk.is_left_clean();
 }
+
+/// A test that fails at once where another of its kind runs, and accepts every input with an `a`.
+const LOCKING: &str = "exec 9>>LOCK\n\
+    flock --nonblock 9 || exit 1\n\
+    sleep 0.05\n\
+    grep -q a \"$1\"";
+
+#[test]
+fn tests_that_disturb_each_other_are_named_as_what_makes_the_result_flaky() {
+    let desk = Desk::new();
+    let lock = desk.file("lock");
+    desk.script(
+        "locking.sh",
+        &LOCKING.replace("LOCK", lock.to_str().unwrap()),
+    );
+    desk.write("in", "some text with an a in it, and more text");
+    let words = |jobs| format!("min in -o by-{jobs} --jobs {jobs} --test ./locking.sh");
+    let alone = desk.call(&words(1)).exits(0);
+    assert!(!alone.err.contains("--jobs"), "{}", alone.err);
+    assert_eq!(desk.read("by-1"), b"a");
+    let together = desk.call(&words(4)).exits(0);
+    assert!(together.err.contains("--jobs 1"), "{}", together.err);
+}

@@ -51,6 +51,7 @@ mod namespace;
 #[path = "../needs/mod.rs"]
 mod needs;
 mod older;
+mod own_main;
 mod own_targets;
 mod read_once;
 mod report;

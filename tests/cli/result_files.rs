@@ -171,3 +171,57 @@ fn the_log_of_another_result_does_not_make_a_file_ours() {
     assert!(message.contains("precious exists"), "{message}");
     assert_eq!(desk.read("precious"), b"aXY");
 }
+
+#[test]
+fn a_symbolic_link_that_leads_nowhere_is_not_replaced() {
+    let desk = desk();
+    std::os::unix::fs::symlink("nowhere", desk.file("link")).unwrap();
+    for words in ["min crash -o link", "min crash --log link"] {
+        let message = refusal(&desk, words);
+        assert!(message.contains("exists already"), "{words}: {message}");
+    }
+    assert!(desk.file("link").is_symlink());
+    desk.call("min crash -o link --force -- ./letters").exits(0);
+    assert_eq!(desk.read("link"), b"XY");
+}
+
+#[test]
+fn a_result_for_stdout_is_not_written_beside_the_input() {
+    let desk = desk();
+    std::fs::create_dir(desk.file("in")).unwrap();
+    let input = desk.write("in/crash", "aaaXbbbbbbYccc");
+    let folder = input.parent().unwrap().display();
+    // It fails once there is another file beside the input.
+    desk.script(
+        "alone.sh",
+        &format!("[ \"$(ls {folder})\" = crash ] && grep -q X \"$1\""),
+    );
+    let said = desk.call("min in/crash --test ./alone.sh --log log.jsonl -o -");
+    assert_eq!(said.exits(0).out, "X");
+    assert!(!desk.file("log.jsonl.ddfuzz-stdout").exists());
+}
+
+#[test]
+fn a_name_that_is_too_long_is_said_to_be_so() {
+    let desk = desk();
+    desk.script("test.sh", "grep -q X \"$1\"");
+    let name = "n".repeat(250);
+    desk.write(&name, "aXa");
+    for command in ["min", "max", "diff --empty"] {
+        let words = format!("{command} {name} --test ./test.sh --json");
+        let error = desk.call(&words).exits(2).json();
+        let hint = error["error"]["hint"].as_str().unwrap_or_default();
+        assert!(hint.contains("shorter name"), "{command}: {error}");
+    }
+}
+
+#[test]
+fn a_program_that_kills_its_parent_is_not_said_to_need_the_way_that_it_has() {
+    let desk = desk();
+    desk.script("kills", "kill -9 $PPID");
+    let words = "min crash --exec command --json -- ./kills";
+    let error = desk.call(words).exits(3).json();
+    let hint = error["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("--sandbox"), "{error}");
+    assert!(!hint.contains("--exec command"), "{error}");
+}

@@ -114,6 +114,15 @@ fn a_flood_is_drained_and_a_loop_is_a_hang() {
 }
 
 #[test]
+fn a_program_that_sleeps_for_a_time_reads_its_keys_all_the_same() {
+    for how in ["naps", "child-naps"] {
+        let all: [(&[u8], Ended); 3] = [(b"axy", SEGV), (b"zaxy", SEGV), (b"zyx", Ended::Exit(0))];
+        ends(&[how], &all);
+    }
+    ends(&["last-nap"], &[(b"az", SEGV), (b"a", Ended::Exit(0))]);
+}
+
+#[test]
 fn a_sleeper_that_reads_nothing_is_not_waited_for_at_each_key() {
     let program = compile("terminal", &[]);
     let mut executor = started(&program, &["sleeper"], Way::Inject);

@@ -1,6 +1,8 @@
 //! The numbered changes between two versions of a program, and how some of them are applied to a
 //! version.
 
+mod neighbours;
+
 use std::collections::{HashMap, hash_map};
 use std::ops::Range;
 
@@ -12,6 +14,7 @@ use crate::repository::{Commit, Repository};
 use crate::search::{Facts, UnitFacts};
 use crate::text::{Words, is_unread};
 use crate::tree::{Content, Entry, SUBMODULE, SYMLINK, Tree};
+use neighbours::merge_neighbours;
 
 /// Maximum number of differing files for which git is asked which commit made each change.
 const MOST_BLAMED: usize = 300;
@@ -525,12 +528,22 @@ impl FileChange {
             return Ok(Some(new.clone()));
         }
         let old_text = repository.content(old)?;
-        let spliced = self.spliced(&kept, &old_text, &repository.content(new)?);
+        let new_text = repository.content(new)?;
+        let spliced = self.spliced(&kept, &old_text, &new_text);
         if is_old {
             return Ok(Some(Content::of(spliced)));
         }
         let ours = repository.content(there)?;
-        let merged = repository.merge(&old_text, &ours, &spliced)?;
+        if let Some(merged) = repository.merge(&old_text, &ours, &spliced)? {
+            return Ok(Some(Content::of(merged)));
+        }
+        let others = repository.hunks_between(&old_text, &ours)?;
+        if others.is_empty() {
+            return Ok(None); // binary
+        }
+        let others: Vec<&Hunk> = others.iter().collect();
+        let kept: Vec<&Hunk> = kept.iter().map(|hunk| &self.hunks[*hunk]).collect();
+        let merged = merge_neighbours(&old_text, [(&ours, &others), (&new_text, &kept)]);
         Ok(merged.map(Content::of))
     }
 

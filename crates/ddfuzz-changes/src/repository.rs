@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::ChangesError;
@@ -484,22 +484,49 @@ impl Repository {
         if [base, ours, theirs].into_iter().any(is_binary) {
             return Ok(None);
         }
+        let texts = [("ours", ours), ("base", base), ("theirs", theirs)];
+        let (command, done) = self.on_texts(&["merge-file", "-p", "-q"], &texts)?;
+        match done.status.code() {
+            Some(1..=127) => Ok(None), // the number of conflicts
+            _ => finished(command, done).map(Some),
+        }
+    }
+
+    /// Returns the hunks of `git diff -U0` between two texts; none if git takes one of them for
+    /// binary.
+    ///
+    /// # Errors
+    /// As [`merge`](Repository::merge).
+    pub fn hunks_between(&self, old: &[u8], new: &[u8]) -> Result<Vec<Hunk>, ChangesError> {
+        let words = ["diff", "--no-index"].iter().chain(&PATCH);
+        let words: Vec<&str> = words.copied().collect();
+        let (command, done) = self.on_texts(&words, &[("old", old), ("new", new)])?;
+        let patch = match done.status.code() {
+            Some(1) => done.stdout, // the texts differ
+            _ => finished(command, done)?,
+        };
+        Ok(hunks(&patch).pop().unwrap_or_default())
+    }
+
+    /// Runs git with `words` and the paths of temporary files with these names and texts; returns
+    /// the command line, and its end and output.
+    fn on_texts(
+        &self,
+        words: &[&str],
+        texts: &[(&str, &[u8])],
+    ) -> Result<(String, Output), ChangesError> {
         let folder = tempfile::tempdir_in(&self.folder);
         let folder = folder.map_err(ChangesError::at("creating a folder in", &self.folder))?;
         let mut command = self.git();
-        command.args(["merge-file", "-p", "-q"]);
-        for (name, text) in [("ours", ours), ("base", base), ("theirs", theirs)] {
+        command.args(words);
+        for (name, text) in texts {
             let file = folder.path().join(name);
             write(&file, text)?;
             command.arg(file);
         }
-        let done = command
-            .output()
-            .map_err(ChangesError::system("starting git merge-file"))?;
-        match done.status.code() {
-            Some(1..=127) => Ok(None), // the number of conflicts
-            _ => finished(command_line(&command), done).map(Some),
-        }
+        let done = command.output();
+        let done = done.map_err(ChangesError::system("starting git on two texts"))?;
+        Ok((command_line(&command), done))
     }
 }
 

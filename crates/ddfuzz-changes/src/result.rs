@@ -12,7 +12,7 @@ use ddfuzz_minimize::log::OsText;
 use serde::Serialize;
 
 use crate::ChangesError;
-use crate::change_set::{ChangeSet, FileChange, Kind, Part, as_in_header, in_range};
+use crate::change_set::{ChangeSet, FileChange, Hunk, Kind, Part, as_in_header, in_range};
 use crate::find::Found;
 use crate::outline::Outline;
 use crate::repository::{Commit, Repository};
@@ -121,8 +121,12 @@ pub struct ChangeRecord {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub function: String,
     /// The commits from which the change comes, as far as known, newest first; empty if the versions
-    /// have no git history.
+    /// have no git history, and if it comes from none between them: the branch of the old version
+    /// has changed these lines, which the new version has as they were before.
     pub commits: Vec<CommitRecord>,
+    /// Whether the versions have a git history, in which no commit makes the change.
+    #[serde(skip)]
+    pub is_of_no_commit: bool,
 }
 
 /// The git commit from which a change comes, as results show it.
@@ -209,6 +213,7 @@ pub fn describe(
             functions.function_of((shown.is_some(), shown.unwrap_or(*part).file), file, kind);
         records.push(ChangeRecord {
             joined,
+            is_of_no_commit: has_history && commits.is_empty(),
             ..record(repository, file, (kind, function), commits)?
         });
     }
@@ -265,13 +270,33 @@ impl History<'_> {
         kind: Option<Kind>,
     ) -> Result<Vec<CommitRecord>, ChangesError> {
         if let (Some(Kind::Hunk(hunk)), Some(whole)) = (kind, whole) {
-            let brought = self.brought(whole, whole.hunks[hunk].new.clone())?;
+            let hunk = &whole.hunks[hunk];
+            let brought = self.brought(whole, hunk.new.clone())?;
             if !brought.is_empty() {
                 return Ok(brought);
+            }
+            if self.is_of_old_branch(whole, hunk)? {
+                return Ok(Vec::new());
             }
         }
         // The found changes may have a change of a file without its renaming.
         self.touching(file, [Some(change), whole]).cloned()
+    }
+
+    /// Returns true if a hunk, whose new lines no commit after the old version added, comes from the
+    /// branch of the old version: that branch has commits of its own, and has added all lines that
+    /// the hunk replaces, or deleted those that the hunk adds.
+    fn is_of_old_branch(&self, file: &FileChange, hunk: &Hunk) -> Result<bool, ChangesError> {
+        let (old, new) = self.versions;
+        if self.repository.commit_count((new, old))? == 0 {
+            return Ok(false);
+        }
+        let Some(before) = file.old.as_ref().filter(|_| !hunk.old.is_empty()) else {
+            return Ok(true);
+        };
+        let added = self.repository.blame((new, old), &before.path)?;
+        let added = in_range(&added, hunk.old.clone());
+        Ok(added.iter().all(Option::is_some) || !hunk.new.is_empty())
     }
 
     /// Returns the commits that added the lines `lines` (counted from 0) of the file `file` in the
@@ -406,6 +431,7 @@ fn record(
         new,
         function,
         commits,
+        is_of_no_commit: false,
     })
 }
 

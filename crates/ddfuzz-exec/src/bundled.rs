@@ -74,11 +74,14 @@ pub fn program(name: &str) -> Option<&'static [u8]> {
     Some(files(archive)[variant])
 }
 
+/// What the name of a bundled program's variant with coverage counters adds to that of the program.
+pub(crate) const COUNTED: &str = "-counted";
+
 /// Returns the name of the variant of the bundled program `name` that has coverage counters:
 /// `ul-counted` for `ul`; `None` if there is no such variant. The variant has the same bugs at
 /// other addresses.
 pub fn counted(name: &str) -> Option<String> {
-    let counted = format!("{name}-counted");
+    let counted = format!("{name}{COUNTED}");
     find(&counted).is_some().then_some(counted)
 }
 

@@ -239,12 +239,12 @@ pub enum ExecError {
         /// Why the method of execution does not work for the target.
         why: String,
     },
-    /// A fork server stopped answering, or broke its protocol.
-    #[error("the fork server of {} failed: {why}", path.display())]
+    /// The server that makes the runs stopped answering, or broke its protocol.
+    #[error("the server that runs {} failed: {why}", path.display())]
     Server {
-        /// Path of the program that the fork server runs.
+        /// Path of the program that the server runs.
         path: PathBuf,
-        /// How the fork server failed, in words for the error message.
+        /// How the server failed, in words for the error message.
         why: String,
     },
     /// The operating system refused something that running targets needs.

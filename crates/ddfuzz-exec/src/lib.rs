@@ -86,5 +86,5 @@ pub use traceable::{Traceable, Traced};
 pub use watch::SchedulingDelay;
 pub use ways::{
     Freshness, Started, Way, WithSearch, debug_text, start, start_covered, start_shell,
-    start_with_tracer,
+    start_uncounted, start_with_tracer,
 };

@@ -235,6 +235,15 @@ pub(crate) fn states_below(root: Pid) -> Vec<u8> {
     states
 }
 
+/// Returns the lines of `/proc/PID/syscall` of the threads of all descendants of `root`: in which
+/// system call each sleeps. Those that the kernel does not show are missing.
+pub(crate) fn calls_below(root: Pid) -> Vec<String> {
+    let threads = descendants(root).into_iter().flat_map(threads);
+    threads
+        .filter_map(|thread| proc_text(&thread.path().join("syscall")))
+        .collect()
+}
+
 /// Returns all descendants of `root`, parents before their children.
 pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
     let mut found = children(root);

@@ -352,11 +352,11 @@ impl Retriable for ServerExecutor {
         let server = self.server.as_mut();
         let server = server.ok_or(Failure::Request(RequestError::Died))?;
         if let Some(console) = &mut self.console {
-            let begun = console.begin(input).map_err(|error| {
+            limits.wall = limits.wall.saturating_add(console.extra_wall_time(input));
+            let begun = console.begin(input, limits.wall).map_err(|error| {
                 RequestError::ProtocolBroken(format!("its terminal cannot be used again: {error}"))
             });
             begun.map_err(Failure::Request)?;
-            limits.wall = limits.wall.saturating_add(console.extra_wall_time(input));
         }
         let answer = match &self.input_channel {
             InputChannel::Single(_) => server.run(input.len(), &limits),

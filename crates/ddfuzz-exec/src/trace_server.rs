@@ -159,10 +159,11 @@ impl TraceServer {
         if let Some(capture) = &self.capture {
             capture.clear(); // of what its server has written when it was started, too
         }
+        let wall = self.limits_now().wall;
         let Some(console) = &mut self.console else {
             return Ok(());
         };
-        let begun = console.begin(&self.keys);
+        let begun = console.begin(&self.keys, wall);
         begun.map_err(|source| self.launch.terminal_error(source))
     }
 

@@ -130,7 +130,7 @@ pub fn start_with_tracer(
     way: Option<Way>,
 ) -> Result<Option<WithSearch<Traceable>>, ExecError> {
     let by_entry = match way {
-        None => matches!(part_to_run(target)?, RunPart::Entry(_)),
+        None => matches!(part_to_run(target)?, RunPart::Entry { .. }),
         Some(way) => way == Way::Harness,
     };
     if !by_entry {
@@ -143,12 +143,25 @@ pub fn start_with_tracer(
     }
 }
 
+/// Starts by its `main` a target whose `target_main` [`start`] would call, if the program has no
+/// coverage counters: of a `main` the blocks are known that its runs reach, and how they read the
+/// input. `None` for other targets. Fails when the program is missing or cannot be executed.
+pub fn start_uncounted(target: &Target) -> Result<Option<Started>, ExecError> {
+    match part_to_run(target)? {
+        RunPart::Entry { is_plain: true, .. } => {
+            let but = "an entry function without coverage counters in ";
+            by_main_of(target, Freshness::Shared, but).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
 /// Starts the target by the fastest method of execution that works. The result says why this method
 /// was chosen, and why each faster one did not work.
 fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError> {
     let mut but = String::new();
     match part_to_run(target)? {
-        RunPart::Entry(why) => match start_harness(target, freshness == Freshness::Fresh) {
+        RunPart::Entry { why, .. } => match start_harness(target, freshness == Freshness::Fresh) {
             Err(ExecError::WayUnfit { why, .. }) => {
                 but = format!("its entry function cannot be called: {why}; ");
             }
@@ -167,8 +180,18 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
                 other => return other,
             }
         }
+        RunPart::OwnMain => {
+            but = "the main of a program with LLVMFuzzerTestOneInput, which --exec harness calls; "
+                .to_owned();
+        }
         RunPart::Main => {}
     }
+    by_main_of(target, freshness, &but)
+}
+
+/// Starts the `main` of the target by the fastest method of execution that works. `but`: what to
+/// say before why this method was chosen.
+fn by_main_of(target: &Target, freshness: Freshness, but: &str) -> Result<Started, ExecError> {
     let linked = format!("{but}a dynamically linked program");
     let mut unfit = String::new();
     if freshness == Freshness::Shared {
@@ -263,28 +286,39 @@ fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<St
 
 /// Which part of a target's program is run: its entry function or its `main`.
 enum RunPart {
-    /// The entry function (such as `LLVMFuzzerTestOneInput`); the text is the reason, for users.
-    Entry(String),
+    /// The entry function: libFuzzer's `LLVMFuzzerTestOneInput`, or `target_main`.
+    Entry {
+        /// Why the entry function is run, for users.
+        why: String,
+        /// Whether the program is no libFuzzer binary and has no coverage counters.
+        is_plain: bool,
+    },
     /// Neither: the program should have an entry function (such as `LLVMFuzzerTestOneInput`), but
     /// none was found.
     Lost,
     /// The `main`, with the fork server that AFL++ compiled into the program.
     OwnServer,
+    /// The `main` of a program that also has a `LLVMFuzzerTestOneInput`, without libFuzzer: what
+    /// that `main` does beside calling it is unknown.
+    OwnMain,
     /// The `main` function of the program, run by ddfuzz's own fork server or by `execve`.
     Main,
 }
 
 /// Decides which part of a target is run. A target with arguments runs its `main`, since an entry
 /// function (such as `LLVMFuzzerTestOneInput`) gets no arguments; for a libFuzzer binary only `@@`
-/// counts as an argument.
+/// counts as an argument. An entry function is run if the `main` is known to do no more than call
+/// it: that of libFuzzer, or that around a `target_main`.
 fn part_to_run(target: &Target) -> Result<RunPart, ExecError> {
     if matches!(target.channel, Channel::Terminal(_)) {
         return Ok(RunPart::Main); // nothing else has a terminal
     }
     let path = match &target.program {
-        Program::Bundled(_) if target.args.is_empty() => {
-            let why = "a bundled target with an entry function".to_owned();
-            return Ok(RunPart::Entry(why));
+        Program::Bundled(name) if target.args.is_empty() => {
+            return Ok(RunPart::Entry {
+                why: "a bundled target with an entry function".to_owned(),
+                is_plain: !name.ends_with(crate::bundled::COUNTED),
+            });
         }
         Program::Bundled(_) => return Ok(RunPart::Main),
         Program::Path(path) => find_program(path)?,
@@ -292,20 +326,24 @@ fn part_to_run(target: &Target) -> Result<RunPart, ExecError> {
     let Some(facts) = elf::facts(&path) else {
         return Ok(RunPart::Main);
     };
+    let run_entry = |what: &str, entry: EntryFunction| RunPart::Entry {
+        why: format!("{what}, {}", entry.coverage()),
+        is_plain: !facts.is_fuzzer && entry.counter_count() == 0,
+    };
     Ok(match facts.entry {
         Some(entry) if facts.is_fuzzer && !target.takes_file() => {
-            RunPart::Entry(format!("a libFuzzer binary, {}", entry.coverage()))
+            run_entry("a libFuzzer binary", entry)
         }
         // A program compiled by AFL++ reports coverage only to its own fork server.
         Some(entry) if facts.afl && !facts.is_fuzzer && entry.counter_count() == 0 => {
             RunPart::OwnServer
         }
-        Some(entry) if !facts.is_fuzzer && target.args.is_empty() => RunPart::Entry(format!(
-            "a target with an entry function, {}",
-            entry.coverage()
-        )),
+        Some(entry) if !entry.is_fuzzer() && target.args.is_empty() => {
+            run_entry("a target with an entry function", entry)
+        }
         None if facts.is_fuzzer && !target.takes_file() => RunPart::Lost,
         _ if facts.afl && !facts.is_fuzzer => RunPart::OwnServer,
+        Some(entry) if entry.is_fuzzer() && !facts.is_fuzzer => RunPart::OwnMain,
         _ => RunPart::Main,
     })
 }

@@ -237,6 +237,9 @@ fn change_line(change: &ChangeRecord) -> String {
         commits.push(format!("and {more} more"));
     }
     let from = match commits.is_empty() {
+        true if change.is_of_no_commit => {
+            ", of no commit of the range: the branch of the old version changed it".to_owned()
+        }
         true => String::new(),
         false => format!(", {}", commits.join("; ")),
     };

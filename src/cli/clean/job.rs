@@ -13,11 +13,11 @@ use super::libfuzzer::LibFuzzer;
 use super::{CleanArgs, SkipArg, TrimArg, destination};
 use crate::campaign::{Minimizing, Screen, Variants};
 use crate::cli::run::{campaign_of, workers};
-use crate::cli::target::install_bundled;
+use crate::cli::target::{WayArg, install_bundled};
 use crate::cli::{Exit, Failure, Output, signals, ui};
 use crate::corpus::quarantine::QuarantineSettings;
 use crate::corpus::{CleanPaths, CleanPhase, CleanSettings, FuzzerMerge, Trim, TrimBy, clean};
-use crate::exec::{Program, Started, Target, Way, bundled};
+use crate::exec::{Program, Started, Target, Way, bundled, start_uncounted};
 use crate::files::{OsText, atomic};
 use crate::report::clean::{CleanResult, clean_html, clean_table};
 use crate::report::size;
@@ -50,7 +50,7 @@ impl CleanJob {
         check_places(&self.args)?;
         let target = self.args.target.target()?;
         let target = counting(&target);
-        let (started, way) = self.args.target.start(&target, &self.stop, output)?;
+        let (started, way) = self.start(&target, output)?;
         // No other call may write to the output directory before its files are copied from there.
         let (mut result, _store) = self.clean(target, way, started, output)?;
         let whole = result.missing.is_empty();
@@ -67,6 +67,27 @@ impl CleanJob {
         result.wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.tell(&result, output)?;
         Ok(if whole { Exit::Done } else { Exit::Found })
+    }
+
+    /// Starts the target. Unless `--exec` names a way of execution, it is one that tells what the
+    /// runs reach, if there is one.
+    fn start(&self, target: &Target, output: &Output) -> Result<(Started, Way), Failure> {
+        let args = &self.args.target;
+        let by_main = match args.way {
+            WayArg::Auto => {
+                signals::unless_stopped(&self.stop, start_uncounted(target).map_err(Failure::from))?
+            }
+            _ => None,
+        };
+        match by_main {
+            Some(started) => {
+                args.warn_of_surroundings(target, output);
+                let way = started.executor.way();
+                output.detail(&format!("executed by {way}: {}", started.why));
+                Ok((started, way))
+            }
+            None => args.start(target, &self.stop, output),
+        }
     }
 
     fn clean(

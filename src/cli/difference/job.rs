@@ -21,7 +21,9 @@ use crate::delta::Dd;
 use crate::exec::{Target, Way};
 use crate::files::atomic;
 use crate::minimize::isolate::{DifferenceResult, Isolated, Side, Subject, isolate};
-use crate::minimize::log::{ContentHash, DifferenceRecord, Goal, PassingRecord, StartLine};
+use crate::minimize::log::{
+    ContentHash, DifferenceRecord, Goal, LogError, PassingRecord, StartLine,
+};
 use crate::minimize::{Inverted, Journal, MinimizeError, OnSlip, Options, Oracle};
 use crate::store::{Kind, Store, hash_of};
 use crate::triage::{Crash, Triager};
@@ -162,9 +164,12 @@ impl DifferenceJob<'_> {
         let subject = Subject::new(self.task.units, passing, failing);
         let journal = Journal::resume(log, self.start_line(&subject));
         let mut journal = journal.map_err(|error| {
-            Failure::from(error)
-                .path(log)
-                .hint("start again with --force, or give another log with --log")
+            let is_unwritten = matches!(error, LogError::Io { .. });
+            let failure = Failure::from(error).path(log);
+            match is_unwritten {
+                true => failure,
+                false => failure.hint("start again with --force, or give another log with --log"),
+            }
         })?;
         let start = journal.start().clone();
         let oracle = self.criterion.oracle()?;

@@ -1,6 +1,7 @@
 //! `ddfuzz min`: minimizes one failing input, or all groups of an output directory. `--export-test`
 //! writes the crash as an interestingness test for other reducers.
 
+mod alone;
 pub(in crate::cli) mod call_script;
 pub(in crate::cli) mod command_line;
 pub(in crate::cli) mod directory;
@@ -137,11 +138,15 @@ fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
         (Some(script), Some(path)) => minimize_by_test(script, args, path, &input, &screen),
         _ => minimize_crash(args, input, &screen, output),
     };
-    drop(screen);
     let (finished, mut record) = signals::unless_stopped(&stop, done)?;
+    let disturbance = alone::disturbance(args, &finished, &screen)?;
+    drop(screen);
     record.wall_ms = began.elapsed().as_millis() as u64;
     for warning in &finished.minimized.warnings {
         output.say(&format!("warning: {warning}"));
+    }
+    if let Some(warning) = disturbance {
+        output.say(warning);
     }
     let printed = args.results.take_output(&mut record.output);
     output.result(&result_text(&record, &finished), &record);

@@ -10,6 +10,9 @@
  *   hang-up   crashes when it is hung up
  *   flood     writes a megabyte for each key; crashes on x
  *   sleeper   never reads
+ *   naps      sleeps a tenth of a second before it reads, and on each z; crashes on x, y
+ *   child-naps  the same by a child that only sleeps, before it reads
+ *   last-nap  sleeps a tenth of a second on each z, and crashes then
  *   spin      computes for ever on s
  *   slow      computes a while on each key, of which it forgets those that came meanwhile;
  *             crashes on x, y
@@ -83,6 +86,26 @@ static void compute(long milliseconds)
     clock_t until = clock() + milliseconds * (CLOCKS_PER_SEC / 1000);
     while (clock() < until)
         clock_gettime(CLOCK_MONOTONIC, &now);
+}
+
+static void nap(void)
+{
+    struct timespec tenth = {.tv_nsec = 100 * 1000 * 1000};
+    nanosleep(&tenth, NULL);
+}
+
+static void nap_on_keys(int crashes)
+{
+    int before = 0, now;
+    raw(0);
+    for (;;) {
+        now = key(0);
+        if (now == 'z')
+            nap();
+        if ((now == 'z' && crashes) || (before == 'x' && now == 'y'))
+            crash();
+        before = now;
+    }
 }
 
 static int columns(void)
@@ -249,6 +272,17 @@ int main(int argc, char **argv)
     if (!strcmp(how, "sleeper"))
         for (;;)
             pause();
+    if (!strcmp(how, "naps"))
+        nap();
+    if (!strcmp(how, "child-naps")) {
+        if (fork() == 0) {
+            nap();
+            _exit(0);
+        }
+        wait(NULL);
+    }
+    if (strstr(how, "nap"))
+        nap_on_keys(!strcmp(how, "last-nap"));
     if (!strcmp(how, "spin")) {
         raw(0);
         while (key(0) != 's')

@@ -7,7 +7,8 @@
 //! Each input is run three times, the first time with randomized addresses. An aspect that varies
 //! between the runs of an input (because of a process id, the time or an address) does not count
 //! for that input; an aspect that cannot be observed counts for no input. A [`Behaviour`] lists
-//! both.
+//! both. Where nothing can be observed of the reads, as of an entry function that is given its input
+//! in memory, each input is a class by itself: most programs end and write alike on many inputs.
 
 mod measure;
 
@@ -106,6 +107,23 @@ impl std::fmt::Display for ClassId {
 }
 
 impl Behaviour {
+    /// Returns true if two inputs with this behaviour may be handled in different ways, because
+    /// nothing could be observed of how the target reads them.
+    pub fn hides_reads(&self) -> bool {
+        [Aspect::Read, Aspect::Stacks]
+            .iter()
+            .all(|aspect| self.lacks.contains(aspect))
+    }
+
+    /// Returns the id of the class of an input with this behaviour: that of the behaviour, or if
+    /// that [hides how the input is read](Behaviour::hides_reads) a class of its own.
+    pub fn class_of(&self, content: ContentHash) -> ClassId {
+        match self.hides_reads() {
+            true => ClassId(content),
+            false => self.class(),
+        }
+    }
+
     /// Returns the id of the class that the behaviour belongs to: a hash of all aspects that do not
     /// vary between runs, and of the names of the aspects that do.
     pub fn class(&self) -> ClassId {
@@ -227,23 +245,23 @@ pub struct Classes {
 
 impl Classes {
     /// Adds a content of `size` bytes to its behaviour class, the class of `behaviour` (how the
-    /// target behaves on it). The order in which contents are added does not matter.
-    pub fn take(&mut self, content: ContentHash, size: u64, behaviour: &Behaviour) {
+    /// target behaves on it), and returns that class. The order in which contents are added does not
+    /// matter.
+    pub fn take(&mut self, content: ContentHash, size: u64, behaviour: &Behaviour) -> ClassId {
+        let class = behaviour.class_of(content);
         self.varies.extend(&behaviour.varies);
         self.lacks.extend(&behaviour.lacks);
-        let least = self
-            .classes
-            .entry(behaviour.class())
-            .or_insert(SmallestInput {
-                content,
-                size,
-                files: 0,
-            });
+        let least = self.classes.entry(class).or_insert(SmallestInput {
+            content,
+            size,
+            files: 0,
+        });
         least.files += 1;
         let rank = |content: ContentHash, size: u64| (size, content.to_string());
         if rank(content, size) < rank(least.content, least.size) {
             (least.content, least.size) = (content, size);
         }
+        class
     }
 
     /// Returns the hash of the smallest input of a behaviour class, and the number of the class's

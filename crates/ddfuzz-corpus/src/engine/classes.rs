@@ -23,6 +23,8 @@ struct ClassifiedContents {
     failing: Vec<FailingInput>,
     /// Numbers of inputs whose files can no longer be read, and have no class.
     gone: Vec<usize>,
+    /// Whether of some inputs it cannot be observed how the target reads them.
+    hides_reads: bool,
 }
 
 impl Engine<'_> {
@@ -56,7 +58,7 @@ impl Engine<'_> {
             true => self.least_of_new_classes(contents, &healthy, onto, screen, totals)?,
         };
         let why = match self.cleaning.subset {
-            true => "it is the smallest input with this behaviour",
+            true => "no smaller input is known to have the same behaviour",
             false => "every different file that ends normally is kept",
         };
         for number in chosen {
@@ -91,6 +93,12 @@ impl Engine<'_> {
         }
         self.file(&sorted.failing, screen, totals)?;
         self.say_what_counts(&classes, screen);
+        if sorted.hides_reads {
+            screen.note(
+                "how the target reads its input cannot be observed: inputs on which it ends and \
+                 writes alike may be different ones, and all of them are kept",
+            );
+        }
         let least: HashSet<ContentHash> = classes.kept().into_iter().collect();
         let chosen = sorted.found.into_iter().filter(|(number, class)| {
             least.contains(&hash(contents, *number)) && before.of(*class).is_none()
@@ -143,8 +151,9 @@ impl Engine<'_> {
                     })
                 }
                 Measured::Behaves(behaviour) => {
-                    classes.take(subject.content, subject.size, &behaviour);
-                    sorted.found.push((number, behaviour.class()));
+                    let class = classes.take(subject.content, subject.size, &behaviour);
+                    sorted.found.push((number, class));
+                    sorted.hides_reads |= behaviour.hides_reads();
                 }
                 Measured::Gone => sorted.gone.push(number),
             }

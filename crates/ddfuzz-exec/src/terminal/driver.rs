@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use std::{fs::File, io, sync::Arc};
 
 use crate::output_capture::{Excerpt, Sink};
+use crate::terminal::blocked_call::goes_on_by_itself;
 use crate::terminal::{Stroke, strokes};
 use crate::{proc_tree, terminal::pty::Pty};
 
@@ -41,6 +42,8 @@ pub(super) struct Driver {
     pub(super) keys: Vec<u8>,
     pub(super) ending: Vec<u8>,
     pub(super) run: TerminalRun,
+    /// Time until which a program that sleeps for a time is waited for at the end of the input.
+    pub(super) until: Instant,
     /// Number of typed bytes that the program had left unread when the driver last gave up waiting
     /// for it; 0 if it has read all since.
     pub(super) unread: usize,
@@ -62,7 +65,8 @@ enum WaitLimit {
     /// time.
     Bounded,
     /// The driver waits without a limit of its own, until the run exceeds its limits: a program
-    /// that computes without end hangs.
+    /// that computes without end hangs. A program that sleeps for a time is waited for until shortly
+    /// before.
     Limits,
 }
 
@@ -136,7 +140,9 @@ impl Driver {
             let activity = session.activity();
             // A full terminal blocks its writers, so its output is read first.
             let quiet = !self.listen();
+            let is_last = limit == WaitLimit::Limits;
             match activity {
+                Activity::Sleep if is_last && self.goes_on(session, unread) => {}
                 Activity::Sleep if quiet && unread == 0 => {
                     self.unread = 0;
                     return self.await_output(session, Duration::ZERO);
@@ -155,6 +161,18 @@ impl Driver {
             }
             self.await_output(session, waited.pause())?;
         }
+    }
+
+    /// Returns true if the processes of the session, of whose keys `unread` bytes are unread, sleep
+    /// for a time, as in a script with `sleep 1`, and so may go on before the run ends; also if one of
+    /// them has run or ended meanwhile, so that their calls are not those of one moment.
+    fn goes_on(&self, session: &Session, unread: usize) -> bool {
+        if Instant::now() >= self.until {
+            return false;
+        }
+        let before = proc_tree::switches(session.server);
+        let calls = proc_tree::calls_below(session.server);
+        goes_on_by_itself(&calls, unread > 0) || proc_tree::switches(session.server) != before
     }
 
     /// Returns true if a sleeping program seems not to read the keys: it left `unread` bytes unread

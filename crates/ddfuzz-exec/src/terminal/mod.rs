@@ -1,11 +1,13 @@
 //! Targets that read keys at a terminal of their own (docs/decisions/0074).
 
+mod blocked_call;
 mod driver;
 mod pty;
 
 use nix::sys::eventfd::EventFd;
 use std::sync::{Arc, LazyLock};
-use std::{fmt::Write, fs::File, io, thread::JoinHandle, time::Duration};
+use std::time::{Duration, Instant};
+use std::{fmt::Write, fs::File, io, thread::JoinHandle};
 
 use crate::terminal::driver::{Driver, TerminalRun};
 use crate::{Channel, Ended, Target, Terminal, prepared_target::Identity, terminal::pty::Pty};
@@ -13,6 +15,8 @@ use crate::{Channel, Ended, Target, Terminal, prepared_target::Identity, termina
 /// Time by which each key extends the wall limit of a run at a terminal: a program may sleep after
 /// each key.
 const TIME_PER_KEY: Duration = Duration::from_millis(50);
+/// Longest limit on the elapsed time of a run at a terminal that makes a difference.
+const LONGEST: Duration = Duration::from_secs(1 << 20);
 /// Number of end-of-file keys (^D) that are typed at the end of a run, after the input and the keys
 /// that end the program.
 const LAST_KEYS: usize = 2;
@@ -58,8 +62,9 @@ impl Console {
     }
 
     /// Resets the terminal, and starts a thread that types `keys` as soon as the next run has the
-    /// terminal. Fails when the terminal cannot be reset, or no thread can be started.
-    pub(crate) fn begin(&mut self, keys: &[u8]) -> io::Result<()> {
+    /// terminal. `wall`: the limit on the elapsed time of the run. Fails when the terminal cannot be
+    /// reset, or no thread can be started.
+    pub(crate) fn begin(&mut self, keys: &[u8], wall: Duration) -> io::Result<()> {
         self.finish();
         self.run = TerminalRun::default();
         let pty = self.pty.as_ref().ok_or(io::ErrorKind::NotConnected)?;
@@ -71,6 +76,8 @@ impl Console {
             keys: keys.to_owned(),
             ending: self.terminal.ending.0.clone(),
             run: TerminalRun::default(),
+            // A program that is hung up then has some of its time left to end.
+            until: Instant::now() + wall.min(LONGEST) / 4 * 3,
             unread: 0,
         };
         let thread = std::thread::Builder::new()
