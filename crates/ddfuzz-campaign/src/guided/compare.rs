@@ -21,7 +21,8 @@ use ddfuzz_delta::Comparison;
 use ddfuzz_exec::observe::{self, Observer};
 use ddfuzz_exec::{Ended, Target, Way};
 
-/// Observing comparisons of the target may take a worker's time divided by this number.
+/// Observing comparisons of corpus entries may take a worker's time divided by this number; repairing
+/// mutants may take as much again.
 const SHARE_DIVISOR: u32 = 8;
 /// Time that observing comparisons of the target may take in addition to its share of a worker's
 /// time.
@@ -55,7 +56,10 @@ pub(super) struct Comparer {
     repairs: HashMap<CorpusId, (usize, usize)>,
     words: usize,
     began: Instant,
+    /// Time that observing comparisons of corpus entries has taken.
     spent: Duration,
+    /// Time that repairing mutants has taken.
+    spent_on_repairs: Duration,
     /// The mutator that makes compared operands of the scheduled input equal.
     pub(super) solve: ComparisonSolver,
 }
@@ -74,31 +78,30 @@ impl Comparer {
             words: 0,
             began: Instant::now(),
             spent: Duration::ZERO,
+            spent_on_repairs: Duration::ZERO,
             solve: ComparisonSolver::default(),
         }
     }
 
-    /// Checks whether observing comparisons may take more of the worker's time now.
+    /// Checks whether observing comparisons of corpus entries may take more of the worker's time now.
     fn has_time(&self) -> bool {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
+    /// Checks whether repairing mutants may take more of the worker's time now.
+    fn has_time_to_repair(&self) -> bool {
+        self.spent_on_repairs < self.began.elapsed() / SHARE_DIVISOR + CREDIT
+    }
+
     /// Runs the target on `input`, and returns how the run ended and which values it compared; `None`
-    /// if observing has used up its share of the worker's time, or the target's comparisons cannot be
-    /// observed.
+    /// if the target's comparisons cannot be observed.
     fn observe(&mut self, input: &[u8]) -> Option<(Ended, ComparisonValues)> {
-        if !self.has_time() {
-            return None;
-        }
-        let began = Instant::now();
         if !self.observer_started {
             self.observer_started = true;
             // A target that cannot be observed is fuzzed without comparisons.
             self.observer = observe::start(&self.target, self.way).ok().flatten();
         }
-        let observed = self.observer.as_mut()?.observe(input);
-        self.spent += began.elapsed();
-        match observed {
+        match self.observer.as_mut()?.observe(input) {
             Ok((run, comparisons)) => Some((run.ended, ComparisonValues::of(&comparisons, input))),
             Err(_) => {
                 self.observer = None;
@@ -118,7 +121,13 @@ impl Comparer {
             return Ok(known.clone());
         }
         let input = state.current_input_cloned()?;
-        let Some((_, compared)) = self.observe(input.as_ref()) else {
+        if !self.has_time() {
+            return Ok(Arc::default());
+        }
+        let began = Instant::now();
+        let observed = self.observe(input.as_ref());
+        self.spent += began.elapsed();
+        let Some((_, compared)) = observed else {
             return Ok(Arc::default());
         };
         if self.words < MAX_WORDS {
@@ -171,8 +180,12 @@ impl Comparer {
     }
 
     /// Returns how many mutants of the scheduled input are to be repaired: none if few of the first
-    /// ones could be, or if an observed run takes much longer than another one, as by breakpoints.
+    /// ones could be, or if that has taken its share of the time; nor where an observed run takes much
+    /// longer than another one, as by breakpoints.
     pub(super) fn repairs(&self, state: &State) -> Result<usize, Error> {
+        if self.way != Way::Harness || !self.has_time_to_repair() {
+            return Ok(0);
+        }
         let tried = state
             .current_corpus_id()?
             .and_then(|id| self.repairs.get(&id));
@@ -207,7 +220,9 @@ impl Mutator<BytesInput, State> for Repairing<'_> {
         if self.havoc.mutate(state, input)? == MutationResult::Skipped {
             return Ok(MutationResult::Skipped);
         }
+        let began = Instant::now();
         let is_repaired = self.comparer.repair(input.as_mut());
+        self.comparer.spent_on_repairs += began.elapsed();
         if let Some(id) = id {
             let (tries, repaired) = self.comparer.repairs.entry(id).or_default();
             *tries += 1;
