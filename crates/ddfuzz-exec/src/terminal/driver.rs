@@ -172,7 +172,9 @@ impl Driver {
         }
         let before = proc_tree::switches(session.server);
         let calls = proc_tree::calls_below(session.server);
-        goes_on_by_itself(&calls, unread > 0) || proc_tree::switches(session.server) != before
+        goes_on_by_itself(&calls, unread > 0)
+            || proc_tree::ends_at_tracer(session.server)
+            || proc_tree::switches(session.server) != before
     }
 
     /// Returns true if a sleeping program seems not to read the keys: it left `unread` bytes unread
