@@ -83,8 +83,7 @@ impl ResultPlace {
             _ => args.result_of(&with_ending(named, endings[0])),
         };
         let log = args.log_of(&result);
-        // The result stands in a file until it is printed, with a name that no user gives a file;
-        // beside the log, since nothing else has to be written.
+        // The result stands in a file beside the log until it is printed.
         let first = match args.to_stdout() {
             true => with_ending(&log, ".ddfuzz-stdout"),
             false => result.clone(),

@@ -244,6 +244,17 @@ pub(crate) fn calls_below(root: Pid) -> Vec<String> {
         .collect()
 }
 
+/// Whether a descendant of `root` has ended, but its tracer, which learns of that before the parent
+/// does, has not taken notice yet.
+pub(crate) fn ends_at_tracer(root: Pid) -> bool {
+    descendants(root).into_iter().any(|pid| {
+        let status = proc_text(format!("/proc/{pid}/status").as_ref()).unwrap_or_default();
+        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name));
+        let is_traced = value("TracerPid:").is_some_and(|tracer| tracer.trim() != "0");
+        is_traced && value("State:").is_some_and(|state| state.trim().starts_with('Z'))
+    })
+}
+
 /// Returns all descendants of `root`, parents before their children.
 pub(crate) fn descendants(root: Pid) -> Vec<Pid> {
     let mut found = children(root);

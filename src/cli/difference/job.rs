@@ -163,14 +163,7 @@ impl DifferenceJob<'_> {
         let (passing, failing) = (self.task.passing_bytes(), &self.task.failing.bytes);
         let subject = Subject::new(self.task.units, passing, failing);
         let journal = Journal::resume(log, self.start_line(&subject));
-        let mut journal = journal.map_err(|error| {
-            let is_unwritten = matches!(error, LogError::Io { .. });
-            let failure = Failure::from(error).path(log);
-            match is_unwritten {
-                true => failure,
-                false => failure.hint("start again with --force, or give another log with --log"),
-            }
-        })?;
+        let mut journal = journal.map_err(|error| not_continued(error, log))?;
         let start = journal.start().clone();
         let oracle = self.criterion.oracle()?;
         let mut oracle: Box<dyn Oracle> = match self.args.invert {
@@ -367,5 +360,15 @@ pub(super) fn axiom_failure(error: MinimizeError, task: &SearchTask, invert: boo
                 .fold(failure, |failure, path| failure.path(path))
         }
         _ => Failure::from(error),
+    }
+}
+
+/// Returns the failure for a log at `log` that cannot be written, or is not that of this search.
+fn not_continued(error: LogError, log: &Path) -> Failure {
+    let is_unwritten = matches!(error, LogError::Io { .. });
+    let failure = Failure::from(error).path(log);
+    match is_unwritten {
+        true => failure,
+        false => failure.hint("start again with --force, or give another log with --log"),
     }
 }

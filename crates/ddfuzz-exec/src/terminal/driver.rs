@@ -171,8 +171,11 @@ impl Driver {
             return false;
         }
         let before = proc_tree::switches(session.server);
+        // Asked first: once its tracer knows, its parent is awake.
+        let ends = proc_tree::ends_at_tracer(session.server);
         let calls = proc_tree::calls_below(session.server);
-        goes_on_by_itself(&calls, unread > 0) || proc_tree::switches(session.server) != before
+        ends || goes_on_by_itself(&calls, unread > 0)
+            || proc_tree::switches(session.server) != before
     }
 
     /// Returns true if a sleeping program seems not to read the keys: it left `unread` bytes unread
