@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::campaign::Summary;
 use crate::exec::facts::TargetFacts;
-use crate::exec::{Channel, Ended, Executor, Target, Way};
+use crate::exec::{Channel, CoverageReporting, Ended, ExecError, Executor, Target, Way};
 use crate::report::size;
 use crate::report::text::shell_word;
 
@@ -82,6 +82,30 @@ pub fn advice_on_end(target: &Target, path: Option<&Path>, ended: Ended) -> Opti
             shell_word(name)
         )
     })
+}
+
+/// Checks by trial runs whether the breakpoints by which the blocks of an unmodified program are
+/// covered change how its runs end: the program handles or blocks SIGTRAP, or reads its own code.
+/// False if the target ends differently each time, and if its coverage is not by breakpoints.
+pub fn is_disturbed(executor: &mut dyn Executor) -> Result<bool, ExecError> {
+    if executor.code().is_none() {
+        return Ok(false);
+    }
+    let mut disturbed = false;
+    for input in [&b""[..], TRIAL_TEXT] {
+        let ended = |executor: &mut dyn Executor, reporting| {
+            executor.report_coverage(reporting);
+            executor.run(input).map(|run| run.ended)
+        };
+        let without = ended(executor, CoverageReporting::Nothing)?;
+        let with = ended(executor, CoverageReporting::Every)?;
+        // A run that had to be made again without breakpoints reports no blocks.
+        let is_made_again = with.is_exit() && executor.covered().is_empty();
+        disturbed |= is_made_again
+            || with != without && ended(executor, CoverageReporting::Nothing)? == without;
+    }
+    executor.report_coverage(CoverageReporting::Nothing);
+    Ok(disturbed)
 }
 
 impl Behaviour {

@@ -9,6 +9,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Args, ValueEnum};
 
+use super::behaviour::{TargetWarning, is_disturbed};
 use super::results::{absolute, is_standard};
 use super::{Exit, Failure, Output, values};
 use crate::campaign::{
@@ -392,14 +393,29 @@ impl GeneratorArg {
 
     /// Chooses the input generator of a campaign. `Auto` means the coverage-guided one if the
     /// started target reports coverage, else the classic one. `Guided` also takes the basic blocks
-    /// of an unmodified program as its coverage, and fails if there is no coverage either way.
-    pub fn settle(self, started: &mut Started) -> Result<Generator, Failure> {
+    /// of an unmodified program as its coverage, and fails if there is no coverage either way. A
+    /// program whose runs the breakpoints for that change gets the classic one, with a warning in
+    /// `warnings`.
+    pub fn settle(
+        self,
+        started: &mut Started,
+        warnings: &mut Vec<TargetWarning>,
+    ) -> Result<Generator, Failure> {
         let places = match self {
             GeneratorArg::Guided => started.executor.cover_blocks()?,
             GeneratorArg::Auto | GeneratorArg::Classic => started.executor.places().ok_or(""),
         };
         match (self, places) {
             (GeneratorArg::Classic, _) | (GeneratorArg::Auto, Err(_)) => Ok(Generator::Classic),
+            (GeneratorArg::Guided, Ok(_)) if is_disturbed(&mut *started.executor)? => {
+                warnings.push(TargetWarning {
+                    seen: "breakpoints change how the target's runs end".to_owned(),
+                    fix: "the classic generator is used, without coverage: does the target handle \
+                          or block SIGTRAP, or read its own code?"
+                        .to_owned(),
+                });
+                Ok(Generator::Classic)
+            }
             (GeneratorArg::Auto | GeneratorArg::Guided, Ok(_)) => Ok(Generator::Guided),
             (GeneratorArg::Guided, Err(why)) => {
                 let message = format!(

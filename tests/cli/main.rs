@@ -68,6 +68,7 @@ mod snapshot;
 mod study;
 mod system_programs;
 mod terminal;
+mod traps;
 mod triage;
 mod triage_directories;
 mod triage_known;

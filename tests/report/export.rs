@@ -17,6 +17,7 @@ fn group(input: &[u8]) -> Reproducer {
         limits: Limits::default(),
         sanitizers: vec!["address".to_owned()],
         debug_assertions: false,
+        trap: None,
     }
 }
 

@@ -37,6 +37,7 @@ fn now(instrumentation: Option<&[&str]>) -> Conditions {
         instrumentation: instrumentation.map(words),
         limits: Limits::default(),
         crash_exit: None,
+        program: None,
     }
 }
 

@@ -31,6 +31,7 @@ static struct block_table *table; /* NULL: there are no breakpoints */
 static uint64_t table_size;
 static uintptr_t bases[MOST_CODE_SEGMENTS]; /* load address of the file of each segment */
 static uint64_t current_run; /* in a fork that runs the program */
+static struct sigaction own_action; /* the program's for SIGTRAP, when a fork begins to run it */
 
 static uint8_t *at_offset(uint64_t offset)
 {
@@ -184,14 +185,13 @@ int blocks_hit(ucontext_t *context, uint64_t run)
     return 0;
 }
 
-/* In a fork: a signal that is not ours has its effect, as if there was no handler. */
+/* In a fork: a signal that is not ours has its effect, as if this handler was not there. */
 static void on_trap(int signal, siginfo_t *info, void *data)
 {
     ucontext_t *context = data;
     if (info->si_code == SI_KERNEL && blocks_hit(context, current_run))
         return;
-    struct sigaction by_default = {.sa_handler = SIG_DFL};
-    sigaction(signal, &by_default, NULL);
+    sigaction(signal, &own_action, NULL);
     if (info->si_code == SI_KERNEL)
         context->uc_mcontext.gregs[REG_RIP] -= 1; /* the program's own `int3` is executed again */
     else
@@ -208,7 +208,7 @@ void blocks_begin(uint64_t run, ucontext_t *context)
     current_run = run;
     action.sa_sigaction = on_trap;
     sigfillset(&action.sa_mask); /* another handler would hit breakpoints while SIGTRAP is blocked */
-    sigaction(SIGTRAP, &action, NULL);
+    sigaction(SIGTRAP, &action, &own_action);
     sigemptyset(&trap);
     sigaddset(&trap, SIGTRAP);
     if (context) {

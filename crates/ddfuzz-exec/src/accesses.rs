@@ -21,11 +21,17 @@ pub(crate) enum Accesses {
 /// The time of last access of a file that was not read yet: older than all changes of files.
 const NEVER: TimeSpec = TimeSpec::new(0, 0);
 
+/// Sets the time of the last access of a file so that [`Accesses::show_none`] holds until it is read;
+/// returns false where that fails.
+pub(crate) fn set_unread(file: &File) -> bool {
+    futimens(file, &NEVER, &TimeSpec::UTIME_OMIT).is_ok()
+}
+
 impl Accesses {
     /// Sets the time of the last access of a file; at first, tests by a reading of ddfuzz's own
     /// whether the next one changes it.
     pub(crate) fn forget(self, file: &File, path: &Path) -> Accesses {
-        let set = || futimens(file, &NEVER, &TimeSpec::UTIME_OMIT).is_ok();
+        let set = || set_unread(file);
         if self == Accesses::Untold || !set() {
             return Accesses::Untold;
         }

@@ -2,7 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::{io::Read, os::unix::ffi::OsStrExt, os::unix::fs::PermissionsExt};
+use std::{fs::File, io::Read, os::unix::ffi::OsStrExt, os::unix::fs::PermissionsExt};
+
+use object::elf::{FileHeader64, PT_LOAD};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, ReadCache};
 
 use crate::{ExecError, NotExecuted, Program, bundled, private_dir::PrivateDir};
 
@@ -46,7 +50,32 @@ fn checked(path: &Path) -> Result<PathBuf, ExecError> {
     if facts.permissions().mode() & 0o111 == 0 {
         return Err(unfit("it has no execute permission"));
     }
+    if let Some(end) = missing_end(path, facts.len()) {
+        return Err(unfit(&format!(
+            "it is incomplete: it has {} bytes of {end}, and the kernel kills it as it starts",
+            facts.len()
+        )));
+    }
     std::path::absolute(path).map_err(|error| unfit(&error.to_string()))
+}
+
+/// Size of a page of a file in bytes, of which the kernel fills the rest with zeros.
+const PAGE: u64 = 4096;
+
+/// Returns where the loaded part of the program at `path` ends, in bytes, if the file, with `length`
+/// bytes, ends a page before that or earlier, as one that was copied in part. `None` for a complete
+/// file, and for one that is no 64-bit ELF file.
+fn missing_end(path: &Path, length: u64) -> Option<u64> {
+    let file = ReadCache::new(File::open(path).ok()?);
+    let header = FileHeader64::<Endianness>::parse(&file).ok()?;
+    let endian = header.endian().ok()?;
+    let segments = header.program_headers(endian, &file).ok()?;
+    let loaded = segments
+        .iter()
+        .filter(|segment| segment.p_type(endian) == PT_LOAD && segment.p_filesz(endian) > 0);
+    let ends = loaded.map(|one| one.p_offset(endian).saturating_add(one.p_filesz(endian)));
+    ends.max()
+        .filter(|end| *end > length.next_multiple_of(PAGE))
 }
 
 /// Returns the error for a program at `path` that `execve` has refused with `errno`; it says what is

@@ -12,7 +12,7 @@ pub struct Run {
     /// processes where the run was killed at a limit.
     pub cpu: Duration,
     /// Number of input bytes that the target read; `None` where the method of execution cannot
-    /// tell.
+    /// tell, and where the target reads the input and leaves no trace of how far.
     pub read: Option<u64>,
 }
 

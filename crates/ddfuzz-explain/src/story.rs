@@ -467,6 +467,10 @@ fn value_origin(it: &Explanation) -> Option<String> {
     let written = calls(&found.written);
     let of = made_of(found, MADE_OF);
     let how = match (found.unset, read.is_empty()) {
+        _ if found.selects && !found.unset => format!(
+            "is read where nothing has written it, from a place that depends on what was written \
+             by {written}"
+        ),
         (false, true) => format!("is written by {written}"),
         (false, false) => format!("is written by {written}, and{read}"),
         (true, _) => format!("is{read} before anything sets it: since {written}"),

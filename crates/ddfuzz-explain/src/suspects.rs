@@ -31,6 +31,8 @@ const OF_SIZE: &str = "wrote what the size of that block was made of";
 const EXTENT: &str = "wrote what decides how much is written behind that block";
 /// What is said of the statement that wrote the value by which the run fails.
 const VALUE: &str = "wrote the value by which it fails";
+/// What is said of a statement that wrote where that value is read, which nothing has written.
+const PLACE: &str = "wrote by which pointer or index the value is read by which it fails";
 /// What is said of a statement that wrote what that value was made of.
 const OF_VALUE: &str = "wrote what that value was made of";
 /// What is said of a statement that has computed a number out of range.
@@ -122,8 +124,8 @@ impl Suspects {
             return;
         };
         if let Some(known) = self.known(&place) {
-            // A run has tested it for another reason than it is named for. A confirmed link says less.
-            if tested && !known.tested && why != CONFIRMED {
+            // A run has tested it for another reason than it is named for.
+            if tested && !known.tested {
                 (known.why, known.tested) = (why.to_owned(), true);
             }
             return;
@@ -210,7 +212,7 @@ impl Suspects {
         }
         // What is freed a second time.
         if let Some(value) = it.origin.as_ref().filter(|_| it.crash.ended == ABORTED) {
-            self.add_likely(&value.written, VALUE);
+            self.add_likely(&value.written, of_value(value));
         }
         self.add(&it.used_late, "uses what was freed");
     }
@@ -220,7 +222,7 @@ impl Suspects {
     fn add_value(&mut self, it: &Explanation) {
         let is_chosen = it.observed.iter().any(|odd| odd.why == CHOOSES_PLACE);
         if let Some(value) = it.origin.as_ref().filter(|_| is_chosen) {
-            self.add_likely(&value.written, VALUE);
+            self.add_likely(&value.written, of_value(value));
         }
     }
 
@@ -236,7 +238,7 @@ impl Suspects {
             self.add_last_link(&mut links, &it.chain);
         }
         if let Some(value) = &it.origin {
-            self.add_likely(&value.written, VALUE);
+            self.add_likely(&value.written, of_value(value));
         }
         if !is_last {
             self.add_last_link(&mut links, &it.chain);
@@ -294,6 +296,14 @@ impl Suspects {
         }
     }
 
+    /// Puts the statements that come last, and have been tested, behind those found until now.
+    fn bring_tested_forward(&mut self) {
+        let last = std::mem::take(&mut self.last);
+        let (tested, last): (Vec<_>, Vec<_>) = last.into_iter().partition(|it| it.tested);
+        self.found.extend(tested);
+        self.last = last;
+    }
+
     /// Adds what made the values of which others were made, and those by which conditions decide.
     fn add_earlier(&mut self, it: &Explanation) {
         for value in it.origin.iter().flat_map(|it| &it.earlier) {
@@ -304,6 +314,11 @@ impl Suspects {
             self.add_likely(&value.written, why);
         }
     }
+}
+
+/// What is said of the statement from which the value came by which the run fails.
+fn of_value(value: &OriginRecord) -> &'static str {
+    if value.selects { PLACE } else { VALUE }
 }
 
 /// A value and all of which it was made.
@@ -356,6 +371,7 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
         all.add_before(&odd.place, (&odd.why, odd.tested), |_| false);
     }
     all.add_values(it);
+    all.bring_tested_forward();
     all.add_earlier(it);
     // The run fails without them as well, as far as is known.
     for odd in rest {
@@ -370,7 +386,7 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::CriticalRecord;
+    use crate::report::{CriticalRecord, SwitchedRecord};
 
     fn frame(function: &str, file: &str, line: u64) -> FrameRecord {
         FrameRecord {
@@ -609,7 +625,16 @@ mod tests {
         assert_eq!(lines(&it), [Some(30), Some(20), Some(10)]);
         let in_main = frame("main", "main.c", 30);
         it.chain[0].writer = Some(WriterRecord::Statement(in_main));
-        assert_eq!(lines(&it), [Some(20), Some(10), Some(30)]);
+        assert_eq!(lines(&it), [Some(20), Some(30), Some(10)]);
+        // What only a condition compares comes after it, and a test says more than a suspicion.
+        it.origin.as_mut().unwrap().written = vec![frame("main", "main.c", 30)];
+        it.origin.as_mut().unwrap().earlier.clear();
+        it.switched = vec![SwitchedRecord {
+            condition: own(60),
+            by: Some(value(50, Vec::new())),
+        }];
+        assert_eq!(lines(&it), [Some(30), Some(50)]);
+        assert!(suspects(&it)[0].tested);
     }
 
     #[test]

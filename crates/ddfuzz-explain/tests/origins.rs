@@ -63,6 +63,23 @@ fn a_divisor_is_followed_to_who_wrote_it() {
 }
 
 #[test]
+fn a_value_of_the_programs_data_is_written_by_nobody() {
+    for flags in [PLAIN, &["-g", "-Og", "-fno-inline"]] {
+        let program = program("rates.c", flags);
+        let it = explained(&program, b"p4p", Some(b"p5p"));
+        let text = story::text(&it);
+        assert!(!text.contains("crashes is written by"), "{text}");
+        assert!(!text.contains("wrote the value by which"), "{text}");
+        let origin = it.origin.as_ref();
+        assert!(origin.is_none_or(|it| it.selects), "{origin:?}");
+        // The link that is confirmed is tested, and the first one.
+        let first = &it.look_first[0];
+        assert_eq!(first.place[0].line, Some(16), "{text}");
+        assert!(first.tested, "{text}");
+    }
+}
+
+#[test]
 fn a_function_that_is_none_is_followed_to_who_wrote_its_address() {
     let program = program("called.c", &["-g", "-Og"]);
     for failing in [b"x", b"y"] {

@@ -2,13 +2,14 @@
 //! other limits. If it cannot, a run that passes does not mean that the bug is fixed (`cannot
 //! tell`).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::Crash;
 use crate::module::build_id;
 use crate::runtime_modules::is_abort;
 use crate::site::is_in_each_harness;
+use crate::trap::untrapped;
 use ddfuzz_exec::facts::{ASSERTIONS, DEBUG_ASSERTIONS};
 use ddfuzz_exec::{Limits, Sanitizer, holds_bytes, read_program};
 
@@ -25,6 +26,8 @@ pub struct Conditions {
     pub limits: Limits,
     /// Exit status of the target that counts as a crash in the run; `None` if no exit status does.
     pub crash_exit: Option<i32>,
+    /// Path of the program that is run; `None` where unknown.
+    pub program: Option<PathBuf>,
 }
 
 /// The reason why a run that passes does not show that a known crash is fixed, with advice to the
@@ -149,6 +152,7 @@ impl Crash {
             .or_else(|| larger_limit(self, &now.limits))
             .or_else(|| laid_out_otherwise(self, now))
             .or_else(|| uncounted(self, now))
+            .or_else(|| untrapped(self, now.program.as_deref()))
     }
 
     /// Checks whether crashes of a build compiled with the options `instrumentation` can be

@@ -214,6 +214,7 @@ impl Triager {
             instrumentation,
             limits: self.start.limits(),
             crash_exit: self.start.crash_exit(),
+            program: self.start.program(),
         })
     }
 

@@ -165,8 +165,12 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     found.extend(parted.map(|place| (place, format!("{end}: the runs part"))));
     let decided = it.decided.iter().filter_map(|it| it.written.first());
     found.extend(decided.map(|place| (place, format!("{end}: decides that"))));
+    let value = match it.origin.as_ref().is_some_and(|it| it.selects) {
+        true => "where the value is read by which it crashes",
+        false => "the value by which it crashes",
+    };
     let origin = it.origin.iter().flat_map(|it| it.written.iter().take(2));
-    found.extend(origin.map(|place| (place, "the value by which it crashes".to_owned())));
+    found.extend(origin.map(|place| (place, value.to_owned())));
     let earlier = it.origin.iter().flat_map(|it| &it.earlier);
     let earlier = earlier.filter_map(|it| it.written.first());
     found.extend(earlier.map(|place| (place, "of what that value was made".to_owned())));

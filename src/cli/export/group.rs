@@ -206,6 +206,7 @@ impl ChosenGroup {
             limits: crash.limits,
             sanitizers: crash.needed_sanitizers(),
             debug_assertions: crash.needs_debug_assertions(),
+            trap: crash.trap(),
         })
     }
 

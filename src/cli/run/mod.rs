@@ -137,10 +137,16 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let stop = signals::stop_flag()?;
     let deadline = signals::deadline(args.total_time, &stop)?;
     let (mut started, way) = args.target.start(&target, &stop, output)?;
-    let target_warnings = target_warnings(&mut started, &target, output);
+    let mut target_warnings = target_warnings(&mut started, &target);
     let recorded = args.recorded_settings();
     let generator = args.generator.or_recorded(recorded.as_ref())?;
-    let generator = generator.settle(&mut started)?;
+    let generator = generator.settle(&mut started, &mut target_warnings)?;
+    if generator == Generator::Classic {
+        GeneratorArg::Classic.or_recorded(recorded.as_ref())?;
+    }
+    for warning in &target_warnings {
+        output.say(&format!("warning: {warning}"));
+    }
     needs_coverage(&args, generator, way)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
     let max_len = args.max_len.unwrap_or(DEFAULT_MAX_LEN);
@@ -188,9 +194,9 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
 /// The seeds of a campaign, from where they were read, and the words for mutations.
 type ReadInputs = (Seeds, SeedSources, Words);
 
-/// Makes trial runs of the target, and prints and returns warnings if a campaign on it would find
-/// little, for example because it reads no input. Targets at a terminal are not tried.
-fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> Vec<TargetWarning> {
+/// Makes trial runs of the target, and returns warnings if a campaign on it would find little, for
+/// example because it reads no input. Targets at a terminal are not tried.
+fn target_warnings(started: &mut Started, target: &Target) -> Vec<TargetWarning> {
     // Each run of a target at a terminal takes long, and says nothing of what it reads.
     if matches!(target.channel, Channel::Terminal(_)) {
         return Vec::new();
@@ -198,9 +204,6 @@ fn target_warnings(started: &mut Started, target: &Target, output: &Output) -> V
     let seen = behaviour::observe(&mut *started.executor, target);
     let mut target_warnings = seen.target_warnings(target);
     target_warnings.extend(behaviour::unused_entry(target, started.executor.way()));
-    for warning in &target_warnings {
-        output.say(&format!("warning: {warning}"));
-    }
     target_warnings
 }
 

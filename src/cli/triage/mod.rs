@@ -19,7 +19,7 @@ use super::run::workers;
 use super::target::TargetArgs;
 use super::{Exit, Failure, Output, explain, show, signals, ui, values};
 use crate::campaign::{Minimizing, Variants, pending_entries};
-use crate::exec::{Target, TargetRecord, Way};
+use crate::exec::{Program, Target, TargetRecord, Way, find_program};
 use crate::report::ci::{Finding, Findings};
 use crate::report::text::shell_word;
 use crate::report::{
@@ -277,6 +277,10 @@ fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
         instrumentation: result.instrumentation.clone(),
         limits: target.limits,
         crash_exit: target.crash_exit,
+        program: match &target.program {
+            Program::Path(path) => find_program(path).ok(),
+            Program::Bundled(_) => None,
+        },
     };
     for group in &mut result.groups {
         against.compare_group(group, &conditions);

@@ -210,3 +210,125 @@ fn what_a_frozen_start_passes_is_reached() {
     }
     desk.is_left_clean();
 }
+
+/// Programs whose runs breakpoints change: each of them passes on every input.
+const DISTURBED: [(&str, &str); 3] = [
+    (
+        "handling",
+        "\
+#include <signal.h>
+#include <unistd.h>
+static volatile int traps;
+static void on_trap(int number) { traps++; }
+int chosen(const char *text) { return text[0] == 'A' ? 2 : 1; }
+int main(void) {
+    char text[64] = {0};
+    signal(SIGTRAP, on_trap);
+    read(0, text, sizeof text);
+    raise(SIGTRAP);
+    if (traps != 1) return 9;
+    chosen(text);
+    return traps == 1 ? 0 : 8;
+}
+",
+    ),
+    (
+        "blocking",
+        "\
+#include <signal.h>
+#include <unistd.h>
+int main(void) {
+    char text[64] = {0};
+    sigset_t all;
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, 0);
+    read(0, text, sizeof text);
+    return text[0] == 'A';
+}
+",
+    ),
+    (
+        "reading",
+        "\
+#include <stdlib.h>
+#include <unistd.h>
+int chosen(const char *text) { return text[0] == 'A' ? 2 : 1; }
+int main(void) {
+    char text[64] = {0};
+    read(0, text, sizeof text);
+    if (*(volatile unsigned char *)chosen == 0xcc) abort();
+    return chosen(text) == 2;
+}
+",
+    ),
+];
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn programs_that_breakpoints_disturb_get_the_classic_generator() {
+    for (name, source) in DISTURBED {
+        let desk = Desk::new();
+        if program(&desk, name, Built::Plain, source, &[]).is_none() {
+            return;
+        }
+        for way in ["inject", "snapshot"] {
+            let words = format!(
+                "run --json --seed 1 --max-len 8 --runs 200 --jobs 1 --generator guided \
+                 --exec {way} -o {way} -- ./{name}"
+            );
+            let call = desk.call(&words).exits(0);
+            let result = call.json();
+            assert_eq!(result["flaky"], 0, "{name}: {result}");
+            let warnings = result["warnings"].to_string();
+            assert!(warnings.contains("breakpoints change"), "{name}: {result}");
+            let again = format!("run --json --resume --runs 300 -o {way}");
+            desk.call(&again).exits(0);
+        }
+        desk.is_left_clean();
+    }
+}
+
+/// A program that reads its own code, and one that blocks SIGTRAP, on some inputs only.
+const SOMETIMES: &str = "\
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+volatile int place;
+void chosen(void) { place = 3; }
+void others(void) { place = 4; }
+int main(void) {
+    char text[8] = {0};
+    sigset_t all;
+    read(0, text, sizeof text);
+    if (text[0] == 'r' && *(volatile unsigned char *)chosen == 0xcc) abort();
+    if (text[0] == 'b') {
+        sigfillset(&all);
+        sigprocmask(SIG_BLOCK, &all, 0);
+        others();
+    }
+    return 0;
+}
+";
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn runs_that_breakpoints_disturb_are_no_crashes() {
+    let desk = Desk::new();
+    if program(&desk, "some", Built::Plain, SOMETIMES, &[]).is_none() {
+        return;
+    }
+    std::fs::create_dir(desk.file("seeds")).unwrap();
+    for (number, text) in ["r", "rr", "b", "bb", "x", "r1", "b1"].iter().enumerate() {
+        desk.write(&format!("seeds/{number}"), text.as_bytes());
+    }
+    for way in ["inject", "snapshot"] {
+        let words = format!(
+            "run --json --seed 1 --max-len 4 --runs 2000 --jobs 1 --generator guided \
+             --seeds seeds --exec {way} -o {way} -- ./some"
+        );
+        let result = desk.call(&words).exits(0).json();
+        assert_eq!(result["flaky"], 0, "{result}");
+        assert_eq!(result["runs"], 2000, "{result}");
+    }
+    desk.is_left_clean();
+}

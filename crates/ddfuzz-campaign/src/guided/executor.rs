@@ -118,6 +118,8 @@ pub(super) struct TargetExecutor {
     /// Results of further runs of the input for which LibAFL's calibration last asked; they were
     /// made in the same batch, and answer its next requests.
     ahead: VecDeque<(Vec<u8>, NotedRun)>,
+    /// Coverage counters of the last run of which they are known; empty before it.
+    last_counters: Vec<u8>,
     /// Whether inputs that did not pass are sent to linked campaigns on other hosts.
     pub(super) linked: bool,
     /// The time limits of runs: the target's, and a shorter one that is learned.
@@ -156,6 +158,7 @@ impl TargetExecutor {
             coverage_mode: CoverageReporting::Nothing,
             batch: BatchSize::default(),
             ahead: VecDeque::new(),
+            last_counters: Vec::new(),
             linked: false,
             timeouts: AdaptiveTimeout::new(target.limits),
             hangs: KnownHangs::new(before),
@@ -286,6 +289,9 @@ impl TargetExecutor {
     /// snapshots of its process among them are valid until the next run.
     pub(super) fn observe(&mut self, ended: Ended, counters: &[u8]) -> Result<(), Error> {
         self.observe_end(ended)?;
+        if !counters.is_empty() {
+            counters.clone_into(&mut self.last_counters);
+        }
         let (map, _) = &mut self.observers;
         let map = map.as_mut();
         for (place, count) in counters.iter().enumerate().take(map.usable_count()) {
@@ -339,6 +345,9 @@ impl<EM, S: HasExecutions, Z> Executor<EM, BytesInput, S, Z> for TargetExecutor 
     ) -> Result<ExitKind, Error> {
         *state.executions_mut() += 1;
         let NotedRun { run, counters } = self.run_again(input.as_ref()).map_err(fail)?;
+        // LibAFL refuses an entry without coverage, which a run that breakpoints would disturb has.
+        let is_unknown = run.ended.is_exit() && self.reported_blocks.is_some();
+        let counters = counters.or_else(|| is_unknown.then(|| self.last_counters.clone()));
         self.observe(run.ended, &counters.unwrap_or_default())?;
         // The calibration makes further runs before its failed run is reported.
         self.failed_run.keep_copies().map_err(fail)?;

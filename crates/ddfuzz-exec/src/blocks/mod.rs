@@ -372,16 +372,16 @@ impl BlockCoverage {
     }
 
     /// Whether breakpoints may have changed how the run with index `run` in the present call ended,
-    /// so that the run must be made again without them. False for a run that was made again
-    /// already.
+    /// so that the run must be made again without them: a program that reads its own code sees
+    /// breakpoints that it has not hit. False for a run that was made again already.
     pub(crate) fn is_in_doubt(&self, run: usize, ended: Ended) -> bool {
-        let has_hit = || self.pending.iter().any(|(of, _)| *of == run);
-        match ended {
-            _ if self.doubted == Some(run) => false,
-            Ended::Signal(libc::SIGTRAP) => self.armed != Armed::Nothing,
-            Ended::Signal(_) => has_hit(),
-            _ => false,
-        }
+        let is_signal = matches!(ended, Ended::Signal(_));
+        is_signal && self.doubted != Some(run) && self.armed != Armed::Nothing
+    }
+
+    /// Records that the same run is made once more, so that its end is in doubt again.
+    pub(crate) fn forget_doubt(&mut self) {
+        self.doubted = None;
     }
 
     /// Records how a run that was made twice ended with and without breakpoints; `run` is its index

@@ -103,6 +103,9 @@ impl ServerExecutor {
 
     pub(super) fn run_and_capture(&mut self, input: &[u8], forked: bool) -> Result<Run, ExecError> {
         self.clear_capture();
+        if let Some(blocks) = &mut self.blocks {
+            blocks.forget_doubt();
+        }
         let run = match forked {
             true => self.run_forked(input)?,
             false => {

@@ -110,6 +110,8 @@ pub(super) struct Back {
     made_of: Vec<Used>,
     /// The values that say from where it was read: pointers and indices.
     selected_by: Vec<Used>,
+    /// Whether nobody wrote the value: it stood there from the start, or is read from a wrong place.
+    is_unwritten: bool,
 }
 
 /// The write to some memory that a recorded instruction reads.
@@ -284,7 +286,12 @@ impl Engine {
             let used = back.made_of.into_iter();
             rest.extend(used.map(|used| Pending::new(used, made, (operand, selects))));
             let used = back.selected_by.into_iter();
-            later.extend(used.map(|used| Pending::new(used, None, (operand, true))));
+            let used = used.map(|used| Pending::new(used, None, (operand, true)));
+            match back.is_unwritten {
+                // All that is known of it.
+                true => rest.extend(used),
+                false => later.extend(used),
+            }
             if told.found.len() >= STEPS {
                 break;
             }
@@ -354,7 +361,7 @@ impl Engine {
                     origin: Some(origin).filter(|it| self.is_user(it.written[0])),
                     moment: Some((recorded.clone(), by)),
                     made_of,
-                    selected_by: Vec::new(),
+                    ..Back::default()
                 })
             }
             // A library's function may have written it.
@@ -404,11 +411,8 @@ impl Engine {
             back = self.made_of(points, &write)?;
             back.origin = Some(write.origin(read));
         }
-        match back.origin {
-            Some(_) => back.selected_by.extend(selected_by),
-            // What nobody wrote is read from a wrong place.
-            None => back.made_of.extend(selected_by),
-        }
+        back.is_unwritten = back.origin.is_none();
+        back.selected_by.extend(selected_by);
         self.followed.insert(key, back.clone());
         Ok(back)
     }
@@ -628,7 +632,7 @@ impl Engine {
             origin: None,
             moment: Some((recorded.clone(), at)),
             made_of: values.map(|value| (recorded.clone(), at, value)).collect(),
-            selected_by: Vec::new(),
+            ..Back::default()
         })
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::dumps::{elements, string};
 use super::{OF_SIGNALS, ProgramCall, Reproducer, needs, statuses, time_limit};
 use ddfuzz_exec::{LOCALE, Sanitizer, Target, sanitizer_options};
+use ddfuzz_triage::Trap;
 
 /// C code of an exported test that runs a program; it follows the generated constants.
 const PROGRAM_MAIN: &str = include_str!("templates/program.c.in");
@@ -55,7 +56,7 @@ fn needs_table(of: &Reproducer) -> String {
          } needs[] = {\n",
     );
     for need in needs(of) {
-        let texts = need.texts.iter().map(|text| string(text.as_bytes()));
+        let texts = need.texts.iter().map(|text| string(text));
         let texts: Vec<String> = texts.collect();
         table.push_str(&format!(
             "    {{{{{}, NULL}}, {}, {}}},\n",
@@ -211,6 +212,10 @@ fn lacking(of: &Reproducer) -> String {
             "#if !defined(__SANITIZE_{gcc}__) && !__has_feature({clang}_sanitizer)\n    \
                  return \"{flag}\";\n#endif\n"
         );
+    }
+    if of.trap == Some(Trap::Check) {
+        lines += "#if !__has_feature(undefined_behavior_sanitizer)\n    \
+                      return \"undefined -fsanitize-trap=undefined\";\n#endif\n";
     }
     format!("{text}static const char *lacking(void) {{\n{lines}    return NULL;\n}}\n\n")
 }

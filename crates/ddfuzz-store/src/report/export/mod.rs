@@ -12,7 +12,7 @@ use super::text::printable;
 use crate::Kind;
 use crate::reproduce::data_limit;
 use ddfuzz_exec::{Ended, Limits, RUST_PANIC, Sanitizer, facts::ASSERTIONS};
-use ddfuzz_triage::Class;
+use ddfuzz_triage::{Class, Trap};
 
 pub use crate::reproduce::channel::base64_lines as base64;
 pub use c_tests::{EntryFunction, LinkedHarness, c_entry_test, c_program_test};
@@ -51,6 +51,9 @@ pub struct Reproducer {
     /// Whether the crash shows only if the program is compiled with Rust's overflow checks or debug
     /// assertions.
     pub debug_assertions: bool,
+    /// The trap instruction of a compiler's check at which the program stopped; `None` if it ended
+    /// otherwise.
+    pub trap: Option<Trap>,
 }
 
 impl Reproducer {
@@ -159,7 +162,7 @@ fn time_limit(of: &Reproducer, sanitized: bool) -> Option<u64> {
 struct Need {
     /// Texts, such as names of sanitizer functions, of which the program's file contains at least
     /// one if it was compiled with the flag.
-    texts: Vec<&'static str>,
+    texts: Vec<&'static [u8]>,
     /// Whether one of `texts` is not enough, and the program's file must also contain a type name
     /// as the checks of UndefinedBehaviorSanitizer (UBSan) write it: other sanitizers' runtimes
     /// contain UBSan's functions, too.
@@ -169,15 +172,15 @@ struct Need {
     flag: String,
 }
 
-/// Returns the compiler flags (sanitizers, debug assertions) without which a program cannot show
-/// the group's crash.
+/// Returns the compiler flags (sanitizers, debug assertions, checks that trap) without which a
+/// program cannot show the group's crash.
 fn needs(of: &Reproducer) -> Vec<Need> {
     let sanitizers = of.sanitizers.iter().map(|flag| {
         let sanitizer = Sanitizer::of_flag(flag).unwrap_or(Sanitizer::Ubsan);
-        let mut texts = vec![sanitizer.symbol()];
+        let mut texts = vec![sanitizer.symbol().as_bytes()];
         if of.leaks() {
             texts = [Sanitizer::Lsan, Sanitizer::Asan, Sanitizer::Hwasan]
-                .map(Sanitizer::symbol)
+                .map(|one| one.symbol().as_bytes())
                 .to_vec();
         }
         Need {
@@ -187,9 +190,14 @@ fn needs(of: &Reproducer) -> Vec<Need> {
         }
     });
     let assertions = of.debug_assertions.then(|| Need {
-        texts: ASSERTIONS.to_vec(),
+        texts: ASSERTIONS.iter().map(|text| text.as_bytes()).collect(),
         checked: false,
         flag: "-C debug-assertions=on".to_owned(),
     });
-    sanitizers.chain(assertions).collect()
+    let trap = of.trap.map(|trap| Need {
+        texts: vec![trap.code()],
+        checked: false,
+        flag: trap.flag().to_owned(),
+    });
+    sanitizers.chain(assertions).chain(trap).collect()
 }

@@ -303,8 +303,8 @@ fn lacking_function(needs: &[Need]) -> String {
     }
     let lines = needs.iter().map(|need| {
         let texts = need.texts.iter().map(|text| {
-            let backwards: Vec<u8> = text.bytes().rev().collect();
-            string(&backwards)
+            let backwards: Vec<u8> = text.iter().rev().copied().collect();
+            word(&backwards)
         });
         let texts: Vec<String> = texts.collect();
         format!(
@@ -317,7 +317,7 @@ fn lacking_function(needs: &[Need]) -> String {
     let lines: String = lines.collect();
     format!(
         "\n/// One of these texts, which are backwards here, stands in programs that were compiled so.\n\
-         const NEEDS: &[(&[&str], bool, &str)] = &[\n{lines}];\n{LACKING}"
+         const NEEDS: &[(&[&[u8]], bool, &str)] = &[\n{lines}];\n{LACKING}"
     )
 }
 
