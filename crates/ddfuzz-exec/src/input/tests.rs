@@ -1,5 +1,7 @@
 //! Tests of the channels by which inputs reach a target.
 
+use std::io::Read;
+
 use super::*;
 use crate::private_dir::PrivateDir;
 
