@@ -74,7 +74,11 @@ fn a_value_of_the_programs_data_is_written_by_nobody() {
         assert!(origin.is_none_or(|it| it.selects), "{origin:?}");
         // The link that is confirmed is tested, and the first one.
         let first = &it.look_first[0];
-        assert_eq!(first.place[0].line, Some(16), "{text}");
+        // It is the assignment of `tier`, or with `-Og` the condition that leads to it.
+        assert!(
+            [Some(15), Some(16)].contains(&first.place[0].line),
+            "{text}"
+        );
         assert!(first.tested, "{text}");
     }
 }

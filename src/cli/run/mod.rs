@@ -139,15 +139,10 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let (mut started, way) = args.target.start(&target, &stop, output)?;
     let mut target_warnings = target_warnings(&mut started, &target);
     let recorded = args.recorded_settings();
-    let generator = args.generator.or_recorded(recorded.as_ref())?;
-    let generator = generator.settle(&mut started, &mut target_warnings)?;
-    if generator == Generator::Classic {
-        GeneratorArg::Classic.or_recorded(recorded.as_ref())?;
-    }
+    let generator = args.settle(&mut started, recorded.as_ref(), &mut target_warnings)?;
     for warning in &target_warnings {
         output.say(&format!("warning: {warning}"));
     }
-    needs_coverage(&args, generator, way)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
     let max_len = args.max_len.unwrap_or(DEFAULT_MAX_LEN);
     let inputs = match args.resume {
@@ -295,6 +290,22 @@ impl RunArgs {
             page.finish(output);
         }
         Ok(())
+    }
+
+    /// Chooses the input generator, that of the campaign if it is resumed, whose settings are `recorded`.
+    fn settle(
+        &self,
+        started: &mut Started,
+        recorded: Option<&RecordedSettings>,
+        warnings: &mut Vec<TargetWarning>,
+    ) -> Result<Generator, Failure> {
+        let generator = self.generator.or_recorded(recorded)?;
+        let generator = generator.settle(started, warnings)?;
+        if generator == Generator::Classic {
+            GeneratorArg::Classic.or_recorded(recorded)?;
+        }
+        needs_coverage(self, generator, started.executor.way())?;
+        Ok(generator)
     }
 
     /// Reads the seeds, with their sources, and the dictionary words of a new campaign.
