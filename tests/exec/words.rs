@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ddfuzz::exec::facts::program_words;
-use ddfuzz::exec::{Program, Target};
+use ddfuzz::exec::{ExecError, Program, Target};
 
 use crate::programs::{Compiled, compile, try_compile};
 
@@ -14,8 +14,12 @@ const MAKES: [&[&str]; 4] = [
     &["-O2", "-s"],
 ];
 
+/// The words of the program at `path`; none of one that is refused.
 fn words_of(path: &Path) -> Vec<Vec<u8>> {
-    program_words(&Target::new(Program::Path(path.to_owned()))).unwrap()
+    match program_words(&Target::new(Program::Path(path.to_owned()))) {
+        Err(ExecError::NotExecutable { .. }) => Vec::new(),
+        words => words.unwrap(),
+    }
 }
 
 fn words(program: &Compiled) -> Vec<Vec<u8>> {
