@@ -139,10 +139,8 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let (mut started, way) = args.target.start(&target, &stop, output)?;
     let mut target_warnings = target_warnings(&mut started, &target);
     let recorded = args.recorded_settings();
-    let generator = args.settle(&mut started, recorded.as_ref(), &mut target_warnings)?;
-    for warning in &target_warnings {
-        output.say(&format!("warning: {warning}"));
-    }
+    let warnings = (&mut target_warnings, output);
+    let generator = args.settle(&mut started, recorded.as_ref(), warnings)?;
     // What cannot be read must not begin a campaign in the place of an earlier one.
     let max_len = args.max_len.unwrap_or(DEFAULT_MAX_LEN);
     let inputs = match args.resume {
@@ -292,15 +290,19 @@ impl RunArgs {
         Ok(())
     }
 
-    /// Chooses the input generator, that of the campaign if it is resumed, whose settings are `recorded`.
+    /// Chooses the input generator, that of the campaign if it is resumed, whose settings are
+    /// `recorded`, and prints the warnings about the target.
     fn settle(
         &self,
         started: &mut Started,
         recorded: Option<&RecordedSettings>,
-        warnings: &mut Vec<TargetWarning>,
+        (warnings, output): (&mut Vec<TargetWarning>, &Output),
     ) -> Result<Generator, Failure> {
         let generator = self.generator.or_recorded(recorded)?;
         let generator = generator.settle(started, warnings)?;
+        for warning in &*warnings {
+            output.say(&format!("warning: {warning}"));
+        }
         if generator == Generator::Classic {
             GeneratorArg::Classic.or_recorded(recorded)?;
         }
