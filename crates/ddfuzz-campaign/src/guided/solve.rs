@@ -316,7 +316,7 @@ mod tests {
             SolvableComparisons::of(values.to_vec(), input).weight()
         };
         let far = CmpValues::U32((7, 0x7fff_0000, false));
-        assert_eq!(weight(&[far.clone()], b"none of them"), 0);
+        assert_eq!(weight(std::slice::from_ref(&far), b"none of them"), 0);
         assert_eq!(weight(&[far], &[0, 0, 0, 7]), 1);
         let near = |by: u32| CmpValues::U32((1000, 1000 + by, false));
         assert_eq!(weight(&[near(1), near(1), near(2)], b"none"), 1);
