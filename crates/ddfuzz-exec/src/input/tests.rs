@@ -51,7 +51,8 @@ fn who_holds_a_renewed_input_sees_nothing_of_the_next_one() {
 
 #[test]
 fn a_named_input_is_unread_until_the_target_reads_it() {
-    let path = PrivateDir::get().unwrap().fresh("test");
+    let private = PrivateDir::get().unwrap();
+    let path = private.fresh("test");
     let mut input = Input::in_file(&path).unwrap();
     assert!(!input.is_unread(), "not asked");
     for text in [&b"text"[..], b"another"] {
