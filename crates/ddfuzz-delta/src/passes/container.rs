@@ -11,7 +11,9 @@ use crate::passes::list::ListSearch;
 use crate::passes::lower::{drop_rows, lower, write_zeros};
 use crate::passes::markup::markup;
 use crate::passes::normalize::normalize;
-use crate::passes::parts::{FRUITLESS_PARTS, delete_parts, delete_tied, raise_items};
+use crate::passes::parts::{
+    FRUITLESS_PARTS, GroupKind, Groups, delete_parts, delete_tied, raise_items,
+};
 use crate::passes::script::reduce_lines;
 use crate::passes::structure::{FEWEST_PAIRS, structure};
 use crate::passes::units::{Bytes, Positions, Units};
@@ -427,7 +429,8 @@ impl Units for EqualPayloads {
 /// parts that only those groups needed. Returns the smaller document.
 async fn least(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     let before = work.reductions();
-    let mut groups = Least { document };
+    let kind = REDUCIBLE;
+    let mut groups = Groups { document, kind };
     if groups.len() > 0 {
         let mut list = ListSearch::new(work, &mut groups).stop_after(FRUITLESS_PARTS);
         list.reduce().await;
@@ -438,37 +441,13 @@ async fn least(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn D
     }
 }
 
-/// The groups of a document that have a least form, as units of a list search.
-struct Least {
-    document: Arc<dyn Document>,
-}
-
-impl Least {
-    /// Returns the document with the least forms of the groups in the ranges `cuts`.
-    fn with(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
-        let groups: Vec<usize> = cuts.iter().cloned().flatten().collect();
-        self.document.reduced(&groups)
-    }
-}
-
-impl Units for Least {
-    fn rule(&self) -> &'static str {
-        LEAST
-    }
-
-    fn len(&self) -> usize {
-        self.document.reducible()
-    }
-
-    fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
-        difference(&work.text(), &self.with(cuts).text())
-    }
-
-    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
-        self.document = self.with(cuts);
-        vec![0; cuts.len()]
-    }
-}
+/// Groups that have a least form, which is written in place of them.
+const REDUCIBLE: GroupKind = GroupKind {
+    rule: LEAST,
+    count: |document| document.reducible(),
+    without: |document, groups| document.reduced(groups),
+    is_all_untested: true,
+};
 
 /// Deletes unneeded groups of `group` bytes from the payload that the current best is restricted
 /// to, until `fruitless` successive groups turn out to be needed.

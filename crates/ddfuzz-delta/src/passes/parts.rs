@@ -75,7 +75,8 @@ pub(super) async fn raise_items(
     document: Arc<dyn Document>,
 ) -> Arc<dyn Document> {
     let before = work.reductions();
-    let mut wrappers = Wrappers { document };
+    let kind = WRAPPERS;
+    let mut wrappers = Groups { document, kind };
     if wrappers.len() > 0 {
         work.limit_fruitless(Some(IMPATIENT));
         let mut list = ListSearch::new(work, &mut wrappers).stop_after(FRUITLESS_WRAPPERS);
@@ -88,37 +89,13 @@ pub(super) async fn raise_items(
     }
 }
 
-/// The items of a document that contain another item, as units of a list search: to delete one is to write
-/// the largest item inside of it in place of it.
-struct Wrappers {
-    document: Arc<dyn Document>,
-}
-
-impl Wrappers {
-    fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
-        let wrappers: Vec<usize> = cuts.iter().cloned().flatten().collect();
-        self.document.unwrapped(&wrappers)
-    }
-}
-
-impl Units for Wrappers {
-    fn rule(&self) -> &'static str {
-        RAISE
-    }
-
-    fn len(&self) -> usize {
-        self.document.wrappers()
-    }
-
-    fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
-        difference(&work.text(), &self.without(cuts).text())
-    }
-
-    fn accept(&mut self, _: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize> {
-        self.document = self.without(cuts);
-        vec![0; cuts.len()]
-    }
-}
+/// Items that contain another item: to delete one is to write the largest item inside of it in place of it.
+const WRAPPERS: GroupKind = GroupKind {
+    rule: RAISE,
+    count: |document| document.wrappers(),
+    without: |document, wrappers| document.unwrapped(wrappers),
+    is_all_untested: true,
+};
 
 /// Deletes the groups of `document` that are otherwise deleted together with others, such as the
 /// entries of a directory whose files stay. Ends after [`FRUITLESS_TIED`] successive needed ones.
@@ -127,7 +104,8 @@ pub(super) async fn delete_tied(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
 ) -> Arc<dyn Document> {
-    let mut tied = Tied { document };
+    let kind = TIED;
+    let mut tied = Groups { document, kind };
     if tied.len() > 0 {
         let mut list = ListSearch::new(work, &mut tied).stop_after(FRUITLESS_TIED);
         list.reduce().await;
@@ -135,26 +113,47 @@ pub(super) async fn delete_tied(
     tied.document
 }
 
-/// The groups of a document that are deleted together with others, as units of a list search.
-struct Tied {
-    document: Arc<dyn Document>,
+/// Groups that are deleted together with others.
+const TIED: GroupKind = GroupKind {
+    rule: PARTS,
+    count: |document| document.tied(),
+    without: |document, groups| document.without_tied(groups),
+    is_all_untested: false,
+};
+
+/// Which groups of a document are deleted, and how.
+pub(super) struct GroupKind {
+    /// Name, in logs, of the pass.
+    pub rule: &'static str,
+    /// Returns how many such groups a document has.
+    pub count: fn(&dyn Document) -> usize,
+    /// Returns a copy of a document without the groups with these indices, or with less in place of them.
+    pub without: fn(&dyn Document, &[usize]) -> Arc<dyn Document>,
+    /// Whether the document without all of them may be untested.
+    pub is_all_untested: bool,
 }
 
-impl Tied {
+/// The groups of one kind in a document, as units of a list search.
+pub(super) struct Groups {
+    pub document: Arc<dyn Document>,
+    pub kind: GroupKind,
+}
+
+impl Groups {
     /// Returns the document without the groups in the ranges `cuts`.
     fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
         let groups: Vec<usize> = cuts.iter().cloned().flatten().collect();
-        self.document.without_tied(&groups)
+        (self.kind.without)(self.document.as_ref(), &groups)
     }
 }
 
-impl Units for Tied {
+impl Units for Groups {
     fn rule(&self) -> &'static str {
-        PARTS
+        self.kind.rule
     }
 
     fn len(&self) -> usize {
-        self.document.tied()
+        (self.kind.count)(self.document.as_ref())
     }
 
     fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit> {
@@ -167,7 +166,7 @@ impl Units for Tied {
     }
 
     fn is_all_untested(&self) -> bool {
-        false
+        self.kind.is_all_untested
     }
 }
 
