@@ -83,14 +83,10 @@ impl Comparer {
         }
     }
 
-    /// Checks whether observing comparisons of corpus entries may take more of the worker's time now.
-    fn has_time(&self) -> bool {
-        self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
-    }
-
-    /// Checks whether repairing mutants may take more of the worker's time now.
-    fn has_time_to_repair(&self) -> bool {
-        self.spent_on_repairs < self.began.elapsed() / SHARE_DIVISOR + CREDIT
+    /// Checks whether what has taken the time `spent`, observing comparisons of corpus entries or
+    /// repairing mutants, may take more of the worker's time now.
+    fn has_time(&self, spent: Duration) -> bool {
+        spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
     /// Runs the target on `input`, and returns how the run ended and which values it compared; `None`
@@ -121,7 +117,7 @@ impl Comparer {
             return Ok(known.clone());
         }
         let input = state.current_input_cloned()?;
-        if !self.has_time() {
+        if !self.has_time(self.spent) {
             return Ok(Arc::default());
         }
         let began = Instant::now();
@@ -183,7 +179,7 @@ impl Comparer {
     /// ones could be, or if that has taken its share of the time; nor where an observed run takes much
     /// longer than another one, as by breakpoints.
     pub(super) fn repairs(&self, state: &State) -> Result<usize, Error> {
-        if self.way != Way::Harness || !self.has_time_to_repair() {
+        if self.way != Way::Harness || !self.has_time(self.spent_on_repairs) {
             return Ok(0);
         }
         let tried = state
