@@ -33,6 +33,7 @@ mod commands;
 mod container;
 mod coroutine;
 mod current_best;
+mod definitions;
 mod deletions;
 mod detect;
 mod directives;

@@ -7,6 +7,7 @@ use crate::document::Structure;
 use crate::passes::blocks::few_blocks;
 use crate::passes::clauses::{delete_pairs, redirect};
 use crate::passes::current_best::CurrentBest;
+use crate::passes::definitions::inline;
 use crate::passes::deletions::every_run;
 use crate::passes::directives::directives;
 use crate::passes::names::{KeptNames, rename};
@@ -160,100 +161,6 @@ fn rows(text: &[u8]) -> Vec<Vec<Range<usize>>> {
     rows
 }
 
-/// Deletes the assignments of values to names, and writes the values in place of the names, where that
-/// makes the text shorter.
-async fn inline(work: &mut CurrentBest) {
-    let mut at = 0;
-    loop {
-        let text = work.text();
-        let all = tokens(&text);
-        let Some(name) = (at..all.len()).find(|index| is_assigned(&all, *index, &text)) else {
-            return;
-        };
-        at = name + 1;
-        let Some(written) = inlined(&all, name, &text) else {
-            continue;
-        };
-        let edit = Edit::Set(written);
-        if edit.of_best(&text).len() < text.len() && work.test(WORDS, edit).await == Outcome::Fail {
-            at = 0;
-        }
-    }
-}
-
-/// Returns true if a value is assigned to the token at `index`: if it is a word before a single `=`.
-fn is_assigned(all: &[Token], index: usize, text: &[u8]) -> bool {
-    let sign = |at: usize| all.get(at).map(|token| token.class);
-    let is_word = all[index].class == b'a' && sign(index + 1) == Some(b'=');
-    let is_compared = sign(index + 2) == Some(b'=') || sign(index + 2).is_none();
-    let before = index.checked_sub(1).map(|before| all[before].of(text));
-    is_word && !is_compared && before.is_none_or(|before| !matches!(before, b"." | b">"))
-}
-
-/// Returns the replacements that delete the assignment to the token at `name` and write its value over
-/// all other occurrences of the name, with `$` before them; `None` if the value has the name in it.
-fn inlined(all: &[Token], name: usize, text: &[u8]) -> Option<Vec<Replacement>> {
-    let levels = Levels::of(all);
-    let ends_line = |index: &usize| ends_line(&all[*index], text);
-    let is_declared = |index: &usize| all[*index].class == b'a' && !ends_line(index);
-    let words = (0..name).rev().take_while(is_declared).count();
-    let stop = levels.clause_end(all, name);
-    let line = (name..stop).find(ends_line);
-    let last = line.unwrap_or(stop - 1);
-    if last < name + 2 {
-        return None;
-    }
-    let after = all
-        .get(last + 1)
-        .filter(|next| line.is_none() && next.class == b';');
-    let value = text[all[name + 2].place.start..all[last].place.end].trim_ascii_end();
-    let statement = all[name - words].place.start..after.unwrap_or(&all[last]).place.end;
-    let own = all[name].of(text);
-    let mut written = vec![Replacement {
-        at: statement.clone(),
-        with: Vec::new(),
-    }];
-    for token in all.iter().filter(|token| token.of(text) == own) {
-        let start = token.place.start;
-        if statement.contains(&start) {
-            if start != all[name].place.start {
-                return None;
-            }
-            continue;
-        }
-        written.push(Replacement {
-            at: reference(text, start..start + own.len(), &statement),
-            with: value.to_vec(),
-        });
-    }
-    written.sort_by_key(|one| one.at.start);
-    (written.len() > 1).then_some(written)
-}
-
-/// Returns the range of a name, which stands at `name` outside of `statement`, with what makes it a
-/// reference to the value of the name: `$` before it, or `$(` and `)`, or `${` and `}`.
-fn reference(text: &[u8], name: Range<usize>, statement: &Range<usize>) -> Range<usize> {
-    let before = match name.start < statement.start {
-        true => &text[..name.start],
-        false => &text[statement.end..name.start],
-    };
-    let is_closed = match before.last() {
-        Some(b'(') => text.get(name.end) == Some(&b')'),
-        Some(b'{') => text.get(name.end) == Some(&b'}'),
-        _ => false,
-    };
-    match before {
-        [.., b'$', _] if is_closed => name.start - 2..name.end + 1,
-        [.., b'$'] => name.start - 1..name.end,
-        _ => name,
-    }
-}
-
-/// Returns true if a newline is among the blanks after a token.
-fn ends_line(token: &Token, text: &[u8]) -> bool {
-    text[token.place.start + token.of(text).len()..token.place.end].contains(&b'\n')
-}
-
 /// Writes a semicolon or a blank in place of each newline with blanks after it.
 async fn join_lines(work: &mut CurrentBest) {
     let mut at = 0;
@@ -281,7 +188,7 @@ async fn join_lines(work: &mut CurrentBest) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::HashSet;
 
     use crate::passes::deletions::SHORT;
@@ -331,7 +238,7 @@ mod tests {
     }
 
     /// Returns the results without and with refinement.
-    fn refined(input: &[u8], fails: impl Fn(&str) -> bool) -> [String; 2] {
+    pub(in crate::passes) fn refined(input: &[u8], fails: impl Fn(&str) -> bool) -> [String; 2] {
         let is_failure = |text: &[u8]| std::str::from_utf8(text).is_ok_and(&fails);
         [ExtraTests::None, ExtraTests::Many].map(|extra| {
             let best = reduce(input, extra, is_failure).0;
@@ -380,21 +287,6 @@ mod tests {
                     "{hostile:?}"
                 );
             }
-        }
-    }
-
-    #[test]
-    fn values_are_written_in_place_of_names() {
-        let fails = |text: &str| match text.split_once("; ") {
-            Some((set, call)) => set == "let n=[7]" && call == "f(n)",
-            None => text == "f([7])",
-        };
-        let [plain, short] = refined(b"let n=[7]; f(n)", fails);
-        assert_eq!(plain, "let n=[7]; f(n)");
-        assert_eq!(short, "f([7])");
-        for text in ["n=[7]\nf($(n))", "n=[7]\nf(${n})", "n=[7]\nf($n)"] {
-            let fails = |shorter: &str| [text, "f([7])"].contains(&shorter);
-            assert_eq!(refined(text.as_bytes(), fails)[1], "f([7])", "{text}");
         }
     }
 
