@@ -26,6 +26,37 @@ pub(super) async fn inline(work: &mut CurrentBest) {
         }
     }
     inline_declared(work).await;
+    join_declarations(work).await;
+}
+
+/// Writes a comma in place of the semicolon between two statements that begin with the same word, and
+/// of the second word: `let a,b` in place of `let a;let b`.
+async fn join_declarations(work: &mut CurrentBest) {
+    let mut at = 1;
+    loop {
+        let text = work.text();
+        let all = tokens(&text);
+        let levels = Levels::of(&all);
+        let joins = |end: &usize| {
+            let mut before = levels.clause_start(&all, end - 1);
+            while before > 1 && all[before - 1].class == b',' {
+                before = levels.clause_start(&all, before - 1);
+            }
+            let is_word = all[*end].class == b';' && all[before].class == b'a';
+            let next = all.get(end + 1).filter(|_| is_word);
+            next.is_some_and(|next| next.of(&text) == all[before].of(&text))
+        };
+        let Some(end) = (at..all.len()).find(joins) else {
+            return;
+        };
+        let joined = Replacement {
+            at: all[end].place.start..all[end + 1].place.end,
+            with: b",".to_vec(),
+        };
+        if work.test(WORDS, Edit::Set(vec![joined])).await != Outcome::Fail {
+            at = end + 1;
+        }
+    }
 }
 
 /// Deletes statements that declare a name, and writes what they declare in place of the name, where that
@@ -209,6 +240,14 @@ mod tests {
             let fails = |shorter: &str| [text, "f([7])"].contains(&shorter);
             assert_eq!(refined(text.as_bytes(), fails)[1], "f([7])", "{text}");
         }
+    }
+
+    #[test]
+    fn statements_with_the_same_first_word_become_one() {
+        let fails = |text: &str| ["let b;let b;let b", "let b,b,b"].contains(&text);
+        let steps = |text: &str| fails(text) || text == "let b,b;let b";
+        let [plain, joined] = refined(b"let b;let b;let b", steps);
+        assert_eq!([plain.len(), joined.len()], [17, 9]);
     }
 
     #[test]
