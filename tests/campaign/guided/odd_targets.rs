@@ -40,6 +40,22 @@ fn one_that_crashes_on_every_input_is_one_group() {
 }
 
 #[test]
+fn a_crash_that_is_known_takes_a_small_part_of_the_runs() {
+    // Each mutant with the solved comparison crashes.
+    let desk = Desk::new();
+    let body = "if (length > 4 && text[0] == 'A' && *(const uint32_t *)(text + 1) == 0x45444342) \
+                fails();";
+    let words = "--jobs 1 --runs 100000";
+    let Some(said) = run(&desk, Built::Harness, body, words) else {
+        return;
+    };
+    let result = said.exits(1).json();
+    assert_eq!(result["groups"].as_array().unwrap().len(), 1, "{result}");
+    let met = result["groups"][0]["runs_seen"].as_u64().unwrap();
+    assert!((1..2000).contains(&met), "{result}");
+}
+
+#[test]
 fn one_that_hangs_on_every_input_ends_after_its_runs() {
     for built in [Built::Harness, Built::Afl] {
         let desk = Desk::new();

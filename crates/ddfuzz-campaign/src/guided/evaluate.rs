@@ -19,25 +19,27 @@ use super::worker::{Manager, Observers, State};
 use crate::CrashSink;
 use ddfuzz_exec::{Ended, Stuck};
 
-/// Whether [`Evaluator::evaluate`] still runs the remaining inputs after one that hangs.
+/// Whether [`Evaluator::evaluate`] still runs the remaining inputs after one that fails: that hangs, or
+/// crashes without anything new to store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AfterHang {
-    /// The remaining inputs are run, too, after an input that hangs.
+pub(super) enum AfterFailure {
+    /// The remaining inputs are run, too, after an input that fails.
     Run,
-    /// The remaining inputs are skipped after an input that hangs, if hangs have taken more than
+    /// The remaining inputs are skipped after an input that fails, if failing runs have taken more than
     /// their share of the worker's time.
     Skip,
 }
 
-/// How many of the inputs given to [`Evaluator::evaluate`] were run, and which of them hung.
+/// How many of the inputs given to [`Evaluator::evaluate`] were run, and which of them failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Evaluated {
     /// Number of the inputs given to the evaluator that were run, from the first on.
     pub(super) runs: usize,
-    /// Indices, among the inputs given to the evaluator, of those that hung.
-    pub(super) hung: Vec<usize>,
-    /// Whether the remaining inputs were skipped because one hung and hangs have taken more than
-    /// their share of the time.
+    /// Indices, among the inputs given to the evaluator, of those that hung, or crashed
+    /// without anything new to store.
+    pub(super) failed: Vec<usize>,
+    /// Whether the remaining inputs were skipped because one failed and failing runs have taken more
+    /// than their share of the time.
     pub(super) skipped: bool,
 }
 
@@ -90,7 +92,7 @@ where
         &mut self,
         inputs: &[BytesInput],
         parents: Parents<'_>,
-        after_hang: AfterHang,
+        after_failure: AfterFailure,
     ) -> Result<Evaluated, Error> {
         let mut done = Evaluated::default();
         while done.runs < inputs.len() && !done.skipped {
@@ -106,13 +108,11 @@ where
             let noted = self.executor.run_some(&bytes).map_err(fail)?;
             let ended = noted.last().map(|noted| noted.run.ended);
             let hangs = ended == Some(Ended::Timeout);
+            let mut fails = hangs;
             self.executor.took(noted.len(), began.elapsed(), hangs);
             self.executor.heartbeat.runs += noted.len() as u64;
             *self.state.executions_mut() += noted.len() as u64;
             let ran = noted.len();
-            if hangs {
-                done.hung.push(done.runs + ran - 1);
-            }
             for (number, (input, noted)) in batch.iter().zip(noted).enumerate() {
                 let kind = self.executor.exit_kind(noted.run.ended);
                 if kind == ExitKind::Ok && noted.counters.is_none() {
@@ -123,13 +123,15 @@ where
                 }
                 match noted.run.ended {
                     Ended::Timeout => self.handle_hang(input)?,
-                    _ => self.process_run(input, &noted)?,
+                    _ if kind == ExitKind::Ok => drop(self.process_run(input, &noted)?),
+                    _ => fails = self.process_crash(input, &noted)?,
                 }
             }
+            done.failed.extend(fails.then_some(done.runs + ran - 1));
             done.runs += ran;
             self.process_corrected()?;
-            let skips = hangs && after_hang == AfterHang::Skip;
-            done.skipped = skips && self.executor.hangs.are_over_share();
+            let skips = fails && after_failure == AfterFailure::Skip;
+            done.skipped = skips && self.executor.failures.are_over_share();
         }
         self.apply_verdicts()?;
         Ok(done)
@@ -145,7 +147,7 @@ where
             let counters = None;
             match run.ended {
                 Ended::Timeout => self.run_longer(&input)?,
-                _ => self.process_run(&input, &NotedRun { run, counters })?,
+                _ => drop(self.process_run(&input, &NotedRun { run, counters })?),
             }
         }
         Ok(())
@@ -209,7 +211,7 @@ where
                 let number = self.executor.hangs.next_number();
                 self.submit_hang(input, stuck, (number, true))
             }
-            _ => self.process_run(input, &noted),
+            _ => self.process_run(input, &noted).map(drop),
         };
         self.executor.timeouts.spend(began.elapsed());
         processed
@@ -232,13 +234,24 @@ where
         Ok(())
     }
 
+    /// Reports a crash to LibAFL, to be classified. Returns true if nothing new was stored of it; the
+    /// time that this took then counts as that of failing runs.
+    fn process_crash(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<bool, Error> {
+        let began = Instant::now();
+        let is_new = self.process_run(input, noted)?;
+        if !is_new {
+            self.executor.failures.classified(began.elapsed());
+        }
+        Ok(!is_new)
+    }
+
     /// Reports a run to LibAFL if the run did not pass or has reached new coverage; does nothing
-    /// for other runs.
-    fn process_run(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<(), Error> {
+    /// for other runs. Returns true if LibAFL keeps the input as a solution.
+    fn process_run(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<bool, Error> {
         let kind = self.executor.exit_kind(noted.run.ended);
         let counters = match (&noted.counters, kind) {
             (Some(counters), _) => &counters[..],
-            (None, ExitKind::Ok) => return Ok(()),
+            (None, ExitKind::Ok) => return Ok(false),
             (None, _) => &[],
         };
         if kind == ExitKind::Ok {
@@ -250,8 +263,8 @@ where
 
     /// Reports the last run to LibAFL, whose feedbacks and objective evaluate the observers; if
     /// LibAFL keeps the input as a solution, and the campaign is linked with other hosts, also
-    /// sends the input to these.
-    fn report(&mut self, input: &BytesInput, kind: ExitKind) -> Result<(), Error> {
+    /// sends the input to these. Returns true if LibAFL keeps it as a solution.
+    fn report(&mut self, input: &BytesInput, kind: ExitKind) -> Result<bool, Error> {
         let mut observers = self.executor.observers_mut();
         observers.post_exec_all(self.state, input, &kind)?;
         let observers = &*self.executor.observers();
@@ -263,10 +276,11 @@ where
             &kind,
             true,
         )?;
-        if result == ExecuteInputResult::Solution && self.executor.linked {
+        let is_solution = result == ExecuteInputResult::Solution;
+        if is_solution && self.executor.linked {
             self.share(input, kind)?;
         }
-        Ok(())
+        Ok(is_solution)
     }
 
     /// Reports a failed run of LibAFL's calibration to the objective, or handles it as a hang,
@@ -282,7 +296,7 @@ where
         }
         self.executor.observe_end(ended)?;
         let kind = self.executor.exit_kind(ended);
-        self.report(&input, kind)
+        self.report(&input, kind).map(drop)
     }
 
     /// Sends an input that did not pass to the linked hosts as a test case, since their brokers

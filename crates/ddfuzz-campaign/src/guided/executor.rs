@@ -15,6 +15,7 @@ use libafl_bolts::Named;
 use libafl_bolts::tuples::{Handle, Handled, RefIndexable, tuple_list};
 use serde::{Deserialize, Serialize};
 
+use super::failures::FailureTime;
 use super::hangs::KnownHangs;
 use super::messages::HeartbeatTimer;
 use super::worker::{Map, Observers};
@@ -126,6 +127,8 @@ pub(super) struct TargetExecutor {
     pub(super) timeouts: AdaptiveTimeout,
     /// The hangs that this worker knows by their sites in the program.
     pub(super) hangs: KnownHangs,
+    /// The time that hangs and known crashes have taken.
+    pub(super) failures: FailureTime,
     /// The number of runs that the worker may make, and when it sends its next heartbeat.
     pub(super) heartbeat: HeartbeatTimer,
     /// For each block of an unmodified program, whether it was reported to the main process as
@@ -162,6 +165,7 @@ impl TargetExecutor {
             linked: false,
             timeouts: AdaptiveTimeout::new(target.limits),
             hangs: KnownHangs::new(before),
+            failures: FailureTime::default(),
             heartbeat,
             reported_blocks,
         })
@@ -181,7 +185,7 @@ impl TargetExecutor {
     /// stopped as a hang (`stopped`). If not, adapts the size of later batches, so that each takes
     /// at most 100 ms.
     pub(super) fn took(&mut self, inputs: usize, time: Duration, stopped: bool) {
-        self.hangs.took(inputs, time, stopped);
+        self.failures.took(inputs, time, stopped);
         if !stopped {
             self.batch.took(inputs, time);
         }

@@ -1,15 +1,13 @@
-//! The hangs that a worker knows ([`KnownHangs`]), and how often mutants hang ([`HangRates`]), so
-//! that hangs take only a small share of the worker's time.
+//! The hangs that a worker knows ([`KnownHangs`]).
 //!
 //! A worker submits an input whose run exceeded its time limit to the main process, which examines
 //! whether and where it hangs; the worker goes on. From then on, runs with one of its signatures
-//! are stopped early, and counted in its group once that is known. Inputs whose mutants hang often
-//! are not mutated while hangs have taken more than their share of the worker's time.
+//! are stopped early, and counted in its group once that is known.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
-use libafl::{corpus::CorpusId, inputs::BytesInput};
+use libafl::inputs::BytesInput;
 
 use super::messages::{HangVerdict, JudgedHang};
 use ddfuzz_exec::{Signature, Stuck};
@@ -25,27 +23,11 @@ const WINDOW_FACTOR: u32 = 4;
 /// Number of the last runs of corpus inputs whose CPU times are kept, to learn from them after how
 /// long a run may be a hang.
 const MAX_SEEN: usize = 256;
-/// Runs that are stopped as hangs may take a worker's time divided by this number, plus [`CREDIT`].
-const SHARE_DIVISOR: u32 = 16;
-/// Time that runs stopped as hangs may take in addition to their share of a worker's time.
-const CREDIT: Duration = Duration::from_millis(200);
 /// Least time between two submissions of hangs without a signature to the main process.
 const INDISTINCT_EVERY: Duration = Duration::from_secs(2);
 /// One in so many runs that were stopped at a known hang is submitted to the main process
 /// nevertheless, since two different hangs may have the same signature.
 const SAMPLE: u64 = 64;
-/// Greatest number of changes (first differing byte) recorded for one corpus input, with which some
-/// of its mutants have hung.
-const MAX_CHANGES: usize = 256;
-/// While hangs take more than their share of a worker's time, a mutant is discarded if at least one
-/// in so many mutants with the same first differing byte has hung.
-const LIKELY_DIVISOR: u32 = 4;
-/// Number of mutants that must have been run for a corpus input, before the share of time that its
-/// hanging mutants take is compared with that of other inputs.
-const MIN_MUTANTS: u32 = 256;
-/// Greatest number of additional turns at being mutated that a corpus entry gets at once, in place
-/// of entries that are not mutated because their mutants hang.
-const MAX_TURNS: usize = 15;
 /// Greatest number of sites (places in the program) of hangs that a worker keeps; hangs at further
 /// sites are treated like those without a signature.
 const MAX_SITES: usize = 4096;
@@ -97,7 +79,7 @@ pub(super) enum HangAction {
     Count,
 }
 
-/// The hangs that a worker knows by their sites in the program, and the time that they have taken.
+/// The hangs that a worker knows by their sites in the program.
 pub(super) struct KnownHangs {
     sites: Vec<HangSite>,
     /// For each known signature of a hang, the index of the site (place in the program) to which it
@@ -127,15 +109,6 @@ pub(super) struct KnownHangs {
     /// from other hangs; `None` if it never did. Such hangs are submitted every two seconds at
     /// most.
     last_indistinct: Option<Instant>,
-    began: Instant,
-    /// Time that all runs which were stopped as hangs have taken.
-    spent: Duration,
-    /// Number of runs of the worker that were stopped as hangs.
-    stopped: u32,
-    /// Time that all runs of the worker have taken, passing and stopped ones.
-    ran: Duration,
-    /// Number of all runs of the worker.
-    runs: u64,
 }
 
 impl KnownHangs {
@@ -154,11 +127,6 @@ impl KnownHangs {
             pending: HashMap::new(),
             number: u64::from(before) << 32,
             last_indistinct: None,
-            began: Instant::now(),
-            spent: Duration::ZERO,
-            stopped: 0,
-            ran: Duration::ZERO,
-            runs: 0,
         }
     }
 
@@ -347,143 +315,6 @@ impl KnownHangs {
         let taken = taken.into_iter();
         taken.map(|(at, runs)| (signatures(at), runs)).collect()
     }
-
-    /// Records that a batch of `runs` runs took the time `time`. `stopped`: whether its last run
-    /// was stopped as a hang.
-    pub(super) fn took(&mut self, runs: usize, time: Duration, stopped: bool) {
-        let passing = self.mean_pass() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
-        self.runs += runs as u64;
-        self.ran += time;
-        if stopped {
-            self.stopped += 1;
-            self.spent += time.saturating_sub(passing);
-        }
-    }
-
-    /// Returns the mean wall time of the worker's runs that were not stopped as hangs; 0 without
-    /// such runs.
-    fn mean_pass(&self) -> Duration {
-        let runs = self.runs.saturating_sub(u64::from(self.stopped));
-        let time = self.ran.saturating_sub(self.spent).as_nanos() as u64;
-        Duration::from_nanos(time.checked_div(runs).unwrap_or(0))
-    }
-
-    /// Checks whether runs stopped as hangs have taken more than their share of the worker's time.
-    pub(super) fn are_over_share(&self) -> bool {
-        self.spent > self.began.elapsed() / SHARE_DIVISOR + CREDIT
-    }
-
-    /// Estimates the share, from 0 to 1, of the running time of `runs` mutants that the `hung`
-    /// hanging ones of them take, from the mean times of runs that were stopped as hangs and of
-    /// other runs.
-    fn hang_share(&self, runs: u32, hung: u32) -> f64 {
-        let stopped = self.spent.as_secs_f64() / f64::from(self.stopped.max(1));
-        let hanging = f64::from(hung) * stopped;
-        let passing = f64::from(runs - hung.min(runs)) * self.mean_pass().as_secs_f64();
-        hanging / (hanging + passing).max(f64::MIN_POSITIVE)
-    }
-}
-
-/// How often the mutants of each corpus entry have hung at this worker.
-#[derive(Default)]
-pub(super) struct HangRates {
-    of: HashMap<CorpusId, MutantCounts>,
-    /// Number of times that [`HangRates::rests`] was called since it last computed the smallest
-    /// share of time that hanging mutants take (`least`).
-    asked: usize,
-    /// Smallest share of running time, from 0 to 1, that the hanging mutants of a corpus entry
-    /// take, among entries with at least `MIN_MUTANTS` mutants; 1 if there are none. It is computed
-    /// anew only once in many calls.
-    least: f64,
-    /// Number of turns at being mutated that corpus entries have given up because their mutants
-    /// hang, and that no other entry has got instead yet.
-    resting: usize,
-}
-
-/// How many mutants of one corpus entry were run, and how many of them hung.
-#[derive(Default)]
-struct MutantCounts {
-    runs: u32,
-    hung: u32,
-    /// For each change (first byte that differs from the entry) with which a mutant has hung: how
-    /// many mutants had it as their first change, and how many of those hung.
-    changes: HashMap<Change, (u32, u32)>,
-}
-
-/// The first change of a mutant: index of the first byte that differs from the corpus entry, and
-/// the mutant's byte there; `None` as the byte if the mutant ends there.
-type Change = (usize, Option<u8>);
-
-fn change(input: &[u8], mutant: &[u8]) -> Change {
-    let same = input
-        .iter()
-        .zip(mutant)
-        .take_while(|(one, other)| one == other);
-    let at = same.count();
-    (at, mutant.get(at).copied())
-}
-
-impl HangRates {
-    /// Records that `mutants` of the corpus entry with this id and content were run, and which of
-    /// them hung; `hung` has the indices of those.
-    pub(super) fn note(
-        &mut self,
-        (id, input): (CorpusId, &[u8]),
-        mutants: &[BytesInput],
-        hung: &[usize],
-    ) {
-        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let record = self.of.entry(id).or_default();
-        record.runs = record.runs.saturating_add(count(mutants.len()));
-        record.hung = record.hung.saturating_add(count(hung.len()));
-        let change = |at: usize| change(input, mutants[at].as_ref());
-        for at in hung {
-            if record.changes.len() < MAX_CHANGES {
-                record.changes.entry(change(*at)).or_default().1 += 1;
-            }
-        }
-        if record.changes.is_empty() {
-            return;
-        }
-        for at in 0..mutants.len() {
-            if let Some((runs, _)) = record.changes.get_mut(&change(at)) {
-                *runs = runs.saturating_add(1);
-            }
-        }
-    }
-
-    /// Checks whether a mutant of the corpus entry `id` is likely to hang: true if a quarter or
-    /// more of the entry's mutants with the same first differing byte did.
-    pub(super) fn may_hang(&self, id: CorpusId, input: &[u8], mutant: &[u8]) -> bool {
-        let record = self.of.get(&id).filter(|record| !record.changes.is_empty());
-        let met = record.and_then(|record| record.changes.get(&change(input, mutant)));
-        met.is_some_and(|(runs, hung)| hung.saturating_mul(LIKELY_DIVISOR) >= *runs)
-    }
-
-    /// Checks whether the corpus entry `id` is not to be mutated now: hangs have taken more than
-    /// their share of the worker's time, and the entry's mutants hang clearly more than those of
-    /// the best entry. If so, counts the turn at being mutated that the entry gives up.
-    pub(super) fn rests(&mut self, id: CorpusId, hangs: &KnownHangs) -> bool {
-        if !hangs.are_over_share() {
-            return false;
-        }
-        let part = |record: &MutantCounts| hangs.hang_share(record.runs, record.hung);
-        if self.asked == 0 {
-            let known = self.of.values().filter(|record| record.runs >= MIN_MUTANTS);
-            self.least = known.map(part).fold(1.0, f64::min);
-        }
-        self.asked = (self.asked + 1) % (self.of.len() + 1);
-        let most = (1.0 / f64::from(SHARE_DIVISOR)).max(self.least * 1.5);
-        let rests = self.of.get(&id).map(part).is_some_and(|part| part > most);
-        self.resting += usize::from(rests);
-        rests
-    }
-
-    /// Returns how many turns at being mutated the next corpus entry gets at once: one, and up to
-    /// 15 that other entries have given up because their mutants hang.
-    pub(super) fn turns(&mut self) -> usize {
-        1 + std::mem::take(&mut self.resting).min(MAX_TURNS)
-    }
 }
 
 #[cfg(test)]
@@ -626,72 +457,5 @@ mod tests {
         }
         hangs.learn_window(limit);
         assert_eq!(window(&mut hangs), Some(limit / 4));
-    }
-
-    /// Records 100 hangs of 10 ms, with 100 passing runs of 10 µs for each.
-    fn hanging() -> KnownHangs {
-        let mut hangs = KnownHangs::new(0);
-        hangs.took(1000, Duration::from_millis(10), false);
-        for _ in 0..100 {
-            hangs.took(101, Duration::from_millis(11), true);
-        }
-        hangs
-    }
-
-    #[test]
-    fn inputs_whose_mutants_hang_rest_while_hangs_are_over_their_share() {
-        let (mut hangs, mut hang_rates) = (hanging(), HangRates::default());
-        assert!(hangs.are_over_share());
-        let mutants = vec![BytesInput::new(b"x".to_vec()); 1000];
-        let (prone, steady) = (CorpusId::from(1_usize), CorpusId::from(2_usize));
-        hang_rates.note((prone, b"a"), &mutants, &[7, 9]);
-        hang_rates.note((steady, b"a"), &mutants, &[]);
-        assert!(hang_rates.rests(prone, &hangs) && !hang_rates.rests(steady, &hangs));
-        assert_eq!((hang_rates.turns(), hang_rates.turns()), (2, 1));
-        // One of which nothing is known does not rest.
-        assert!(!hang_rates.rests(CorpusId::from(3_usize), &hangs));
-        hangs.spent = Duration::ZERO;
-        assert!(!hang_rates.rests(prone, &hangs));
-    }
-
-    #[test]
-    fn where_all_inputs_hang_those_go_on_that_hang_least() {
-        let (hangs, mut hang_rates) = (hanging(), HangRates::default());
-        let mutants = vec![BytesInput::new(b"x".to_vec()); 1000];
-        let all: Vec<CorpusId> = (1..=3_usize).map(CorpusId::from).collect();
-        for (hung, id) in [400, 100, 90].into_iter().zip(&all) {
-            let hung: Vec<usize> = (0..hung).collect();
-            hang_rates.note((*id, b"a"), &mutants, &hung);
-        }
-        let rests: Vec<bool> = all.iter().map(|id| hang_rates.rests(*id, &hangs)).collect();
-        assert_eq!(rests, [false; 3], "all of them hang nearly all of the time");
-        let mut hang_rates = HangRates::default();
-        for (hung, id) in [40, 1, 1].into_iter().zip(&all) {
-            let hung: Vec<usize> = (0..hung).collect();
-            hang_rates.note((*id, b"a"), &mutants, &hung);
-        }
-        let rests: Vec<bool> = all.iter().map(|id| hang_rates.rests(*id, &hangs)).collect();
-        assert_eq!(rests, [true, false, false]);
-    }
-
-    #[test]
-    fn mutants_that_begin_as_those_which_hung_are_likely_to_hang() {
-        let mut hang_rates = HangRates::default();
-        let (id, input) = (CorpusId::from(1_usize), &b"TLVS\x03abc"[..]);
-        let mutant = |bytes: &[u8]| BytesInput::new(bytes.to_vec());
-        let mutants = [
-            mutant(b"TLVS\0abc"),
-            mutant(b"TLVS\x07abc"),
-            mutant(b"TLVS\x03ab"),
-        ];
-        hang_rates.note((id, input), &mutants, &[0]);
-        assert!(hang_rates.may_hang(id, input, b"TLVS\0xyz"));
-        assert!(!hang_rates.may_hang(id, input, b"TLVS\x07xyz"));
-        assert!(!hang_rates.may_hang(id, input, b"TLVS\x03ab"));
-        assert!(!hang_rates.may_hang(CorpusId::from(2_usize), input, b"TLVS\0xyz"));
-        // Where most of them pass after all, it was not that change.
-        let passing = vec![mutant(b"TLVS\0abd"); 9];
-        hang_rates.note((id, input), &passing, &[]);
-        assert!(!hang_rates.may_hang(id, input, b"TLVS\0xyz"));
     }
 }

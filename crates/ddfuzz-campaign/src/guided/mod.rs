@@ -9,6 +9,7 @@ mod compare;
 mod engine;
 mod evaluate;
 mod executor;
+mod failures;
 mod hang_examiner;
 mod hangs;
 mod havoc;

@@ -14,16 +14,16 @@ use libafl::stages::{Restartable, Stage};
 use libafl::state::{HasCorpus, HasCurrentTestcase};
 
 use super::compare::{Comparer, Repairing};
-use super::evaluate::{AfterHang, Evaluator, Parents};
+use super::evaluate::{AfterFailure, Evaluator, Parents};
 use super::executor::TargetExecutor;
-use super::hangs::HangRates;
+use super::failures::FailureRates;
 use super::structure::StructureMutator;
 use super::worker::{Manager, Observers, State};
 
 /// Number of mutants that are collected before they are run, or more for ways that take larger
 /// batches.
 const BATCH: usize = 128;
-/// Greatest number of likely hanging mutants that are discarded, as a multiple of the mutants asked
+/// Greatest number of likely failing mutants that are discarded, as a multiple of the mutants asked
 /// for; further ones are run nevertheless.
 const MAX_DISCARDED: usize = 3;
 /// Number of havoc mutants in a chain: the first is made of a corpus entry by one mutation, each
@@ -45,7 +45,7 @@ struct Pool {
 
 impl Pool {
     /// Makes up to `count` mutants of `input`, the corpus entry `id`, in chains of `chain`, and adds
-    /// them to the pool; fewer if the mutator skips. Mutants for which `hangs` returns true are
+    /// them to the pool; fewer if the mutator skips. Mutants for which `fails` returns true are
     /// discarded.
     fn add<M>(
         &mut self,
@@ -53,7 +53,7 @@ impl Pool {
         state: &mut State,
         (id, input): (CorpusId, &BytesInput),
         count: usize,
-        hangs: impl Fn(&[u8]) -> bool,
+        fails: impl Fn(&[u8]) -> bool,
     ) -> Result<(), Error>
     where
         M: Mutator<BytesInput, State>,
@@ -69,7 +69,7 @@ impl Pool {
             if mutator.mutate(state, mutant)? != MutationResult::Mutated {
                 continue;
             }
-            match hangs(mutant.as_ref()) {
+            match fails(mutant.as_ref()) {
                 true => discarded = (discarded + 1).min(MAX_DISCARDED * count),
                 false => self.made += 1,
             }
@@ -126,7 +126,7 @@ pub(super) struct MutationStage {
     compare: Comparer,
     havoc: StructureMutator,
     pool: Pool,
-    hang_rates: HangRates,
+    failure_rates: FailureRates,
 }
 
 impl MutationStage {
@@ -135,13 +135,13 @@ impl MutationStage {
             compare,
             havoc,
             pool: Pool::default(),
-            hang_rates: HangRates::default(),
+            failure_rates: FailureRates::default(),
         }
     }
 
     /// Makes the mutants of the scheduled corpus entry: by compared values, as many as there are
     /// for it, some by havoc with repaired checksums, and by havoc, as many as the power schedule says. Makes none if mutants of the entry
-    /// hang too often.
+    /// fail too often.
     fn mutate<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
     where
         Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -149,7 +149,7 @@ impl MutationStage {
         let Some(id) = evaluator.state.current_corpus_id()? else {
             return Ok(());
         };
-        if self.hang_rates.rests(id, &evaluator.executor.hangs) {
+        if self.failure_rates.rests(id, &evaluator.executor.failures) {
             return Ok(());
         }
         let input = evaluator.state.current_input_cloned()?;
@@ -161,14 +161,14 @@ impl MutationStage {
         if !self.make(evaluator, (id, &input), repaired, Maker::Repair)? {
             return Ok(());
         }
-        let over = evaluator.executor.hangs.are_over_share();
+        let over = evaluator.executor.failures.are_over_share();
         let count = self.iterations(evaluator.state, over)?;
         self.make(evaluator, (id, &input), count, Maker::Havoc)?;
         Ok(())
     }
 
     /// Makes `count` mutants of a corpus entry, and runs the collected mutants whenever there are
-    /// enough. Returns false if no more of the entry are to be made, because they hang too often or
+    /// enough. Returns false if no more of the entry are to be made, because they fail too often or
     /// the worker has no runs left.
     fn make<Z>(
         &mut self,
@@ -183,24 +183,24 @@ impl MutationStage {
         while count > 0 {
             let most = evaluator.executor.at_once().max(BATCH);
             let some = count.min(most.saturating_sub(self.pool.made)).max(1);
-            let (avoids, before) = (evaluator.executor.hangs.are_over_share(), self.pool.made);
-            let rates = &self.hang_rates;
-            let hangs = |mutant: &[u8]| avoids && rates.may_hang(id, input.as_ref(), mutant);
+            let (avoids, before) = (evaluator.executor.failures.are_over_share(), self.pool.made);
+            let rates = &self.failure_rates;
+            let fails = |mutant: &[u8]| avoids && rates.may_fail(id, input.as_ref(), mutant);
             let (state, of) = (&mut *evaluator.state, (id, input));
             match maker {
                 Maker::Compare => {
                     let mutator = (&mut self.compare.solve, 1);
-                    self.pool.add(mutator, state, of, some, hangs)
+                    self.pool.add(mutator, state, of, some, fails)
                 }
                 Maker::Repair => {
                     let (comparer, havoc) = (&mut self.compare, &mut self.havoc);
                     let mut mutator = Repairing { comparer, havoc };
-                    self.pool.add((&mut mutator, 1), state, of, some, hangs)
+                    self.pool.add((&mut mutator, 1), state, of, some, fails)
                 }
                 Maker::Havoc => {
                     let chain = if self.havoc.parses() { 1 } else { CHAIN };
                     let mutator = (&mut self.havoc, chain);
-                    self.pool.add(mutator, state, of, some, hangs)
+                    self.pool.add(mutator, state, of, some, fails)
                 }
             }?;
             if self.pool.made == before {
@@ -219,7 +219,7 @@ impl MutationStage {
             }
             if self.pool.made >= most || self.pool.made as u64 >= left {
                 let skipped = self.run(evaluator)?;
-                if skipped && self.hang_rates.rests(id, &evaluator.executor.hangs) {
+                if skipped && self.failure_rates.rests(id, &evaluator.executor.failures) {
                     return Ok(false);
                 }
             }
@@ -228,18 +228,18 @@ impl MutationStage {
     }
 
     /// Returns the number of mutants to make of the scheduled corpus entry by havoc: the number
-    /// that LibAFL's power schedule computes, times one plus the turns that entries with hanging
-    /// mutants have given up. It is at least one batch if `over` (hangs take more than their share
+    /// that LibAFL's power schedule computes, times one plus the turns that entries with failing
+    /// mutants have given up. It is at least one batch if `over` (failing runs take more than their share
     /// of the time).
     fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
         let least = if over { BATCH } else { 1 };
         let mut testcase = state.current_testcase_mut()?;
         let score = CorpusPowerTestcaseScore::compute(state, &mut testcase)?;
-        Ok(((score as usize).max(1) * self.hang_rates.turns()).max(least))
+        Ok(((score as usize).max(1) * self.failure_rates.turns()).max(least))
     }
 
-    /// Runs the collected mutants, until all have run or the worker must end. If one hangs while
-    /// hangs have taken more than their share of the time, the other mutants of the same corpus
+    /// Runs the collected mutants, until all have run or the worker must end. If one fails while
+    /// failing runs have taken more than their share of the time, the other mutants of the same corpus
     /// entry are skipped. Returns true if mutants were skipped.
     fn run<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<bool, Error>
     where
@@ -250,15 +250,15 @@ impl MutationStage {
         let (mut first, mut skipped) = (0, false);
         while first < mutants.len() {
             let parents = Parents { ends, first };
-            let done = evaluator.evaluate(&mutants[first..], parents, AfterHang::Skip)?;
+            let done = evaluator.evaluate(&mutants[first..], parents, AfterFailure::Skip)?;
             let to = first + done.runs;
             for (id, part) in parts(ends, first..to) {
                 let entry = evaluator.state.corpus().cloned_input_for_id(id)?;
-                let hung = done.hung.iter().map(|at| first + at);
-                let hung = hung.filter(|at| part.contains(at));
-                let hung: Vec<usize> = hung.map(|at| at - part.start).collect();
+                let failed = done.failed.iter().map(|at| first + at);
+                let failed = failed.filter(|at| part.contains(at));
+                let failed: Vec<usize> = failed.map(|at| at - part.start).collect();
                 let of = (id, &entry.as_ref()[..]);
-                self.hang_rates.note(of, &mutants[part], &hung);
+                self.failure_rates.note(of, &mutants[part], &failed);
             }
             skipped |= done.skipped;
             first = match ends.iter().find(|(_, end)| *end >= to) {
@@ -315,7 +315,7 @@ where
         evaluator.report_calibration()?;
         self.mutate(&mut evaluator)?;
         let is_full = self.pool.made >= evaluator.executor.at_once();
-        match is_full || evaluator.executor.hangs.are_over_share() {
+        match is_full || evaluator.executor.failures.are_over_share() {
             true => self.run(&mut evaluator).map(drop),
             false => Ok(()),
         }

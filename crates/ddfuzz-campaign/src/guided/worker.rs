@@ -28,7 +28,7 @@ use libafl_bolts::shmem::UnixShMem;
 use libafl_bolts::tuples::tuple_list;
 
 use super::compare::Comparer;
-use super::evaluate::{AfterHang, Evaluator, Parents};
+use super::evaluate::{AfterFailure, Evaluator, Parents};
 use super::executor::{EDGES, EndObserver, STACK_STEPS, TargetExecutor, fail};
 use super::messages::{Heartbeat, HeartbeatTimer, MainProcess, Request};
 use super::mutants::MutationStage;
@@ -275,14 +275,14 @@ where
     for files in files.chunks(AT_ONCE) {
         let read = |file: &PathBuf| read(file, brief.max_len);
         let inputs: Vec<BytesInput> = files.iter().filter_map(read).collect();
-        evaluator.evaluate(&inputs, Parents::default(), AfterHang::Run)?;
+        evaluator.evaluate(&inputs, Parents::default(), AfterFailure::Run)?;
     }
     for seeds in brief.settings.seeds.all().chunks(AT_ONCE) {
         let inputs = seeds.iter().map(|seed| BytesInput::new(seed.bytes.clone()));
         evaluator.evaluate(
             &inputs.collect::<Vec<_>>(),
             Parents::default(),
-            AfterHang::Run,
+            AfterFailure::Run,
         )?;
     }
     if evaluator.state.corpus().is_empty() {
@@ -304,7 +304,7 @@ where
     evaluator.evaluate(
         &[BytesInput::new(Vec::new())],
         Parents::default(),
-        AfterHang::Run,
+        AfterFailure::Run,
     )?;
     let plan = Plan {
         seed: brief.settings.seed,
@@ -328,7 +328,7 @@ where
         evaluator.evaluate(
             &inputs.collect::<Vec<_>>(),
             Parents::default(),
-            AfterHang::Run,
+            AfterFailure::Run,
         )?;
         run += GENERATED;
         let count = evaluator.state.corpus().count();

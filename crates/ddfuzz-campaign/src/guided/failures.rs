@@ -1,0 +1,299 @@
+//! How much of a worker's time failing runs take ([`FailureTime`]), and how often mutants fail
+//! ([`FailureRates`]): hangs, and crashes that are known already, take only a small share of the time.
+//! Inputs whose mutants fail often are not mutated while failures have taken more than their share.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use libafl::{corpus::CorpusId, inputs::BytesInput};
+
+/// Runs that are stopped as hangs may take a worker's time divided by this number, plus [`CREDIT`].
+const HANG_DIVISOR: u32 = 16;
+/// Crashes of which nothing new is stored may take a worker's time divided by this number, plus
+/// [`CREDIT`].
+const CRASH_DIVISOR: u32 = 8;
+/// Time that failing runs may take in addition to their share of a worker's time.
+const CREDIT: Duration = Duration::from_millis(200);
+/// Greatest number of changes (first differing byte) recorded for one corpus input, with which some
+/// of its mutants have failed.
+const MAX_CHANGES: usize = 256;
+/// While failing runs take more than their share of a worker's time, a mutant is discarded if at least
+/// one in so many mutants with the same first differing byte has failed.
+const LIKELY_DIVISOR: u32 = 4;
+/// Number of mutants that must have been run for a corpus input, before the share of time that its
+/// failing mutants take is compared with that of other inputs.
+const MIN_MUTANTS: u32 = 256;
+/// Greatest number of additional turns at being mutated that a corpus entry gets at once, in place
+/// of entries that are not mutated because their mutants fail.
+const MAX_TURNS: usize = 15;
+
+/// The time that a worker's runs have taken, and of it, that of failing ones.
+pub(super) struct FailureTime {
+    began: Instant,
+    /// Runs that were stopped as hangs.
+    hangs: Failures,
+    /// Crashes of which nothing new was stored.
+    crashes: Failures,
+    /// Time that all runs of the worker have taken, passing and stopped ones.
+    ran: Duration,
+    /// Number of all runs of the worker.
+    runs: u64,
+}
+
+/// Failing runs of one kind, and the time that they have taken beyond that of passing ones.
+#[derive(Default)]
+struct Failures {
+    count: u32,
+    spent: Duration,
+}
+
+impl Failures {
+    fn add(&mut self, time: Duration) {
+        self.count = self.count.saturating_add(1);
+        self.spent += time;
+    }
+}
+
+impl Default for FailureTime {
+    fn default() -> FailureTime {
+        FailureTime {
+            began: Instant::now(),
+            hangs: Failures::default(),
+            crashes: Failures::default(),
+            ran: Duration::ZERO,
+            runs: 0,
+        }
+    }
+}
+
+impl FailureTime {
+    /// Records that a batch of `runs` runs took the time `time`. `stopped`: whether its last run
+    /// was stopped as a hang.
+    pub(super) fn took(&mut self, runs: usize, time: Duration, stopped: bool) {
+        let passing = self.mean_pass() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
+        self.runs += runs as u64;
+        self.ran += time;
+        if stopped {
+            self.hangs.add(time.saturating_sub(passing));
+        }
+    }
+
+    /// Records that a crash of which nothing new was stored took the time `time` after its run, to be
+    /// classified.
+    pub(super) fn classified(&mut self, time: Duration) {
+        self.crashes.add(time);
+    }
+
+    /// Returns the mean wall time of the worker's runs that were not stopped as hangs; 0 without
+    /// such runs.
+    fn mean_pass(&self) -> Duration {
+        let runs = self.runs.saturating_sub(u64::from(self.hangs.count));
+        let time = self.ran.saturating_sub(self.hangs.spent).as_nanos() as u64;
+        Duration::from_nanos(time.checked_div(runs).unwrap_or(0))
+    }
+
+    /// Checks whether hangs, or crashes that are known, have taken more than their share of the worker's
+    /// time.
+    pub(super) fn are_over_share(&self) -> bool {
+        let elapsed = self.began.elapsed();
+        let over = |failures: &Failures, divisor| failures.spent > elapsed / divisor + CREDIT;
+        over(&self.hangs, HANG_DIVISOR) || over(&self.crashes, CRASH_DIVISOR)
+    }
+
+    /// Estimates the share, from 0 to 1, of the running time of `runs` mutants that the `failed`
+    /// failing ones of them take, from the mean times of failing and of other runs.
+    fn failing_share(&self, runs: u32, failed: u32) -> f64 {
+        let spent = (self.hangs.spent + self.crashes.spent).as_secs_f64();
+        let count = self.hangs.count.saturating_add(self.crashes.count);
+        let failing = f64::from(failed) * spent / f64::from(count.max(1));
+        let passing = f64::from(runs - failed.min(runs)) * self.mean_pass().as_secs_f64();
+        failing / (failing + passing).max(f64::MIN_POSITIVE)
+    }
+}
+
+/// How often the mutants of each corpus entry have failed at this worker: hung, or crashed as others did
+/// before.
+#[derive(Default)]
+pub(super) struct FailureRates {
+    of: HashMap<CorpusId, MutantCounts>,
+    /// Number of times that [`FailureRates::rests`] was called since it last computed the smallest
+    /// share of time that failing mutants take (`least`).
+    asked: usize,
+    /// Smallest share of running time, from 0 to 1, that the failing mutants of a corpus entry
+    /// take, among entries with at least `MIN_MUTANTS` mutants; 1 if there are none. It is computed
+    /// anew only once in many calls.
+    least: f64,
+    /// Number of turns at being mutated that corpus entries have given up because their mutants
+    /// fail, and that no other entry has got instead yet.
+    resting: usize,
+}
+
+/// How many mutants of one corpus entry were run, and how many of them failed.
+#[derive(Default)]
+struct MutantCounts {
+    runs: u32,
+    failed: u32,
+    /// For each change (first byte that differs from the entry) with which a mutant has failed: how
+    /// many mutants had it as their first change, and how many of those failed.
+    changes: HashMap<Change, (u32, u32)>,
+}
+
+/// The first change of a mutant: index of the first byte that differs from the corpus entry, and
+/// the mutant's byte there; `None` as the byte if the mutant ends there.
+type Change = (usize, Option<u8>);
+
+fn change(input: &[u8], mutant: &[u8]) -> Change {
+    let same = input
+        .iter()
+        .zip(mutant)
+        .take_while(|(one, other)| one == other);
+    let at = same.count();
+    (at, mutant.get(at).copied())
+}
+
+impl FailureRates {
+    /// Records that `mutants` of the corpus entry with this id and content were run, and which of
+    /// them failed; `failed` has the indices of those.
+    pub(super) fn note(
+        &mut self,
+        (id, input): (CorpusId, &[u8]),
+        mutants: &[BytesInput],
+        failed: &[usize],
+    ) {
+        let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let record = self.of.entry(id).or_default();
+        record.runs = record.runs.saturating_add(count(mutants.len()));
+        record.failed = record.failed.saturating_add(count(failed.len()));
+        let change = |at: usize| change(input, mutants[at].as_ref());
+        for at in failed {
+            if record.changes.len() < MAX_CHANGES {
+                record.changes.entry(change(*at)).or_default().1 += 1;
+            }
+        }
+        if record.changes.is_empty() {
+            return;
+        }
+        for at in 0..mutants.len() {
+            if let Some((runs, _)) = record.changes.get_mut(&change(at)) {
+                *runs = runs.saturating_add(1);
+            }
+        }
+    }
+
+    /// Checks whether a mutant of the corpus entry `id` is likely to fail: true if a quarter or
+    /// more of the entry's mutants with the same first differing byte did.
+    pub(super) fn may_fail(&self, id: CorpusId, input: &[u8], mutant: &[u8]) -> bool {
+        let record = self.of.get(&id).filter(|record| !record.changes.is_empty());
+        let met = record.and_then(|record| record.changes.get(&change(input, mutant)));
+        met.is_some_and(|(runs, failed)| failed.saturating_mul(LIKELY_DIVISOR) >= *runs)
+    }
+
+    /// Checks whether the corpus entry `id` is not to be mutated now: failing runs have taken more than
+    /// their share of the worker's time, and the entry's mutants fail clearly more than those of
+    /// the best entry. If so, counts the turn at being mutated that the entry gives up.
+    pub(super) fn rests(&mut self, id: CorpusId, time: &FailureTime) -> bool {
+        if !time.are_over_share() {
+            return false;
+        }
+        let part = |record: &MutantCounts| time.failing_share(record.runs, record.failed);
+        if self.asked == 0 {
+            let known = self.of.values().filter(|record| record.runs >= MIN_MUTANTS);
+            self.least = known.map(part).fold(1.0, f64::min);
+        }
+        self.asked = (self.asked + 1) % (self.of.len() + 1);
+        let most = (1.0 / f64::from(HANG_DIVISOR)).max(self.least * 1.5);
+        let rests = self.of.get(&id).map(part).is_some_and(|part| part > most);
+        self.resting += usize::from(rests);
+        rests
+    }
+
+    /// Returns how many turns at being mutated the next corpus entry gets at once: one, and up to
+    /// 15 that other entries have given up because their mutants fail.
+    pub(super) fn turns(&mut self) -> usize {
+        1 + std::mem::take(&mut self.resting).min(MAX_TURNS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Records 100 hangs of 10 ms, with 100 passing runs of 10 µs for each.
+    fn hanging() -> FailureTime {
+        let mut time = FailureTime::default();
+        time.took(1000, Duration::from_millis(10), false);
+        for _ in 0..100 {
+            time.took(101, Duration::from_millis(11), true);
+        }
+        time
+    }
+
+    #[test]
+    fn inputs_whose_mutants_hang_rest_while_hangs_are_over_their_share() {
+        let (mut time, mut rates) = (hanging(), FailureRates::default());
+        assert!(time.are_over_share());
+        let mutants = vec![BytesInput::new(b"x".to_vec()); 1000];
+        let (prone, steady) = (CorpusId::from(1_usize), CorpusId::from(2_usize));
+        rates.note((prone, b"a"), &mutants, &[7, 9]);
+        rates.note((steady, b"a"), &mutants, &[]);
+        assert!(rates.rests(prone, &time) && !rates.rests(steady, &time));
+        assert_eq!((rates.turns(), rates.turns()), (2, 1));
+        // One of which nothing is known does not rest.
+        assert!(!rates.rests(CorpusId::from(3_usize), &time));
+        time.hangs.spent = Duration::ZERO;
+        assert!(!rates.rests(prone, &time));
+    }
+
+    #[test]
+    fn where_all_inputs_hang_those_go_on_that_hang_least() {
+        let (time, mut rates) = (hanging(), FailureRates::default());
+        let mutants = vec![BytesInput::new(b"x".to_vec()); 1000];
+        let all: Vec<CorpusId> = (1..=3_usize).map(CorpusId::from).collect();
+        for (hung, id) in [400, 100, 90].into_iter().zip(&all) {
+            let hung: Vec<usize> = (0..hung).collect();
+            rates.note((*id, b"a"), &mutants, &hung);
+        }
+        let rests: Vec<bool> = all.iter().map(|id| rates.rests(*id, &time)).collect();
+        assert_eq!(rests, [false; 3], "all of them hang nearly all of the time");
+        let mut rates = FailureRates::default();
+        for (hung, id) in [40, 1, 1].into_iter().zip(&all) {
+            let hung: Vec<usize> = (0..hung).collect();
+            rates.note((*id, b"a"), &mutants, &hung);
+        }
+        let rests: Vec<bool> = all.iter().map(|id| rates.rests(*id, &time)).collect();
+        assert_eq!(rests, [true, false, false]);
+    }
+
+    #[test]
+    fn mutants_that_begin_as_those_which_hung_are_likely_to_hang() {
+        let mut rates = FailureRates::default();
+        let (id, input) = (CorpusId::from(1_usize), &b"TLVS\x03abc"[..]);
+        let mutant = |bytes: &[u8]| BytesInput::new(bytes.to_vec());
+        let mutants = [
+            mutant(b"TLVS\0abc"),
+            mutant(b"TLVS\x07abc"),
+            mutant(b"TLVS\x03ab"),
+        ];
+        rates.note((id, input), &mutants, &[0]);
+        assert!(rates.may_fail(id, input, b"TLVS\0xyz"));
+        assert!(!rates.may_fail(id, input, b"TLVS\x07xyz"));
+        assert!(!rates.may_fail(id, input, b"TLVS\x03ab"));
+        assert!(!rates.may_fail(CorpusId::from(2_usize), input, b"TLVS\0xyz"));
+        // Where most of them pass after all, it was not that change.
+        let passing = vec![mutant(b"TLVS\0abd"); 9];
+        rates.note((id, input), &passing, &[]);
+        assert!(!rates.may_fail(id, input, b"TLVS\0xyz"));
+    }
+
+    #[test]
+    fn crashes_that_are_known_have_a_share_of_their_own() {
+        let mut time = FailureTime::default();
+        time.took(1000, Duration::from_millis(10), false);
+        time.classified(CREDIT / 2);
+        assert!(!time.are_over_share());
+        time.classified(CREDIT + Duration::from_secs(3600));
+        assert!(time.are_over_share());
+        // Ten mutants of a thousand that take all of the time.
+        assert!(time.failing_share(1000, 10) > 0.99);
+    }
+}
