@@ -14,7 +14,7 @@ pub const LONGEST: usize = 256;
 pub enum Tool {
     /// ddfuzz with the libFuzzer binary.
     Harness,
-    /// The same, where inputs are mutated by their structure, too.
+    /// The same, where plain texts are mutated by their structure, too.
     Structured,
     /// ddfuzz with a program of AFL++'s compiler: a process for each run, or for many.
     Forkserver(Kind),
@@ -108,9 +108,9 @@ impl Tool {
     pub fn command(self, builds: &Builds, campaign: &Campaign<'_>) -> Result<Command, String> {
         let program = builds.program(campaign.subject, self.kind(), campaign.only)?;
         let mut command = match self {
-            Tool::Harness => ddfuzz(("harness", "off"), &program, campaign),
+            Tool::Harness => ddfuzz(("harness", "auto"), &program, campaign),
             Tool::Structured => ddfuzz(("harness", "on"), &program, campaign),
-            Tool::Forkserver(_) => ddfuzz(("forkserver", "off"), &program, campaign),
+            Tool::Forkserver(_) => ddfuzz(("forkserver", "auto"), &program, campaign),
             Tool::InProcess => libafl(&program, campaign),
             Tool::BareForkserver(kind) => {
                 let peers = builds.peers.as_ref();
