@@ -1,13 +1,25 @@
 //! From an output directory to what is shown.
 
-use ddfuzz::report::{GroupView, place};
-use ddfuzz::store::{Campaign, Kind, Store};
+use ddfuzz::report::{GroupView, RunGroup, place};
+use ddfuzz::store::{Campaign, EntryId, Kind, Minimized, Store};
 use ddfuzz::triage::{Crash, PanicRecord};
 use serde_json::json;
+use tempfile::TempDir;
 
-use crate::sample::{crash, frame};
+use crate::sample::{self, crash, frame};
 
 fn loaded(crash: &Crash) -> GroupView {
+    let (_root, mut store) = store();
+    let filed = store.file(Kind::Crash, crash, b"original").unwrap();
+    store
+        .set_seen(Kind::Crash, crash.keys.major, "c1", 3)
+        .unwrap();
+    store.write_minimized(&filed.id, b"or").unwrap();
+    shown(&store, &filed.id)
+}
+
+/// An empty output directory of a campaign.
+fn store() -> (TempDir, Store) {
     let root = tempfile::tempdir().unwrap();
     let campaign = Campaign {
         id: "c1".to_owned(),
@@ -21,15 +33,41 @@ fn loaded(crash: &Crash) -> GroupView {
         started: String::new(),
         host: String::new(),
     };
-    let mut store = Store::create_or_resume(root.path(), campaign).unwrap();
-    let filed = store.file(Kind::Crash, crash, b"original").unwrap();
-    store
-        .set_seen(Kind::Crash, crash.keys.major, "c1", 3)
-        .unwrap();
-    store.write_minimized(&filed.id, b"or").unwrap();
-    let group = store.reader().groups(Kind::Crash).unwrap().remove(0);
-    let entry = store.reader().entry(&filed.id).unwrap().unwrap();
-    GroupView::load(&group, &entry).unwrap()
+    let store = Store::create_or_resume(root.path(), campaign).unwrap();
+    (root, store)
+}
+
+fn shown(store: &Store, id: &EntryId) -> GroupView {
+    GroupView::of(store.reader(), id).unwrap().unwrap()
+}
+
+#[test]
+fn nothing_is_claimed_of_a_crash_that_another_input_has_shown_to_be_flaky() {
+    let (_root, mut store) = store();
+    let crash = crash(json!([frame(true, Some("f"), None)]));
+    let id = store.file(Kind::Crash, &crash, b"steady").unwrap().id;
+    store.write_minimized(&id, b"st").unwrap();
+    let minimized = sample::view().minimized.unwrap();
+    let size_after = 2;
+    let outcome = Minimized {
+        size_after,
+        ..minimized
+    };
+    store.write_outcome(&id, &outcome).unwrap();
+    let before = shown(&store, &id);
+    assert_eq!(before.status_text(), "1-minimal");
+
+    let once = Crash { hits: 1, ..crash };
+    store.file(Kind::Flaky, &once, b"flaky").unwrap();
+    let after = shown(&store, &id);
+    assert_eq!(after.status_text(), "best-so-far, flaky");
+    assert_eq!(
+        after.claim(),
+        "best so far, 0 of 6 removals proved; it does not fail in every run"
+    );
+    let record = RunGroup::from(&after);
+    assert_eq!(record.claim.as_deref(), Some("best-so-far"));
+    assert!(!after.minimized.unwrap().is_unfinished());
 }
 
 #[test]

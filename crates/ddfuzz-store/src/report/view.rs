@@ -35,14 +35,14 @@ pub struct VariantView {
 impl VariantView {
     /// Makes the report data of a stored input with a further minor key of its group; `None` if the
     /// input's minimization has not ended.
-    fn of(entry: &Entry) -> Option<VariantView> {
-        let minimized = entry.minimized.as_ref()?;
+    fn of(entry: &Entry, group_flaky: bool) -> Option<VariantView> {
+        let minimized = shown_result(entry, group_flaky)?;
         let mut own = entry.crash.frames.iter().filter(|frame| frame.own);
         Some(VariantView {
             minor: entry.id.minor().to_owned(),
             size_before: minimized.size_before,
             size_after: minimized.size_after,
-            claim: minimized.claim.clone(),
+            claim: minimized.claim,
             caller: own.nth(1).map(Frame::place),
             file: absolute(&entry.reproducer()),
         })
@@ -127,6 +127,7 @@ impl GroupView {
             None => entry.original_bytes()?.len() as u64,
         };
         let entries = group.entries()?;
+        let group_flaky = group.is_flaky(entry)?;
         let existing = |path: PathBuf| path.is_file().then(|| absolute(&path));
         Ok(GroupView {
             kind: group.kind,
@@ -138,14 +139,14 @@ impl GroupView {
             place: place(&entry.crash),
             source: entry.crash.site().and_then(|site| site.source),
             trace: Trace::of(&entry.crash, Some(&entry.folder)),
-            flaky: flaky(group.kind, entry),
+            flaky: flaky(entry, group_flaky),
             runs_seen: match group.runs_seen() {
                 0 => entries.iter().filter(|entry| is_slip(entry)).count() as u64,
                 runs => runs,
             },
             size_before,
             reproducer: entry.reproducer_bytes()?,
-            minimized: entry.minimized.clone(),
+            minimized: shown_result(entry, group_flaky),
             file: absolute(&entry.reproducer()),
             log: existing(entry.log()),
             script: existing(entry.script()),
@@ -153,7 +154,7 @@ impl GroupView {
             explanation: entry.explanation(),
             status: None,
             utility: utility(entry).map(str::to_owned),
-            variants: variants(group, entry, &entries),
+            variants: variants(group, entry, &entries, group_flaky),
         })
     }
 
@@ -266,7 +267,12 @@ pub fn claim(minimized: &Minimized) -> String {
 
 /// Collects the reproducers of the group's further minor keys (call paths to the bug), that is, of
 /// all but the minor key of the shown entry, sorted by size.
-fn variants(group: &Group, shown: &Entry, entries: &[Entry]) -> Vec<VariantView> {
+fn variants(
+    group: &Group,
+    shown: &Entry,
+    entries: &[Entry],
+    group_flaky: bool,
+) -> Vec<VariantView> {
     let after = shown.minimized.as_ref().and_then(|it| it.minor_after);
     let minor = after.unwrap_or(shown.crash.keys.minor).short();
     let representatives: Vec<EntryId> = group.representatives().collect();
@@ -276,7 +282,9 @@ fn variants(group: &Group, shown: &Entry, entries: &[Entry]) -> Vec<VariantView>
             && !entry.shows_another_minor()
             && utility(entry) == utility(shown)
     });
-    let mut variants: Vec<VariantView> = others.filter_map(VariantView::of).collect();
+    let mut variants: Vec<VariantView> = others
+        .filter_map(|entry| VariantView::of(entry, group_flaky))
+        .collect();
     variants.sort_by(|a, b| (a.size_after, &a.minor).cmp(&(b.size_after, &b.minor)));
     variants
 }
@@ -289,15 +297,25 @@ fn is_slip(entry: &Entry) -> bool {
     matches!(entry.crash.found, Some(Found::Slip { .. }))
 }
 
+/// Returns the result of the entry's minimization as reports show it: of a flaky crash nothing is
+/// claimed, whatever a minimization whose runs happened to agree has claimed of it.
+pub(super) fn shown_result(entry: &Entry, group_flaky: bool) -> Option<Minimized> {
+    let minimized = entry.minimized.clone()?;
+    Some(match flaky(entry, group_flaky) {
+        Some(rate) => minimized.without_claim(rate),
+        None => minimized,
+    })
+}
+
 /// Returns how often the crash of the entry's input occurs when it is run repeatedly; `None` if it
-/// occurs in every run.
-fn flaky(kind: Kind, entry: &Entry) -> Option<Rate> {
+/// occurs in every run. `group_flaky`: whether the entry's group is flaky ([`Group::is_flaky`]).
+fn flaky(entry: &Entry, group_flaky: bool) -> Option<Rate> {
     let minimized = entry.minimized.as_ref().and_then(|one| one.flaky);
     let crash = Rate {
         hits: entry.crash.hits.into(),
         tries: entry.crash.tries.into(),
     };
-    minimized.or((kind == Kind::Flaky || crash.hits < crash.tries).then_some(crash))
+    minimized.or((group_flaky || crash.hits < crash.tries).then_some(crash))
 }
 
 /// Returns the location of a crash in the user's code: function and line, else module and offset;

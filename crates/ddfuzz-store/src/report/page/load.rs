@@ -13,6 +13,7 @@ use super::data::{
 use super::lineage::{Piece, kept, lineage, new_ranges};
 use crate::report::groups::severity;
 use crate::report::text::cut;
+use crate::report::view::shown_result;
 use crate::report::{Extent, GroupView, Trace};
 use crate::{Entry, EntryId, Group, Kind, LastBuilds, Minimized, Reader, StoreError};
 use ddfuzz_minimize::log::Log;
@@ -182,7 +183,7 @@ pub(super) fn load(
         claim: view.claim(),
         proved: minimized.map(proved),
         tests: view.tests_executed(),
-        variants: variants(&entries),
+        variants: variants(&entries, group.is_flaky(entry)?),
         inputs: inputs(&entries),
         inputs_of: entries.len() as u64,
         original: absolute(&entry.original()),
@@ -260,7 +261,7 @@ fn size_of(path: &Path) -> u64 {
     path.metadata().map_or(0, |facts| facts.len())
 }
 
-fn variants(entries: &[Entry]) -> Vec<VariantReport> {
+fn variants(entries: &[Entry], group_flaky: bool) -> Vec<VariantReport> {
     let mut all: BTreeMap<&str, VariantReport> = BTreeMap::new();
     for entry in entries {
         let size = size_of(&entry.reproducer());
@@ -276,10 +277,7 @@ fn variants(entries: &[Entry]) -> Vec<VariantReport> {
             let mut own = entry.crash.frames.iter().filter(|frame| frame.own);
             variant.size = size;
             variant.caller = own.nth(1).map(Frame::place);
-            variant.claim = entry
-                .minimized
-                .as_ref()
-                .map(|minimized| minimized.claim.clone());
+            variant.claim = shown_result(entry, group_flaky).map(|minimized| minimized.claim);
         }
     }
     let mut all: Vec<VariantReport> = all.into_values().collect();
