@@ -2,7 +2,7 @@
 
 use ddfuzz::report::{GroupView, RunGroup, place};
 use ddfuzz::store::{Campaign, EntryId, Kind, Minimized, Store};
-use ddfuzz::triage::{Crash, PanicRecord};
+use ddfuzz::triage::{Crash, Key, PanicRecord};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -68,6 +68,41 @@ fn nothing_is_claimed_of_a_crash_that_another_input_has_shown_to_be_flaky() {
     let record = RunGroup::from(&after);
     assert_eq!(record.claim.as_deref(), Some("best-so-far"));
     assert!(!after.minimized.unwrap().is_unfinished());
+}
+
+#[test]
+fn a_group_that_only_minimizations_have_met_counts_their_runs() {
+    let (_root, mut store) = store();
+    let founder = crash(json!([frame(true, Some("f"), None)]));
+    let minimized = store.file(Kind::Crash, &founder, b"input").unwrap().id;
+    let mut other = founder.clone();
+    other.keys.major = Key::of([b"other".as_slice()]);
+    let slip = other.into_slip(minimized.hash(), &founder, Some(1));
+    let id = store.file(Kind::Crash, &slip, b"inp").unwrap().id;
+    assert_eq!(shown(&store, &id).runs_seen, 1, "there is no log");
+
+    let (key, minor) = (slip.keys.major, slip.keys.minor);
+    let keys = format!(r#""slip":{{"major":"{key}","minor":"{minor}"}}"#);
+    let test = |source| {
+        format!(
+            r#"{{"kind":"test","i":0,"hash":"0123456789abcdef","cut":[[0,1]],"size":4,"outcome":"UNRESOLVED","source":"{source}","us":1,{keys}}}"#
+        )
+    };
+    let check =
+        format!(r#"{{"kind":"check","what":"confirm","outcome":"UNRESOLVED","us":1,{keys}}}"#);
+    let log = [test("run"), test("cache"), check.clone(), test("run")].join("\n");
+    let entry = store.reader().entry(&minimized).unwrap().unwrap();
+    std::fs::write(entry.log(), log).unwrap();
+    assert_eq!(shown(&store, &id).runs_seen, 3);
+    // The log of an earlier minimization.
+    std::fs::write(entry.log().with_extension("jsonl.build"), check).unwrap();
+    assert_eq!(shown(&store, &id).runs_seen, 4);
+    store.set_seen(Kind::Crash, key, "c1", 2).unwrap();
+    assert_eq!(
+        shown(&store, &id).runs_seen,
+        2,
+        "runs of campaigns count alone"
+    );
 }
 
 #[test]

@@ -446,7 +446,8 @@ impl Group {
         Ok(flaky.iter().any(|one| utility(one) == utility(entry)))
     }
 
-    fn root(&self) -> &Path {
+    /// Returns the output directory of the group.
+    pub(super) fn root(&self) -> &Path {
         self.folder.ancestors().nth(2).unwrap_or(&self.folder)
     }
 

@@ -80,7 +80,7 @@ pub struct RunGroup {
     /// Class of the group's crashes, such as `segv`.
     pub class: String,
     /// Number of runs, over all campaigns of the output directory, that ended in the group; if none
-    /// did, the number of its crashes that were met during minimizations.
+    /// did, the number of runs of minimizations that did.
     pub runs_seen: u64,
     /// Size of the group's representative input before minimization, in bytes.
     pub size_before: u64,

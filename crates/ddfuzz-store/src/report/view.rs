@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::json::path_text;
 use super::text::{printable, shell_word};
-use super::{Trace, TriageGroup, size};
+use super::{Trace, TriageGroup, size, slips};
 use crate::{Entry, EntryId, Group, Kind, Minimized, Reader, Status, StoreError};
 use ddfuzz_minimize::Rate;
-use ddfuzz_triage::{Class, Crash, Found, Frame, Key, Severity};
+use ddfuzz_triage::{Class, Crash, Frame, Key, Severity};
 
 /// Smallest failing input of a further minor key (call path to the bug) of a group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -74,8 +74,8 @@ pub struct GroupView {
     /// How often the reproducer fails, if not every time; `None` if it always fails. A rate of 100
     /// % means that its failures are known to be irregular, but not how often they occur.
     pub flaky: Option<Rate>,
-    /// Number of runs, over all campaigns, that ended in the group; if none did, the number of its
-    /// crashes that were met during minimizations.
+    /// Number of runs, over all campaigns, that ended in the group; if none did, the number of runs
+    /// of minimizations that did.
     pub runs_seen: u64,
     /// Size of the representative input before minimization, in bytes.
     pub size_before: u64,
@@ -141,7 +141,7 @@ impl GroupView {
             trace: Trace::of(&entry.crash, Some(&entry.folder)),
             flaky: flaky(entry, group_flaky),
             runs_seen: match group.runs_seen() {
-                0 => entries.iter().filter(|entry| is_slip(entry)).count() as u64,
+                0 => slips::runs(group, &entries)?,
                 runs => runs,
             },
             size_before,
@@ -291,10 +291,6 @@ fn variants(
 
 fn utility(entry: &Entry) -> Option<&str> {
     entry.crash.of.as_ref().map(|of| of.utility.as_str())
-}
-
-fn is_slip(entry: &Entry) -> bool {
-    matches!(entry.crash.found, Some(Found::Slip { .. }))
 }
 
 /// Returns the result of the entry's minimization as reports show it: of a flaky crash nothing is
