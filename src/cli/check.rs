@@ -10,7 +10,7 @@ use super::recorded_conditions::{lacks_files, other_conditions};
 use super::run::{self, workers};
 use super::show::incomplete_group;
 use super::target::{TargetArgs, only_recorded_target, rerun_target};
-use super::{Exit, Failure, Output, changes, signals, ui};
+use super::{DISTURBED, Exit, Failure, Output, changes, signals, ui};
 use crate::campaign::{Finders, Recheck};
 use crate::exec::facts::TargetFacts;
 use crate::exec::{ExecError, Program, Target, TargetRecord, Way, find_program, is_script};
@@ -166,6 +166,12 @@ fn report(
         .for_each(|group| result.add(group));
     changes::note_check(&args.out, target, &mut result, output);
     output.result(&check_table(&result, ui::stdout_width()), &result);
+    if result.groups.iter().any(|group| group.is_disturbed) {
+        output.say(&format!(
+            "warning: {DISTURBED}; the groups that failed only when checked alone are told as they \
+             failed then, and --jobs 1 checks one at a time"
+        ));
+    }
     changes::tell(&result, output);
     match stopped {
         true => Exit::Interrupted,

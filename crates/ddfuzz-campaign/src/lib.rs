@@ -80,8 +80,8 @@ pub use stage::{
 pub use until::{CampaignStatus, Deadline, InvalidUntil, Until, reached};
 pub(crate) use until::{NewGroups, StopCondition};
 pub use verdict::{
-    Judged, came_once, examined_thrice, fails_on_anything, identity, judged, kind_of, line_of,
-    mark_as_run, may_leak, program_hash,
+    Judged, came_once, examined_thrice, fails_alone, fails_on_anything, identity, judged, kind_of,
+    line_of, mark_as_run, may_leak, program_hash,
 };
 
 /// Runs one call of `ddfuzz run` for the classic or guided campaign whose output directory is

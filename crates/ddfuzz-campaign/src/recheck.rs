@@ -50,6 +50,9 @@ pub struct Recheck<'a> {
     pub stop: &'a AtomicBool,
 }
 
+/// Number of groups that are checked once more alone, if none of them fails then.
+const CHECKED_ALONE: u32 = 8;
+
 impl Recheck<'_> {
     /// Checks all groups by `jobs` worker threads, and returns the results in the order of the
     /// groups; `None` for groups that were not checked because the user stopped, or because they
@@ -77,7 +80,39 @@ impl Recheck<'_> {
             }
             Ok::<_, CampaignError>(())
         })?;
+        if jobs > 1 {
+            self.check_alone(&mut answers)?;
+        }
         Ok(answers)
+    }
+
+    /// Checks groups that did not fail as before once more, while no other group is checked, and takes
+    /// the result of those that fail as before then: runs at the same time have disturbed each other.
+    /// If none of the first few does, the others are left as they are.
+    fn check_alone(&self, answers: &mut [Option<CheckedGroup>]) -> Result<(), CampaignError> {
+        let mut triagers = LastTriager::default();
+        let (mut left, mut is_disturbed) = (CHECKED_ALONE, false);
+        let passing = |held: &&mut CheckedGroup| {
+            held.kind != Kind::Flaky && held.status < Status::Same && held.status != Status::Flaky
+        };
+        for (group, answer) in self.groups.iter().zip(answers) {
+            let Some(held) = answer.as_mut().filter(passing) else {
+                continue;
+            };
+            if left == 0 && !is_disturbed {
+                break;
+            }
+            left = left.saturating_sub(1);
+            let alone = self.check(&mut triagers, group)?;
+            if let Some(alone) = alone.filter(|alone| alone.status == Status::Same) {
+                is_disturbed = true;
+                *held = CheckedGroup {
+                    is_disturbed,
+                    ..alone
+                };
+            }
+        }
+        Ok(())
     }
 
     /// Checks one group: runs the reproducer and the original input of its
@@ -180,6 +215,7 @@ fn checked_group(
         utility: entry.crash.of.as_ref().map(|of| of.utility.clone()),
         came_back: None,
         has_passing_result: false,
+        is_disturbed: false,
     }
 }
 
