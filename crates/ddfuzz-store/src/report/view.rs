@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::json::path_text;
 use super::text::{printable, shell_word};
 use super::{Trace, TriageGroup, size, slips};
-use crate::{Entry, EntryId, Group, Kind, Minimized, Reader, Status, StoreError};
+use crate::{Entry, EntryId, Group, Kind, LastCheck, Minimized, Reader, Status, StoreError};
 use ddfuzz_minimize::Rate;
 use ddfuzz_triage::{Class, Crash, Frame, Key, Severity};
 
@@ -99,6 +99,8 @@ pub struct GroupView {
     /// Status of the group after the last rebuild of the program, or whether it is to be checked
     /// ([`Status::Unchecked`]); `None` if none is recorded.
     pub status: Option<Status>,
+    /// Result of the last `ddfuzz check` of the group; `None` if there was none.
+    pub checked: Option<LastCheck>,
     /// Name of the utility that crashed, in a study of many utilities; else `None`.
     pub utility: Option<String>,
     /// Reproducers of the group's other minor keys (call paths to the bug), sorted by size.
@@ -153,6 +155,7 @@ impl GroupView {
             has_gdb: entry.script_has_gdb(),
             explanation: entry.explanation(),
             status: None,
+            checked: None,
             utility: utility(entry).map(str::to_owned),
             variants: variants(group, entry, &entries, group_flaky),
         })
@@ -193,8 +196,8 @@ impl GroupView {
         Some(format!("{} gdb", shell_word(script)))
     }
 
-    /// Returns the reproducer's minimality and flakiness and, after a rebuild, the status of the
-    /// group in a few words (`1-minimal, flaky 3/10, fixed`); `-` if nothing is known.
+    /// Returns the reproducer's minimality and flakiness and, after a rebuild or a check, the status of
+    /// the group in a few words (`1-minimal, flaky 3/10, fixed`); `-` if nothing is known.
     pub fn status_text(&self) -> String {
         let claim = self.claim_word().map(str::to_owned);
         let flaky = self.flaky.map(|rate| match rate.hits < rate.tries {
@@ -203,7 +206,11 @@ impl GroupView {
         });
         let status = self.status.filter(|status| *status != Status::Same);
         let status = status.map(|status| status.name().to_owned());
-        let known: Vec<String> = claim.into_iter().chain(flaky).chain(status).collect();
+        let checked = self.checked.as_ref().map(|check| check.status);
+        let checked = checked.filter(|status| *status != Status::Same);
+        let checked = checked.map(|status| format!("check: {}", status.name()));
+        let known = claim.into_iter().chain(flaky).chain(status).chain(checked);
+        let known: Vec<String> = known.collect();
         match known.is_empty() {
             true => "-".to_owned(),
             false => known.join(", "),

@@ -1,6 +1,6 @@
 //! Reads what a report says of one group from the output directory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -15,7 +15,7 @@ use crate::report::groups::severity;
 use crate::report::text::cut;
 use crate::report::view::shown_result;
 use crate::report::{Extent, GroupView, Trace};
-use crate::{Entry, EntryId, Group, Kind, LastBuilds, Minimized, Reader, StoreError};
+use crate::{Entry, EntryId, Group, Kind, LastBuilds, LastCheck, Minimized, Reader, StoreError};
 use ddfuzz_minimize::log::Log;
 use ddfuzz_model::files::{printable, regular};
 use ddfuzz_triage::{Crash, Found, Frame};
@@ -62,6 +62,7 @@ impl Candidate {
         reader: &Reader,
         group: Group,
         builds: &LastBuilds,
+        checks: &HashMap<(Kind, String), LastCheck>,
     ) -> Result<Option<Candidate>, StoreError> {
         let Some(entry) = reader.best_entry(&group, builds)? else {
             return Ok(None);
@@ -69,6 +70,7 @@ impl Candidate {
         let major = group.record.major.short();
         let view = GroupView {
             status: builds.status(&group)?,
+            checked: checks.get(&(group.kind, major.clone())).cloned(),
             ..GroupView::load(&group, &entry)?
         };
         let summary = GroupSummary {
