@@ -64,7 +64,7 @@ pub use minimizing::{Finished, Minimizing, StartedTarget, Variants};
 pub use mutation::{MutatedName, Mutation};
 pub(crate) use rebuild::FileStamp;
 pub use rebuild::{BuildCheck, ProgramWatch, note_running_build, record_first_build};
-pub use recheck::{Examined, Recheck, examined};
+pub use recheck::{Examined, Recheck, StoredGroup, examined};
 pub use recorded_settings::{RecordedSettings, SeedSources};
 pub use screen::{Phase, Progress, Screen, Silent};
 pub use seeds::{Seed, SeedError, Seeds, SkippedSeeds};

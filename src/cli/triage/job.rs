@@ -142,7 +142,8 @@ impl TriageJob<'_> {
         if self.jobs < 2 || self.found.inputs.len() < 2 {
             return Ok(());
         }
-        let nothing_crashed = progress.outcomes.group_count() == 0;
+        // One input stands for all where none crashed and no name says that it should.
+        let mut is_open = progress.outcomes.group_count() == 0;
         let suspects = self.found.inputs.iter().zip(&progress.states);
         let suspects = suspects.filter_map(|(file, state)| {
             let (content, outcome) = progress.outcomes.outcome(state)?;
@@ -153,7 +154,7 @@ impl TriageJob<'_> {
                 )
             });
             let (major, runs) = match outcome.variant {
-                None if is_named || nothing_crashed => (None, AGREEING_RUNS),
+                None if is_named || std::mem::take(&mut is_open) => (None, AGREEING_RUNS),
                 Some(variant) if outcome.hits < outcome.tries => (
                     Some(progress.outcomes.variants[variant].line.major),
                     RUNS_ALONE,
