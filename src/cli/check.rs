@@ -10,8 +10,8 @@ use super::recorded_conditions::{lacks_files, other_conditions};
 use super::run::{self, workers};
 use super::show::incomplete_group;
 use super::target::{TargetArgs, only_recorded_target, rerun_target};
-use super::{Exit, Failure, Output, changes, signals, ui};
-use crate::campaign::{Finders, Recheck};
+use super::{DISTURBED, Exit, Failure, Output, changes, signals, ui};
+use crate::campaign::{Finders, Recheck, StoredGroup};
 use crate::exec::facts::TargetFacts;
 use crate::exec::{ExecError, Program, Target, TargetRecord, Way, find_program, is_script};
 use crate::report::{CheckResult, CheckedGroup, check_table};
@@ -22,8 +22,8 @@ use crate::triage::{Found, Key, Unobservable, another_program, program_build_id,
 ///
 /// The reproducers of each group are run, and the original inputs if no reproducer fails any more.
 /// A crash that this build cannot show (a report of AddressSanitizer in a build without it) is not
-/// called fixed. In the output directory only the list of checks (checks.jsonl) is written, by
-/// which a group that comes back is recognized, if the program is in a git repository.
+/// called fixed. In the output directory only the list of checks (checks.jsonl) is written, for
+/// `ddfuzz show`; by it a group that comes back is recognized, if the program is in a git repository.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz check ddfuzz-out\n  \
                         ddfuzz check ddfuzz-out -- ./program-rebuilt @@")]
@@ -47,7 +47,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     let groups = groups(&reader, &known)?;
     let stop = signals::stop_flag()?;
     let recorded = Recorded::of(&reader)?;
-    check_options(&args, (&reader, &recorded), &groups)?;
+    check_options(&args, &recorded, &groups)?;
     let one = one_target(&args, (&reader, &recorded), &groups, output)?;
     let started = match &one {
         Some(target) => Some(signals::unless_stopped(
@@ -62,7 +62,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     }
     let one = one.zip(started.as_ref().map(|started| started.executor.way()));
     let subject = |entry: &Entry| subject(&args, &recorded, one.as_ref(), entry);
-    let (groups, missing) = runnable(&reader, groups, &subject)?;
+    let (groups, missing) = runnable(groups, &subject)?;
     for (group, path) in &missing {
         let (major, path) = (group.record.major.short(), path.display());
         output.say(&format!(
@@ -77,11 +77,10 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
         _ => Doubts::of_recorded(&reader, &groups, &subject)?,
     };
     if let Some((target, _)) = &one {
-        doubts.add_same_build(&reader, &groups, target)?;
+        doubts.add_same_build(&groups, target)?;
     }
     let recheck = Recheck {
         doubt: &|group| doubts.of(group),
-        reader: &reader,
         subject: &subject,
         groups: &groups,
         stop: &stop,
@@ -105,17 +104,15 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
 /// Fails if options of the command line do not fit the target that a failure records.
 fn check_options(
     args: &CheckArgs,
-    (reader, recorded): (&Reader, &Recorded),
-    groups: &[Group],
+    recorded: &Recorded,
+    groups: &[StoredGroup],
 ) -> Result<(), Failure> {
     if args.target.is_named() {
         return Ok(());
     }
-    for group in groups {
-        for entry in Recheck::entries(reader, group)? {
-            if let Some((target, _)) = recorded.of_entry(&entry) {
-                args.target.over(target)?;
-            }
+    for entry in entries(groups) {
+        if let Some((target, _)) = recorded.of_entry(entry) {
+            args.target.over(target)?;
         }
     }
     Ok(())
@@ -124,14 +121,14 @@ fn check_options(
 /// Prints a warning for each group none of whose inputs could be run, and returns their number.
 fn warn_of_incomplete(
     (reader, known): (&Reader, &KnownGroups),
-    groups: &[Group],
+    groups: &[StoredGroup],
     checked: &[Option<CheckedGroup>],
     output: &Output,
 ) -> Result<u64, Failure> {
     let both = groups.iter().zip(checked);
     let unchecked = both.filter(|(_, checked)| checked.is_none());
     let mut incomplete: Vec<(Kind, String)> = unchecked
-        .map(|(group, _)| (group.kind, group.record.major.short()))
+        .map(|(stored, _)| (stored.group.kind, stored.group.record.major.short()))
         .collect();
     for group in reader.incomplete_groups()? {
         if !known.has_major(&group.1) && !incomplete.contains(&group) {
@@ -166,6 +163,12 @@ fn report(
         .for_each(|group| result.add(group));
     changes::note_check(&args.out, target, &mut result, output);
     output.result(&check_table(&result, ui::stdout_width()), &result);
+    if result.groups.iter().any(|group| group.is_disturbed) {
+        output.say(&format!(
+            "warning: {DISTURBED}; the groups that failed only when checked alone are told as they \
+             failed then, and --jobs 1 checks one at a time"
+        ));
+    }
     changes::tell(&result, output);
     match stopped {
         true => Exit::Interrupted,
@@ -174,8 +177,8 @@ fn report(
     }
 }
 
-/// Returns all groups of failures in the output directory that are not in the list of known groups.
-fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
+/// Reads all groups of failures in the output directory that are not in the list of known groups.
+fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<StoredGroup>, Failure> {
     let mut all = Vec::new();
     for kind in Kind::ALL {
         for group in reader.groups(kind)? {
@@ -183,11 +186,16 @@ fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
             let muted =
                 known.has_major(&major) || reader.is_muted_by_stable_key(kind, &major, known)?;
             if !muted {
-                all.push(group);
+                all.push(StoredGroup::read(reader, group)?);
             }
         }
     }
     Ok(all)
+}
+
+/// Iterates over the entries of all `groups`.
+fn entries(groups: &[StoredGroup]) -> impl Iterator<Item = &Entry> {
+    groups.iter().flat_map(|stored| &stored.entries)
 }
 
 /// Returns the target on which the reproducers of all groups are run: that of the command line,
@@ -196,7 +204,7 @@ fn groups(reader: &Reader, known: &KnownGroups) -> Result<Vec<Group>, Failure> {
 fn one_target(
     args: &CheckArgs,
     (reader, recorded): (&Reader, &Recorded),
-    groups: &[Group],
+    groups: &[StoredGroup],
     output: &Output,
 ) -> Result<Option<Target>, Failure> {
     let file = reader.campaigns()?;
@@ -210,7 +218,7 @@ fn one_target(
         warn_without_file(&campaigns, &target, output);
         return Ok(Some(target));
     }
-    let (own, others) = subjects(reader, recorded, groups)?;
+    let (own, others) = subjects(recorded, groups);
     let of_many = match groups.is_empty() {
         true => !reader.studies()?.is_empty(),
         false => own && !others,
@@ -220,7 +228,7 @@ fn one_target(
     }
     // What a study has found says itself what was run.
     let of_one = |campaign: &&Campaign| !own || campaign.target.is_some();
-    let finders = finders(reader, groups)?;
+    let finders = finders(groups);
     let has_found = |campaign: &&Campaign| finders.is_empty() || finders.contains(&campaign.id);
     let campaigns = campaigns.into_iter().filter(of_one).filter(has_found);
     let campaigns: Vec<&Campaign> = campaigns.collect();
@@ -230,21 +238,19 @@ fn one_target(
 
 /// Returns the ids of the campaigns that have found the failures in `groups`; none if the record of
 /// some failure names no campaign.
-fn finders(reader: &Reader, groups: &[Group]) -> Result<BTreeSet<String>, Failure> {
+fn finders(groups: &[StoredGroup]) -> BTreeSet<String> {
     let mut finders = BTreeSet::new();
-    for group in groups {
-        for entry in Recheck::entries(reader, group)? {
-            match (entry.crash.campaign(), &entry.crash.found) {
-                (Some(campaign), _) => {
-                    finders.insert(campaign.to_owned());
-                }
-                // It was found by the minimization of another entry.
-                (None, Some(Found::Slip { .. })) => {}
-                (None, _) => return Ok(BTreeSet::new()),
+    for entry in entries(groups) {
+        match (entry.crash.campaign(), &entry.crash.found) {
+            (Some(campaign), _) => {
+                finders.insert(campaign.to_owned());
             }
+            // It was found by the minimization of another entry.
+            (None, Some(Found::Slip { .. })) => {}
+            (None, _) => return BTreeSet::new(),
         }
     }
-    Ok(finders)
+    finders
 }
 
 /// Reasons why runs that pass show no fix of groups.
@@ -261,13 +267,12 @@ impl Doubts {
     /// returns for the entries.
     fn of_recorded(
         reader: &Reader,
-        groups: &[Group],
+        groups: &[StoredGroup],
         subject: &dyn Fn(&Entry) -> Option<(Target, Way)>,
     ) -> Result<Doubts, Failure> {
         let file = reader.campaigns()?;
         let mut doubts = Doubts::default();
-        for group in groups {
-            let entries = Recheck::entries(reader, group)?;
+        for StoredGroup { group, entries } in groups {
             let why = entries.iter().find_map(|entry| {
                 let (now, _) = subject(entry)?;
                 let own = entry.crash.of.as_ref().map(|of| &of.target);
@@ -288,12 +293,7 @@ impl Doubts {
     /// Adds the reason for each group whose crashes are all of the build of `target` that is checked
     /// now ([`same_build`]). None for a script, and for a program whose arguments name files: what
     /// it does depends on their contents, too.
-    fn add_same_build(
-        &mut self,
-        reader: &Reader,
-        groups: &[Group],
-        target: &Target,
-    ) -> Result<(), Failure> {
+    fn add_same_build(&mut self, groups: &[StoredGroup], target: &Target) -> Result<(), Failure> {
         let Program::Path(path) = &target.program else {
             return Ok(());
         };
@@ -306,12 +306,11 @@ impl Doubts {
         let Some(id) = id else {
             return Ok(());
         };
-        for group in groups {
+        for StoredGroup { group, entries } in groups {
             let name = (group.kind, group.record.major);
             if self.single.contains_key(&name) {
                 continue;
             }
-            let entries = Recheck::entries(reader, group)?;
             let why = same_build((&path, &id), entries.iter().map(|entry| &entry.crash));
             self.single.extend(why.map(|why| (name, why)));
         }
@@ -324,26 +323,25 @@ impl Doubts {
 /// in another environment or directory; or the program has another file name than the recorded ones,
 /// and none of the functions in which the groups failed. There are none of the last kind if no
 /// program is recorded, or if it comes with ddfuzz.
-fn doubts(reader: &Reader, groups: &[Group], target: &Target) -> Result<Doubts, Failure> {
+fn doubts(reader: &Reader, groups: &[StoredGroup], target: &Target) -> Result<Doubts, Failure> {
     let file = reader.campaigns()?;
     let finders = Finders::of_target(reader, target)?;
     let mut doubts = Doubts::default();
     // Groups with their entries that may have been found on another program.
     let mut unclear = Vec::new();
-    for group in groups {
-        let entries = Recheck::entries(reader, group)?;
+    for StoredGroup { group, entries } in groups {
         let name = (group.kind, group.record.major);
-        let mut otherwise = other_arguments(&file, &entries, target);
+        let mut otherwise = other_arguments(&file, entries, target);
         if otherwise.is_none() && !finders.is_same_but_moved() {
-            otherwise = other_than_found(&file, &entries, target);
+            otherwise = other_than_found(&file, entries, target);
         }
         if let Some(why) = otherwise {
             doubts.single.insert(name, why);
             continue;
         }
-        let is_other = |entry: &Entry| !finders.is_near() || !finders.include(entry);
-        let others: Vec<Entry> = entries.into_iter().filter(is_other).collect();
-        let near = others.iter().filter(|_| finders.is_near());
+        let is_other = |entry: &&Entry| !finders.is_near() || !finders.include(entry);
+        let others: Vec<&Entry> = entries.iter().filter(is_other).collect();
+        let near = others.iter().copied().filter(|_| finders.is_near());
         match found_elsewhere(&file, near, target) {
             Some(why) => drop(doubts.single.insert(name, why)),
             None if others.is_empty() => {}
@@ -367,11 +365,11 @@ fn doubts(reader: &Reader, groups: &[Group], target: &Target) -> Result<Doubts, 
         doubt.map_err(|error| Failure::file(&path, "cannot read the program", &error))
     };
     if !finders.is_near() {
-        doubts.all = doubt(&mut unclear.iter().flat_map(|(_, entries)| entries))?;
+        doubts.all = doubt(&mut unclear.iter().flat_map(|(_, entries)| entries).copied())?;
     }
     if programs.len() > 1 && doubts.all.is_none() {
         for (name, entries) in unclear {
-            let why = doubt(&mut entries.iter())?;
+            let why = doubt(&mut entries.into_iter())?;
             doubts.single.extend(why.map(|why| (name, why)));
         }
     }
@@ -466,21 +464,15 @@ fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) 
 
 /// Checks where the targets of the recorded failures are recorded. Returns two bools: whether some
 /// failures in `groups` record a target of their own, and whether some do not.
-fn subjects(
-    reader: &Reader,
-    recorded: &Recorded,
-    groups: &[Group],
-) -> Result<(bool, bool), Failure> {
+fn subjects(recorded: &Recorded, groups: &[StoredGroup]) -> (bool, bool) {
     let (mut own, mut others) = (false, false);
-    for group in groups {
-        for entry in Recheck::entries(reader, group)? {
-            match recorded.of_entry(&entry) {
-                Some(_) => own = true,
-                None => others = true,
-            }
+    for entry in entries(groups) {
+        match recorded.of_entry(entry) {
+            Some(_) => own = true,
+            None => others = true,
         }
     }
-    Ok((own, others))
+    (own, others)
 }
 
 /// A group that cannot be checked, with the path of the missing program that its recorded failures
@@ -490,15 +482,14 @@ type Stranded = (Group, PathBuf);
 /// Splits the groups into those whose program exists, and those whose program is missing. Fails if
 /// there are groups and the program of each is missing.
 fn runnable(
-    reader: &Reader,
-    groups: Vec<Group>,
+    groups: Vec<StoredGroup>,
     subject: &dyn Fn(&Entry) -> Option<(Target, Way)>,
-) -> Result<(Vec<Group>, Vec<Stranded>), Failure> {
+) -> Result<(Vec<StoredGroup>, Vec<Stranded>), Failure> {
     let (mut there, mut missing) = (Vec::new(), Vec::new());
     for group in groups {
         let (mut is_there, mut absent) = (false, None);
-        for entry in Recheck::entries(reader, &group)? {
-            if let Some((target, _)) = subject(&entry) {
+        for entry in &group.entries {
+            if let Some((target, _)) = subject(entry) {
                 match gone(&target) {
                     Some(path) => absent = Some(path.to_owned()),
                     None => is_there = true,
@@ -506,7 +497,7 @@ fn runnable(
             }
         }
         match (is_there, absent) {
-            (false, Some(path)) => missing.push((group, path)),
+            (false, Some(path)) => missing.push((group.group, path)),
             _ => there.push(group),
         }
     }

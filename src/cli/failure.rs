@@ -50,6 +50,10 @@ impl From<Exit> for ExitCode {
 /// Hint for a command that has saved its state.
 pub const CONTINUE: &str = "continue with the same command and --resume";
 
+/// What is told of runs of several workers that fail only when each is made alone.
+pub const DISTURBED: &str = "runs at the same time disturb each other (do they use a fixed port, a \
+                             lock or a fixed file?)";
+
 /// An error that ends a command: exit code, message, and optionally a path and a hint.
 #[derive(Debug)]
 pub struct Failure {

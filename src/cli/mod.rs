@@ -51,7 +51,7 @@ pub use man_and_completions::Program;
 
 use crate::exec::find_program;
 use config::options::PROGRAM;
-use failure::Failure;
+use failure::{DISTURBED, Failure};
 use output::Output;
 use subcommands::{CommandLine, subcommand};
 

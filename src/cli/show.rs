@@ -204,11 +204,13 @@ pub fn incomplete_group(out: &Path, kind: Kind, major: &str, done: &str) -> Stri
 /// are left out.
 pub fn views(reader: &Reader, kind: Kind) -> Result<Vec<GroupView>, StoreError> {
     let builds = reader.campaigns()?.last_builds();
+    let checks = reader.last_checks();
     let mut views = Vec::new();
     for group in reader.groups(kind)? {
         if let Some(entry) = reader.best_entry(&group, &builds)? {
             views.push(GroupView {
                 status: builds.status(&group)?,
+                checked: checks.get(&(kind, group.record.major.short())).cloned(),
                 ..GroupView::load(&group, &entry)?
             });
         }

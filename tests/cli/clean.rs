@@ -539,3 +539,16 @@ fn a_cleanup_in_the_directory_of_a_campaign_leaves_it_to_be_resumed() {
     assert_eq!(campaigns().0, own);
     desk.is_left_clean();
 }
+
+#[test]
+fn an_empty_corpus_makes_no_output_directory() {
+    let desk = Desk::new();
+    std::fs::create_dir_all(desk.file("empty/below")).unwrap();
+    let said = desk.call("clean empty -o out --target ul").exits(1);
+    assert!(
+        said.err.contains("no input that can be read"),
+        "{}",
+        said.err
+    );
+    assert!(!desk.file("out").exists());
+}

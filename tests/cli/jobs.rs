@@ -1,11 +1,13 @@
 //! `ddfuzz min --jobs`: any number of workers writes the same log.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::crashes;
-use crate::ddfuzz::Desk;
+use crate::ddfuzz::{Desk, Said};
 use crate::log_lines::lasting;
 
 /// Words that minimize `crash` into `name` by this many jobs. A process for each test makes a test
@@ -189,4 +191,73 @@ fn tests_that_disturb_each_other_are_named_as_what_makes_the_result_flaky() {
     assert_eq!(desk.read("by-1"), b"a");
     let together = desk.call(&words(4)).exits(0);
     assert!(together.err.contains("--jobs 1"), "{}", together.err);
+}
+
+/// A program that crashes, unless another one of its kind runs.
+const CRASHING_ALONE: &str = "exec 9>>LOCK\n\
+    flock --nonblock 9 || exit 0\n\
+    sleep 0.2\n\
+    case $(cat) in *1) kill -ABRT $$;; esac\n\
+    kill -SEGV $$";
+
+/// A desk with the program `alone`, which crashes unless another one of its kind runs.
+fn desk_of_lonely() -> Desk {
+    let desk = Desk::new();
+    let lock = desk.write("lock", "");
+    std::fs::set_permissions(&lock, Permissions::from_mode(0o666)).unwrap();
+    let lines = CRASHING_ALONE.replace("LOCK", lock.to_str().unwrap());
+    desk.script("alone", &lines);
+    std::fs::create_dir(desk.file("in")).unwrap();
+    for (number, signal) in [(0, 11), (1, 6)] {
+        let file = format!("in/id:00000{number},sig:{signal}");
+        desk.write(&file, number.to_string());
+    }
+    desk
+}
+
+#[test]
+fn files_that_crash_only_alone_are_said_to_when_several_are_triaged_at_a_time() {
+    let desk = desk_of_lonely();
+    let call = |jobs| {
+        desk.call(&format!(
+            "triage in --json --exec command --jobs {jobs} -- ./alone"
+        ))
+    };
+    let alone = call(1).exits(1);
+    assert!(!alone.err.contains("--jobs"), "{}", alone.err);
+    let groups = |said: &Said| said.json()["groups"].as_array().map(Vec::len);
+    assert_eq!(groups(&alone), Some(2));
+    let together = call(2).exits(1);
+    let is_said = together.err.contains("--jobs 1");
+    assert!(is_said || groups(&together) == Some(2), "{}", together.err);
+}
+
+#[test]
+fn what_fails_when_it_is_checked_alone_is_not_called_fixed() {
+    let desk = desk_of_lonely();
+    let triage = "triage in -o out --exec command --jobs 1 -- ./alone";
+    desk.call(triage).exits(1);
+    let check = desk.call("check out --json --jobs 2").exits(1).json();
+    assert_eq!(check["same"], 2, "{check}");
+}
+
+/// A program that crashes, unless another one of its kind has run at the same time.
+const DISTURBED: &str = "mkdir RUNS/$$; sleep 0.1\n\
+    set -- RUNS/*; rmdir RUNS/$$\n\
+    test $# -gt 1 || kill -SEGV $$";
+
+#[test]
+fn an_input_that_does_not_fail_beside_others_is_said_to_fail_alone() {
+    let desk = Desk::new();
+    let runs = desk.file("runs");
+    std::fs::create_dir(&runs).unwrap();
+    std::fs::set_permissions(&runs, Permissions::from_mode(0o777)).unwrap();
+    desk.script(
+        "disturbed",
+        &DISTURBED.replace("RUNS", runs.to_str().unwrap()),
+    );
+    desk.write("in", "input");
+    let together = desk.call("min in --exec command --jobs 4 --budget-tests 5 -- ./disturbed");
+    let is_said = together.err.contains("--jobs 1");
+    assert!(is_said || together.code == Some(0), "{}", together.err);
 }

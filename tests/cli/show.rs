@@ -265,3 +265,40 @@ int main(void)
     let sentence = format!("; it fails in {} of 20 runs\n", count("hits"));
     assert!(text.contains(&sentence), "{text}");
 }
+
+#[test]
+fn the_result_of_the_last_check_is_shown() {
+    let desk = Desk::new();
+    desk.script("stays", "kill -SEGV $$");
+    desk.script("mended", "cat");
+    desk.write("crash", "input");
+    desk.call("triage crash -o out -- ./stays").exits(1);
+    let shown = || desk.call("show out --json").exits(0).json()["groups"][0]["checked"].clone();
+    assert_eq!(shown(), serde_json::Value::Null);
+    desk.call("check out").exits(1);
+    assert_eq!(shown()["status"], "same");
+    let major = desk.call("show out --json").exits(0).json()["groups"][0]["major"].clone();
+    let block = desk
+        .call(&format!("show out {}", major.as_str().unwrap()))
+        .exits(0);
+    assert!(block.out.contains("check   same since 2"), "{}", block.out);
+    let checked = desk.call("check out --json -- ./mended").json();
+    let status = checked["groups"][0]["status"].as_str().unwrap();
+    assert_ne!(status, "same");
+    assert_eq!(shown()["status"], status);
+    let table = desk.call("show out").exits(0);
+    assert!(
+        table.out.contains(&format!("check: {status}")),
+        "{}",
+        table.out
+    );
+    // A check with the same result adds nothing.
+    let lines = || {
+        String::from_utf8(desk.read("out/checks.jsonl"))
+            .unwrap()
+            .lines()
+            .count()
+    };
+    desk.call("check out -- ./mended");
+    assert_eq!(lines(), 2);
+}

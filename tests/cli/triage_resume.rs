@@ -1,6 +1,7 @@
 //! `ddfuzz triage --resume`, and Ctrl-C.
 
 use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -153,4 +154,60 @@ fn another_program_is_run_anew_and_torn_lines_are_dropped() {
     let said = desk.call_with(call, &words).exits(0).json();
     assert_eq!(said["healthy"], 4);
     desk.call("triage in --resume --target crtplot").exits(2);
+}
+
+/// Hangs in one loop in every first run, and in another one in every second; the file whose path is
+/// its first argument has the number of its runs.
+const MOVING: &str = r#"
+#include <fcntl.h>
+#include <unistd.h>
+static volatile int count;
+__attribute__((noinline)) static void first(void) { for (;;) count++; }
+__attribute__((noinline)) static void second(void) { for (;;) count--; }
+int main(int argc, char **argv) {
+    int runs = open(argv[1], O_RDWR | O_APPEND);
+    long before = lseek(runs, 0, SEEK_END);
+    if (argc < 2 || write(runs, "x", 1) != 1) return 0;
+    before % 2 ? first() : second();
+    return 0;
+}
+"#;
+
+#[test]
+fn a_file_that_hangs_at_another_place_in_each_run_is_in_one_group() {
+    let desk = Desk::new();
+    let source = desk.write("moving.c", MOVING);
+    desk.compile(source.to_str().unwrap(), "moving");
+    std::fs::create_dir(desk.file("in")).unwrap();
+    desk.write("in/file", "input");
+    let runs = desk.write("tmp/moving", "");
+    std::fs::set_permissions(&runs, std::fs::Permissions::from_mode(0o666)).unwrap();
+    let call = "triage in -o out --json --resume --jobs 1 --exec command --timeout 100ms";
+    let call = || {
+        let words = ["--".as_ref(), "./moving".as_ref(), runs.as_os_str()];
+        desk.call_with(call, &words).exits(1).json()
+    };
+    let result = call();
+    let groups = result["groups"].as_array().unwrap();
+    assert_eq!(groups.len(), 1, "{result}");
+    let (group, input) = (&groups[0], &result["inputs"][0]);
+    assert_eq!(
+        (&group["kind"], &group["count"]),
+        (&"hang".into(), &1.into())
+    );
+    assert_eq!(group["message"], "hangs at another place in each run");
+    assert_eq!(input["major"], group["major"]);
+    assert_eq!(input["hits"], input["tries"]);
+    // So it is when it is examined again: an earlier call has seen one of its places.
+    let journal = std::fs::read_to_string(desk.file("out/triage.jsonl")).unwrap();
+    let line: Value = serde_json::from_str(journal.lines().last().unwrap()).unwrap();
+    let mut seen = line.clone();
+    for key in ["major", "minor"] {
+        seen["crash"][key] = "0123456789abcdef0123456789abcdef".into();
+    }
+    (seen["examined"], seen["crash"]["kind"]) = (false.into(), "hang".into());
+    std::fs::write(desk.file("out/triage.jsonl"), format!("{seen}\n")).unwrap();
+    let again = call();
+    assert_eq!(again["groups"][0]["major"], group["major"]);
+    assert_eq!(again["groups"].as_array().unwrap().len(), 1, "{again}");
 }

@@ -298,6 +298,87 @@ fn the_executor_of_the_search_makes_fresh_runs_with_the_longer_limit_if_it_can()
     }
 }
 
+/// A mock target that hangs on `h`, ends late on `l`, and at once on anything else; it notes the
+/// limit on CPU time of each run.
+struct Hanging {
+    limit: Duration,
+    limits: Arc<Mutex<Vec<u128>>>,
+}
+
+impl Executor for Hanging {
+    fn run(&mut self, input: &[u8]) -> Result<Run, ExecError> {
+        (self.limits.lock().expect("no panic")).push(self.limit.as_millis());
+        let is_late = self.limit < Duration::from_secs(1);
+        Ok(Run::ended(match input.first() {
+            Some(b'h') => Ended::Timeout,
+            Some(b'l') if is_late => Ended::Timeout,
+            _ => Ended::Exit(0),
+        }))
+    }
+
+    fn way(&self) -> Way {
+        Way::Mock
+    }
+
+    fn freshness(&self) -> Freshness {
+        Freshness::Shared
+    }
+
+    fn limit_time(&mut self, time: TimeLimit) {
+        self.limit = time.cpu;
+    }
+}
+
+/// A classifier that names the hangs of [`Hanging`], and counts its runs.
+struct HangClassifier(Arc<AtomicU64>);
+
+impl CrashClassifier for HangClassifier {
+    fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let SlipKeys { major, minor } = keys("held", "held");
+        Ok(match input.first() {
+            Some(b'h') => Quick::Crash {
+                class: Class("hang".to_owned()),
+                major,
+                minor,
+            },
+            _ => Quick::Ended(Ended::Exit(0)),
+        })
+    }
+
+    fn examine(&mut self, _: &[u8]) -> Result<Option<Box<Crash>>, ExecError> {
+        Ok(None)
+    }
+}
+
+#[test]
+fn a_hang_takes_all_its_time_only_in_the_run_that_names_it() {
+    let (limits, named) = (Arc::default(), Arc::default());
+    let executor = Box::new(Hanging {
+        limit: Duration::from_secs(2),
+        limits: Arc::clone(&limits),
+    });
+    let keyer = Box::new(HangClassifier(Arc::clone(&named)));
+    let fresh: FreshExecutor = Box::new(|| Ok(mock()));
+    let hang = HeldCrash {
+        ended: Ended::Timeout,
+        ..HeldCrash::from(&crash("hang", keys("held", "held")))
+    };
+    let time = TimeLimit::from(Limits::with_cpu(Duration::from_secs(2)));
+    let mut oracle = CrashOracle::new(executor, fresh, keyer, hang, None)
+        .with_one_executor(time, time)
+        .with_fixed_time();
+    let outcomes = [b"h", b"l", b".", b"h"].map(|input| {
+        let answer = oracle.ask(input, Kind::Deleting).expect("an answer");
+        answer.outcome
+    });
+    let [fail, pass] = [Outcome::Fail, Outcome::Pass];
+    assert_eq!(outcomes, [fail, pass, pass, fail]);
+    assert_eq!(*limits.lock().expect("no panic"), [200; 4]);
+    // The one that ends late has ended by itself under the tracer.
+    assert_eq!(named.load(Ordering::Relaxed), 3);
+}
+
 #[test]
 fn a_target_that_cannot_be_started_is_an_error() {
     let fresh: FreshExecutor = Box::new(|| {

@@ -19,6 +19,7 @@ fn fixed() -> CheckedGroup {
         utility: None,
         came_back: None,
         has_passing_result: false,
+        is_disturbed: false,
     }
 }
 

@@ -40,6 +40,7 @@ pub fn view() -> GroupView {
         has_gdb: false,
         explanation: None,
         status: None,
+        checked: None,
         utility: None,
         variants: Vec::new(),
     }

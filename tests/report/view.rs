@@ -1,13 +1,25 @@
 //! From an output directory to what is shown.
 
-use ddfuzz::report::{GroupView, place};
-use ddfuzz::store::{Campaign, Kind, Store};
-use ddfuzz::triage::{Crash, PanicRecord};
+use ddfuzz::report::{GroupView, RunGroup, place};
+use ddfuzz::store::{Campaign, EntryId, Kind, Minimized, Store};
+use ddfuzz::triage::{Crash, Key, PanicRecord};
 use serde_json::json;
+use tempfile::TempDir;
 
-use crate::sample::{crash, frame};
+use crate::sample::{self, crash, frame};
 
 fn loaded(crash: &Crash) -> GroupView {
+    let (_root, mut store) = store();
+    let filed = store.file(Kind::Crash, crash, b"original").unwrap();
+    store
+        .set_seen(Kind::Crash, crash.keys.major, "c1", 3)
+        .unwrap();
+    store.write_minimized(&filed.id, b"or").unwrap();
+    shown(&store, &filed.id)
+}
+
+/// An empty output directory of a campaign.
+fn store() -> (TempDir, Store) {
     let root = tempfile::tempdir().unwrap();
     let campaign = Campaign {
         id: "c1".to_owned(),
@@ -21,15 +33,76 @@ fn loaded(crash: &Crash) -> GroupView {
         started: String::new(),
         host: String::new(),
     };
-    let mut store = Store::create_or_resume(root.path(), campaign).unwrap();
-    let filed = store.file(Kind::Crash, crash, b"original").unwrap();
-    store
-        .set_seen(Kind::Crash, crash.keys.major, "c1", 3)
-        .unwrap();
-    store.write_minimized(&filed.id, b"or").unwrap();
-    let group = store.reader().groups(Kind::Crash).unwrap().remove(0);
-    let entry = store.reader().entry(&filed.id).unwrap().unwrap();
-    GroupView::load(&group, &entry).unwrap()
+    let store = Store::create_or_resume(root.path(), campaign).unwrap();
+    (root, store)
+}
+
+fn shown(store: &Store, id: &EntryId) -> GroupView {
+    GroupView::of(store.reader(), id).unwrap().unwrap()
+}
+
+#[test]
+fn nothing_is_claimed_of_a_crash_that_another_input_has_shown_to_be_flaky() {
+    let (_root, mut store) = store();
+    let crash = crash(json!([frame(true, Some("f"), None)]));
+    let id = store.file(Kind::Crash, &crash, b"steady").unwrap().id;
+    store.write_minimized(&id, b"st").unwrap();
+    let minimized = sample::view().minimized.unwrap();
+    let size_after = 2;
+    let outcome = Minimized {
+        size_after,
+        ..minimized
+    };
+    store.write_outcome(&id, &outcome).unwrap();
+    let before = shown(&store, &id);
+    assert_eq!(before.status_text(), "1-minimal");
+
+    let once = Crash { hits: 1, ..crash };
+    store.file(Kind::Flaky, &once, b"flaky").unwrap();
+    let after = shown(&store, &id);
+    assert_eq!(after.status_text(), "best-so-far, flaky");
+    assert_eq!(
+        after.claim(),
+        "best so far, 0 of 6 removals proved; it does not fail in every run"
+    );
+    let record = RunGroup::from(&after);
+    assert_eq!(record.claim.as_deref(), Some("best-so-far"));
+    assert!(!after.minimized.unwrap().is_unfinished());
+}
+
+#[test]
+fn a_group_that_only_minimizations_have_met_counts_their_runs() {
+    let (_root, mut store) = store();
+    let founder = crash(json!([frame(true, Some("f"), None)]));
+    let minimized = store.file(Kind::Crash, &founder, b"input").unwrap().id;
+    let mut other = founder.clone();
+    other.keys.major = Key::of([b"other".as_slice()]);
+    let slip = other.into_slip(minimized.hash(), &founder, Some(1));
+    let id = store.file(Kind::Crash, &slip, b"inp").unwrap().id;
+    assert_eq!(shown(&store, &id).runs_seen, 1, "there is no log");
+
+    let (key, minor) = (slip.keys.major, slip.keys.minor);
+    let keys = format!(r#""slip":{{"major":"{key}","minor":"{minor}"}}"#);
+    let test = |source| {
+        format!(
+            r#"{{"kind":"test","i":0,"hash":"0123456789abcdef","cut":[[0,1]],"size":4,"outcome":"UNRESOLVED","source":"{source}","us":1,{keys}}}"#
+        )
+    };
+    let check =
+        format!(r#"{{"kind":"check","what":"confirm","outcome":"UNRESOLVED","us":1,{keys}}}"#);
+    let log = [test("run"), test("cache"), check.clone(), test("run")].join("\n");
+    let entry = store.reader().entry(&minimized).unwrap().unwrap();
+    std::fs::write(entry.log(), log).unwrap();
+    assert_eq!(shown(&store, &id).runs_seen, 3);
+    // The log of an earlier minimization.
+    std::fs::write(entry.log().with_extension("jsonl.build"), check).unwrap();
+    assert_eq!(shown(&store, &id).runs_seen, 4);
+    store.set_seen(Kind::Crash, key, "c1", 2).unwrap();
+    assert_eq!(
+        shown(&store, &id).runs_seen,
+        2,
+        "runs of campaigns count alone"
+    );
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub use minimizing::{Finished, Minimizing, StartedTarget, Variants};
 pub use mutation::{MutatedName, Mutation};
 pub(crate) use rebuild::FileStamp;
 pub use rebuild::{BuildCheck, ProgramWatch, note_running_build, record_first_build};
-pub use recheck::{Examined, Recheck, examined};
+pub use recheck::{Examined, Recheck, StoredGroup, examined};
 pub use recorded_settings::{RecordedSettings, SeedSources};
 pub use screen::{Phase, Progress, Screen, Silent};
 pub use seeds::{Seed, SeedError, Seeds, SkippedSeeds};
@@ -80,8 +80,8 @@ pub use stage::{
 pub use until::{CampaignStatus, Deadline, InvalidUntil, Until, reached};
 pub(crate) use until::{NewGroups, StopCondition};
 pub use verdict::{
-    Judged, came_once, examined_thrice, fails_on_anything, identity, judged, kind_of, line_of,
-    mark_as_run, may_leak, program_hash,
+    Judged, came_once, examined_thrice, fails_alone, fails_on_anything, identity, judged, kind_of,
+    line_of, mark_as_run, may_leak, program_hash,
 };
 
 /// Runs one call of `ddfuzz run` for the classic or guided campaign whose output directory is

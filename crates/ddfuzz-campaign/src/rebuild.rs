@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::{
-    CampaignError, Minimizing, Recheck, Screen,
+    CampaignError, Minimizing, Recheck, Screen, StoredGroup,
     finders::{Finders, gone_with, record_of},
     lock,
     verdict::program_hash,
@@ -18,7 +18,7 @@ use ddfuzz_exec::{ExecError, Program, Target};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::FileError;
 use ddfuzz_store::report::{CheckedGroup, Status, size};
-use ddfuzz_store::{Build, Entry, EntryId, Group, Kind, Reader, Store, StoreError, rfc3339};
+use ddfuzz_store::{Build, Entry, EntryId, Kind, Reader, Store, StoreError, rfc3339};
 
 /// Least time between two checks of the program's file for changes while a campaign fuzzes.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
@@ -178,12 +178,12 @@ pub(crate) fn is_checked(finders: &Finders, entry: &Entry) -> bool {
 }
 
 /// Reads the groups with an entry that is checked with a build of the target of `finders`.
-fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<Group>, StoreError> {
+fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
         for group in reader.groups(kind)? {
-            let entries = Recheck::entries(reader, &group)?;
-            if entries.iter().any(|entry| is_checked(finders, entry)) {
+            let group = StoredGroup::read(reader, group)?;
+            if (group.entries.iter()).any(|entry| is_checked(finders, entry)) {
                 groups.push(group);
             }
         }
@@ -390,8 +390,8 @@ impl BuildCheck<'_> {
         let finders = Finders::of_target(&reader, &self.minimizing.target)?;
         let mut groups = groups_of(&reader, &finders)?;
         groups.retain(|group| {
-            let of_kind = unchecked.get(&group.kind);
-            of_kind.is_some_and(|all| all.contains(&group.record.major.short()))
+            let of_kind = unchecked.get(&group.group.kind);
+            of_kind.is_some_and(|all| all.contains(&group.group.record.major.short()))
         });
         let count = size::counted(groups.len() as u64, "group");
         screen.note(&format!(
@@ -409,7 +409,7 @@ impl BuildCheck<'_> {
     fn check(
         &self,
         finders: &Finders,
-        groups: &[Group],
+        groups: &[StoredGroup],
         build: &mut Build,
     ) -> Result<Option<String>, CampaignError> {
         let subject = |entry: &Entry| {
@@ -423,10 +423,8 @@ impl BuildCheck<'_> {
             }
             Some((target, self.minimizing.way))
         };
-        let reader = lock(self.store).reader().clone();
         let recheck = Recheck {
             doubt: &|_| None,
-            reader: &reader,
             subject: &subject,
             groups,
             stop: self.stop,

@@ -32,11 +32,36 @@ pub struct Examined {
     pub other: Option<Box<Crash>>,
 }
 
+/// A group with its entries whose inputs are run to check it.
+pub struct StoredGroup {
+    /// The group: its kind and its record.
+    pub group: Group,
+    /// All entries of the group: first the one that represents it, then the representatives of its
+    /// minor keys.
+    pub entries: Vec<Entry>,
+}
+
+impl StoredGroup {
+    /// Reads the entries of a group.
+    pub fn read(reader: &Reader, group: Group) -> Result<StoredGroup, StoreError> {
+        let mut entries = Vec::new();
+        entries.extend(reader.best_entry(&group, &LastBuilds::default())?);
+        for id in group.representatives() {
+            if entries.iter().all(|one: &Entry| one.id != id) {
+                entries.extend(reader.entry(&id)?);
+            }
+        }
+        let representatives: HashSet<EntryId> = entries.iter().map(|one| one.id.clone()).collect();
+        let all = reader.entries(group.kind, &group.record.major.short())?;
+        let others = all.into_iter();
+        entries.extend(others.filter(|one| !representatives.contains(&one.id)));
+        Ok(StoredGroup { group, entries })
+    }
+}
+
 /// Checks whether the crashes of stored groups still occur, by running the inputs of their entries
 /// again.
 pub struct Recheck<'a> {
-    /// Reader of the output directory that contains the groups to check.
-    pub reader: &'a Reader,
     /// A function that returns the target and the way of execution by which the inputs of an entry
     /// are run; `None` leaves the entry out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
@@ -44,11 +69,14 @@ pub struct Recheck<'a> {
     /// that is run seems to be another one than that which crashed. `None` if there is no such doubt.
     pub doubt: &'a (dyn Fn(&Group) -> Option<&'a Unobservable> + Sync),
     /// The stored groups whose crashes are to be checked by running inputs again.
-    pub groups: &'a [Group],
+    pub groups: &'a [StoredGroup],
     /// Turns true when the user stops the call of ddfuzz; the remaining groups are then not
     /// checked.
     pub stop: &'a AtomicBool,
 }
+
+/// Number of groups that are checked once more alone, if none of them fails then.
+const CHECKED_ALONE: u32 = 8;
 
 impl Recheck<'_> {
     /// Checks all groups by `jobs` worker threads, and returns the results in the order of the
@@ -77,22 +105,54 @@ impl Recheck<'_> {
             }
             Ok::<_, CampaignError>(())
         })?;
+        if jobs > 1 {
+            self.check_alone(&mut answers)?;
+        }
         Ok(answers)
     }
 
+    /// Checks groups that did not fail as before once more, while no other group is checked, and takes
+    /// the result of those that fail as before then: runs at the same time have disturbed each other.
+    /// If none of the first few does, the others are left as they are.
+    fn check_alone(&self, answers: &mut [Option<CheckedGroup>]) -> Result<(), CampaignError> {
+        let mut triagers = LastTriager::default();
+        let (mut left, mut is_disturbed) = (CHECKED_ALONE, false);
+        let passing = |held: &&mut CheckedGroup| {
+            held.kind != Kind::Flaky && held.status < Status::Same && held.status != Status::Flaky
+        };
+        for (group, answer) in self.groups.iter().zip(answers) {
+            let Some(held) = answer.as_mut().filter(passing) else {
+                continue;
+            };
+            if left == 0 && !is_disturbed {
+                break;
+            }
+            left = left.saturating_sub(1);
+            let alone = self.check(&mut triagers, group)?;
+            if let Some(alone) = alone.filter(|alone| alone.status == Status::Same) {
+                is_disturbed = true;
+                *held = CheckedGroup {
+                    is_disturbed,
+                    ..alone
+                };
+            }
+        }
+        Ok(())
+    }
+
     /// Checks one group: runs the reproducer and the original input of its
-    /// [entries](Recheck::entries) until one crashes as before. Returns the result of the input
+    /// [entries](StoredGroup) until one crashes as before. Returns the result of the input
     /// with the worst status, in the order of [`Status`]; `None` if the user stops, or the group
     /// has no entries to check.
     fn check(
         &self,
         triagers: &mut LastTriager,
-        group: &Group,
+        StoredGroup { group, entries }: &StoredGroup,
     ) -> Result<Option<CheckedGroup>, CampaignError> {
         let mut checked: Option<CheckedGroup> = None;
         let mut inputs = 0;
-        for entry in Recheck::entries(self.reader, group)? {
-            let Some((target, way)) = (self.subject)(&entry) else {
+        for entry in entries {
+            let Some((target, way)) = (self.subject)(entry) else {
                 continue;
             };
             // A crash that a change has moved may still occur with the original input.
@@ -106,21 +166,21 @@ impl Recheck<'_> {
                 let bytes = std::fs::read(&file).map_err(FileError::at("read", &file))?;
                 let leaks = entry.crash.class.is_leak();
                 let triager = triagers.triager(&target, way)?;
-                let rate = known_rate(&entry);
+                let rate = known_rate(entry);
                 let now = examined_at_rate(triager, &bytes, leaks, rate)?;
                 inputs += 1;
                 let conditions = triager.conditions(&bytes, &entry.crash)?;
                 let doubt = (self.doubt)(group).cloned();
-                let (mut status, mut doubt) = status(&entry, &now, &conditions, doubt);
+                let (mut status, mut doubt) = status(entry, &now, &conditions, doubt);
                 if status == Status::Fixed
-                    && let Some(why) = not_run(&entry, &now, &bytes)
+                    && let Some(why) = not_run(entry, &now, &bytes)
                 {
                     (status, doubt) = (Status::CannotTell, Some(why));
                 }
                 if checked.as_ref().is_none_or(|held| status > held.status) {
                     checked = Some(CheckedGroup {
                         has_passing_result: matches!(result, Some(Status::Fixed | Status::Other)),
-                        ..checked_group(group, &entry, (status, doubt), &now, file)
+                        ..checked_group(group, entry, (status, doubt), &now, file)
                     });
                 }
                 if status == Status::Same {
@@ -136,23 +196,6 @@ impl Recheck<'_> {
             }
         }
         Ok(checked.map(|checked| CheckedGroup { inputs, ..checked }))
-    }
-
-    /// Returns the entries of a group whose inputs are run to check it: all of them, first the one
-    /// that represents the group, then the representatives of its minor keys.
-    pub fn entries(reader: &Reader, group: &Group) -> Result<Vec<Entry>, StoreError> {
-        let mut entries = Vec::new();
-        entries.extend(reader.best_entry(group, &LastBuilds::default())?);
-        for id in group.representatives() {
-            if entries.iter().all(|one| one.id != id) {
-                entries.extend(reader.entry(&id)?);
-            }
-        }
-        let representatives: HashSet<EntryId> = entries.iter().map(|one| one.id.clone()).collect();
-        let all = reader.entries(group.kind, &group.record.major.short())?;
-        let others = all.into_iter();
-        entries.extend(others.filter(|one| !representatives.contains(&one.id)));
-        Ok(entries)
     }
 }
 
@@ -180,6 +223,7 @@ fn checked_group(
         utility: entry.crash.of.as_ref().map(|of| of.utility.clone()),
         came_back: None,
         has_passing_result: false,
+        is_disturbed: false,
     }
 }
 

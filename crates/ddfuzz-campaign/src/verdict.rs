@@ -4,6 +4,7 @@
 use std::collections::{HashMap, hash_map::Entry};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, SystemTime};
 
@@ -74,7 +75,8 @@ pub fn judged(
 
 /// Runs an input as [`examined`] does; if it crashed, runs it on until there were three runs, and
 /// counts in the crash record how many of them failed, so that a flaky crash is filed as flaky. So
-/// is the crash of an input that fails in another way in the next run.
+/// is the crash of an input that fails in another way in the next run, unless both are hangs: then it
+/// hangs, and only [where](hang_without_place) is unsteady.
 ///
 /// # Errors
 /// When the target cannot be started or traced.
@@ -91,16 +93,62 @@ pub fn examined_thrice(
     if crash.class.is_leak() {
         return Ok(examined);
     }
+    let mut moves = false;
     while crash.tries < AGREEING_RUNS {
         let random_addresses = crash.tries + 1 == AGREEING_RUNS;
-        let run = triager.key_at(input, random_addresses)?;
-        // At other addresses damaged memory may show as another crash.
-        let is_same = |major| random_addresses || major == crash.keys.major;
-        crash.hits += u32::from(matches!(run, Quick::Crash { major, .. } if is_same(major)));
+        if let Quick::Crash { class, major, .. } = triager.key_at(input, random_addresses)? {
+            let is_same = major == crash.keys.major;
+            let hangs_elsewhere = !is_same && crash.class.is_hang() && class.is_hang();
+            moves |= hangs_elsewhere;
+            // At other addresses damaged memory may show as another crash.
+            crash.hits += u32::from(is_same || hangs_elsewhere || random_addresses);
+        }
         crash.tries += 1;
+    }
+    if moves {
+        **crash = hang_without_place(triager, crash);
     }
     examined.tries = crash.tries;
     Ok(examined)
+}
+
+/// Makes the record of a hang that was at another place in another run, as after an overflow that has
+/// damaged the stack or the condition of a loop: that of all hangs whose place is not known, which are
+/// one group. `hang`: the record of one of its runs, whose counts the new one gets.
+fn hang_without_place(triager: &Triager, hang: &Crash) -> Crash {
+    let mut crash = triager.untraced_record(hang.ended);
+    (crash.hits, crash.tries) = (hang.hits, hang.tries);
+    crash.details.message = Some(ANYWHERE.to_owned());
+    crash
+}
+
+/// What the record of a hang says that is at another place in each run.
+const ANYWHERE: &str = "hangs at another place in each run";
+
+/// Checks whether an input fails in each of `runs` runs, which are made one after the other while no
+/// other run is made: a program that uses a fixed port, a lock or a fixed file may fail otherwise, or
+/// not at all, where several of its kind run. `major`: the key that each crash must have; `None` for
+/// any crash. False if `stop` turned true.
+///
+/// # Errors
+/// When the target cannot be started or traced.
+pub fn fails_alone(
+    triager: &mut Triager,
+    input: &[u8],
+    major: Option<Key>,
+    runs: u32,
+    stop: &AtomicBool,
+) -> Result<bool, ExecError> {
+    for _ in 0..runs {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        match triager.key(input)? {
+            Quick::Crash { major: seen, .. } if major.is_none_or(|major| major == seen) => {}
+            Quick::Crash { .. } | Quick::Ended(_) => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 /// Checks whether the target crashes with this major key whatever its input is: returns true if the
@@ -143,10 +191,17 @@ pub fn mark_as_run(
 /// Adds an earlier run, in which the input crashed with these keys, to the result `tried` of
 /// examining it again. If none of the later tries crashed, or if they crashed with another major
 /// key, adds a crash record that holds little more than the keys and the class; else returns the
-/// result as it is.
-pub fn came_once(triager: &Triager, keys: Keys, class: Class, tried: Examined) -> Examined {
+/// result as it is. If all were hangs, the input hangs at [no steady place](hang_without_place).
+pub fn came_once(triager: &Triager, keys: Keys, class: Class, mut tried: Examined) -> Examined {
     let later = tried.crash.as_ref().map(|crash| crash.keys.major);
     if later == Some(keys.major) {
+        return tried;
+    }
+    let hang = tried.crash.as_mut().filter(|crash| crash.class.is_hang());
+    if let Some(crash) = hang.filter(|_| class.is_hang()) {
+        (crash.hits, crash.tries) = (crash.hits + 1, crash.tries + 1);
+        **crash = hang_without_place(triager, crash);
+        tried.tries = crash.tries;
         return tried;
     }
     let tries = tried.tries + 1;

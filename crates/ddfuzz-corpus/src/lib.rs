@@ -32,7 +32,9 @@ use features::FeatureUnion;
 
 pub use content::ContentId;
 pub use ddfuzz_store::report::clean::Amount;
-pub use engine::{CleanPhase, CleanSettings, FuzzerMerge, MergeOutcome, Trim, TrimBy, clean};
+pub use engine::{
+    CleanPhase, CleanSettings, FuzzerMerge, MergeOutcome, Trim, TrimBy, check_any_input, clean,
+};
 pub use error::CleanError;
 pub use excluded::Excluded;
 pub use explain::{Explainer, Fate};

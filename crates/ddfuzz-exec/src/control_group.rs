@@ -65,10 +65,7 @@ impl Cgroup {
     /// Limits the number of processes. Fails if the directory is not that of a control group with
     /// the pids controller: nothing is created, unlike by a write to another file system.
     fn limit(&self, processes: u32) -> io::Result<()> {
-        let mut limit = OpenOptions::new()
-            .write(true)
-            .open(self.path.join("pids.max"))?;
-        limit.write_all(processes.to_string().as_bytes())?;
+        limit_processes(&self.path, processes)?;
         self.procs().metadata().map(drop)
     }
 
@@ -84,11 +81,16 @@ impl Drop for Cgroup {
     }
 }
 
+/// Sets the greatest number of processes of the control group at `path`; creates no file.
+fn limit_processes(path: &Path, processes: u32) -> io::Result<()> {
+    let mut limit = OpenOptions::new().write(true).open(path.join("pids.max"))?;
+    limit.write_all(processes.to_string().as_bytes())
+}
+
 fn empty_and_remove(path: &Path) {
     let deadline = Instant::now() + Duration::from_secs(5);
     // Without new processes, killing ends even a fork bomb.
-    let limit = OpenOptions::new().write(true).open(path.join("pids.max"));
-    let _ = limit.and_then(|mut limit| limit.write_all(b"0"));
+    let _ = limit_processes(path, 0);
     while fs::remove_dir(path).is_err() && path.exists() && Instant::now() < deadline {
         let listed = fs::read_to_string(path.join("cgroup.procs")).unwrap_or_default();
         for pid in members(&listed) {

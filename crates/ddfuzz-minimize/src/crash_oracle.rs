@@ -4,20 +4,24 @@
 
 use ddfuzz_delta::{Hints, Outcome};
 use ddfuzz_exec::{Ended, ExecError, Executor, Freshness, Run, TimeLimit, observe::Observer};
+use ddfuzz_triage::keys::frameless_keys;
 use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
-use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use crate::log::KeyRecord;
+use crate::slips::Slips;
+use crate::time_limit::hang_search_limit;
 use crate::{
     Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, Process, Slip, SlipKeys,
 };
 
-/// Maximum number of times that the input of a slip is examined until it crashes as the slip did.
-const MATCHING_TRIES: u32 = 5;
 /// Maximum number of runs under a tracer in which it is tried to make a crash, which may be flaky,
 /// occur again.
 const CLASSIFY_RUNS: u32 = 10;
+
+/// Factor by which a candidate may take longer than the others that ended by themselves before it
+/// counts as one that hangs.
+const PATIENCE: u32 = 4;
 
 /// The crash that a minimization preserves: class, keys, and ending of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,6 +104,8 @@ pub struct CrashOracle {
     /// hangs takes the tracer longer than the run itself, so later candidates are first run without
     /// a tracer.
     has_hung: bool,
+    /// Longest time that a candidate took which ended by itself, if a hang is preserved.
+    longest_end: Duration,
 }
 
 impl CrashOracle {
@@ -125,6 +131,7 @@ impl CrashOracle {
             observing: LazyObserver::Impossible,
             begins_anew: true,
             has_hung: false,
+            longest_end: Duration::ZERO,
         }
     }
 
@@ -149,6 +156,20 @@ impl CrashOracle {
     pub fn with_fixed_time(mut self) -> CrashOracle {
         self.fixed_time = true;
         self
+    }
+
+    /// Runs `candidate` by the executor of the search. Of a process that serves many runs and does not
+    /// report the CPU time of each, the wall time counts, which is as long at least without threads.
+    fn run(&mut self, candidate: &[u8]) -> Result<Run, ExecError> {
+        let begin = Instant::now();
+        let run = self.executor.run(candidate)?;
+        Ok(match run.cpu {
+            Duration::ZERO => Run {
+                cpu: begin.elapsed(),
+                ..run
+            },
+            _ => run,
+        })
     }
 
     /// Runs `candidate` in a fresh process, with the longer time limit.
@@ -218,6 +239,46 @@ impl CrashOracle {
         }))
     }
 
+    /// Tests `candidate`, which may show the hang that is preserved. A run that shows it takes all its
+    /// time, and so does the run under a tracer that names it: so the first run has only a part of the
+    /// time, and only the traced run has all of it and decides. Returns `None`, without a run, where
+    /// that would not be shorter: another crash is preserved, or candidates that pass take long.
+    fn ask_hang(
+        &mut self,
+        candidate: &[u8],
+        kind: Kind,
+    ) -> Result<Option<(Answer, Run)>, OracleError> {
+        let limit = self.search_limit();
+        let Some(limit) = limit.filter(|_| self.held.class.is_hang()) else {
+            return Ok(None);
+        };
+        let (part, patience) = (hang_search_limit(limit), self.longest_end * PATIENCE);
+        let part = TimeLimit {
+            cpu: part.cpu.max(patience),
+            wall: part.wall.max(patience),
+        };
+        let part = part.at_most(limit);
+        if part == limit {
+            return Ok(None);
+        }
+        self.executor.limit_time(part);
+        let run = self.run(candidate);
+        self.executor.limit_time(limit);
+        let run = run?;
+        let answer = match run.ended {
+            Ended::Timeout => match self.slips.classifier.key(candidate)? {
+                Quick::Crash {
+                    class,
+                    major,
+                    minor,
+                } => self.judge_crash(class, SlipKeys { major, minor }, candidate, kind)?,
+                Quick::Ended(ended) => judge_end(ended),
+            },
+            ended => self.judge(ended, candidate, kind)?,
+        };
+        Ok(Some((answer, run)))
+    }
+
     /// Returns the time limit of the runs of the search; `None` if it is not known.
     fn search_limit(&self) -> Option<TimeLimit> {
         self.learned.or(self.limits.map(|(search, _)| search))
@@ -244,12 +305,8 @@ impl CrashOracle {
                     major,
                     minor,
                 } => {
-                    if let Some(limit) = cut_off_by(&class)
-                        && class != self.held.class
-                    {
-                        return Ok(unresolved(Some(limit)));
-                    }
-                    let answer = self.compare(class, SlipKeys { major, minor }, input, kind)?;
+                    let keys = SlipKeys { major, minor };
+                    let answer = self.judge_crash(class, keys, input, kind)?;
                     return Ok(match answer.outcome {
                         Outcome::Fail => Answer { missed, ..answer },
                         _ => answer,
@@ -259,12 +316,22 @@ impl CrashOracle {
                 Quick::Ended(_) => {}
             }
         }
-        Ok(match ended {
-            Ended::Timeout | Ended::OutOfMemory => unresolved(cut_off(ended)),
-            // Another process ended the run by a signal that is no crash (PIPE, TERM, …).
-            Ended::Signal(_) => unresolved(None),
-            Ended::Exit(_) => Answer::of(Outcome::Pass),
-        })
+        Ok(judge_end(ended))
+    }
+
+    /// Derives the answer from class and keys of the crash of `input`: UNRESOLVED if the run exceeded
+    /// a limit and the preserved crash is another one, else by [comparison](CrashOracle::compare).
+    fn judge_crash(
+        &mut self,
+        class: Class,
+        keys: SlipKeys,
+        input: &[u8],
+        kind: Kind,
+    ) -> Result<Answer, OracleError> {
+        match cut_off_by(&class) {
+            Some(limit) if class != self.held.class => Ok(unresolved(Some(limit))),
+            _ => self.compare(class, keys, input, kind),
+        }
     }
 
     /// Classifies the crash of `input` by a run under a tracer: returns its class and keys, or how
@@ -294,7 +361,7 @@ impl CrashOracle {
     /// Compares class and keys of a crash with those of the crash that must be preserved. Gives
     /// FAIL if class and major key agree and, unless bytes were only deleted (`kind`), the minor
     /// key too; else UNRESOLVED, with a slip (a record of the other crash) if class or major key
-    /// differ.
+    /// differ. Of a hang whose place is not known, all hangs are FAIL.
     fn compare(
         &mut self,
         class: Class,
@@ -302,6 +369,14 @@ impl CrashOracle {
         input: &[u8],
         kind: Kind,
     ) -> Result<Answer, OracleError> {
+        let is_anywhere = class.is_hang() && self.held.major == frameless_keys(&class).major;
+        let keys = match is_anywhere && class == self.held.class {
+            true => SlipKeys {
+                major: self.held.major,
+                minor: self.held.minor,
+            },
+            false => keys,
+        };
         if class == self.held.class && keys.major == self.held.major {
             let same = kind == Kind::Deleting || keys.minor == self.held.minor;
             let outcome = if same {
@@ -342,14 +417,16 @@ impl Oracle for CrashOracle {
                 ..answer
             });
         }
-        let run = self.executor.run(candidate)?;
-        // A process that serves many runs does not report the CPU time of each. Without threads it
-        // is at most the wall time.
-        let cpu = match run.cpu {
-            Duration::ZERO => begin.elapsed(),
-            cpu => cpu,
+        let (answer, run) = match self.ask_hang(candidate, kind)? {
+            Some(asked) => asked,
+            None => {
+                let run = self.run(candidate)?;
+                (self.judge(run.ended, candidate, kind)?, run)
+            }
         };
-        let answer = self.judge(run.ended, candidate, kind)?;
+        if answer.outcome == Outcome::Pass && self.held.class.is_hang() {
+            self.longest_end = self.longest_end.max(begin.elapsed());
+        }
         // The classifier runs the input in its own process, independently of this one.
         let named = answer.minor.is_some() || answer.slip.is_some();
         self.begins_anew = named;
@@ -359,7 +436,7 @@ impl Oracle for CrashOracle {
         };
         Ok(Answer {
             cost: begin.elapsed(),
-            cpu: Some(cpu),
+            cpu: Some(run.cpu),
             read: run.read,
             process,
             ..answer
@@ -413,6 +490,16 @@ impl Oracle for CrashOracle {
     }
 }
 
+/// Derives the answer from how a run ended that did not crash.
+fn judge_end(ended: Ended) -> Answer {
+    match ended {
+        Ended::Timeout | Ended::OutOfMemory => unresolved(cut_off(ended)),
+        // Another process ended the run by a signal that is no crash (PIPE, TERM, …).
+        Ended::Signal(_) => unresolved(None),
+        Ended::Exit(_) => Answer::of(Outcome::Pass),
+    }
+}
+
 fn unresolved(cut_off: Option<CutOff>) -> Answer {
     Answer {
         cut_off,
@@ -422,7 +509,7 @@ fn unresolved(cut_off: Option<CutOff>) -> Answer {
 
 /// Returns the limit that a crash of this class exceeded: time for a hang, memory for running out
 /// of it; else `None`.
-fn cut_off_by(class: &Class) -> Option<CutOff> {
+pub(super) fn cut_off_by(class: &Class) -> Option<CutOff> {
     match class.0.as_str() {
         "hang" => Some(CutOff::Time),
         "oom" => Some(CutOff::Memory),
@@ -549,75 +636,5 @@ impl LazyObserver {
                 Hints::default()
             }
         }
-    }
-}
-
-/// Makes the [`Slip`]s of a minimization, which record candidates that crash with other keys than
-/// the minimized crash. Each distinct crash gets a whole crash record only once.
-pub struct Slips {
-    /// Runs crashing inputs under a tracer, and computes the keys and records of their crashes.
-    pub classifier: Box<dyn CrashClassifier>,
-    /// Keys of the crashes of which a crash record was made already.
-    examined: HashSet<SlipKeys>,
-}
-
-impl Slips {
-    /// Makes a `Slips` that has examined no crash yet; `classifier` computes the keys and records
-    /// of crashes.
-    pub fn new(classifier: Box<dyn CrashClassifier>) -> Slips {
-        Slips {
-            classifier,
-            examined: HashSet::new(),
-        }
-    }
-
-    /// Makes the slip that records that `input` crashes with the class `class` and with `keys`,
-    /// which are not those of the minimized crash. The first slip with these keys gets the whole
-    /// crash record, made by runs under a tracer, if the crash occurs again in them.
-    ///
-    /// # Errors
-    /// If the target cannot be run.
-    pub fn of(&mut self, class: Class, keys: SlipKeys, input: &[u8]) -> Result<Slip, OracleError> {
-        let mut slip = Slip {
-            class,
-            keys,
-            crash: None,
-            input: input.to_vec(),
-        };
-        if !self.examined.contains(&keys) {
-            slip.crash = self.record(&slip)?;
-        }
-        Ok(slip)
-    }
-
-    /// Makes the crash record of a slip (a crash of another bug) by runs under a tracer, up to five
-    /// times if the input crashes by another bug than the slip's in them, and notes its keys, so
-    /// that [`Slips::of`] makes no record of them again. `None` if the crash did not occur again;
-    /// then only the keys of a hang are noted, since its runs take the longest: it may only have
-    /// been slow.
-    ///
-    /// # Errors
-    /// If the target cannot be run.
-    pub fn record(&mut self, slip: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
-        let mut crash = self.classifier.examine(&slip.input)?;
-        for _ in 1..MATCHING_TRIES {
-            let is_other = |crash: &Crash| {
-                (crash.keys.major, crash.keys.minor) != (slip.keys.major, slip.keys.minor)
-            };
-            if slip.class.is_hang() || !crash.as_deref().is_some_and(is_other) {
-                break;
-            }
-            crash = self.classifier.examine(&slip.input)?.or(crash);
-        }
-        if crash.is_some() || slip.class.is_hang() {
-            self.examined.insert(slip.keys);
-        }
-        Ok(crash)
-    }
-
-    /// Forgets for which crashes a record was made already, so that the next slip of each crash
-    /// gets a record again.
-    pub fn forget(&mut self) {
-        self.examined.clear();
     }
 }

@@ -25,6 +25,7 @@ mod parallel;
 mod progress;
 mod question;
 mod searches;
+mod slips;
 mod steadiness;
 mod test_oracle;
 mod time_limit;
@@ -32,9 +33,7 @@ mod verify;
 
 pub use call::{Call, CallOracle, OracleOfCall};
 pub use certificate::{Certificate, Claim, ProofRef, Proved};
-pub use crash_oracle::{
-    CrashClassifier, CrashOracle, FreshExecutor, HeldCrash, Slips, StartObserver,
-};
+pub use crash_oracle::{CrashClassifier, CrashOracle, FreshExecutor, HeldCrash, StartObserver};
 pub use driver::{minimize, wall_time};
 pub use journal::Journal;
 pub use minimized::{
@@ -51,6 +50,7 @@ pub use searches::{
     SEARCHES, UnknownSearch, UnknownStructure, search_by_name, search_summary, structure_name,
     structured_search, trim_search, usual_language, usual_structure,
 };
+pub use slips::Slips;
 pub use steadiness::AGREEING_RUNS;
 pub use test_oracle::{Script, ScriptState, TestOracle};
 pub use time_limit::{PROOF_TIME_FACTOR, hang_search_limit};

@@ -15,7 +15,10 @@ use std::time::Duration;
 
 use crate::candidate_texts::{CandidateTexts, PendingCandidate, remove};
 use crate::certificate::count_runs;
-use crate::log::{ContentHash, EndLine, Line, Phase, ReduceLine, StartLine, TestLine, What};
+use crate::crash_oracle::cut_off_by;
+use crate::log::{
+    ContentHash, EndLine, KeyRecord, Line, Phase, ReduceLine, StartLine, TestLine, What,
+};
 use crate::question::{Manner, Reply};
 use crate::steadiness::{AGREEING, AGREEING_IN_DOUBT, ESTIMATING, agreeing, confirmations};
 use crate::time_limit::learned;
@@ -169,7 +172,10 @@ pub(super) struct Progress<'a> {
 
 impl<'a> Progress<'a> {
     pub fn new(input: &'a [u8], start: &StartLine) -> Result<Progress<'a>, MinimizeError> {
-        let mut machine = structured_search(&start.search, start.structure.as_deref(), input)?;
+        let structure = start.structure.as_deref();
+        let by_limit = |key: &KeyRecord| cut_off_by(&key.class).is_some();
+        let by_limit = start.key.as_ref().is_some_and(by_limit);
+        let mut machine = structured_search(&start.search, structure, by_limit, input)?;
         // A script, or a program by its command, is started for each test.
         let is_slow = start.key.is_none() || start.target.way == Way::Command;
         machine.allow_extra_tests(match is_slow {

@@ -110,22 +110,30 @@ fn usual<'a>(inputs: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<Structur
 }
 
 /// Starts the search named `name` over the bytes of `input`, as [`search_by_name`] does; the search
-/// `full` uses the structure (file format or grammar) named `structure`.
+/// `full` uses the structure (file format or grammar) named `structure`, and deletes large parts
+/// first if failing tests take long (`is_slow`).
 ///
 /// # Errors
 /// If there is no search or no structure of this name.
 pub fn structured_search(
     name: &str,
     structure: Option<&str>,
+    is_slow: bool,
     input: &[u8],
 ) -> Result<Box<dyn Search>, MinimizeError> {
-    let Some(structure) = structure.filter(|_| name == Full::NAME) else {
+    if name != Full::NAME {
         return Ok(search_by_name(name, input)?);
+    }
+    let known = match structure {
+        Some(structure) => structure_named(structure).ok_or_else(|| UnknownStructure {
+            name: structure.to_owned(),
+        })?,
+        None => Structure::Unknown,
     };
-    let known = structure_named(structure).ok_or_else(|| UnknownStructure {
-        name: structure.to_owned(),
-    })?;
-    Ok(Box::new(Full::structured(input, known)))
+    Ok(Box::new(match is_slow {
+        true => Full::in_large_parts(input, known),
+        false => Full::structured(input, known),
+    }))
 }
 
 /// Starts the search named `name` over the bytes of `input`. `dd`, which can also maximize and

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::merge::is_blank;
 use crate::{EntryId, Kind, StoreError, json, layout, reader, rfc3339};
-use ddfuzz_minimize::{Rate, log::Log};
+use ddfuzz_minimize::{Claim, Rate, log::Log};
 use ddfuzz_model::files::{FileError, folder, regular};
 use ddfuzz_triage::{Class, Crash, Key, Severity};
 
@@ -348,6 +348,20 @@ impl Minimized {
         self.flaky.is_some_and(|rate| rate.hits == 0)
     }
 
+    /// Returns the result without a claim: its crash was found to be flaky, with the failure rate
+    /// `rate`, so that the tests on which the claim rests prove nothing.
+    pub(super) fn without_claim(self, rate: Rate) -> Minimized {
+        Minimized {
+            claim: Claim::BestSoFar.to_string(),
+            proved: Proved {
+                done: 0,
+                ..self.proved
+            },
+            flaky: Some(rate),
+            ..self
+        }
+    }
+
     /// Returns whether a budget ended the minimization early, so that more time could reduce the
     /// input further.
     pub fn is_unfinished(&self) -> bool {
@@ -418,9 +432,23 @@ impl Group {
     /// Reads all complete entries (inputs with their crash records) of the group, sorted by minor
     /// key and hash.
     pub fn entries(&self) -> Result<Vec<Entry>, StoreError> {
-        let root = self.folder.ancestors().nth(2);
-        let root = root.unwrap_or(&self.folder);
-        read_entries(root, self.kind, &self.record.major.short())
+        read_entries(self.root(), self.kind, &self.record.major.short())
+    }
+
+    /// Returns whether the crash of the group is flaky: the group is one of `flaky/`, or `flaky/` has
+    /// crashes with the same major key, of the same utility as `entry`, one of this group's inputs.
+    pub fn is_flaky(&self, entry: &Entry) -> Result<bool, StoreError> {
+        if self.kind == Kind::Flaky {
+            return Ok(true);
+        }
+        let utility = |entry: &Entry| entry.crash.of.as_ref().map(|of| of.utility.clone());
+        let flaky = read_entries(self.root(), Kind::Flaky, &self.record.major.short())?;
+        Ok(flaky.iter().any(|one| utility(one) == utility(entry)))
+    }
+
+    /// Returns the output directory of the group.
+    pub(super) fn root(&self) -> &Path {
+        self.folder.ancestors().nth(2).unwrap_or(&self.folder)
     }
 
     /// Returns the number of runs, over all campaigns, that ended in the group.

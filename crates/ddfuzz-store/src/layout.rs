@@ -32,6 +32,8 @@ pub(super) const OUTCOME: &str = "minimized.json";
 /// Name of the file with the minimized input as parsed by the harness, in Rust's `Debug` format.
 pub(super) const DEBUG: &str = "debug.txt";
 pub(super) const LOG: &str = "log.jsonl";
+/// Name of the journal of `ddfuzz check` in an output directory.
+pub(super) const CHECKS: &str = "checks.jsonl";
 /// Name of the file that names the minimizations of an entry whose results pass.
 pub(super) const PASSING: &str = "passing.json";
 /// Name of the file with the text of an explanation of the failure, which `ddfuzz explain` writes.

@@ -17,6 +17,7 @@
 //! bin/HASH/NAME                         bundled programs, for reproduce.sh
 //! state.json stats.jsonl                checkpoint and statistics of the campaign
 //! code.json                             code of an unmodified program that the campaign has reached
+//! checks.jsonl                          journal of `ddfuzz check`, results of groups
 //! triage.jsonl                          journal of `ddfuzz triage`, one line for each input
 //! studies/CAMPAIGN.json                 result of a study of many utilities
 //! ```
@@ -34,6 +35,7 @@
 //! completes its entry.
 
 mod campaign;
+mod checks;
 mod code;
 mod error;
 mod filing;
@@ -53,6 +55,7 @@ mod triage_journal;
 mod writer;
 
 pub use campaign::{Build, Campaign, CampaignFile, LastBuilds, SettingsFile, Status, VERSION};
+pub use checks::{Checked, LastCheck};
 pub use code::{CodeCoverage, FileCoverage, UnreachedFunction};
 pub use error::StoreError;
 pub use filing::Filed;

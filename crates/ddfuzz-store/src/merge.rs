@@ -13,7 +13,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::group::{self, GroupIndex, PassingResults};
+use crate::group::{self, GroupIndex};
 use crate::merged_builds::{MergedBuilds, TargetBuilds};
 use crate::merged_minimizations::{ArchiveChanges, CurrentMinimizations, Minimization};
 use crate::{EntryId, Kind, Reader, Store, StoreError, filing, hash_of, json, layout, reader};
@@ -275,7 +275,7 @@ impl EntryFiles<'_> {
         let original = fs::metadata(self.into.join(layout::ORIGINAL));
         let original = original.map_or(0, |facts| facts.len());
         let current = CurrentMinimizations::read(self.from, self.into, original, builds)?;
-        if current.passing != PassingResults::read(self.into)? {
+        if current.is_passing_new {
             let path = self.into.join(layout::PASSING);
             self.write(layout::PASSING, &json::text_of(&path, &current.passing)?)?;
         }

@@ -202,6 +202,8 @@ pub(super) struct CurrentMinimizations {
     /// The minimizations that are not chosen: their results pass, or they were set aside, as both
     /// directories record it.
     pub(super) passing: PassingResults,
+    /// Whether the destination records other ones.
+    pub(super) is_passing_new: bool,
     /// Whether the destination takes over the current minimization of the other directory.
     pub(super) is_taken: bool,
     /// Whether the destination's minimization stays.
@@ -226,7 +228,8 @@ impl CurrentMinimizations {
         let ours = Minimization::read(into, None, original)?;
         let our_archive = archived(into, original)?;
         let their_archive = archived(from, original)?;
-        let mut passing = PassingResults::read(from)?.united(PassingResults::read(into)?);
+        let recorded = PassingResults::read(into)?;
+        let mut passing = PassingResults::read(from)?.united(recorded.clone());
         let archives = || our_archive.iter().chain(&their_archive);
         let set_aside = archives().filter(|one| !one.is_of_merge());
         (passing.logs).extend(set_aside.filter_map(|one| one.minimization.log_hash()));
@@ -244,6 +247,7 @@ impl CurrentMinimizations {
         let is_taken = !is_kept && best.is_some_and(|best| *best == theirs);
         let restored = best.filter(|_| !is_kept && !is_taken).cloned();
         Ok(CurrentMinimizations {
+            is_passing_new: passing != recorded,
             is_taken,
             is_kept,
             restored,

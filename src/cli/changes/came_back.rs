@@ -1,11 +1,9 @@
-//! Recognizes groups of crashes that come back: `ddfuzz check` stores for each group the commit of
-//! the program's repository in which it was fixed or failed, and reports a group that was fixed in
-//! an earlier check and fails again.
+//! Records what `ddfuzz check` has found of each group, with the commit of the program's repository,
+//! and recognizes groups that come back: they were fixed in an earlier check and fail again.
 
 use std::collections::HashMap;
-use std::path::Path;
-
-use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::subject::other_conditions;
 use crate::changes::{is_ancestor, is_modified, resolve};
@@ -14,87 +12,80 @@ use crate::exec::{Program, Target};
 use crate::files::{Journal, OsText};
 use crate::report::text::shell_word;
 use crate::report::{CameBack, CheckResult, Status};
-use crate::store::Kind;
+use crate::store::{Checked, Kind, LastCheck, rfc3339};
 
-/// Name of the file in the output directory that lists the results of earlier calls of `ddfuzz
-/// check`.
-const CHECKS: &str = "checks.jsonl";
-
-/// A line of `checks.jsonl`: whether `ddfuzz check` found a crash group fixed in a certain commit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Checked {
-    /// First 12 hex digits of the major key, which identifies the checked crash group.
-    major: String,
-    /// Whether the check found the crash group fixed; false if it still failed in the same way.
-    fixed: bool,
-    /// Absolute path of the git repository that contains the checked program.
-    repository: OsText,
-    /// Id of the commit that was checked out in the program's git repository during the check.
-    commit: String,
-}
-
-/// Records in `checks.jsonl` of the output directory `out` which groups were fixed and which failed
-/// in the same way in the current commit. Sets `came_back` of the groups that an earlier check
-/// found fixed in an ancestor of this commit and that fail again. Does nothing without a target, if
-/// its program is not below a git repository, if tracked files there differ from the commit, so
-/// that the program is not that of the commit, or if the file cannot be written.
+/// Records in `checks.jsonl` of the output directory `out` the result of checking each group, where it
+/// differs from that of the check before. Sets `came_back` of the groups that an earlier check found
+/// fixed in an ancestor of the commit that is checked out now, and that fail again. No commit is
+/// recorded without a target, if its program is not below a git repository, or if tracked files there
+/// differ from the commit, so that the program is not that of the commit.
 pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult, output: &Output) {
-    let Some((target, Program::Path(program))) = target.map(|target| (target, &target.program))
-    else {
+    if result.groups.is_empty() {
         return;
-    };
-    let program = std::fs::canonicalize(program).unwrap_or_else(|_| program.clone());
-    let Some(top) = program
-        .ancestors()
-        .skip(1)
-        .find(|folder| folder.join(".git").exists())
-    else {
-        return;
-    };
-    let Some(now) = checked_out(top, output) else {
-        return;
-    };
-    let repository = OsText::from(top);
-    let mut last: HashMap<String, Checked> = HashMap::new();
-    let journal = Journal::open(&out.join(CHECKS), |_, checked: Checked| {
-        if checked.repository == repository {
-            last.insert(checked.major.clone(), checked);
+    }
+    let commit = target.and_then(|target| Commit::of(target, output));
+    let mut last: HashMap<(Kind, String), Checked> = HashMap::new();
+    let mut fixes = Fixes::default();
+    let journal = Journal::open(&Checked::journal(out), |_, checked: Checked| {
+        if let Some(commit) = &commit {
+            fixes.add(&checked, commit);
         }
+        last.insert((checked.kind, checked.major.clone()), checked);
     });
     let mut journal = match journal {
         Ok(journal) => journal,
         Err(error) => return output.detail(&format!("the check is not noted: {error}")),
     };
-    let place = Place {
-        out,
-        top,
-        program: &program,
-        target,
-    };
+    let at = rfc3339(SystemTime::now());
     for group in &mut result.groups {
-        let fixed = match group.status {
-            Status::Fixed => true,
-            Status::Same => false,
-            _ => continue,
-        };
-        let before = last.get(&group.major);
-        if let Some(before) = before.filter(|before| before.fixed && !fixed && before.commit != now)
-        {
-            // The range stays as it is until the group is fixed again.
-            group.came_back = place.came_back((group.kind, &group.major), &before.commit, &now);
-            continue;
-        }
-        if before.is_some_and(|before| before.fixed == fixed && before.commit == now) {
-            continue;
+        if let Some(commit) = commit.as_ref().filter(|_| group.status == Status::Same) {
+            let fixed = fixes.0.get(&group.major);
+            group.came_back = fixed
+                .filter(|fixed| **fixed != commit.id)
+                .and_then(|fixed| commit.came_back(out, (group.kind, &group.major), fixed));
         }
         let checked = Checked {
+            kind: group.kind,
             major: group.major.clone(),
-            fixed,
-            repository: repository.clone(),
-            commit: now.clone(),
+            result: LastCheck {
+                status: group.status,
+                at: at.clone(),
+                commit: commit.as_ref().map(|commit| commit.id.clone()),
+            },
+            repository: commit.as_ref().map(|commit| OsText::from(&*commit.top)),
         };
-        if let Err(error) = journal.add(&checked) {
+        let before = last.get(&(group.kind, group.major.clone()));
+        if before.is_none_or(|before| !before.is_as(&checked))
+            && let Err(error) = journal.add(&checked)
+        {
             output.detail(&format!("the check is not noted: {error}"));
+        }
+    }
+}
+
+/// The commits of a repository in which earlier checks found groups fixed, by major key (12 hex digits).
+/// A group that came back stays: the range in which it did is the same until it is fixed again.
+#[derive(Default)]
+struct Fixes(HashMap<String, String>);
+
+impl Fixes {
+    /// Takes an earlier check into account, if it was one of the repository of `now`.
+    fn add(&mut self, checked: &Checked, now: &Commit<'_>) {
+        let repository = checked.repository.as_ref();
+        let (true, Some(commit)) = (
+            repository == Some(&OsText::from(&*now.top)),
+            &checked.result.commit,
+        ) else {
+            return;
+        };
+        match checked.result.status {
+            Status::Fixed => {
+                self.0.insert(checked.major.clone(), commit.clone());
+            }
+            Status::Same if self.0.get(&checked.major) == Some(commit) => {
+                self.0.remove(&checked.major);
+            }
+            _ => {}
         }
     }
 }
@@ -105,47 +96,71 @@ fn checked_out(top: &Path, output: &Output) -> Option<String> {
     let now = resolve(top, "HEAD").ok()?;
     let is_modified = is_modified(top).unwrap_or(true);
     if is_modified {
-        output.detail("the check is not noted: the repository has uncommitted changes");
+        output
+            .detail("the commit of the check is not noted: the repository has uncommitted changes");
     }
     (!is_modified).then_some(now)
 }
 
-/// What the suggested command `ddfuzz changes` is built from, for a crash group that was fixed and
-/// fails again: paths and the target.
-struct Place<'a> {
-    /// Output directory that contains the crash group that fails again.
-    out: &'a Path,
+/// The commit of a target's program that is checked out, and what the suggested command `ddfuzz
+/// changes` is built from.
+struct Commit<'a> {
+    /// Id of the commit.
+    id: String,
     /// Top folder of the git repository that contains the program.
-    top: &'a Path,
-    /// Absolute path of the program that is the target of the crash group.
-    program: &'a Path,
+    top: PathBuf,
+    /// Absolute path of the program.
+    program: PathBuf,
     target: &'a Target,
 }
 
-impl Place<'_> {
+impl<'a> Commit<'a> {
+    /// Returns the commit of the program of `target`; `None` if the program is not below a git
+    /// repository, or tracked files there differ from the commit.
+    fn of(target: &'a Target, output: &Output) -> Option<Commit<'a>> {
+        let Program::Path(program) = &target.program else {
+            return None;
+        };
+        let program = std::fs::canonicalize(program).unwrap_or_else(|_| program.clone());
+        let mut above = program.ancestors().skip(1);
+        let top = above
+            .find(|folder| folder.join(".git").exists())?
+            .to_owned();
+        Some(Commit {
+            id: checked_out(&top, output)?,
+            top,
+            program,
+            target,
+        })
+    }
+
     /// Makes the record of the crash group of the kind `kind` with the key `major`, which was fixed in
-    /// commit `fixed` and fails again in commit `now`, with a `ddfuzz changes` command that finds the
+    /// commit `fixed` and fails again in this one, with a `ddfuzz changes` command that finds the
     /// change between the commits that made it fail. Each group has an output directory of its own
-    /// for that, so that the commands of several groups can be run. `None` if `now` does not
+    /// for that, so that the commands of several groups can be run. `None` if it does not
     /// descend from `fixed`: a commit from before the fix, or of another branch, says nothing about
     /// the crash group.
-    fn came_back(&self, (kind, major): (Kind, &str), fixed: &str, now: &str) -> Option<CameBack> {
-        if !is_ancestor(self.top, fixed, now) {
+    fn came_back(&self, out: &Path, group: (Kind, &str), fixed: &str) -> Option<CameBack> {
+        let ((kind, major), now) = (group, &self.id);
+        if !is_ancestor(&self.top, fixed, now) {
             return None;
         }
-        let inside = self.program.strip_prefix(self.top).unwrap_or(self.program);
+        let inside = self
+            .program
+            .strip_prefix(&self.top)
+            .unwrap_or(&self.program);
         let program = Path::new(".").join(inside).into_os_string();
         let words = std::iter::once(program).chain(self.target.args.clone());
         let words: Vec<String> = words.map(|word| shell_word(Path::new(&word))).collect();
         Some(CameBack {
             fixed: fixed.to_owned(),
-            now: now.to_owned(),
+            now: now.clone(),
             command: other_conditions(self.target).is_none().then(|| {
                 format!(
                     "ddfuzz changes {fixed}..{now} --repo {} --group {} -o {} -- {}",
-                    shell_word(self.top),
-                    shell_word(&self.out.join(kind.folder()).join(major)),
-                    shell_word(&self.out.join("changes").join(major)),
+                    shell_word(&self.top),
+                    shell_word(&out.join(kind.folder()).join(major)),
+                    shell_word(&out.join("changes").join(major)),
                     words.join(" ")
                 )
             }),

@@ -16,7 +16,9 @@ use crate::cli::run::{campaign_of, workers};
 use crate::cli::target::{WayArg, install_bundled};
 use crate::cli::{Exit, Failure, Output, signals, ui};
 use crate::corpus::quarantine::QuarantineSettings;
-use crate::corpus::{CleanPaths, CleanPhase, CleanSettings, FuzzerMerge, Trim, TrimBy, clean};
+use crate::corpus::{
+    CleanPaths, CleanPhase, CleanSettings, FuzzerMerge, Trim, TrimBy, check_any_input, clean,
+};
 use crate::exec::{Program, Started, Target, Way, bundled, start_uncounted};
 use crate::files::{OsText, atomic};
 use crate::report::clean::{CleanResult, clean_html, clean_table};
@@ -98,6 +100,7 @@ impl CleanJob {
         output: &Output,
     ) -> Result<(CleanResult, Store), Failure> {
         let args = &self.args;
+        check_any_input(&args.corpus, args.out(), args.max_len.unwrap_or(MAX_LEN))?;
         let filed_for = args.target.target()?;
         let fresh = campaign_of(&filed_for, way, None);
         let mut store = Store::create_or_resume(args.out(), fresh.clone())?;

@@ -1,26 +1,20 @@
-//! Whether a result that is flaky where several tests run at a time fails each time when it is run
-//! alone: a program or test that uses a fixed port, a lock or a fixed file disturbs others of its
-//! kind.
+//! Whether tests that run at the same time disturb each other: a program or test that uses a fixed
+//! port, a lock or a fixed file fails each time when it is run alone, and is flaky, or does not fail at
+//! all, where several tests run.
 
-use std::sync::atomic::Ordering;
-
-use super::{MinArgs, MinScreen};
-use crate::campaign::Finished;
-use crate::cli::Failure;
+use super::{MinArgs, MinScreen, read_input};
+use crate::campaign::{Finished, fails_alone};
 use crate::cli::interestingness::Interestingness;
 use crate::cli::run::workers;
+use crate::cli::{DISTURBED, Failure};
 use crate::delta::Outcome;
 use crate::exec::Way;
-use crate::minimize::{Kind, Oracle};
-use crate::triage::{Quick, Triager};
+use crate::minimize::{AGREEING_RUNS, Kind, Oracle};
+use crate::triage::{Key, Triager};
+use std::sync::atomic::Ordering;
 
 /// Number of runs alone that must all fail for a result to count as steady.
 const RUNS: u32 = 20;
-
-/// What a user is told of tests that disturb each other.
-const WARNING: &str = "warning: run alone, the result fails in each of 20 runs: it is flaky only while \
-                       other tests run at the same time (do they use a fixed port, a lock or a fixed \
-                       file?); minimize again with --jobs 1 --force";
 
 /// Returns a warning if tests of the minimization `finished`, made by several workers, have disturbed
 /// each other: its failure is flaky, and the result fails in each of twenty runs that are made one
@@ -29,36 +23,66 @@ pub(super) fn disturbance(
     args: &MinArgs,
     finished: &Finished,
     screen: &MinScreen<'_>,
-) -> Result<Option<&'static str>, Failure> {
-    let is_parallel = workers(args.jobs) > 1 && !args.args && !args.env_vars;
-    if !is_parallel || finished.minimized.flaky().is_none() {
+) -> Result<Option<String>, Failure> {
+    if !is_parallel(args) || finished.minimized.flaky().is_none() {
         return Ok(None);
     }
-    let text = &finished.minimized.text;
-    let mut fails: Box<dyn FnMut() -> Result<bool, Failure>> = match (&args.test, &args.input) {
-        (Some(script), Some(path)) => {
-            let mut oracle = Interestingness::find(script, &args.target, path)?.oracle()?;
-            Box::new(move || Ok(oracle.ask_fresh(text, Kind::Deleting)?.outcome == Outcome::Fail))
-        }
-        _ => {
-            let Some(key) = &finished.start.key else {
-                return Ok(None);
-            };
-            let mut triager = alone(args, finished.start.target.way)?;
-            Box::new(move || match triager.key(text)? {
-                Quick::Crash { major, .. } => Ok(major == key.major),
-                Quick::Ended(_) => Ok(false),
-            })
-        }
-    };
-    for _ in 0..RUNS {
-        if screen.stop.load(Ordering::Relaxed) || !fails()? {
-            return Ok(None);
-        }
+    let key = finished.start.key.as_ref().map(|key| key.major);
+    if key.is_none() && args.test.is_none() {
+        return Ok(None);
     }
-    Ok(Some(WARNING))
+    let way = finished.start.target.way;
+    let fails = fails(args, &finished.minimized.text, (key, RUNS), way, screen)?;
+    Ok(fails.then(|| {
+        format!(
+            "warning: run alone, the result fails in each of {RUNS} runs: {DISTURBED}; minimize again \
+             with --jobs 1 --force"
+        )
+    }))
 }
 
-fn alone(args: &MinArgs, way: Way) -> Result<Triager, Failure> {
-    Ok(Triager::of_target(&args.target.target()?, way)?)
+/// Adds to the failure that the input does not fail, where several workers ran it, what to do if it
+/// fails in each of three runs that are made one after the other.
+pub(super) fn explained(failure: Failure, args: &MinArgs, screen: &MinScreen<'_>) -> Failure {
+    if !is_parallel(args) || failure.kind() != "not-failing" {
+        return failure;
+    }
+    let input = args.input.as_deref().map(read_input).transpose();
+    let Ok(input) = input.map(Option::unwrap_or_default) else {
+        return failure;
+    };
+    let way = args.target.asked_way().unwrap_or(Way::Command);
+    match fails(args, &input, (None, AGREEING_RUNS), way, screen) {
+        Ok(true) => failure.hint(&format!(
+            "run alone, it fails each time: {DISTURBED}; minimize with --jobs 1"
+        )),
+        Ok(false) | Err(_) => failure,
+    }
+}
+
+fn is_parallel(args: &MinArgs) -> bool {
+    workers(args.jobs) > 1 && !args.args && !args.env_vars
+}
+
+/// Checks whether `text` fails in each of `runs` runs that are made one after the other, with the major
+/// key `key` if there is one. False if the user stops them.
+fn fails(
+    args: &MinArgs,
+    text: &[u8],
+    (key, runs): (Option<Key>, u32),
+    way: Way,
+    screen: &MinScreen<'_>,
+) -> Result<bool, Failure> {
+    let (Some(script), Some(path)) = (&args.test, &args.input) else {
+        let mut triager = Triager::of_target(&args.target.target()?, way)?;
+        return Ok(fails_alone(&mut triager, text, key, runs, screen.stop)?);
+    };
+    let mut oracle = Interestingness::find(script, &args.target, path)?.oracle()?;
+    for _ in 0..runs {
+        let is_stopped = screen.stop.load(Ordering::Relaxed);
+        if is_stopped || oracle.ask_fresh(text, Kind::Deleting)?.outcome != Outcome::Fail {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

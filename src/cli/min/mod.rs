@@ -138,6 +138,7 @@ fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
         (Some(script), Some(path)) => minimize_by_test(script, args, path, &input, &screen),
         _ => minimize_crash(args, input, &screen, output),
     };
+    let done = done.map_err(|failure| alone::explained(failure, args, &screen));
     let (finished, mut record) = signals::unless_stopped(&stop, done)?;
     let disturbance = alone::disturbance(args, &finished, &screen)?;
     drop(screen);
@@ -146,7 +147,7 @@ fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
         output.say(&format!("warning: {warning}"));
     }
     if let Some(warning) = disturbance {
-        output.say(warning);
+        output.say(&warning);
     }
     let printed = args.results.take_output(&mut record.output);
     output.result(&result_text(&record, &finished), &record);

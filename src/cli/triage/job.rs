@@ -9,17 +9,26 @@ mod settle;
 
 use super::outcomes::{FileState, Outcome, TriageOutcomes};
 use super::workers::{WorkerResult, Workers, say_unread};
-use crate::campaign::{Examined, fails_on_anything, identity, kind_of, record_first_build};
+use crate::campaign::{
+    Examined, fails_alone, fails_on_anything, identity, kind_of, record_first_build,
+};
 use crate::cli::run::campaign_of;
 use crate::cli::target::install_bundled;
-use crate::cli::{Failure, Output, ui};
+use crate::cli::{DISTURBED, Failure, Output, ui};
 use crate::exec::facts::TargetFacts;
 use crate::exec::{Ended, Target, TargetRecord, Way};
+use crate::files::regular;
+use crate::minimize::AGREEING_RUNS;
 use crate::minimize::log::ContentHash;
 use crate::report::{Trace, TriageGroup, TriageInput, TriageResult, size};
 use crate::store::foreign::{Input, Inputs, ReportedEnd};
 use crate::store::{CrashLine, Entry, EntryId, Kind, Store, StoreError, TriageJournal, Triaged};
 use crate::triage::{Crash, Found, Key, Quick, Triager};
+
+/// Number of inputs that are run once more alone, if none of them crashes then.
+const RUN_ALONE: usize = 8;
+/// Number of runs alone in each of which a flaky input must crash to count as steady.
+const RUNS_ALONE: u32 = 20;
 
 /// One call of `ddfuzz triage`: the input files to run, the target, and the options.
 pub struct TriageJob<'a> {
@@ -75,6 +84,7 @@ impl TriageJob<'_> {
         })?;
         drop(line);
         self.settle(&mut progress)?;
+        self.warn_of_disturbance(&progress, output)?;
         let mut result = self.result(&progress, output);
         self.note_any_input_group(&mut result)?;
         if let Some(directory) = progress.directory.take() {
@@ -121,6 +131,56 @@ impl TriageJob<'_> {
         };
         if let Some(group) = groups.find(|group| group.major == major.short()) {
             group.any_input = fails_on_anything(&mut triager, major)?;
+        }
+        Ok(())
+    }
+
+    /// Prints a warning if runs of several workers have disturbed each other: an input that did not
+    /// crash as its file's name says, or did not crash when none did, or was flaky, crashes in each of
+    /// several runs that are made one after the other.
+    fn warn_of_disturbance(&self, progress: &TriageState, output: &Output) -> Result<(), Failure> {
+        if self.jobs < 2 || self.found.inputs.len() < 2 {
+            return Ok(());
+        }
+        // One input stands for all where none crashed and no name says that it should.
+        let mut is_open = progress.outcomes.group_count() == 0;
+        let suspects = self.found.inputs.iter().zip(&progress.states);
+        let suspects = suspects.filter_map(|(file, state)| {
+            let (content, outcome) = progress.outcomes.outcome(state)?;
+            let is_named = file.named.is_some_and(|named| {
+                matches!(
+                    named.reported_end,
+                    ReportedEnd::Crash | ReportedEnd::Signal(_)
+                )
+            });
+            let (major, runs) = match outcome.variant {
+                None if is_named || std::mem::take(&mut is_open) => (None, AGREEING_RUNS),
+                Some(variant) if outcome.hits < outcome.tries => (
+                    Some(progress.outcomes.variants[variant].line.major),
+                    RUNS_ALONE,
+                ),
+                _ => return None,
+            };
+            Some((file, content, major, runs))
+        });
+        let mut triager = None;
+        for (file, content, major, runs) in suspects.take(RUN_ALONE) {
+            let bytes = regular::read(&file.path, self.max_len).ok();
+            let Some(bytes) = bytes.filter(|bytes| ContentHash::of(bytes) == content) else {
+                continue;
+            };
+            let triager = match &mut triager {
+                Some(triager) => triager,
+                none => none.insert(Triager::of_target(&self.target, self.way)?),
+            };
+            if fails_alone(triager, &bytes, major, runs, self.stop)? {
+                let path = crate::report::text::printable(&file.path.to_string_lossy());
+                output.say(&format!(
+                    "warning: run alone, {path} crashes each time: {DISTURBED}; triage again with \
+                     --jobs 1"
+                ));
+                break;
+            }
         }
         Ok(())
     }

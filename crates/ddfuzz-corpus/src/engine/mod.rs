@@ -10,11 +10,12 @@ mod result;
 mod subset;
 mod trimming;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::listing::Listing;
 use crate::measure::{
     Contents, DIFFERS, Gathered, MeasureProgress, MeasureSettings, Runners, gather, journal_of,
 };
@@ -210,6 +211,19 @@ impl Engine<'_> {
             check_blocks(&contents)?;
         }
         Ok(contents)
+    }
+}
+
+/// Checks that there is an input in the corpus at the paths `roots`, before a cleanup makes its output
+/// directory `out`; whether an input can be read is not checked.
+///
+/// # Errors
+/// When a path cannot be listed, or there is no input.
+pub fn check_any_input(roots: &[PathBuf], out: &Path, max_len: u64) -> Result<(), CleanError> {
+    let mut listing = Listing::new(roots, Some(out)).map_err(CleanError::NotListed)?;
+    match listing.next() {
+        Some(_) => Ok(()),
+        None => Err(CleanError::unread(0, max_len)),
     }
 }
 

@@ -95,6 +95,21 @@ impl Full {
             Box::pin(script(work, Plan::Rewrite, structure.clone()))
         }))
     }
+
+    /// Creates a search like [`Full::structured`] for failures whose tests take much longer than
+    /// others, such as hangs: before all other passes it deletes large parts, the halves of the text
+    /// first, so that few failing tests make the text much smaller.
+    pub fn in_large_parts(text: &[u8], structure: Structure) -> Full {
+        let text: Arc<[u8]> = text.into();
+        Full(Coroutine::new(text.len(), move |asker| {
+            let mut work = CurrentBest::new(asker, text.clone());
+            let structure = structure.clone();
+            Box::pin(async move {
+                delete_large_parts(&mut work).await;
+                script(work, Plan::Rewrite, structure).await;
+            })
+        }))
+    }
 }
 
 is_search!(Full);
@@ -133,6 +148,10 @@ const FEW: usize = 32;
 /// Maximum size, in bytes, of plain texts (without control characters) in which the deletion of
 /// runs of bytes is tried.
 const SHORT_TEXT: usize = 32;
+
+/// Minimum size, in bytes, of the parts that are deleted before all other passes where failing tests
+/// take long.
+const LEAST_PART: usize = 16;
 
 /// Size, in bytes, above which a text loses large runs of lines before all other passes.
 const HUGE: usize = 1 << 20;
@@ -212,6 +231,23 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) 
             return;
         }
         delete_parts_again(&mut work, &known).await;
+    }
+}
+
+/// Deletes parts of the text, from its end to its front: halves first, then smaller parts, each half as
+/// large as the ones before.
+async fn delete_large_parts(work: &mut CurrentBest) {
+    let mut part = work.len() / 2;
+    while part >= LEAST_PART {
+        let mut end = work.len();
+        while end > 0 {
+            let start = end.saturating_sub(part);
+            if end - start < work.len() {
+                work.cut("halves", start..end).await;
+            }
+            end = start;
+        }
+        part = part.min(work.len()) / 2;
     }
 }
 
@@ -420,6 +456,28 @@ mod tests {
     use crate::passes::tree::parse;
     use crate::passes::words::tokens;
     use crate::{Grammar, Outcome, Search};
+
+    #[test]
+    fn halves_are_deleted_first_where_failing_tests_take_long() {
+        let mut text = vec![b'.'; 300];
+        text[200] = b'!';
+        text[299] = b'\n';
+        let mut search = Full::in_large_parts(&text, Structure::Text);
+        let (mut best, mut failing) = (text.clone(), 0);
+        while best.len() > 20 {
+            let candidate = search.next().expect("a candidate");
+            let mut shorter = Vec::new();
+            candidate.write_into(&text, &best, &mut shorter);
+            let fails = shorter.contains(&b'!');
+            failing += usize::from(fails);
+            search.tell(match fails {
+                true => Outcome::Fail,
+                false => Outcome::Pass,
+            });
+            best = if fails { shorter } else { best };
+        }
+        assert_eq!(failing, 5, "nearly each failing test halves the text");
+    }
 
     #[test]
     fn a_text_larger_than_a_mebibyte_first_loses_large_runs_of_lines() {

@@ -10,8 +10,8 @@ use iced_x86::Register;
 
 use super::mutants::{Mutant, Patch, distinct, jump_tables, mutants};
 use super::prepared::library_symbol;
-use super::process::{Process, Stop, register_mut};
-use super::run::{Pace, unsupported};
+use super::process::{Process, register_mut};
+use super::run::{Halt, Pace};
 use super::spectrum::{ENOUGH, Executions, Spectrum};
 use super::tests_at_point::Stand;
 use super::watchdog::TimeLimit;
@@ -190,13 +190,8 @@ impl Engine {
         let (mut signal, mut stops) = (0, 0);
         let mut written = (pace == Pace::SystemCalls).then(BTreeMap::new);
         let ended = loop {
-            let stop = match pace {
-                Pace::Free => child.go(signal)?,
-                Pace::SystemCalls => child.go_to_system_call(signal)?,
-            };
-            signal = 0;
-            match stop {
-                Stop::Trap => match (child.at_breakpoint()?, patch) {
+            match self.next_halt(child, pace, std::mem::take(&mut signal))? {
+                Halt::Trap => match (child.at_breakpoint()?, patch) {
                     (Some(mut registers), Some(patch)) => {
                         stops += 1;
                         change(&mut registers, patch);
@@ -209,27 +204,17 @@ impl Engine {
                     }
                     _ => signal = libc::SIGTRAP,
                 },
-                Stop::Signal(number) => {
-                    let kills = Ended::Signal(number).is_crash(None);
-                    if kills && !self.is_handled(child, number) {
-                        if patch.is_none()
-                            && let Some(flush) = library_symbol(child, "fflush")
-                        {
-                            let _ = child.call(flush, 0);
-                        }
-                        break Ended::Signal(number);
+                Halt::Dying(number) => {
+                    if patch.is_none()
+                        && let Some(flush) = library_symbol(child, "fflush")
+                    {
+                        let _ = child.call(flush, 0);
                     }
-                    signal = number;
+                    break Ended::Signal(number);
                 }
-                Stop::SystemCall => add_written(&mut written, child)?,
-                Stop::Event(libc::PTRACE_EVENT_EXIT) => {}
-                Stop::Event(event) => unsupported(child, event)?,
-                Stop::Exited(status) => break Ended::Exit(status),
-                Stop::Died(libc::SIGKILL) if self.watchdog.has_fired() => {
-                    self.check_time()?;
-                    break Ended::Timeout;
-                }
-                Stop::Died(number) => break Ended::Signal(number),
+                Halt::SystemCall => add_written(&mut written, child)?,
+                Halt::Exiting => {}
+                Halt::Ended(ended) => break ended,
             }
         };
         Ok(MutantEnd {
@@ -404,10 +389,6 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    fn is_handled(&self, process: &Process, signal: i32) -> bool {
-        self.classifier.is_handled(process.pid, signal)
     }
 }
 

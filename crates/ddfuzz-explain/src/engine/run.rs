@@ -51,6 +51,20 @@ pub enum Next {
     Ended(Box<Ending>),
 }
 
+/// Where a resumed run halts.
+pub(super) enum Halt {
+    /// At a breakpoint, a watched address or a trap of its own, or behind a step.
+    Trap,
+    /// At the entry to or the exit from a system call.
+    SystemCall,
+    /// Before it dies of this signal.
+    Dying(i32),
+    /// Before it exits.
+    Exiting,
+    /// The run has ended so.
+    Ended(Ended),
+}
+
 /// How far a run is resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
@@ -214,13 +228,8 @@ impl Engine {
     ) -> Result<Next, EngineError> {
         let (mut signal, mut exit_stack) = (0, Vec::new());
         loop {
-            let stop = match pace {
-                Pace::Free => process.go(signal)?,
-                Pace::SystemCalls => process.go_to_system_call(signal)?,
-            };
-            signal = 0;
-            match stop {
-                Stop::Trap => match process.at_breakpoint()? {
+            match self.next_halt(process, pace, std::mem::take(&mut signal))? {
+                Halt::Trap => match process.at_breakpoint()? {
                     Some(registers) => return Ok(Next::Breakpoint(registers)),
                     None if self.is_own_trap(process) => {
                         if !self.classifier.is_handled(process.pid, libc::SIGTRAP) {
@@ -228,26 +237,58 @@ impl Engine {
                         }
                         signal = libc::SIGTRAP;
                     }
-                    None => return Ok(Next::Other(stop)),
+                    None => return Ok(Next::Other(Stop::Trap)),
                 },
-                Stop::SystemCall => return Ok(Next::Other(stop)),
+                Halt::SystemCall => return Ok(Next::Other(Stop::SystemCall)),
+                Halt::Dying(number) => return self.dying(process, number),
+                Halt::Exiting => exit_stack = self.exiting(process),
+                Halt::Ended(ended @ Ended::Exit(_)) => return Ok(self.ended(ended, exit_stack)),
+                Halt::Ended(ended) => return Ok(self.ended(ended, Vec::new())),
+            }
+        }
+    }
+
+    /// Resumes a run, with the signal `signal` if it is not 0, up to the next halt. Signals that do
+    /// not kill are delivered.
+    ///
+    /// # Errors
+    /// When the process starts threads or processes, or tracing fails.
+    pub(super) fn next_halt(
+        &mut self,
+        process: &mut Process,
+        pace: Pace,
+        mut signal: i32,
+    ) -> Result<Halt, EngineError> {
+        loop {
+            let stop = match pace {
+                Pace::Free => process.go(signal)?,
+                Pace::SystemCalls => process.go_to_system_call(signal)?,
+            };
+            signal = 0;
+            return Ok(match stop {
+                Stop::Trap => Halt::Trap,
+                Stop::SystemCall => Halt::SystemCall,
                 Stop::Signal(number) => {
                     let kills = Ended::Signal(number).is_crash(None);
-                    if kills && !self.classifier.is_handled(process.pid, number) {
-                        return self.dying(process, number);
+                    if !kills || self.classifier.is_handled(process.pid, number) {
+                        signal = number;
+                        continue;
                     }
-                    signal = number;
+                    Halt::Dying(number)
                 }
-                Stop::Event(libc::PTRACE_EVENT_EXIT) => exit_stack = self.exiting(process),
-                Stop::Event(event) => unsupported(process, event)?,
-                Stop::Exited(status) => return Ok(self.ended(Ended::Exit(status), exit_stack)),
+                Stop::Event(libc::PTRACE_EVENT_EXIT) => Halt::Exiting,
+                Stop::Event(event) => {
+                    unsupported(process, event)?;
+                    continue;
+                }
+                Stop::Exited(status) => Halt::Ended(Ended::Exit(status)),
                 // A program may kill itself by this signal, too.
                 Stop::Died(libc::SIGKILL) if self.watchdog.has_fired() => {
                     self.check_time()?;
-                    return Ok(self.ended(Ended::Timeout, Vec::new()));
+                    Halt::Ended(Ended::Timeout)
                 }
-                Stop::Died(number) => return Ok(self.ended(Ended::Signal(number), Vec::new())),
-            }
+                Stop::Died(number) => Halt::Ended(Ended::Signal(number)),
+            });
         }
     }
 

@@ -76,6 +76,9 @@ pub struct CheckedGroup {
     /// any more.
     #[serde(skip)]
     pub has_passing_result: bool,
+    /// Whether the group fails as before only while no other group is checked; omitted if false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_disturbed: bool,
 }
 
 /// The commits between which a group that an earlier check found fixed started to fail again.

@@ -6,6 +6,7 @@ use std::path::Path;
 use super::text::{cut, printable, shell_word};
 use super::view::Finding;
 use super::{Extent, GroupView, MinimizationHistory, VariantView, size, text};
+use crate::LastCheck;
 use ddfuzz_triage::Severity;
 
 /// Blanks that separate two neighbouring columns of a table for the terminal.
@@ -184,6 +185,7 @@ fn figures(view: &GroupView, with_gdb: bool) -> String {
     let lines = [
         ("size", Some(reduced)),
         ("claim", Some(view.claim())),
+        ("check", view.checked.as_ref().map(check_of)),
         ("input", Some(text::hex_line(&view.reproducer, SHOWN))),
         ("replay", Some(path(view.script.as_deref()))),
         ("gdb", gdb),
@@ -199,6 +201,15 @@ fn figures(view: &GroupView, with_gdb: bool) -> String {
     }
     let debug = (view.minimized.as_ref()).and_then(|minimized| minimized.debug.as_deref());
     text + &debug.map_or_else(String::new, debug_lines)
+}
+
+/// Formats the result of the last check of a group, with its time and the commit of the program.
+fn check_of(check: &LastCheck) -> String {
+    let commit = check.commit.as_ref();
+    let commit = commit.map_or_else(String::new, |id| {
+        format!(", in commit {}", &id[..id.len().min(12)])
+    });
+    format!("{} since {}{commit}", check.status.name(), check.at)
 }
 
 /// Formats the reproducer of one of a group's further minor keys (call paths to the bug) as one

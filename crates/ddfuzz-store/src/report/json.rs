@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 use super::{GroupView, VariantView};
-use crate::{Kind, SettingsFile, Status, StoreError};
+use crate::{Kind, LastCheck, SettingsFile, Status, StoreError};
 use ddfuzz_exec::Way;
 use ddfuzz_minimize::Rate;
 use ddfuzz_model::files::OsText;
@@ -80,7 +80,7 @@ pub struct RunGroup {
     /// Class of the group's crashes, such as `segv`.
     pub class: String,
     /// Number of runs, over all campaigns of the output directory, that ended in the group; if none
-    /// did, the number of its crashes that were met during minimizations.
+    /// did, the number of runs of minimizations that did.
     pub runs_seen: u64,
     /// Size of the group's representative input before minimization, in bytes.
     pub size_before: u64,
@@ -122,6 +122,9 @@ pub struct RunGroup {
     /// Status of the group (fixed, same, …) after the last rebuild of the program, or `unchecked` if
     /// it is to be checked; null if the program was not rebuilt.
     pub status: Option<Status>,
+    /// Result of the last `ddfuzz check` of the group; omitted if there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checked: Option<LastCheck>,
     /// Name of the utility that crashed; only in a study of many utilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub utility: Option<String>,
@@ -158,6 +161,7 @@ impl From<&GroupView> for RunGroup {
             source: view.source.clone(),
             explanation: view.explanation.clone(),
             status: view.status,
+            checked: view.checked.clone(),
             utility: view.utility.clone(),
             any_input: minimized.is_some_and(|minimized| minimized.any_input),
             variants: view.variants.clone(),

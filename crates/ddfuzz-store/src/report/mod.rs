@@ -17,6 +17,7 @@ mod json;
 mod minimization;
 pub mod page;
 pub mod size;
+mod slips;
 pub mod study;
 pub mod text;
 mod trace;

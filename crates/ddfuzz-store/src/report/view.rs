@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::json::path_text;
 use super::text::{printable, shell_word};
-use super::{Trace, TriageGroup, size};
-use crate::{Entry, EntryId, Group, Kind, Minimized, Reader, Status, StoreError};
+use super::{Trace, TriageGroup, size, slips};
+use crate::{Entry, EntryId, Group, Kind, LastCheck, Minimized, Reader, Status, StoreError};
 use ddfuzz_minimize::Rate;
-use ddfuzz_triage::{Class, Crash, Found, Frame, Key, Severity};
+use ddfuzz_triage::{Class, Crash, Frame, Key, Severity};
 
 /// Smallest failing input of a further minor key (call path to the bug) of a group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -35,14 +35,14 @@ pub struct VariantView {
 impl VariantView {
     /// Makes the report data of a stored input with a further minor key of its group; `None` if the
     /// input's minimization has not ended.
-    fn of(entry: &Entry) -> Option<VariantView> {
-        let minimized = entry.minimized.as_ref()?;
+    fn of(entry: &Entry, group_flaky: bool) -> Option<VariantView> {
+        let minimized = shown_result(entry, group_flaky)?;
         let mut own = entry.crash.frames.iter().filter(|frame| frame.own);
         Some(VariantView {
             minor: entry.id.minor().to_owned(),
             size_before: minimized.size_before,
             size_after: minimized.size_after,
-            claim: minimized.claim.clone(),
+            claim: minimized.claim,
             caller: own.nth(1).map(Frame::place),
             file: absolute(&entry.reproducer()),
         })
@@ -74,8 +74,8 @@ pub struct GroupView {
     /// How often the reproducer fails, if not every time; `None` if it always fails. A rate of 100
     /// % means that its failures are known to be irregular, but not how often they occur.
     pub flaky: Option<Rate>,
-    /// Number of runs, over all campaigns, that ended in the group; if none did, the number of its
-    /// crashes that were met during minimizations.
+    /// Number of runs, over all campaigns, that ended in the group; if none did, the number of runs
+    /// of minimizations that did.
     pub runs_seen: u64,
     /// Size of the representative input before minimization, in bytes.
     pub size_before: u64,
@@ -99,6 +99,8 @@ pub struct GroupView {
     /// Status of the group after the last rebuild of the program, or whether it is to be checked
     /// ([`Status::Unchecked`]); `None` if none is recorded.
     pub status: Option<Status>,
+    /// Result of the last `ddfuzz check` of the group; `None` if there was none.
+    pub checked: Option<LastCheck>,
     /// Name of the utility that crashed, in a study of many utilities; else `None`.
     pub utility: Option<String>,
     /// Reproducers of the group's other minor keys (call paths to the bug), sorted by size.
@@ -127,6 +129,7 @@ impl GroupView {
             None => entry.original_bytes()?.len() as u64,
         };
         let entries = group.entries()?;
+        let group_flaky = group.is_flaky(entry)?;
         let existing = |path: PathBuf| path.is_file().then(|| absolute(&path));
         Ok(GroupView {
             kind: group.kind,
@@ -138,22 +141,23 @@ impl GroupView {
             place: place(&entry.crash),
             source: entry.crash.site().and_then(|site| site.source),
             trace: Trace::of(&entry.crash, Some(&entry.folder)),
-            flaky: flaky(group.kind, entry),
+            flaky: flaky(entry, group_flaky),
             runs_seen: match group.runs_seen() {
-                0 => entries.iter().filter(|entry| is_slip(entry)).count() as u64,
+                0 => slips::runs(group, &entries)?,
                 runs => runs,
             },
             size_before,
             reproducer: entry.reproducer_bytes()?,
-            minimized: entry.minimized.clone(),
+            minimized: shown_result(entry, group_flaky),
             file: absolute(&entry.reproducer()),
             log: existing(entry.log()),
             script: existing(entry.script()),
             has_gdb: entry.script_has_gdb(),
             explanation: entry.explanation(),
             status: None,
+            checked: None,
             utility: utility(entry).map(str::to_owned),
-            variants: variants(group, entry, &entries),
+            variants: variants(group, entry, &entries, group_flaky),
         })
     }
 
@@ -192,8 +196,8 @@ impl GroupView {
         Some(format!("{} gdb", shell_word(script)))
     }
 
-    /// Returns the reproducer's minimality and flakiness and, after a rebuild, the status of the
-    /// group in a few words (`1-minimal, flaky 3/10, fixed`); `-` if nothing is known.
+    /// Returns the reproducer's minimality and flakiness and, after a rebuild or a check, the status of
+    /// the group in a few words (`1-minimal, flaky 3/10, fixed`); `-` if nothing is known.
     pub fn status_text(&self) -> String {
         let claim = self.claim_word().map(str::to_owned);
         let flaky = self.flaky.map(|rate| match rate.hits < rate.tries {
@@ -202,7 +206,11 @@ impl GroupView {
         });
         let status = self.status.filter(|status| *status != Status::Same);
         let status = status.map(|status| status.name().to_owned());
-        let known: Vec<String> = claim.into_iter().chain(flaky).chain(status).collect();
+        let checked = self.checked.as_ref().map(|check| check.status);
+        let checked = checked.filter(|status| *status != Status::Same);
+        let checked = checked.map(|status| format!("check: {}", status.name()));
+        let known = claim.into_iter().chain(flaky).chain(status).chain(checked);
+        let known: Vec<String> = known.collect();
         match known.is_empty() {
             true => "-".to_owned(),
             false => known.join(", "),
@@ -266,7 +274,12 @@ pub fn claim(minimized: &Minimized) -> String {
 
 /// Collects the reproducers of the group's further minor keys (call paths to the bug), that is, of
 /// all but the minor key of the shown entry, sorted by size.
-fn variants(group: &Group, shown: &Entry, entries: &[Entry]) -> Vec<VariantView> {
+fn variants(
+    group: &Group,
+    shown: &Entry,
+    entries: &[Entry],
+    group_flaky: bool,
+) -> Vec<VariantView> {
     let after = shown.minimized.as_ref().and_then(|it| it.minor_after);
     let minor = after.unwrap_or(shown.crash.keys.minor).short();
     let representatives: Vec<EntryId> = group.representatives().collect();
@@ -276,7 +289,9 @@ fn variants(group: &Group, shown: &Entry, entries: &[Entry]) -> Vec<VariantView>
             && !entry.shows_another_minor()
             && utility(entry) == utility(shown)
     });
-    let mut variants: Vec<VariantView> = others.filter_map(VariantView::of).collect();
+    let mut variants: Vec<VariantView> = others
+        .filter_map(|entry| VariantView::of(entry, group_flaky))
+        .collect();
     variants.sort_by(|a, b| (a.size_after, &a.minor).cmp(&(b.size_after, &b.minor)));
     variants
 }
@@ -285,19 +300,25 @@ fn utility(entry: &Entry) -> Option<&str> {
     entry.crash.of.as_ref().map(|of| of.utility.as_str())
 }
 
-fn is_slip(entry: &Entry) -> bool {
-    matches!(entry.crash.found, Some(Found::Slip { .. }))
+/// Returns the result of the entry's minimization as reports show it: of a flaky crash nothing is
+/// claimed, whatever a minimization whose runs happened to agree has claimed of it.
+pub(super) fn shown_result(entry: &Entry, group_flaky: bool) -> Option<Minimized> {
+    let minimized = entry.minimized.clone()?;
+    Some(match flaky(entry, group_flaky) {
+        Some(rate) => minimized.without_claim(rate),
+        None => minimized,
+    })
 }
 
 /// Returns how often the crash of the entry's input occurs when it is run repeatedly; `None` if it
-/// occurs in every run.
-fn flaky(kind: Kind, entry: &Entry) -> Option<Rate> {
+/// occurs in every run. `group_flaky`: whether the entry's group is flaky ([`Group::is_flaky`]).
+fn flaky(entry: &Entry, group_flaky: bool) -> Option<Rate> {
     let minimized = entry.minimized.as_ref().and_then(|one| one.flaky);
     let crash = Rate {
         hits: entry.crash.hits.into(),
         tries: entry.crash.tries.into(),
     };
-    minimized.or((kind == Kind::Flaky || crash.hits < crash.tries).then_some(crash))
+    minimized.or((group_flaky || crash.hits < crash.tries).then_some(crash))
 }
 
 /// Returns the location of a crash in the user's code: function and line, else module and offset;

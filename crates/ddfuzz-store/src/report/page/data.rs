@@ -123,8 +123,8 @@ pub struct GroupSummary {
     pub size_before: u64,
     /// Size of the smallest known failing input of the group, in bytes.
     pub size_after: u64,
-    /// Number of runs, over all campaigns, that ended in the group; if none did, the number of its
-    /// crashes that were met during minimizations.
+    /// Number of runs, over all campaigns, that ended in the group; if none did, the number of runs
+    /// of minimizations that did.
     pub runs_seen: u64,
     /// Time when the group's first input was stored, as RFC 3339 in UTC.
     pub first_seen: String,

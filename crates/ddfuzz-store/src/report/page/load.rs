@@ -1,6 +1,6 @@
 //! Reads what a report says of one group from the output directory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -13,8 +13,9 @@ use super::data::{
 use super::lineage::{Piece, kept, lineage, new_ranges};
 use crate::report::groups::severity;
 use crate::report::text::cut;
+use crate::report::view::shown_result;
 use crate::report::{Extent, GroupView, Trace};
-use crate::{Entry, EntryId, Group, Kind, LastBuilds, Minimized, Reader, StoreError};
+use crate::{Entry, EntryId, Group, Kind, LastBuilds, LastCheck, Minimized, Reader, StoreError};
 use ddfuzz_minimize::log::Log;
 use ddfuzz_model::files::{printable, regular};
 use ddfuzz_triage::{Crash, Found, Frame};
@@ -61,6 +62,7 @@ impl Candidate {
         reader: &Reader,
         group: Group,
         builds: &LastBuilds,
+        checks: &HashMap<(Kind, String), LastCheck>,
     ) -> Result<Option<Candidate>, StoreError> {
         let Some(entry) = reader.best_entry(&group, builds)? else {
             return Ok(None);
@@ -68,6 +70,7 @@ impl Candidate {
         let major = group.record.major.short();
         let view = GroupView {
             status: builds.status(&group)?,
+            checked: checks.get(&(group.kind, major.clone())).cloned(),
             ..GroupView::load(&group, &entry)?
         };
         let summary = GroupSummary {
@@ -182,7 +185,7 @@ pub(super) fn load(
         claim: view.claim(),
         proved: minimized.map(proved),
         tests: view.tests_executed(),
-        variants: variants(&entries),
+        variants: variants(&entries, group.is_flaky(entry)?),
         inputs: inputs(&entries),
         inputs_of: entries.len() as u64,
         original: absolute(&entry.original()),
@@ -260,7 +263,7 @@ fn size_of(path: &Path) -> u64 {
     path.metadata().map_or(0, |facts| facts.len())
 }
 
-fn variants(entries: &[Entry]) -> Vec<VariantReport> {
+fn variants(entries: &[Entry], group_flaky: bool) -> Vec<VariantReport> {
     let mut all: BTreeMap<&str, VariantReport> = BTreeMap::new();
     for entry in entries {
         let size = size_of(&entry.reproducer());
@@ -276,10 +279,7 @@ fn variants(entries: &[Entry]) -> Vec<VariantReport> {
             let mut own = entry.crash.frames.iter().filter(|frame| frame.own);
             variant.size = size;
             variant.caller = own.nth(1).map(Frame::place);
-            variant.claim = entry
-                .minimized
-                .as_ref()
-                .map(|minimized| minimized.claim.clone());
+            variant.claim = shown_result(entry, group_flaky).map(|minimized| minimized.claim);
         }
     }
     let mut all: Vec<VariantReport> = all.into_values().collect();

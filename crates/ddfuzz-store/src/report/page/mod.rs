@@ -146,7 +146,7 @@ pub fn group_report(
         return Ok(None);
     };
     let builds = reader.campaigns()?.last_builds();
-    let Some(candidate) = Candidate::read(reader, group, &builds)? else {
+    let Some(candidate) = Candidate::read(reader, group, &builds, &reader.last_checks())? else {
         return Ok(None);
     };
     let loaded = load::load(reader, &candidate, knowledge)?;
@@ -178,9 +178,10 @@ fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> 
 fn candidates(reader: &Reader) -> Result<Vec<Candidate>, StoreError> {
     let mut all = Vec::new();
     let builds = reader.campaigns()?.last_builds();
+    let checks = reader.last_checks();
     for kind in Kind::ALL {
         for group in reader.groups(kind)? {
-            all.extend(Candidate::read(reader, group, &builds)?);
+            all.extend(Candidate::read(reader, group, &builds, &checks)?);
         }
     }
     let severity = |candidate: &Candidate| -> Severity { candidate.group.record.severity };

@@ -1,0 +1,62 @@
+//! The journal of `ddfuzz check` (`checks.jsonl`): a line for each group whose check came to another
+//! result than the one before.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Kind, Reader, Status, layout};
+use ddfuzz_model::files::OsText;
+
+/// The result of the last check of a group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastCheck {
+    /// Verdict of the check: fixed, same, other, flaky or cannot tell.
+    pub status: Status,
+    /// Time of the first check with this result in a row, as RFC 3339 in UTC.
+    pub at: String,
+    /// Id of the commit that was checked out in the program's git repository; absent without one, or if
+    /// tracked files differed from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+/// A line of the journal of `ddfuzz check`: the result of checking one group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checked {
+    /// Kind of failure of the checked group: crash, flaky crash, hang or out of memory.
+    pub kind: Kind,
+    /// First 12 hex digits of the major key, which identifies the checked group.
+    pub major: String,
+    /// The verdict, its time, and the commit of the program.
+    #[serde(flatten)]
+    pub result: LastCheck,
+    /// Absolute path of the git repository that contains the checked program; absent without `commit`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<OsText>,
+}
+
+impl Checked {
+    /// Returns the path of the journal in the output directory `out`.
+    pub fn journal(out: &Path) -> PathBuf {
+        out.join(layout::CHECKS)
+    }
+
+    /// Returns whether a check with the result `other` adds nothing to this one, but for its time.
+    pub fn is_as(&self, other: &Checked) -> bool {
+        let told = |it: &Checked| (it.result.status, it.result.commit.clone());
+        told(self) == told(other) && self.repository == other.repository
+    }
+}
+
+impl Reader {
+    /// Returns the results of the last checks of groups, by kind and major key (12 hex digits); none if
+    /// no `ddfuzz check` was made, or its journal cannot be read.
+    pub fn last_checks(&self) -> HashMap<(Kind, String), LastCheck> {
+        let text = std::fs::read(Checked::journal(self.root())).unwrap_or_default();
+        let lines = text.split(|byte| *byte == b'\n');
+        let checks = lines.filter_map(|line| serde_json::from_slice::<Checked>(line).ok());
+        checks.map(|it| ((it.kind, it.major), it.result)).collect()
+    }
+}

@@ -1,0 +1,66 @@
+//! How often the minimizations of other groups ended in a group.
+
+use std::collections::BTreeSet;
+
+use crate::{Entry, EntryId, Group, StoreError, group, layout, reader};
+use ddfuzz_minimize::log::{Line, Source};
+use ddfuzz_model::files::regular;
+use ddfuzz_triage::{Found, Key};
+
+/// Maximum size, in bytes, of a minimization log that is searched; a larger one is left out.
+const LARGEST_LOG: u64 = 64 << 20;
+
+/// Counts the runs of minimizations that ended in `group`, by the logs of the minimizations which
+/// have found its `entries`. Each entry counts as one run at least: runs ahead of the search that it
+/// did not need are in no log.
+pub(super) fn runs(group: &Group, entries: &[Entry]) -> Result<u64, StoreError> {
+    let mut found = 0;
+    let mut minimized = BTreeSet::new();
+    for entry in entries {
+        if let Some(Found::Slip { of, .. }) = &entry.crash.found {
+            found += 1;
+            minimized.insert(of.as_str());
+        }
+    }
+    if minimized.is_empty() {
+        return Ok(0);
+    }
+    let mut logged = 0;
+    for (kind, major) in group::all(group.root())? {
+        for id in group::entry_ids(group.root(), kind, &major)? {
+            if minimized.contains(id.hash()) {
+                logged += runs_of_entry(group, &id)?;
+            }
+        }
+    }
+    Ok(found.max(logged))
+}
+
+/// Counts the runs that ended in `group` in the logs of the minimizations of the entry `id`, the
+/// last one and the earlier ones.
+fn runs_of_entry(group: &Group, id: &EntryId) -> Result<u64, StoreError> {
+    let folder = id.folder(group.root());
+    let is_log = |name: &str| name.starts_with(layout::LOG);
+    let mut runs = 0;
+    for name in reader::sorted_names(&folder, is_log)? {
+        // A log that cannot be read counts nothing.
+        let log = regular::read(&folder.join(name), LARGEST_LOG).unwrap_or_default();
+        runs += runs_in_log(&log, group.record.major);
+    }
+    Ok(runs)
+}
+
+/// Counts the runs in the text of a log that crashed with the major key `major`, which is not that
+/// of the minimized crash.
+fn runs_in_log(log: &[u8], major: Key) -> u64 {
+    let text = String::from_utf8_lossy(log);
+    let name = major.to_string();
+    // Parsing each line of a long log would take much longer.
+    let lines = text.lines().filter(|line| line.contains(&name));
+    let slips = lines.filter_map(|line| match serde_json::from_str(line).ok()? {
+        Line::Test(test) if test.source == Source::Run => test.slip,
+        Line::Check(check) => check.slip,
+        _ => None,
+    });
+    slips.filter(|slip| slip.major == major).count() as u64
+}
