@@ -201,12 +201,16 @@ impl Reader {
         }
     }
 
-    /// Makes the nodes of a payload: those of a file of a known format, if it is one, or of a
+    /// Makes the nodes of a payload: one part, if it is a file of a known format, or those of a
     /// decompressed zlib stream that starts near its beginning; otherwise one node whose bytes
     /// searches may delete and change.
     pub fn payload(&mut self, bytes: &[u8]) -> Vec<Node> {
         if let Some(nodes) = self.deeper(|reader| nested(reader, bytes)) {
-            return nodes;
+            let label = self.label();
+            return match self.count_part() {
+                true => vec![Group::part(label, nodes).into()],
+                false => nodes,
+            };
         }
         for start in 0..bytes.len().min(PREFIX) {
             // Within a payload, streams follow a NUL, as in the chunks zTXt and iCCP of PNG.

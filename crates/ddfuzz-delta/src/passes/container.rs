@@ -51,7 +51,7 @@ const LEAST: &str = "least";
 const SHARE: &str = "share";
 /// Minimum size, in bytes, of a region of a file for which it is tested to let references lead to
 /// other bytes instead, so that the region can be deleted.
-const WORTH_SHARING: usize = 8;
+const WORTH_SHARING: usize = 4;
 /// Maximum number of regions of a file for which it is tested to let references lead to other bytes
 /// instead; the largest regions are chosen.
 const MOST_SHARED: usize = 16;
