@@ -166,6 +166,7 @@ impl<'a> Renderer<'a> {
                     self.sizes.insert(packed.content.label, packed.bytes.len());
                 }
                 Node::Flags { .. } => size += 1,
+                Node::Columns(columns) => size += columns.write().len(),
                 Node::Runs(runs) => {
                     size += runs.write(|label| self.present.contains(&label)).len();
                 }
@@ -298,6 +299,7 @@ impl<'a> Renderer<'a> {
                     let byte = present.fold(*rest, |byte, (bit, _)| byte | bit);
                     self.text.push(byte);
                 }
+                Node::Columns(columns) => self.text.extend(columns.write()),
                 Node::Copy(of) => {
                     if let Some(Span::Place(place)) = self.spans.get(of) {
                         self.text.extend_from_within(place.clone());

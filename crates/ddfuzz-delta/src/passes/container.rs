@@ -12,7 +12,7 @@ use crate::passes::lower::{drop_rows, lower, write_zeros};
 use crate::passes::markup::markup;
 use crate::passes::normalize::normalize;
 use crate::passes::parts::{
-    FRUITLESS_PARTS, GroupKind, Groups, delete_parts, delete_tied, raise_items,
+    FRUITLESS_PARTS, GroupKind, Groups, delete_columns, delete_parts, delete_tied, raise_items,
 };
 use crate::passes::script::reduce_lines;
 use crate::passes::structure::{FEWEST_PAIRS, structure};
@@ -108,6 +108,7 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
         end: work.asked() + TRIAL,
     };
     let mut document = delete_parts(work, document).await;
+    document = delete_columns(work, document).await;
     document = raise_items(work, document).await;
     document = compact(work, document, format).await;
     document = repack(work, document).await;

@@ -97,6 +97,33 @@ const WRAPPERS: GroupKind = GroupKind {
     is_all_untested: true,
 };
 
+/// Deletes columns of the picture in `document`, and parts that only those needed, such as colors.
+/// Returns the smaller document.
+pub(super) async fn delete_columns(
+    work: &mut CurrentBest,
+    document: Arc<dyn Document>,
+) -> Arc<dyn Document> {
+    let before = work.reductions();
+    let kind = COLUMNS;
+    let mut columns = Groups { document, kind };
+    if columns.len() > 1 {
+        let mut list = ListSearch::new(work, &mut columns).stop_after(FRUITLESS_PARTS);
+        list.reduce().await;
+    }
+    match work.reductions() > before {
+        true => delete_parts(work, columns.document).await,
+        false => columns.document,
+    }
+}
+
+/// Columns of a picture.
+const COLUMNS: GroupKind = GroupKind {
+    rule: PARTS,
+    count: |document| document.columns(),
+    without: |document, columns| document.without_columns(columns),
+    is_all_untested: false,
+};
+
 /// Deletes the groups of `document` that are otherwise deleted together with others, such as the
 /// entries of a directory whose files stay. Ends after [`FRUITLESS_TIED`] successive needed ones.
 /// Returns the smaller document.
