@@ -57,7 +57,10 @@ impl Columns {
             return pixels.collect::<Vec<_>>().concat();
         }
         let bits = kept.flat_map(|column| column * self.bits..(column + 1) * self.bits);
-        let bits = bits.map(|bit| row.get(bit / 8).is_some_and(|byte| byte >> (7 - bit % 8) & 1 == 1));
+        let bits = bits.map(|bit| {
+            row.get(bit / 8)
+                .is_some_and(|byte| byte >> (7 - bit % 8) & 1 == 1)
+        });
         let mut pixels = vec![0; ((self.count - gone.len()) * self.bits).div_ceil(8)];
         for (to, is_set) in bits.enumerate() {
             pixels[to / 8] |= u8::from(is_set) << (7 - to % 8);

@@ -98,6 +98,10 @@ pub fn structure_of(text: &[u8]) -> Structure {
             Structure::Syntax(Arc::new(grammar))
         })
     };
+    let mut in_digits = Known::in_digits();
+    if let Some(known) = in_digits.find(|known| open(known, text).is_some()) {
+        return format_of(known);
+    }
     if is_utf8(text) {
         return text_structure();
     }

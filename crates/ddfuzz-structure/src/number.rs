@@ -29,6 +29,8 @@ pub enum Encoding {
     Decimal(usize),
     /// Decimal digits, as many as the number needs (PDF).
     Digits,
+    /// Hexadecimal digits, as many as the number needs; whether letters are capital ones.
+    Hex(bool),
     /// Decimal digits with zeros before them, this many bytes together (tables of PDF).
     Zeros(usize),
     /// Seven bits a byte, the most significant first; each byte but the last has its high bit set, and
@@ -158,6 +160,8 @@ impl Encoding {
                 written
             }
             Encoding::Digits => number.to_string().into_bytes(),
+            Encoding::Hex(true) => format!("{number:X}").into_bytes(),
+            Encoding::Hex(false) => format!("{number:x}").into_bytes(),
             Encoding::Zeros(width) => {
                 let mut written = format!("{number:0width$}").into_bytes();
                 written.drain(..written.len().saturating_sub(width));
@@ -242,6 +246,11 @@ impl Encoding {
             Encoding::Digits => {
                 let size = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
                 Some((digits(&text[..size], 10)?, size))
+            }
+            Encoding::Hex(_) => {
+                let hex = text.iter().take_while(|byte| byte.is_ascii_hexdigit());
+                let size = hex.count();
+                Some((digits(&text[..size], 16)?, size))
             }
             Encoding::Zeros(width) => {
                 let written = text.get(..width)?;

@@ -125,7 +125,11 @@ fn list_labels(group: &Group, labels: &mut HashSet<Label>) {
 /// after it: then it moves that.
 fn is_elastic(number: &Number) -> bool {
     match number.encoding {
-        Encoding::Dict(_) | Encoding::Digits | Encoding::VarintBig | Encoding::Serial(_) => true,
+        Encoding::Dict(_)
+        | Encoding::Digits
+        | Encoding::Hex(_)
+        | Encoding::VarintBig
+        | Encoding::Serial(_) => true,
         Encoding::Varint => matches!(number.meaning, Meaning::Present(..)),
         _ => false,
     }

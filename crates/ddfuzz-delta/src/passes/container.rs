@@ -15,7 +15,7 @@ use crate::passes::parts::{
     FRUITLESS_PARTS, GroupKind, Groups, delete_columns, delete_parts, delete_tied, raise_items,
 };
 use crate::passes::script::reduce_lines;
-use crate::passes::structure::{FEWEST_PAIRS, structure};
+use crate::passes::structure::structure;
 use crate::passes::units::{Bytes, Positions, Units};
 use crate::{Edit, Outcome};
 
@@ -322,7 +322,7 @@ async fn reduce_content(work: &mut CurrentBest, care: Care) {
         work.limit_fruitless(limit);
         markup(work).await;
         work.limit_fruitless(limit);
-        structure(work, FEWEST_PAIRS).await;
+        structure(work, 1).await;
         work.limit_fruitless(limit);
         reduce_lines(work).await;
         // Single bytes of a text with a structure are few, compared with what else is left of the file.

@@ -122,7 +122,9 @@ fn info_nodes(
     (pixels, palette): (Label, Label),
     rows: Option<&Rows>,
 ) -> Vec<Node> {
-    let width = WORD.read_at(head, 4).and_then(|width| usize::try_from(width).ok());
+    let width = WORD
+        .read_at(head, 4)
+        .and_then(|width| usize::try_from(width).ok());
     let mut nodes = match (rows, width) {
         (Some(rows), Some(count)) => vec![
             Node::Columns(Columns {
