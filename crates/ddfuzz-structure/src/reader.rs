@@ -2,7 +2,7 @@
 
 use ddfuzz_delta::Checksum;
 
-use crate::formats::nested;
+use crate::formats::{nested, packet};
 use crate::node::{Group, Label, Meaning, Node, Number};
 use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
@@ -32,6 +32,9 @@ pub enum Field {
     /// The remaining bytes of the span that contains this field, as a payload, which searches may
     /// delete and change.
     Body,
+    /// The remaining bytes of the span that contains this field, as a packet of a network, or as a
+    /// payload if it is none that is known.
+    Packet,
     /// The remaining bytes of the span that contains this field, as records with these fields; each
     /// record is a part, which searches can delete. There are at most as many records as a number
     /// before the span states.
@@ -283,6 +286,11 @@ impl Reader {
                 Field::Span(id, inner) => self.span(*id, inner, text, at, record, nodes)? - at,
                 Field::Body => {
                     nodes.extend(self.payload(rest));
+                    rest.len()
+                }
+                Field::Packet => {
+                    let known = self.deeper(|reader| packet(reader, rest));
+                    nodes.extend(known.unwrap_or_else(|| self.payload(rest)));
                     rest.len()
                 }
                 Field::Records(inner) => {

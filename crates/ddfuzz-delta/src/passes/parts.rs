@@ -40,16 +40,17 @@ pub(super) async fn delete_parts(
     if all.is_empty() {
         return parts.document;
     }
+    let before = work.reductions();
     work.limit_fruitless(Some(IMPATIENT));
     let mut list = ListSearch::new(work, &mut parts).stop_after(FRUITLESS_PARTS);
     list.delete(all).await;
     list.reduce().await;
     let mut document = parts.document;
-    if !work.is_limit_reached() {
-        work.limit_fruitless(None);
+    let is_done = !work.is_limit_reached() && work.reductions() > before;
+    work.limit_fruitless(None);
+    if is_done || !Places::of(document.as_ref()).depths.contains(&1) {
         return document;
     }
-    work.limit_fruitless(None);
     for depth in 0.. {
         let places = Places::of(document.as_ref());
         if !places.depths.contains(&depth) {

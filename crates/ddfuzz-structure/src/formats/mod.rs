@@ -17,6 +17,7 @@ mod jpeg;
 mod layout;
 mod macho;
 mod object;
+mod packet;
 mod pdf;
 mod pdf_streams;
 mod pdf_tables;
@@ -34,6 +35,8 @@ mod wasm;
 mod xz;
 
 use std::ops::Range;
+
+pub use packet::packet;
 
 use crate::compacted::Compact;
 use crate::node::Node;
