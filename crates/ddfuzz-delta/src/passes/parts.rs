@@ -25,11 +25,14 @@ pub(super) const FRUITLESS_PARTS: usize = 32;
 const FRUITLESS_TIED: usize = 8;
 /// Minimum number of parts directly inside of one part for them to be a list of their own.
 const CROWDED: usize = 16;
+/// Fraction of the bytes, as a divisor, that the deletion of parts of all depths together must delete, or
+/// parts are deleted depth by depth as well.
+const WORTHWHILE: usize = 4;
 /// Number of tests without much gain after which parts of all depths are no longer deleted together.
 const IMPATIENT: usize = 24;
 
 /// Deletes the parts of `document` that the failure does not need: first all parts, in one test, and
-/// parts of all depths together; if that gains little, parts of one depth after the other, the
+/// parts of all depths together; if that gains little, or takes long, parts of one depth after the other, the
 /// outermost first. Returns the smaller document.
 pub(super) async fn delete_parts(
     work: &mut CurrentBest,
@@ -40,13 +43,14 @@ pub(super) async fn delete_parts(
     if all.is_empty() {
         return parts.document;
     }
-    let before = work.reductions();
+    let size = work.len();
     work.limit_fruitless(Some(IMPATIENT));
     let mut list = ListSearch::new(work, &mut parts).stop_after(FRUITLESS_PARTS);
     list.delete(all).await;
     list.reduce().await;
     let mut document = parts.document;
-    let is_done = !work.is_limit_reached() && work.reductions() > before;
+    // A part may go although one inside of it is needed as long as it is there.
+    let is_done = !work.is_limit_reached() && (size - work.len()) * WORTHWHILE >= size;
     work.limit_fruitless(None);
     if is_done || !Places::of(document.as_ref()).depths.contains(&1) {
         return document;
