@@ -204,17 +204,29 @@ impl Reader {
         }
     }
 
-    /// Makes the nodes of a payload: one part, if it is a file of a known format, or those of a
+    /// Makes the nodes of a payload as [`Reader::content`] does, with a file of a known format as one part.
+    pub fn payload(&mut self, bytes: &[u8]) -> Vec<Node> {
+        let known = self.deeper(|reader| nested(reader, bytes));
+        let Some(nodes) = known else {
+            return self.unknown(bytes);
+        };
+        let label = self.label();
+        match self.count_part() {
+            true => vec![Group::part(label, nodes).into()],
+            false => nodes,
+        }
+    }
+
+    /// Makes the nodes of a payload: those of a file of a known format, if it is one, or of a
     /// decompressed zlib stream that starts near its beginning; otherwise one node whose bytes
     /// searches may delete and change.
-    pub fn payload(&mut self, bytes: &[u8]) -> Vec<Node> {
-        if let Some(nodes) = self.deeper(|reader| nested(reader, bytes)) {
-            let label = self.label();
-            return match self.count_part() {
-                true => vec![Group::part(label, nodes).into()],
-                false => nodes,
-            };
-        }
+    pub fn content(&mut self, bytes: &[u8]) -> Vec<Node> {
+        let known = self.deeper(|reader| nested(reader, bytes));
+        known.unwrap_or_else(|| self.unknown(bytes))
+    }
+
+    /// Makes the nodes of a payload that is no file of a known format, as [`Reader::content`] does.
+    fn unknown(&mut self, bytes: &[u8]) -> Vec<Node> {
         for start in 0..bytes.len().min(PREFIX) {
             // Within a payload, streams follow a NUL, as in the chunks zTXt and iCCP of PNG.
             let may_begin = start == 0 || bytes[start - 1] == 0;

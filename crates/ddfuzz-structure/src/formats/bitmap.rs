@@ -174,8 +174,9 @@ fn row_nodes(reader: &mut Reader, (pixels, rest): (&[u8], &[u8]), colors: &[Labe
     let of = reader.label();
     // In place of a color that is gone, the pixel gets the next one.
     let color = |pixel: &u8| {
-        let color = colors.get(usize::from(*pixel))?;
-        Some(Meaning::Present(*colors.first()?, *color))
+        let first = *colors.first()?;
+        let is_known = usize::from(*pixel) <= colors.len();
+        is_known.then(|| Meaning::Present(first, first + Label::from(*pixel)))
     };
     let nodes = pixels.iter().map(|pixel| match color(pixel) {
         Some(meaning) => reader.number(Encoding::Little(1), meaning, 0, &[*pixel]),
@@ -234,7 +235,7 @@ pub fn icon(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         .iter()
         .any(|place| pictures.record(place).0.is_some())
         .then_some(())?;
-    pictures.read(|place, _| Some(reader.payload(&text[place])))?;
+    pictures.read(|place, _| Some(reader.content(&text[place])))?;
     let mut nodes = vec![
         Node::fixed(&text[..4]),
         reader.number(

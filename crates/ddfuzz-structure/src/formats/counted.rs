@@ -19,6 +19,8 @@ const BEFORE: [&[u8]; 2] = [b"", b"$"];
 const FEWEST: usize = 4;
 /// Minimum number of bytes that are counted by the only number of a text.
 const SINGLE: usize = 16;
+/// Minimum number of strings for each number, written as theirs, that counts no string.
+const MISFITS: usize = 8;
 /// Minimum number of strings, each directly after the one before, that are more than chance.
 const CHAIN: usize = 3;
 
@@ -63,17 +65,24 @@ impl Style {
         decimal.chain(chunks)
     }
 
-    /// Reads the string that begins at the offset `at` of `text`; `None` if there is none.
-    fn read(self, text: &[u8], at: usize) -> Option<Counted> {
+    /// Reads the number of a string that begins at the offset `at` of `text`: its place, its value, and the
+    /// offset of the bytes that it counts. `None` if there is none.
+    fn number(self, text: &[u8], at: usize) -> Option<(Range<usize>, usize, usize)> {
         let from = at + self.before.len();
         text.get(at..)?.starts_with(self.before).then_some(())?;
         let (number, width) = self.encoding.read(text.get(from..)?)?;
         let digits = from..from + width;
         // Zeros before a number would go.
         (self.encoding.write(number) == text[digits.clone()]).then_some(())?;
-        text[digits.end..].starts_with(self.after).then_some(())?;
         let start = digits.end + self.after.len();
-        let stop = start.checked_add(usize::try_from(number).ok()?)?;
+        let is_followed = text[digits.end..].starts_with(self.after);
+        is_followed.then(|| Some((digits, usize::try_from(number).ok()?, start)))?
+    }
+
+    /// Reads the string that begins at the offset `at` of `text`; `None` if there is none.
+    fn read(self, text: &[u8], at: usize) -> Option<Counted> {
+        let (digits, size, start) = self.number(text, at)?;
+        let stop = start.checked_add(size)?;
         text.get(stop..)?.starts_with(self.end).then_some(Counted {
             start: at,
             digits,
@@ -95,10 +104,11 @@ impl Style {
         ]
     }
 
-    /// Returns the strings of a text that are written in this way.
+    /// Returns the strings of a text that are written in this way; none if more than one number in
+    /// [`MISFITS`] outside of them counts no string.
     fn strings(self, text: &[u8]) -> Vec<Counted> {
         let mut found: Vec<Counted> = Vec::new();
-        let mut at = 0;
+        let (mut at, mut misfits) = (0, 0);
         while at < text.len() {
             let is_next = found.last().is_some_and(|last| last.end == at);
             let is_first = |at: usize| match self.encoding {
@@ -107,8 +117,13 @@ impl Style {
             };
             let may_begin = is_next || at == 0 || is_first(at);
             let string = may_begin.then(|| self.read(text, at)).flatten();
+            let is_misfit = string.is_none() && may_begin && self.number(text, at).is_some();
+            misfits += usize::from(is_misfit);
             at = string.as_ref().map_or(at + 1, |string| string.end);
             found.extend(string);
+        }
+        if misfits * MISFITS > found.len() {
+            found.clear();
         }
         found
     }

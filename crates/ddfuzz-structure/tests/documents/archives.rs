@@ -1,8 +1,12 @@
 //! Archives of `ar`: static libraries with their tables, and packages of other archives.
 
 use std::cell::Cell;
+use std::io::Read;
 
-use crate::samples::{tar, zip};
+use flate2::read::GzDecoder;
+
+use crate::open;
+use crate::samples::{gzip, png, tar, zip};
 use crate::searches::{members as contents, reduce};
 
 /// A member of an archive: its head, and its content with a newline after an odd size.

@@ -82,16 +82,18 @@ fn pixels(text: &[u8]) -> Option<Vec<Vec<&[u8]>>> {
     let word = |at: usize| Some(u32::from_le_bytes(*text.get(at..)?.first_chunk()?) as usize);
     let (size, start, count, rows) = (word(2)?, word(10)?, word(18)?, word(22)?);
     let (bits, colors) = (usize::from(*text.get(28)?), word(46)?);
-    let row = (count * bits).div_ceil(32) * 4;
-    let is_right = [size, start + row * rows] == [text.len(); 2] && start == 54 + 4 * colors;
-    (is_right && word(34)? == row * rows && row > 0).then_some(())?;
+    let row = count.checked_mul(bits)?.div_ceil(32) * 4;
+    let size_of_rows = row.checked_mul(rows)?;
+    let is_right = [size, start + size_of_rows] == [text.len(); 2];
+    let is_right = is_right && start == 54 + 4 * colors && word(34)? == size_of_rows;
+    (is_right && row > 0 && (bits == 8 || bits == 24)).then_some(())?;
     let rows = text[start..].chunks(row).map(|row| {
         let pixels = row[..count * bits / 8].chunks(bits / 8);
-        let of_color = |pixel| match bits {
+        let of_colors = pixels.map(|pixel| match bits {
             8 => text[54..start].chunks(4).nth(usize::from(pixel[0])),
             _ => Some(pixel),
-        };
-        pixels.map(of_color).collect()
+        });
+        of_colors.collect()
     });
     rows.collect()
 }
