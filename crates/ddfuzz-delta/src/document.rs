@@ -122,6 +122,18 @@ pub trait Document: Send + Sync {
         self.without(&[])
     }
 
+    /// Returns how many columns the picture in the file has, if they can be deleted from all of its rows
+    /// together. None by default.
+    fn columns(&self) -> usize {
+        0
+    }
+
+    /// Returns a copy of the document without the columns with the indices `_columns`, which ascend, among
+    /// those that [`columns`](Document::columns) counts.
+    fn without_columns(&self, _columns: &[usize]) -> Arc<dyn Document> {
+        self.without(&[])
+    }
+
     /// Returns how many items of the file contain another item that may stand in place of them, such as a
     /// list in a list. None by default.
     fn wrappers(&self) -> usize {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use ddfuzz_delta::Document;
 
+use crate::columns::columns;
 use crate::node::{ByLabel, Group, Label, Meaning, Node, Number, Part};
 use crate::packed::{Codec, Linked, Packed};
 use crate::render::{render, sizes};
@@ -110,6 +111,18 @@ impl Document for Container {
         list_reducible(&self.root, &sizes(&self.root), &mut reducible);
         let groups = groups.iter().filter_map(|index| reducible.get(*index));
         let root = with_least(&self.root, &groups.copied().collect());
+        Arc::new(Container { root })
+    }
+
+    fn columns(&self) -> usize {
+        columns(&self.root).map_or(0, |columns| columns.count)
+    }
+
+    fn without_columns(&self, gone: &[usize]) -> Arc<dyn Document> {
+        let root = match columns(&self.root) {
+            Some(columns) => columns.without(gone, &self.root),
+            None => self.root.clone(),
+        };
         Arc::new(Container { root })
     }
 

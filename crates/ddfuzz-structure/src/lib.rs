@@ -12,6 +12,7 @@
 //! Nothing here reads files, runs anything, or depends on more than the text. Work on a large file can be
 //! interrupted; then it has no result.
 
+mod columns;
 mod compacted;
 mod container;
 mod formats;
@@ -97,6 +98,10 @@ pub fn structure_of(text: &[u8]) -> Structure {
             Structure::Syntax(Arc::new(grammar))
         })
     };
+    let mut in_digits = Known::in_digits();
+    if let Some(known) = in_digits.find(|known| open(known, text).is_some()) {
+        return format_of(known);
+    }
     if is_utf8(text) {
         return text_structure();
     }

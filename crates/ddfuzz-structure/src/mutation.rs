@@ -12,7 +12,7 @@ use crate::container::Container;
 use crate::formats::Known;
 use crate::grammar::TreeSitter;
 use crate::language::KnownLanguage;
-use crate::node::{Group, Label, Meaning, Node, Part};
+use crate::node::{Columns, Group, Label, Meaning, Node, Part};
 use crate::packed::{Inside, Linked, Packed};
 
 /// Maximum size, in bytes, of inputs that are mutated by their structure: larger ones take longer
@@ -371,6 +371,7 @@ fn list_shape(group: &Group, shape: &mut Vec<u8>) {
             Node::Flags { .. } => shape.push(6),
             Node::Pad { .. } | Node::Gap(_) => shape.push(7),
             Node::Runs(_) => shape.push(9),
+            Node::Columns(_) => shape.push(10),
             Node::Directory { .. } => shape.push(8),
             _ => {}
         }
@@ -561,6 +562,10 @@ impl Relabeled {
                     .map(|(bit, of)| (*bit, self.label(*of).unwrap_or(*of)))
                     .collect(),
             },
+            Node::Columns(columns) => Node::Columns(Columns {
+                rows: self.label(columns.rows).unwrap_or(columns.rows),
+                ..*columns
+            }),
             // Labels of the rows of a copy do not follow each other.
             Node::Runs(_) | Node::Fixed(_) | Node::Payload(_) | Node::Gap(_) => node.clone(),
         }

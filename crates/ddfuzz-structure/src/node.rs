@@ -85,10 +85,26 @@ pub enum Node {
     Gap(usize),
     /// Which numbers the rows of a table have.
     Runs(Runs),
+    /// The number of columns of a picture.
+    Columns(Columns),
     /// A group of nodes, with a label by which numbers can refer to it.
     Group(Group),
     /// A node whose bytes are compressed in the file, with the tree of its content.
     Packed(Packed),
+}
+
+/// The number of columns of a picture, whose rows are parts of one group, each with its pixels in the
+/// first group inside of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    /// How the number is encoded.
+    pub encoding: Encoding,
+    /// The number.
+    pub count: usize,
+    /// Number of bits of a pixel.
+    pub bits: usize,
+    /// Label of the group whose parts are the rows.
+    pub rows: Label,
 }
 
 /// Nodes of a file that belong together, such as a chunk: numbers can refer to the group, and

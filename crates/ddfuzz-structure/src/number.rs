@@ -29,6 +29,8 @@ pub enum Encoding {
     Decimal(usize),
     /// Decimal digits, as many as the number needs (PDF).
     Digits,
+    /// Hexadecimal digits, as many as the number needs; whether letters are capital ones.
+    Hex(bool),
     /// Decimal digits with zeros before them, this many bytes together (tables of PDF).
     Zeros(usize),
     /// Seven bits a byte, the most significant first; each byte but the last has its high bit set, and
@@ -49,6 +51,14 @@ pub enum Encoding {
         width: usize,
         /// Size of a unit in bytes.
         unit: usize,
+    },
+    /// A number of bytes as a number of words of 4 bytes in half a byte: its high bits if `is_high`, else
+    /// its low ones (heads of IP and TCP). `rest` holds the other bits.
+    Words {
+        /// Whether the number is in the high bits.
+        is_high: bool,
+        /// The other bits of the byte.
+        rest: u8,
     },
     /// A byte whose high bit is set if the number is 0: no other block follows (FLAC). The `u8` holds
     /// the other bits.
@@ -144,6 +154,10 @@ impl Encoding {
                 vec![rest | if number > 0 { 0x80 | size } else { 0 }]
             }
             Encoding::Dict(least) => dict(least, number),
+            Encoding::Words { is_high, rest } => {
+                let words = (number / 4) as u8 & 0xf;
+                vec![rest | if is_high { words << 4 } else { words }]
+            }
             Encoding::Last(kind) if number == 0 => vec![kind | 0x80],
             Encoding::Last(kind) => vec![kind],
             Encoding::Units {
@@ -158,6 +172,8 @@ impl Encoding {
                 written
             }
             Encoding::Digits => number.to_string().into_bytes(),
+            Encoding::Hex(true) => format!("{number:X}").into_bytes(),
+            Encoding::Hex(false) => format!("{number:x}").into_bytes(),
             Encoding::Zeros(width) => {
                 let mut written = format!("{number:0width$}").into_bytes();
                 written.drain(..written.len().saturating_sub(width));
@@ -222,6 +238,10 @@ impl Encoding {
                 Some((units.checked_mul(unit as u64)?, size))
             }
             Encoding::Dict(_) => read_dict(text),
+            Encoding::Words { is_high, .. } => {
+                let words = text.first()? >> if is_high { 4 } else { 0 } & 0xf;
+                Some((u64::from(words) * 4, 1))
+            }
             Encoding::Last(kind) => {
                 let byte = *text.first()?;
                 (byte & 0x7f == kind).then_some((u64::from(byte == kind), 1))
@@ -242,6 +262,11 @@ impl Encoding {
             Encoding::Digits => {
                 let size = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
                 Some((digits(&text[..size], 10)?, size))
+            }
+            Encoding::Hex(_) => {
+                let hex = text.iter().take_while(|byte| byte.is_ascii_hexdigit());
+                let size = hex.count();
+                Some((digits(&text[..size], 16)?, size))
             }
             Encoding::Zeros(width) => {
                 let written = text.get(..width)?;
@@ -425,6 +450,10 @@ pub enum Sum {
     FlacHead,
     /// CRC-16 with polynomial 0x8005, most significant bit first, initial value 0 (frames of FLAC).
     FlacFrame,
+    /// The inverted sum of the bytes as big-endian words of 16 bits, with the carry added (IP).
+    Internet,
+    /// The same of what an IP packet contains, with its addresses, protocol and size (UDP, TCP).
+    Transport,
 }
 
 impl Sum {
@@ -449,6 +478,12 @@ impl Sum {
             Sum::Ogg => crc(bytes, 32, 0x04c1_1db7),
             Sum::FlacHead => crc(bytes, 8, 0x07),
             Sum::FlacFrame => crc(bytes, 16, 0x8005),
+            Sum::Internet => u64::from(!words(bytes)),
+            // 0 stands for no checksum.
+            Sum::Transport => match transport(bytes) {
+                Some(0) => 0xffff,
+                sum => u64::from(sum.unwrap_or_default()),
+            },
         }
     }
 
@@ -460,6 +495,30 @@ impl Sum {
             _ => 0,
         }
     }
+}
+
+/// Returns the sum of the bytes as big-endian words of 16 bits, with the carry added.
+fn words(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|word| match *word {
+        [high, low] => u16::from_be_bytes([high, low]),
+        _ => u16::from_be_bytes([word[0], 0]),
+    });
+    words.fold(0, |sum: u16, word| {
+        let (sum, carry) = sum.overflowing_add(word);
+        sum + u16::from(carry)
+    })
+}
+
+/// Computes the checksum of what an IP packet contains; `None` if there is no whole head.
+fn transport(ip: &[u8]) -> Option<u16> {
+    let (front, addresses, protocol) = match ip.first()? >> 4 {
+        4 => (usize::from(ip[0] & 0xf) * 4, 12..20, 9),
+        _ => (40, 8..40, 6),
+    };
+    let (addresses, content) = (ip.get(addresses)?, ip.get(front..)?);
+    let size = u32::try_from(content.len()).ok()?.to_be_bytes();
+    let pseudo = [addresses, &size, &[0, 0, 0, ip[protocol]], content].concat();
+    Some(!words(&pseudo))
 }
 
 /// The values of CRC-64 for all bytes.

@@ -2,7 +2,7 @@
 
 use ddfuzz_delta::Checksum;
 
-use crate::formats::nested;
+use crate::formats::{nested, packet};
 use crate::node::{Group, Label, Meaning, Node, Number};
 use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
@@ -32,6 +32,9 @@ pub enum Field {
     /// The remaining bytes of the span that contains this field, as a payload, which searches may
     /// delete and change.
     Body,
+    /// The remaining bytes of the span that contains this field, as a packet of a network, or as a
+    /// payload if it is none that is known.
+    Packet,
     /// The remaining bytes of the span that contains this field, as records with these fields; each
     /// record is a part, which searches can delete. There are at most as many records as a number
     /// before the span states.
@@ -201,13 +204,29 @@ impl Reader {
         }
     }
 
+    /// Makes the nodes of a payload as [`Reader::content`] does, with a file of a known format as one part.
+    pub fn payload(&mut self, bytes: &[u8]) -> Vec<Node> {
+        let known = self.deeper(|reader| nested(reader, bytes));
+        let Some(nodes) = known else {
+            return self.unknown(bytes);
+        };
+        let label = self.label();
+        match self.count_part() {
+            true => vec![Group::part(label, nodes).into()],
+            false => nodes,
+        }
+    }
+
     /// Makes the nodes of a payload: those of a file of a known format, if it is one, or of a
     /// decompressed zlib stream that starts near its beginning; otherwise one node whose bytes
     /// searches may delete and change.
-    pub fn payload(&mut self, bytes: &[u8]) -> Vec<Node> {
-        if let Some(nodes) = self.deeper(|reader| nested(reader, bytes)) {
-            return nodes;
-        }
+    pub fn content(&mut self, bytes: &[u8]) -> Vec<Node> {
+        let known = self.deeper(|reader| nested(reader, bytes));
+        known.unwrap_or_else(|| self.unknown(bytes))
+    }
+
+    /// Makes the nodes of a payload that is no file of a known format, as [`Reader::content`] does.
+    fn unknown(&mut self, bytes: &[u8]) -> Vec<Node> {
         for start in 0..bytes.len().min(PREFIX) {
             // Within a payload, streams follow a NUL, as in the chunks zTXt and iCCP of PNG.
             let may_begin = start == 0 || bytes[start - 1] == 0;
@@ -279,6 +298,11 @@ impl Reader {
                 Field::Span(id, inner) => self.span(*id, inner, text, at, record, nodes)? - at,
                 Field::Body => {
                     nodes.extend(self.payload(rest));
+                    rest.len()
+                }
+                Field::Packet => {
+                    let known = self.deeper(|reader| packet(reader, rest));
+                    nodes.extend(known.unwrap_or_else(|| self.payload(rest)));
                     rest.len()
                 }
                 Field::Records(inner) => {

@@ -125,7 +125,11 @@ fn list_labels(group: &Group, labels: &mut HashSet<Label>) {
 /// after it: then it moves that.
 fn is_elastic(number: &Number) -> bool {
     match number.encoding {
-        Encoding::Dict(_) | Encoding::Digits | Encoding::VarintBig | Encoding::Serial(_) => true,
+        Encoding::Dict(_)
+        | Encoding::Digits
+        | Encoding::Hex(_)
+        | Encoding::VarintBig
+        | Encoding::Serial(_) => true,
         Encoding::Varint => matches!(number.meaning, Meaning::Present(..)),
         _ => false,
     }
@@ -166,6 +170,7 @@ impl<'a> Renderer<'a> {
                     self.sizes.insert(packed.content.label, packed.bytes.len());
                 }
                 Node::Flags { .. } => size += 1,
+                Node::Columns(columns) => size += columns.write().len(),
                 Node::Runs(runs) => {
                     size += runs.write(|label| self.present.contains(&label)).len();
                 }
@@ -298,6 +303,7 @@ impl<'a> Renderer<'a> {
                     let byte = present.fold(*rest, |byte, (bit, _)| byte | bit);
                     self.text.push(byte);
                 }
+                Node::Columns(columns) => self.text.extend(columns.write()),
                 Node::Copy(of) => {
                     if let Some(Span::Place(place)) = self.spans.get(of) {
                         self.text.extend_from_within(place.clone());

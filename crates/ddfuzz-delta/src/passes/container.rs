@@ -12,10 +12,10 @@ use crate::passes::lower::{drop_rows, lower, write_zeros};
 use crate::passes::markup::markup;
 use crate::passes::normalize::normalize;
 use crate::passes::parts::{
-    FRUITLESS_PARTS, GroupKind, Groups, delete_parts, delete_tied, raise_items,
+    FRUITLESS_PARTS, GroupKind, Groups, delete_columns, delete_parts, delete_tied, raise_items,
 };
 use crate::passes::script::reduce_lines;
-use crate::passes::structure::{FEWEST_PAIRS, structure};
+use crate::passes::structure::structure;
 use crate::passes::units::{Bytes, Positions, Units};
 use crate::{Edit, Outcome};
 
@@ -51,7 +51,10 @@ const LEAST: &str = "least";
 const SHARE: &str = "share";
 /// Minimum size, in bytes, of a region of a file for which it is tested to let references lead to
 /// other bytes instead, so that the region can be deleted.
-const WORTH_SHARING: usize = 8;
+const WORTH_SHARING: usize = 4;
+/// Minimum size, in bytes, of a region for which both the beginning of the file and the largest other
+/// region are tested in place of it.
+const WORTH_TWO_TESTS: usize = 8;
 /// Maximum number of regions of a file for which it is tested to let references lead to other bytes
 /// instead; the largest regions are chosen.
 const MOST_SHARED: usize = 16;
@@ -108,6 +111,7 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
         end: work.asked() + TRIAL,
     };
     let mut document = delete_parts(work, document).await;
+    document = delete_columns(work, document).await;
     document = raise_items(work, document).await;
     document = compact(work, document, format).await;
     document = repack(work, document).await;
@@ -272,26 +276,25 @@ async fn reduce_payloads(
     if care == Care::Rough {
         order.retain(|index| payloads[*index].len() > FEW_BYTES);
     }
-    let mut needed = Vec::new();
-    for index in order {
-        if trial.has_failed(work) {
-            return document;
+    for is_whole in [true, false] {
+        let mut needed = Vec::new();
+        for index in order {
+            if trial.has_failed(work) {
+                return document;
+            }
+            work.enter(document, index..index + 1);
+            let len = work.len();
+            match is_whole {
+                true if len > 0 && work.cut(PAYLOAD, 0..len).await != Outcome::Fail => {
+                    needed.push(index);
+                }
+                true => {}
+                false => reduce_content(work, care).await,
+            }
+            work.limit_fruitless(None);
+            document = work.leave();
         }
-        work.enter(document, index..index + 1);
-        let len = work.len();
-        if len > 0 && work.cut(PAYLOAD, 0..len).await != Outcome::Fail {
-            needed.push(index);
-        }
-        document = work.leave();
-    }
-    for index in needed {
-        if trial.has_failed(work) {
-            break;
-        }
-        work.enter(document, index..index + 1);
-        reduce_content(work, care).await;
-        work.limit_fruitless(None);
-        document = work.leave();
+        order = needed;
     }
     document
 }
@@ -321,7 +324,7 @@ async fn reduce_content(work: &mut CurrentBest, care: Care) {
         work.limit_fruitless(limit);
         markup(work).await;
         work.limit_fruitless(limit);
-        structure(work, FEWEST_PAIRS).await;
+        structure(work, 1).await;
         work.limit_fruitless(limit);
         reduce_lines(work).await;
         // Single bytes of a text with a structure are few, compared with what else is left of the file.
@@ -473,7 +476,12 @@ async fn share(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<d
         // The regions that are gone by now no longer count.
         let region = original - gone.iter().filter(|other| **other < original).count();
         let others = (0..sizes.len()).filter(|other| *other != region);
-        for with in [None, others.max_by_key(|other| sizes[*other])] {
+        // A small region is hardly worth a second test.
+        let is_small = sizes[region] < WORTH_TWO_TESTS;
+        let others = others
+            .max_by_key(|other| sizes[*other])
+            .filter(|_| !is_small);
+        for with in std::iter::once(None).chain(others.map(Some)) {
             let Some(shared) = document.sharing(region, with) else {
                 continue;
             };

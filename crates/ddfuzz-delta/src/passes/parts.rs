@@ -25,11 +25,14 @@ pub(super) const FRUITLESS_PARTS: usize = 32;
 const FRUITLESS_TIED: usize = 8;
 /// Minimum number of parts directly inside of one part for them to be a list of their own.
 const CROWDED: usize = 16;
+/// Fraction of the bytes, as a divisor, that the deletion of parts of all depths together must delete, or
+/// parts are deleted depth by depth as well.
+const WORTHWHILE: usize = 4;
 /// Number of tests without much gain after which parts of all depths are no longer deleted together.
 const IMPATIENT: usize = 24;
 
 /// Deletes the parts of `document` that the failure does not need: first all parts, in one test, and
-/// parts of all depths together; if that gains little, parts of one depth after the other, the
+/// parts of all depths together; if that gains little, or takes long, parts of one depth after the other, the
 /// outermost first. Returns the smaller document.
 pub(super) async fn delete_parts(
     work: &mut CurrentBest,
@@ -40,16 +43,18 @@ pub(super) async fn delete_parts(
     if all.is_empty() {
         return parts.document;
     }
+    let size = work.len();
     work.limit_fruitless(Some(IMPATIENT));
     let mut list = ListSearch::new(work, &mut parts).stop_after(FRUITLESS_PARTS);
     list.delete(all).await;
     list.reduce().await;
     let mut document = parts.document;
-    if !work.is_limit_reached() {
-        work.limit_fruitless(None);
+    // A part may go although one inside of it is needed as long as it is there.
+    let is_done = !work.is_limit_reached() && (size - work.len()) * WORTHWHILE >= size;
+    work.limit_fruitless(None);
+    if is_done || !Places::of(document.as_ref()).depths.contains(&1) {
         return document;
     }
-    work.limit_fruitless(None);
     for depth in 0.. {
         let places = Places::of(document.as_ref());
         if !places.depths.contains(&depth) {
@@ -95,6 +100,33 @@ const WRAPPERS: GroupKind = GroupKind {
     count: |document| document.wrappers(),
     without: |document, wrappers| document.unwrapped(wrappers),
     is_all_untested: true,
+};
+
+/// Deletes columns of the picture in `document`, and parts that only those needed, such as colors.
+/// Returns the smaller document.
+pub(super) async fn delete_columns(
+    work: &mut CurrentBest,
+    document: Arc<dyn Document>,
+) -> Arc<dyn Document> {
+    let before = work.reductions();
+    let kind = COLUMNS;
+    let mut columns = Groups { document, kind };
+    if columns.len() > 1 {
+        let mut list = ListSearch::new(work, &mut columns).stop_after(FRUITLESS_PARTS);
+        list.reduce().await;
+    }
+    match work.reductions() > before {
+        true => delete_parts(work, columns.document).await,
+        false => columns.document,
+    }
+}
+
+/// Columns of a picture.
+const COLUMNS: GroupKind = GroupKind {
+    rule: PARTS,
+    count: |document| document.columns(),
+    without: |document, columns| document.without_columns(columns),
+    is_all_untested: false,
 };
 
 /// Deletes the groups of `document` that are otherwise deleted together with others, such as the

@@ -173,10 +173,15 @@ pub(super) enum Plan {
 /// Runs a whole search on `work`: all passes (kinds of deletions and replacements) in order, and
 /// again until a round changes nothing. `plan` says which changes are allowed, `known` what is
 /// known of the input's structure.
-pub(super) async fn script(mut work: CurrentBest, plan: Plan, known: Structure) {
+pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structure) {
     cut_unread(&mut work).await;
     delete_runs_of_lines(&mut work, &known).await;
-    let contained = reduce_by_structure(&mut work, &known).await;
+    let mut contained = reduce_by_structure(&mut work, &known).await;
+    if !contained && matches!(known, Structure::Format(_)) && work.is_text() {
+        // A text may seem to be of a format by chance.
+        known = Structure::Text;
+        contained = reduce_by_structure(&mut work, &known).await;
+    }
     let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
     let by_words = without_grammar && work.is_text();
     let by_lines =

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::regions::Regions;
-use crate::node::{Group, Label, Meaning, Node};
+use crate::node::{Columns, Group, Label, Meaning, Node};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
@@ -18,6 +18,24 @@ const PLAIN: [u64; 2] = [0, 3];
 /// Size of an entry of the list of an icon, and of what precedes the list.
 const ENTRY: usize = 16;
 const FRONT: usize = 6;
+
+/// The size of a row of pixels is a multiple of this number of bytes.
+const ALIGN: usize = 4;
+
+/// Maximum number of bytes of pixels that are taken for indices of colors, each of its own.
+const MOST_INDEXED: usize = 1 << 14;
+
+/// Rows of pixels that are not compressed.
+struct Rows {
+    /// Number of bits of a pixel.
+    bits: usize,
+    /// Number of bytes of a row that contain pixels.
+    used: usize,
+    /// Size of a row in bytes, with the zeros at its end.
+    size: usize,
+    /// Number of rows.
+    count: usize,
+}
 
 const WORD: Encoding = Encoding::Little(4);
 
@@ -46,8 +64,10 @@ pub fn bmp(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         _ => {
             let (width, height) = (number(HEAD + 4, 4)?, number(HEAD + 8, 4)?);
             let plain = number(HEAD + 16, 4).filter(|method| PLAIN.contains(method));
-            let bits = width.checked_mul(number(HEAD + 14, 2)?)?;
-            let row = usize::try_from(bits.div_ceil(32) * 4).ok()?;
+            let bits = number(HEAD + 14, 2)?;
+            let used = usize::try_from(width.checked_mul(bits)?.div_ceil(8)).ok()?;
+            let bits = bits as usize;
+            let row = used.checked_next_multiple_of(ALIGN)?;
             let height = usize::try_from(height)
                 .ok()
                 .filter(|height| *height < 1 << 31);
@@ -57,27 +77,40 @@ pub fn bmp(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
             };
             let rows = plain.and(height).filter(fits);
             let rows = rows.filter(|rows| reader.count_parts(*rows));
+            let rows = rows.map(|count| Rows {
+                bits,
+                used,
+                size: row,
+                count,
+            });
             nodes.extend(info_nodes(
                 reader,
                 &text[HEAD..colors],
                 (pixels, palette),
-                rows.is_some(),
+                rows.as_ref(),
             ));
-            rows.map(|rows| (row, rows))
+            rows
         }
     };
+    let mut known = Vec::new();
     if colors < start {
         let entries = text[colors..start].chunks(if info == OLD { 3 } else { 4 });
         let is_counted = info > OLD && number(HEAD + 32, 4) == Some(entries.len() as u64);
         let entries: Vec<Node> = match is_counted && reader.count_parts(entries.len()) {
-            true => entries
-                .map(|entry| Group::part(reader.label(), vec![Node::fixed(entry)]).into())
-                .collect(),
+            true => {
+                known.extend(entries.clone().map(|_| reader.label()));
+                let entries = entries.zip(&known).map(|(entry, label)| {
+                    let color = Node::fixed(entry);
+                    Group::part(*label, vec![color]).into()
+                });
+                entries.collect()
+            }
             false => vec![Node::payload(&text[colors..start])],
         };
         nodes.push(Group::new(palette, entries).into());
     }
-    nodes.push(Group::new(pixels, pixel_nodes(reader, &text[start..], rows)).into());
+    let rows = pixel_nodes(reader, &text[start..], rows, &known);
+    nodes.push(Group::new(pixels, rows).into());
     Some(vec![Group::new(root, nodes).into()])
 }
 
@@ -87,13 +120,23 @@ fn info_nodes(
     reader: &Reader,
     head: &[u8],
     (pixels, palette): (Label, Label),
-    has_rows: bool,
+    rows: Option<&Rows>,
 ) -> Vec<Node> {
-    let mut nodes = vec![Node::payload(&head[4..8])];
-    match has_rows {
-        true => nodes.push(reader.number(WORD, Meaning::Count(pixels), 0, &head[8..12])),
-        false => nodes.push(Node::payload(&head[8..12])),
-    }
+    let width = WORD
+        .read_at(head, 4)
+        .and_then(|width| usize::try_from(width).ok());
+    let mut nodes = match (rows, width) {
+        (Some(rows), Some(count)) => vec![
+            Node::Columns(Columns {
+                encoding: WORD,
+                count,
+                bits: rows.bits,
+                rows: pixels,
+            }),
+            reader.number(WORD, Meaning::Count(pixels), 0, &head[8..12]),
+        ],
+        _ => vec![Node::payload(&head[4..8]), Node::payload(&head[8..12])],
+    };
     nodes.push(Node::fixed(&head[12..20]));
     nodes.push(reader.number(WORD, Meaning::Length(pixels), 0, &head[20..24]));
     nodes.push(Node::fixed(&head[24..32]));
@@ -102,18 +145,56 @@ fn info_nodes(
     nodes
 }
 
-/// Makes the nodes of pixels: a part for each row, or one for all.
-fn pixel_nodes(reader: &mut Reader, bytes: &[u8], rows: Option<(usize, usize)>) -> Vec<Node> {
-    let Some((size, count)) = rows else {
+/// Makes the nodes of pixels: a part for each row, or one for all. `colors` are the labels of the colors.
+fn pixel_nodes(
+    reader: &mut Reader,
+    bytes: &[u8],
+    rows: Option<Rows>,
+    colors: &[Label],
+) -> Vec<Node> {
+    let Some(rows) = rows else {
         let label = reader.label();
         return vec![Group::part(label, reader.payload(bytes)).into()];
     };
-    let (pixels, rest) = bytes.split_at(size * count);
-    let rows = pixels.chunks(size);
-    let rows = rows.map(|row| Group::part(reader.label(), vec![Node::payload(row)]).into());
-    let mut nodes: Vec<Node> = rows.collect();
+    let (pixels, rest) = bytes.split_at(rows.size * rows.count);
+    let is_indexed = rows.bits == 8 && pixels.len() <= MOST_INDEXED;
+    let colors = if is_indexed { colors } else { &[] };
+    let parts = pixels.chunks(rows.size).map(|row| {
+        let nodes = row_nodes(reader, row.split_at(rows.used), colors);
+        Group::part(reader.label(), nodes).into()
+    });
+    let mut nodes: Vec<Node> = parts.collect();
     nodes.extend((!rest.is_empty()).then(|| Node::payload(rest)));
     nodes
+}
+
+/// Makes the nodes of a row of pixels, and of the zeros that fill it up. Where `colors` are given, each
+/// pixel is the index of one of them.
+fn row_nodes(reader: &mut Reader, (pixels, rest): (&[u8], &[u8]), colors: &[Label]) -> Vec<Node> {
+    let of = reader.label();
+    // In place of a color that is gone, the pixel gets the next one.
+    let color = |pixel: &u8| {
+        let first = *colors.first()?;
+        let is_known = usize::from(*pixel) <= colors.len();
+        is_known.then(|| Meaning::Present(first, first + Label::from(*pixel)))
+    };
+    let nodes = pixels.iter().map(|pixel| match color(pixel) {
+        Some(meaning) => reader.number(Encoding::Little(1), meaning, 0, &[*pixel]),
+        None => Node::fixed(&[*pixel]),
+    });
+    let row = match colors.is_empty() {
+        true => Group::new(of, vec![Node::payload(pixels)]),
+        false => Group::new(of, nodes.collect()),
+    };
+    let rest = match rest.iter().all(|byte| *byte == 0) {
+        true => Node::Pad {
+            of,
+            align: ALIGN,
+            fill: 0,
+        },
+        false => Node::fixed(rest),
+    };
+    vec![row.into(), rest]
 }
 
 /// Reads an icon or cursor: a list of pictures, each with offset and size. `None` if a picture is not in
@@ -154,7 +235,7 @@ pub fn icon(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         .iter()
         .any(|place| pictures.record(place).0.is_some())
         .then_some(())?;
-    pictures.read(|place, _| Some(reader.payload(&text[place])))?;
+    pictures.read(|place, _| Some(reader.content(&text[place])))?;
     let mut nodes = vec![
         Node::fixed(&text[..4]),
         reader.number(

@@ -14,6 +14,8 @@ const GREATEST_FIELD: u64 = 1 << 14;
 
 /// Nodes of an item of DER, CBOR or MessagePack, and its size in bytes.
 type Item = (Vec<Node>, usize);
+/// Makes the nodes of an item at the beginning of a text.
+type ReadNodes = fn(&mut Reader, &[u8]) -> Option<Item>;
 
 /// Appends `item` to `nodes` as one part (a group that can be deleted); `at` is the offset at which
 /// the item begins. Returns the offset after the item.
@@ -26,6 +28,13 @@ fn part(reader: &mut Reader, item: Item, at: usize, nodes: &mut Vec<Node>) -> us
 /// Makes one item, which may stand in place of items around it, of its nodes.
 fn item(reader: &mut Reader, nodes: Vec<Node>) -> Vec<Node> {
     vec![Group::item(reader.label(), nodes).into()]
+}
+
+/// Reads one item of CBOR or MessagePack, whose nodes `read` makes, that may stand in place of items
+/// around it.
+fn item_of(reader: &mut Reader, text: &[u8], read: ReadNodes) -> Option<Item> {
+    let (nodes, size) = read(reader, text)?;
+    Some((item(reader, nodes), size))
 }
 
 /// Reads ASN.1 DER: one item with a tag and a length that takes the entire text. `None` if the text
@@ -160,13 +169,8 @@ fn count(nodes: &[Node]) -> usize {
 /// Reads CBOR: one array or map that takes the entire text. `None` if the text is no such item, or
 /// has fewer than three parts.
 pub fn cbor(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
-    let (nodes, size) = cbor_item(reader, text)?;
+    let (nodes, size) = item_of(reader, text, cbor_nodes)?;
     (size == text.len() && count(&nodes) >= FEWEST).then_some(nodes)
-}
-
-fn cbor_item(reader: &mut Reader, text: &[u8]) -> Option<Item> {
-    let (nodes, size) = cbor_nodes(reader, text)?;
-    Some((item(reader, nodes), size))
 }
 
 fn cbor_nodes(reader: &mut Reader, text: &[u8]) -> Option<Item> {
@@ -185,10 +189,11 @@ fn cbor_nodes(reader: &mut Reader, text: &[u8]) -> Option<Item> {
         }
         4 | 5 => {
             let each = usize::from(major - 3);
-            items(reader, encoding, text, width, number?, each, cbor_item)
+            items(reader, encoding, text, width, number?, each, cbor_nodes)
         }
         6 => {
-            let (nodes, size) = reader.deeper(|reader| cbor_item(reader, &text[width..]))?;
+            let (nodes, size) =
+                reader.deeper(|reader| item_of(reader, &text[width..], cbor_nodes))?;
             let tag = Node::fixed(&text[..width]);
             Some(([tag].into_iter().chain(nodes).collect(), width + size))
         }
@@ -207,7 +212,7 @@ fn cbor_until_break(reader: &mut Reader, text: &[u8], major: u8) -> Option<Item>
     let mut nodes = vec![Node::fixed(&text[..1])];
     let mut at = 1;
     while *text.get(at)? != 0xff {
-        let item = group_of(reader, &text[at..], each, cbor_item)?;
+        let item = group_of(reader, &text[at..], each, cbor_nodes)?;
         at = part(reader, item, at, &mut nodes);
     }
     nodes.push(Node::fixed(&[0xff]));
@@ -231,12 +236,7 @@ fn counted_bytes(
 /// Reads `each` items one after another, such as the key and the value of a map, as the nodes of
 /// one part (a group that can be deleted); returns the nodes with their size in bytes. `None` if an
 /// item cannot be read, or the file has too many parts.
-fn group_of(
-    reader: &mut Reader,
-    text: &[u8],
-    each: usize,
-    read: fn(&mut Reader, &[u8]) -> Option<Item>,
-) -> Option<Item> {
+fn group_of(reader: &mut Reader, text: &[u8], each: usize, read: ReadNodes) -> Option<Item> {
     if !reader.count_part() {
         return None;
     }
@@ -244,7 +244,7 @@ fn group_of(
     let mut at = 0;
     for _ in 0..each {
         let rest = text.get(at..)?;
-        let (item, size) = reader.deeper(|reader| read(reader, rest))?;
+        let (item, size) = reader.deeper(|reader| item_of(reader, rest, read))?;
         nodes.extend(item);
         at += size;
     }
@@ -252,8 +252,8 @@ fn group_of(
 }
 
 /// Reads an array or a map of `count` elements, whose header takes `width` bytes and states the
-/// count. Each element becomes a part of `each` items (1 in an array, 2 in a map), which `read`
-/// reads one by one. Returns the nodes and the size in bytes; `None` if an item cannot be read.
+/// count. Each element becomes a part of `each` items (1 in an array, 2 in a map), whose nodes
+/// `read` makes. Returns the nodes and the size in bytes; `None` if an item cannot be read.
 fn items(
     reader: &mut Reader,
     encoding: Encoding,
@@ -261,7 +261,7 @@ fn items(
     width: usize,
     count: usize,
     each: usize,
-    read: fn(&mut Reader, &[u8]) -> Option<Item>,
+    read: ReadNodes,
 ) -> Option<Item> {
     let label = reader.label();
     let head = reader.number(encoding, Meaning::Count(label), 0, &text[..width]);
@@ -277,13 +277,8 @@ fn items(
 /// Reads MessagePack: one array or map that takes the entire text. `None` if the text is no such
 /// item, or has fewer than three parts.
 pub fn message_pack(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
-    let (nodes, size) = message_pack_item(reader, text)?;
+    let (nodes, size) = item_of(reader, text, message_pack_nodes)?;
     (size == text.len() && count(&nodes) >= FEWEST).then_some(nodes)
-}
-
-fn message_pack_item(reader: &mut Reader, text: &[u8]) -> Option<Item> {
-    let (nodes, size) = message_pack_nodes(reader, text)?;
-    Some((item(reader, nodes), size))
 }
 
 fn message_pack_nodes(reader: &mut Reader, text: &[u8]) -> Option<Item> {
@@ -307,7 +302,7 @@ fn message_pack_nodes(reader: &mut Reader, text: &[u8]) -> Option<Item> {
                 width,
                 count,
                 each,
-                message_pack_item,
+                message_pack_nodes,
             );
         }
     }

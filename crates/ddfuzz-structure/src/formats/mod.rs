@@ -5,6 +5,7 @@ mod archive;
 mod bitmap;
 mod cff;
 mod class;
+mod counted;
 mod elf;
 mod font;
 mod font_tables;
@@ -16,6 +17,7 @@ mod jpeg;
 mod layout;
 mod macho;
 mod object;
+mod packet;
 mod pdf;
 mod pdf_streams;
 mod pdf_tables;
@@ -33,6 +35,8 @@ mod wasm;
 mod xz;
 
 use std::ops::Range;
+
+pub use packet::packet;
 
 use crate::compacted::Compact;
 use crate::node::Node;
@@ -243,6 +247,26 @@ static KNOWN: &[Known] = &[
     },
 ];
 
+/// The formats whose numbers are written in digits, without magic bytes, in the order in which they are
+/// tried.
+static DIGITS: &[Known] = &[
+    Known {
+        name: "bencode",
+        magic: &[],
+        read: How::Function(counted::bencode),
+    },
+    Known {
+        name: "php",
+        magic: &[],
+        read: How::Function(counted::php),
+    },
+    Known {
+        name: "counted",
+        magic: &[],
+        read: How::Function(counted::counted),
+    },
+];
+
 /// The formats of nested items without magic bytes, in the order in which they are tried; each must
 /// be readable to the end of the text.
 static ITEMS: &[Known] = &[
@@ -276,7 +300,12 @@ impl Known {
 
     /// Returns all known file formats, in the order in which they are tried.
     pub fn all() -> impl Iterator<Item = &'static Known> {
-        KNOWN.iter().chain(ITEMS)
+        KNOWN.iter().chain(ITEMS).chain(DIGITS)
+    }
+
+    /// Returns the formats whose numbers are written in digits, which a text may have.
+    pub fn in_digits() -> impl Iterator<Item = &'static Known> {
+        DIGITS.iter()
     }
 
     /// Checks whether a text begins with the signature of this format, and that is a text of 5 bytes or
@@ -354,7 +383,8 @@ pub fn nested(reader: &mut Reader, bytes: &[u8]) -> Option<Vec<Node>> {
         Some(before.into_iter().chain(file).collect())
     };
     let starts = 0..bytes.len().min(PREFIX);
-    starts
+    let signed = starts
         .into_iter()
-        .find_map(|start| KNOWN.iter().find_map(|known| read(reader, start, known)))
+        .find_map(|start| KNOWN.iter().find_map(|known| read(reader, start, known)));
+    signed.or_else(|| DIGITS.iter().find_map(|known| known.read(reader, bytes)))
 }

@@ -1,7 +1,9 @@
 //! Descriptions of formats that consist of records one after another, as tables of fields.
 
 use crate::number::Encoding::{Big, Little};
-use crate::reader::Field::{self, Body, Expect, Keep, Kind, Number, Pad, Piece, Records, Span};
+use crate::reader::Field::{
+    self, Body, Expect, Keep, Kind, Number, Packet, Pad, Piece, Records, Span,
+};
 use crate::reader::Stated::{self, Count, Length};
 
 /// Fields of PNG files: chunks of length, type, data, and a checksum of type and data.
@@ -103,7 +105,7 @@ macro_rules! captures {
                 Keep(8),
                 Number($order(4), Length(0), 0),
                 Number($order(4), Length(0), 0),
-                Span(0, &[Body]),
+                Span(0, &[Packet]),
             ]),
         ];
 
@@ -120,7 +122,7 @@ macro_rules! captures {
                             Keep(12),
                             Number($order(4), Length(1), 0),
                             Number($order(4), Length(1), 0),
-                            Span(1, &[Body]),
+                            Span(1, &[Packet]),
                             Pad(1, 4),
                             Body,
                         ],

@@ -1,8 +1,12 @@
 //! Archives of `ar`: static libraries with their tables, and packages of other archives.
 
 use std::cell::Cell;
+use std::io::Read;
 
-use crate::samples::{tar, zip};
+use flate2::read::GzDecoder;
+
+use crate::open;
+use crate::samples::{gzip, png, tar, zip};
 use crate::searches::{members as contents, reduce};
 
 /// A member of an archive: its head, and its content with a newline after an odd size.
@@ -167,4 +171,18 @@ fn texts_that_a_list_names_go_with_their_lines() {
     };
     reduce(&text, &counted, false);
     assert!(tests.get() <= 62, "{} tests", tests.get());
+}
+
+#[test]
+fn a_file_inside_of_another_one_can_be_deleted_as_a_whole() {
+    let text = gzip(&png());
+    let document = open(&text).expect("a document");
+    let contents = (0..document.parts().len()).map(|part| {
+        let mut content = Vec::new();
+        let fewer = document.without(&[part]).text();
+        let read = GzDecoder::new(&fewer[..]).read_to_end(&mut content);
+        read.is_ok().then_some(content)
+    });
+    let contents: Vec<Option<Vec<u8>>> = contents.collect();
+    assert!(contents.contains(&Some(Vec::new())), "{contents:?}");
 }

@@ -4,6 +4,7 @@
 mod archives;
 mod classes;
 mod databases;
+mod digits;
 mod fonts;
 mod grammars;
 mod hostile;

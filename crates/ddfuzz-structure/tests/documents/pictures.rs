@@ -76,6 +76,76 @@ fn rows_and_colors_are_counted() {
     }
 }
 
+/// Returns the pixels of each row of a picture whose numbers agree with each other, as colors if it has any;
+/// `None` if one does not.
+fn pixels(text: &[u8]) -> Option<Vec<Vec<&[u8]>>> {
+    let word = |at: usize| Some(u32::from_le_bytes(*text.get(at..)?.first_chunk()?) as usize);
+    let (size, start, count, rows) = (word(2)?, word(10)?, word(18)?, word(22)?);
+    let (bits, colors) = (usize::from(*text.get(28)?), word(46)?);
+    let row = count.checked_mul(bits)?.div_ceil(32) * 4;
+    let size_of_rows = row.checked_mul(rows)?;
+    let is_right = [size, start + size_of_rows] == [text.len(); 2];
+    let is_right = is_right && start == 54 + 4 * colors && word(34)? == size_of_rows;
+    (is_right && row > 0 && (bits == 8 || bits == 24)).then_some(())?;
+    let rows = text[start..].chunks(row).map(|row| {
+        let pixels = row[..count * bits / 8].chunks(bits / 8);
+        let of_colors = pixels.map(|pixel| match bits {
+            8 => text[54..start].chunks(4).nth(usize::from(pixel[0])),
+            _ => Some(pixel),
+        });
+        of_colors.collect()
+    });
+    rows.collect()
+}
+
+#[test]
+fn columns_go_from_all_rows_and_pixels_have_the_numbers_of_their_colors() {
+    let word = |number: usize| (number as u32).to_le_bytes();
+    let picture = |bits: u8, colors: &[u8], rows: &[Vec<u8>]| {
+        let data: Vec<u8> = rows
+            .iter()
+            .flat_map(|row| {
+                let fill = row.len().next_multiple_of(4) - row.len();
+                [&row[..], &vec![0; fill]].concat()
+            })
+            .collect();
+        let start = 54 + colors.len();
+        let numbers = [start + data.len(), 0, start, 40, 21, rows.len()];
+        let mut text = b"BM".to_vec();
+        text.extend(numbers.into_iter().flat_map(word));
+        text.extend([1, 0, bits, 0]);
+        text.extend(
+            [0, data.len(), 2835, 2835, colors.len() / 4, 0]
+                .into_iter()
+                .flat_map(word),
+        );
+        [&text[..], colors, &data].concat()
+    };
+    let noise = |at: usize| (at * 37 % 101) as u8 + 100;
+    let mut rows: Vec<Vec<u8>> = (0..9)
+        .map(|row| (0..63).map(|at| noise(row * 63 + at)).collect())
+        .collect();
+    rows[2][13 * 3..14 * 3].copy_from_slice(b"\x01\x02\x03");
+    rows[6][4 * 3..5 * 3].copy_from_slice(b"\x04\x05\x06");
+    let has =
+        |text: &[u8], pixel: &[u8]| pixels(text).is_some_and(|rows| rows.concat().contains(&pixel));
+    let both = |text: &[u8]| has(text, b"\x01\x02\x03") && has(text, b"\x04\x05\x06");
+    let reduced = reduce(&picture(24, &[], &rows), &both, false);
+    assert_eq!(reduced.text.len(), 54 + 2 * 8, "{:?}", reduced.text);
+    assert!(reduced.tests < 170, "{} tests", reduced.tests);
+
+    let colors: Vec<u8> = (0..50)
+        .flat_map(|color| [color, color * 2, 255, 0])
+        .collect();
+    let rows: Vec<Vec<u8>> = (0..9)
+        .map(|row| (0..21).map(|at| noise(row * 21 + at) % 50).collect())
+        .collect();
+    let one = |text: &[u8]| has(text, &[37, 74, 255, 0]);
+    let reduced = reduce(&picture(8, &colors, &rows), &one, false);
+    assert_eq!(reduced.text.len(), 54 + 4 + 4, "{:?}", reduced.text);
+    assert!(reduced.tests < 170, "{} tests", reduced.tests);
+}
+
 #[test]
 fn pictures_of_an_icon_go_with_their_entries() {
     let text = icon();

@@ -528,5 +528,8 @@ fn documents() -> Vec<(&'static str, Vec<u8>)> {
         ("bmp", crate::pictures::bmp()),
         ("ico", crate::pictures::icon()),
         ("class", crate::classes::class()),
+        ("bencode", crate::digits::bencode()),
+        ("php", crate::digits::php()),
+        ("counted", crate::digits::counted()),
     ]
 }

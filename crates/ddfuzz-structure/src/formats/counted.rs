@@ -1,0 +1,441 @@
+//! Readers for texts in which bytes follow their number in digits: netstrings, bencode, bodies and chunks
+//! of HTTP, strings of RESP and of serialized PHP.
+
+use std::ops::Range;
+
+use crate::node::{Group, Meaning, Node};
+use crate::number::Encoding;
+use crate::reader::Reader;
+
+/// Maximum size, in bytes, of texts in which numbers in digits are looked for.
+const LARGEST: usize = 1 << 20;
+/// What may stand between a number and the bytes that it counts.
+const AFTER: [&[u8]; 8] = [b":", b"\r\n", b" ", b"\n", b"|", b"=", b";", b"#"];
+/// What may follow these bytes.
+const END: [&[u8]; 6] = [b",", b"\r\n", b";", b"\n", b"|", b" "];
+/// What may precede the number: a sign of the type, as in RESP.
+const BEFORE: [&[u8]; 2] = [b"", b"$"];
+/// Minimum mean number of counted bytes: smaller numbers agree with a text by chance.
+const FEWEST: usize = 4;
+/// Minimum number of bytes that are counted by the only number of a text.
+const SINGLE: usize = 16;
+/// Minimum number of strings for each number, written as theirs, that counts no string.
+const MISFITS: usize = 8;
+/// Minimum number of strings, each directly after the one before, that are more than chance.
+const CHAIN: usize = 3;
+
+/// How strings are written in a text: `before`, their number of bytes in digits, `after`, the bytes, and
+/// `end`.
+#[derive(Clone, Copy)]
+struct Style {
+    before: &'static [u8],
+    encoding: Encoding,
+    after: &'static [u8],
+    end: &'static [u8],
+}
+
+/// A string after its number of bytes.
+struct Counted {
+    start: usize,
+    digits: Range<usize>,
+    body: Range<usize>,
+    end: usize,
+}
+
+impl Style {
+    /// Returns all ways in which strings may be written.
+    fn all() -> impl Iterator<Item = Style> {
+        let ways = BEFORE
+            .into_iter()
+            .flat_map(|before| AFTER.map(|after| (before, after)));
+        let decimal = ways.flat_map(|(before, after)| {
+            END.map(|end| Style {
+                before,
+                encoding: Encoding::Digits,
+                after,
+                end,
+            })
+        });
+        let chunks = [false, true].map(|is_upper| Style {
+            before: b"",
+            encoding: Encoding::Hex(is_upper),
+            after: b"\r\n",
+            end: b"\r\n",
+        });
+        decimal.chain(chunks)
+    }
+
+    /// Reads the number of a string that begins at the offset `at` of `text`: its place, its value, and the
+    /// offset of the bytes that it counts. `None` if there is none.
+    fn number(self, text: &[u8], at: usize) -> Option<(Range<usize>, usize, usize)> {
+        let from = at + self.before.len();
+        text.get(at..)?.starts_with(self.before).then_some(())?;
+        let (number, width) = self.encoding.read(text.get(from..)?)?;
+        let digits = from..from + width;
+        // Zeros before a number would go.
+        (self.encoding.write(number) == text[digits.clone()]).then_some(())?;
+        let start = digits.end + self.after.len();
+        let is_followed = text[digits.end..].starts_with(self.after);
+        is_followed.then(|| Some((digits, usize::try_from(number).ok()?, start)))?
+    }
+
+    /// Reads the string that begins at the offset `at` of `text`; `None` if there is none.
+    fn read(self, text: &[u8], at: usize) -> Option<Counted> {
+        let (digits, size, start) = self.number(text, at)?;
+        let stop = start.checked_add(size)?;
+        text.get(stop..)?.starts_with(self.end).then_some(Counted {
+            start: at,
+            digits,
+            body: start..stop,
+            end: stop + self.end.len(),
+        })
+    }
+
+    /// Makes the nodes of a string of `text`.
+    fn nodes(self, reader: &mut Reader, text: &[u8], string: &Counted) -> Vec<Node> {
+        let of = reader.label();
+        let digits = &text[string.digits.clone()];
+        vec![
+            Node::fixed(self.before),
+            reader.number(self.encoding, Meaning::Length(of), 0, digits),
+            Node::fixed(self.after),
+            Group::new(of, reader.payload(&text[string.body.clone()])).into(),
+            Node::fixed(self.end),
+        ]
+    }
+
+    /// Returns the strings of a text that are written in this way; none if more than one number in
+    /// [`MISFITS`] outside of them counts no string.
+    fn strings(self, text: &[u8]) -> Vec<Counted> {
+        let mut found: Vec<Counted> = Vec::new();
+        let (mut at, mut misfits) = (0, 0);
+        while at < text.len() {
+            let is_next = found.last().is_some_and(|last| last.end == at);
+            let is_first = |at: usize| match self.encoding {
+                Encoding::Digits => !text[at - 1].is_ascii_alphanumeric(),
+                _ => text[at - 1] == b'\n',
+            };
+            let may_begin = is_next || at == 0 || is_first(at);
+            let string = may_begin.then(|| self.read(text, at)).flatten();
+            let is_misfit = string.is_none() && may_begin && self.number(text, at).is_some();
+            misfits += usize::from(is_misfit);
+            at = string.as_ref().map_or(at + 1, |string| string.end);
+            found.extend(string);
+        }
+        if misfits * MISFITS > found.len() {
+            found.clear();
+        }
+        found
+    }
+}
+
+/// Returns how many of the strings follow each other directly, at most.
+fn longest_chain(strings: &[Counted]) -> usize {
+    let (mut longest, mut chain, mut end) = (0, 0, usize::MAX);
+    for string in strings {
+        chain = if string.start == end { chain + 1 } else { 1 };
+        longest = longest.max(chain);
+        end = string.end;
+    }
+    longest
+}
+
+/// Reads a text of strings that follow their numbers of bytes in digits, and of other bytes between them.
+/// `None` if most of the text is no such string, and what is may be so by chance.
+pub fn counted(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    (text.len() <= LARGEST).then_some(())?;
+    if let Some(nodes) = messages(reader, text) {
+        return Some(nodes);
+    }
+    let covered = |strings: &[Counted]| -> usize {
+        let sizes = strings.iter().map(|string| string.end - string.start);
+        sizes.sum()
+    };
+    let styles = Style::all().map(|style| (style, style.strings(text)));
+    let (style, strings) = styles.max_by_key(|(_, strings)| covered(strings))?;
+    let bytes: usize = strings.iter().map(|string| string.body.len()).sum();
+    let is_most = covered(&strings) * 4 >= text.len() * 3;
+    let is_meant = match strings.len() {
+        0 => false,
+        1 => is_most && bytes >= SINGLE,
+        some => bytes >= FEWEST * some && (is_most || longest_chain(&strings) >= CHAIN),
+    };
+    is_meant.then(|| string_nodes(reader, text, style, &strings))
+}
+
+/// Makes the nodes of a text with these strings: a part for each of them, and payloads between them. A
+/// number directly before as many strings counts them.
+fn string_nodes(reader: &mut Reader, text: &[u8], style: Style, strings: &[Counted]) -> Vec<Node> {
+    let mut nodes = Vec::new();
+    let (mut at, mut next) = (0, 0);
+    while next < strings.len() {
+        let chain = strings[next..].windows(2);
+        let chain = 1 + chain.take_while(|two| two[0].end == two[1].start).count();
+        let from = strings[next].start;
+        let count = count_before(&text[at..from], style);
+        let count = count.filter(|(_, number)| (1..=chain).contains(number));
+        let number = count.as_ref().map_or(chain, |(_, number)| *number);
+        let parts = &strings[next..next + number];
+        let of = reader.label();
+        let literal = count.map_or(from, |(start, _)| at + start);
+        nodes.extend(lines(reader, &text[at..literal]));
+        if literal < from {
+            let digits = &text[literal..from - style.after.len()];
+            nodes.push(reader.number(style.encoding, Meaning::Count(of), 0, digits));
+            nodes.push(Node::fixed(style.after));
+        }
+        let parts = parts
+            .iter()
+            .map(|string| string_node(reader, text, style, string));
+        let parts = parts.collect();
+        nodes.push(Group::new(of, parts).into());
+        next += number;
+        at = strings[next - 1].end;
+    }
+    nodes.extend(lines(reader, &text[at..]));
+    nodes
+}
+
+/// Makes the nodes of what stands between strings: a part for each line, or a payload if it is no whole line.
+fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    let nodes = lines.map(|line| match line.ends_with(b"\n") && reader.count_part() {
+        true => Group::part(reader.label(), vec![Node::payload(line)]).into(),
+        false => Node::payload(line),
+    });
+    nodes.collect()
+}
+
+/// Returns the offset and the value of a number that ends `text`, written as those of strings are; `None` if
+/// there is none.
+fn count_before(text: &[u8], style: Style) -> Option<(usize, usize)> {
+    let digits = text.strip_suffix(style.after)?;
+    let size = digits
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
+    let start = digits.len() - size;
+    let (number, _) = style.encoding.read(&digits[start..]).filter(|_| size > 0)?;
+    Some((start, usize::try_from(number).ok()?))
+}
+
+/// Makes a part of a string of `text`, or a group if there are too many parts.
+fn string_node(reader: &mut Reader, text: &[u8], style: Style, string: &Counted) -> Node {
+    let nodes = style.nodes(reader, text, string);
+    match reader.count_part() {
+        true => Group::part(reader.label(), nodes).into(),
+        false => Group::new(reader.label(), nodes).into(),
+    }
+}
+
+/// Reads messages, each of lines, of which one has the number of bytes after an empty line. `None` if there
+/// is no such number.
+fn messages(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let (mut nodes, mut at) = (Vec::new(), 0);
+    while at < text.len() {
+        let Some((digits, body)) = message(&text[at..]) else {
+            break;
+        };
+        let (digits, body) = (
+            at + digits.start..at + digits.end,
+            at + body.start..at + body.end,
+        );
+        let of = reader.label();
+        let number = &text[digits.clone()];
+        let mut message = lines(reader, &text[at..digits.start]);
+        message.push(reader.number(Encoding::Digits, Meaning::Length(of), 0, number));
+        let end = text[digits.end..body.start]
+            .iter()
+            .position(|byte| *byte == b'\n');
+        let end = digits.end + end? + 1;
+        message.push(Node::payload(&text[digits.end..end]));
+        message.extend(lines(reader, &text[end..body.start]));
+        message.push(Group::new(of, reader.payload(&text[body.clone()])).into());
+        reader.count_part().then_some(())?;
+        nodes.push(Group::part(reader.label(), message).into());
+        at = body.end;
+    }
+    nodes.extend((at < text.len()).then(|| Node::payload(&text[at..])));
+    (at > 0).then_some(nodes)
+}
+
+/// Returns the places of the number and of the counted bytes of the message at the beginning of `text`.
+fn message(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
+    let start = [&b"\r\n\r\n"[..], b"\n\n"].into_iter().filter_map(|empty| {
+        let places = text.windows(empty.len()).position(|bytes| bytes == empty);
+        Some(places? + empty.len())
+    });
+    let start = start.min()?;
+    let rest = text.len() - start;
+    let mut at = 0;
+    while at < start {
+        let size = text[at..start]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
+        let number = Encoding::Digits.read_at(text, at).filter(|_| size > 0);
+        if let Some(number) = number.and_then(|number| usize::try_from(number).ok()) {
+            let line = text[..at]
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |end| end + 1);
+            let line = text[line..at].to_ascii_lowercase();
+            let is_length = line.windows(6).any(|word| word == b"length") && number <= rest;
+            if number == rest && number >= FEWEST || is_length {
+                return Some((at..at + size, start..start + number));
+            }
+        }
+        at += size.max(1);
+    }
+    None
+}
+
+/// Reads bencode and canonical S-expressions: strings after their numbers of bytes, and lists and
+/// dictionaries of them. `None` if the text is not one list or dictionary with a string.
+pub fn bencode(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let is_list = matches!(text.first()?, b'd' | b'l' | b'(');
+    is_list
+        .then(|| whole(reader, text, bencode_value))
+        .flatten()
+}
+
+/// Reads serialized PHP: strings after their numbers of bytes, and arrays and objects of them, which their
+/// numbers of entries precede. `None` if the text is not one array or object with a string.
+pub fn php(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+    let is_array = matches!(text.first()?, b'a' | b'O');
+    is_array.then(|| whole(reader, text, php_value)).flatten()
+}
+
+/// Nodes of a value, and its size in bytes.
+type Value = (Vec<Node>, usize);
+/// Reads a value at the beginning of a text.
+type ReadValue = fn(&mut Reader, &[u8]) -> Option<Value>;
+
+/// Reads a text that is one value of some size.
+fn whole(reader: &mut Reader, text: &[u8], read: ReadValue) -> Option<Vec<Node>> {
+    (SINGLE..=LARGEST).contains(&text.len()).then_some(())?;
+    let (nodes, size) = read(reader, text)?;
+    (size == text.len() && text.contains(&b':')).then_some(nodes)
+}
+
+/// Makes a value of nodes that may stand in place of values around it.
+fn item(reader: &mut Reader, nodes: Vec<Node>, size: usize) -> Option<Value> {
+    Some((vec![Group::item(reader.label(), nodes).into()], size))
+}
+
+fn bencode_value(reader: &mut Reader, text: &[u8]) -> Option<Value> {
+    let (nodes, size) = match text.first()? {
+        b'i' => {
+            let size = text.iter().position(|byte| *byte == b'e')? + 1;
+            let is_digit = |byte: &u8| byte.is_ascii_digit() || *byte == b'-';
+            let is_number = text[1..size - 1].iter().all(is_digit);
+            is_number.then(|| (vec![Node::fixed(&text[..size])], size))?
+        }
+        b'l' => list(reader, text, b'e', 1)?,
+        b'd' => list(reader, text, b'e', 2)?,
+        b'(' => list(reader, text, b')', 1)?,
+        _ => {
+            let string = BENCODE.read(text, 0)?;
+            (BENCODE.nodes(reader, text, &string), string.end)
+        }
+    };
+    item(reader, nodes, size)
+}
+
+/// Strings of bencode.
+const BENCODE: Style = Style {
+    before: b"",
+    encoding: Encoding::Digits,
+    after: b":",
+    end: b"",
+};
+
+/// Strings of serialized PHP.
+const PHP: Style = Style {
+    before: b"s:",
+    encoding: Encoding::Digits,
+    after: b":\"",
+    end: b"\";",
+};
+
+/// The name of the class of an object of serialized PHP.
+const CLASS: Style = Style {
+    before: b"O:",
+    end: b"\":",
+    ..PHP
+};
+
+fn php_value(reader: &mut Reader, text: &[u8]) -> Option<Value> {
+    let (nodes, size) = match text.first()? {
+        b'N' | b'i' | b'd' | b'b' | b'r' | b'R' => {
+            let size = text.iter().position(|byte| *byte == b';')? + 1;
+            (vec![Node::fixed(&text[..size])], size)
+        }
+        b's' => {
+            let string = PHP.read(text, 0)?;
+            (PHP.nodes(reader, text, &string), string.end)
+        }
+        b'a' => {
+            let (nodes, size) = entries(reader, text.strip_prefix(b"a:")?)?;
+            let head = std::iter::once(Node::fixed(b"a:"));
+            (head.chain(nodes).collect(), 2 + size)
+        }
+        _ => {
+            let class = CLASS.read(text, 0)?;
+            let mut nodes = CLASS.nodes(reader, text, &class);
+            let (entries, size) = entries(reader, &text[class.end..])?;
+            nodes.extend(entries);
+            (nodes, class.end + size)
+        }
+    };
+    item(reader, nodes, size)
+}
+
+/// Reads the entries of an array of serialized PHP after their number.
+fn entries(reader: &mut Reader, text: &[u8]) -> Option<Value> {
+    let (_, width) = Encoding::Digits.read(text)?;
+    let of = reader.label();
+    let mut nodes = vec![
+        reader.number(Encoding::Digits, Meaning::Count(of), 0, &text[..width]),
+        Node::fixed(b":{"),
+    ];
+    let start = width + 2;
+    text[width..].starts_with(b":{").then_some(())?;
+    let (parts, size) = values(reader, &text[start..], b'}', 2, php_value)?;
+    nodes.push(Group::new(of, parts).into());
+    nodes.push(Node::fixed(b"}"));
+    Some((nodes, start + size))
+}
+
+/// Reads a list of bencode that `end` ends, whose parts are `each` values.
+fn list(reader: &mut Reader, text: &[u8], end: u8, each: usize) -> Option<Value> {
+    let (parts, size) = values(reader, &text[1..], end, each, bencode_value)?;
+    let mut nodes = vec![Node::fixed(&text[..1])];
+    nodes.extend(parts);
+    nodes.push(Node::fixed(&[end]));
+    Some((nodes, 1 + size))
+}
+
+/// Reads parts of `each` values up to the byte `end`; their size includes it.
+fn values(
+    reader: &mut Reader,
+    text: &[u8],
+    end: u8,
+    each: usize,
+    read: ReadValue,
+) -> Option<Value> {
+    let (mut nodes, mut at) = (Vec::new(), 0);
+    while *text.get(at)? != end {
+        let mut part = Vec::new();
+        for _ in 0..each {
+            let rest = text.get(at..)?;
+            let (value, size) = reader.deeper(|reader| read(reader, rest))?;
+            part.extend(value);
+            at += size;
+        }
+        reader.count_part().then_some(())?;
+        nodes.push(Group::part(reader.label(), part).into());
+    }
+    Some((nodes, at + 1))
+}
