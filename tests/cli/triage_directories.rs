@@ -206,7 +206,7 @@ fn equal_contents_are_run_once_and_counted_each() {
     // of an input. Where nothing crashes, the first input is run once more alone.
     let mut runs = desk.read("tmp/runs");
     runs.sort_unstable();
-    assert_eq!(String::from_utf8(runs).unwrap(), "mmmmnnnnnnnn");
+    assert_eq!(String::from_utf8(runs).unwrap(), "mmmmnnnnn");
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(super) fn explained(failure: Failure, args: &MinArgs, screen: &MinScreen<'_>
     };
     let way = args.target.asked_way().unwrap_or(Way::Command);
     match fails(args, &input, (None, AGREEING_RUNS), way, screen) {
-        Ok(true) => failure.hint(&format!(
+        Ok(true) => failure.hint(format!(
             "run alone, it fails each time: {DISTURBED}; minimize with --jobs 1"
         )),
         Ok(false) | Err(_) => failure,
