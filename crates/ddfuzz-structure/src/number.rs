@@ -165,6 +165,15 @@ impl Encoding {
                 width,
                 unit,
             } => Encoding::fixed(is_big, width).write(number / unit as u64),
+            Encoding::VarintBig => varint_big(number),
+            Encoding::Serial(base) => varint_big(number.wrapping_mul(2).wrapping_add(base)),
+            _ => self.write_digits(number),
+        }
+    }
+
+    /// Writes a number in digits as [`write`](Encoding::write) does; nothing in other encodings.
+    fn write_digits(self, number: u64) -> Vec<u8> {
+        match self {
             Encoding::Decimal(width) => {
                 let mut written = number.to_string().into_bytes();
                 written.drain(..written.len().saturating_sub(width));
@@ -179,8 +188,6 @@ impl Encoding {
                 written.drain(..written.len().saturating_sub(width));
                 written
             }
-            Encoding::VarintBig => varint_big(number),
-            Encoding::Serial(base) => varint_big(number.wrapping_mul(2).wrapping_add(base)),
             Encoding::Octal(width) => {
                 let digits = width.saturating_sub(1);
                 let mut written = format!("{number:0digits$o}").into_bytes();
@@ -188,6 +195,7 @@ impl Encoding {
                 written.resize(width, 0);
                 written
             }
+            _ => Vec::new(),
         }
     }
 
@@ -238,10 +246,7 @@ impl Encoding {
                 Some((units.checked_mul(unit as u64)?, size))
             }
             Encoding::Dict(_) => read_dict(text),
-            Encoding::Words { is_high, .. } => {
-                let words = text.first()? >> if is_high { 4 } else { 0 } & 0xf;
-                Some((u64::from(words) * 4, 1))
-            }
+            Encoding::Words { is_high, .. } => Some((words_in(*text.first()?, is_high), 1)),
             Encoding::Last(kind) => {
                 let byte = *text.first()?;
                 (byte & 0x7f == kind).then_some((u64::from(byte == kind), 1))
@@ -284,6 +289,12 @@ impl Encoding {
             _ => None,
         }
     }
+}
+
+/// Returns the number of bytes that half of `byte` states in words.
+fn words_in(byte: u8, is_high: bool) -> u64 {
+    let half = if is_high { byte >> 4 } else { byte & 0xf };
+    u64::from(half) * 4
 }
 
 /// Returns the number that `text` is written as, in digits of the base `radix`; `None` if it has

@@ -176,12 +176,7 @@ pub(super) enum Plan {
 pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structure) {
     cut_unread(&mut work).await;
     delete_runs_of_lines(&mut work, &known).await;
-    let mut contained = reduce_by_structure(&mut work, &known).await;
-    if !contained && matches!(known, Structure::Format(_)) && work.is_text() {
-        // A text may seem to be of a format by chance.
-        known = Structure::Text;
-        contained = reduce_by_structure(&mut work, &known).await;
-    }
+    let contained = reduce_by_structure(&mut work, &mut known).await;
     let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
     let by_words = without_grammar && work.is_text();
     let by_lines =
@@ -272,10 +267,18 @@ async fn delete_runs_of_lines(work: &mut CurrentBest, known: &Structure) {
 }
 
 /// Reduces the input by what is `known` of its structure. Returns true if it is of that format or
-/// grammar, and became smaller.
-async fn reduce_by_structure(work: &mut CurrentBest, known: &Structure) -> bool {
+/// grammar, and became smaller. A text that seems to be of a format, but is not reduced by it, becomes
+/// one of which nothing else is known.
+async fn reduce_by_structure(work: &mut CurrentBest, known: &mut Structure) -> bool {
+    if let Structure::Format(format) = known {
+        if container(work, format.as_ref()).await {
+            return true;
+        }
+        if work.is_text() {
+            *known = Structure::Text;
+        }
+    }
     match known {
-        Structure::Format(format) => container(work, format.as_ref()).await,
         Structure::Syntax(grammar) => syntax(work, grammar).await,
         Structure::Text if work.is_text() => {
             if !outline(work, true).await {
@@ -284,7 +287,7 @@ async fn reduce_by_structure(work: &mut CurrentBest, known: &Structure) -> bool 
             }
             false
         }
-        Structure::Unknown | Structure::Text | Structure::Binary => false,
+        _ => false,
     }
 }
 

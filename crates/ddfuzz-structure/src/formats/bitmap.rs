@@ -62,27 +62,7 @@ pub fn bmp(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
             None
         }
         _ => {
-            let (width, height) = (number(HEAD + 4, 4)?, number(HEAD + 8, 4)?);
-            let plain = number(HEAD + 16, 4).filter(|method| PLAIN.contains(method));
-            let bits = number(HEAD + 14, 2)?;
-            let used = usize::try_from(width.checked_mul(bits)?.div_ceil(8)).ok()?;
-            let bits = bits as usize;
-            let row = used.checked_next_multiple_of(ALIGN)?;
-            let height = usize::try_from(height)
-                .ok()
-                .filter(|height| *height < 1 << 31);
-            let fits = |rows: &usize| {
-                let size = row.checked_mul(*rows);
-                row > 0 && size.is_some_and(|size| size <= text.len() - start)
-            };
-            let rows = plain.and(height).filter(fits);
-            let rows = rows.filter(|rows| reader.count_parts(*rows));
-            let rows = rows.map(|count| Rows {
-                bits,
-                used,
-                size: row,
-                count,
-            });
+            let rows = rows_of(reader, text, start)?;
             nodes.extend(info_nodes(
                 reader,
                 &text[HEAD..colors],
@@ -97,14 +77,7 @@ pub fn bmp(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let entries = text[colors..start].chunks(if info == OLD { 3 } else { 4 });
         let is_counted = info > OLD && number(HEAD + 32, 4) == Some(entries.len() as u64);
         let entries: Vec<Node> = match is_counted && reader.count_parts(entries.len()) {
-            true => {
-                known.extend(entries.clone().map(|_| reader.label()));
-                let entries = entries.zip(&known).map(|(entry, label)| {
-                    let color = Node::fixed(entry);
-                    Group::part(*label, vec![color]).into()
-                });
-                entries.collect()
-            }
+            true => color_nodes(reader, entries, &mut known),
             false => vec![Node::payload(&text[colors..start])],
         };
         nodes.push(Group::new(palette, entries).into());
@@ -112,6 +85,44 @@ pub fn bmp(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let rows = pixel_nodes(reader, &text[start..], rows, &known);
     nodes.push(Group::new(pixels, rows).into());
     Some(vec![Group::new(root, nodes).into()])
+}
+
+/// Reads the numbers of a picture whose pixels begin at the offset `start`; `Some(None)` if they are
+/// compressed, or there are fewer.
+fn rows_of(reader: &mut Reader, text: &[u8], start: usize) -> Option<Option<Rows>> {
+    let number = |at: usize, width: usize| Encoding::Little(width).read_at(text, at);
+    let (width, height) = (number(HEAD + 4, 4)?, number(HEAD + 8, 4)?);
+    let plain = number(HEAD + 16, 4).filter(|method| PLAIN.contains(method));
+    let bits = number(HEAD + 14, 2)?;
+    let used = usize::try_from(width.checked_mul(bits)?.div_ceil(8)).ok()?;
+    let size = used.checked_next_multiple_of(ALIGN)?;
+    let height = usize::try_from(height)
+        .ok()
+        .filter(|height| *height < 1 << 31);
+    let fits = |rows: &usize| {
+        let pixels = size.checked_mul(*rows);
+        size > 0 && pixels.is_some_and(|pixels| pixels <= text.len() - start)
+    };
+    let rows = plain.and(height).filter(fits);
+    let rows = rows.filter(|rows| reader.count_parts(*rows));
+    Some(rows.map(|count| Rows {
+        bits: bits as usize,
+        used,
+        size,
+        count,
+    }))
+}
+
+/// Makes a part of each color, and appends their labels, which follow each other, to `known`.
+fn color_nodes(
+    reader: &mut Reader,
+    colors: std::slice::Chunks<'_, u8>,
+    known: &mut Vec<Label>,
+) -> Vec<Node> {
+    known.extend(colors.clone().map(|_| reader.label()));
+    let colors = colors.zip(&*known);
+    let nodes = colors.map(|(color, label)| Group::part(*label, vec![Node::fixed(color)]).into());
+    nodes.collect()
 }
 
 /// Makes the nodes of the head of a picture after its size: the size of the group `pixels`, the number
