@@ -106,26 +106,63 @@ impl Style {
 
     /// Returns the strings of a text that are written in this way; none if more than one number in
     /// [`MISFITS`] outside of them counts no string.
-    fn strings(self, text: &[u8]) -> Vec<Counted> {
+    fn strings(self, text: &[u8], places: &NumberPlaces) -> Vec<Counted> {
         let mut found: Vec<Counted> = Vec::new();
-        let (mut at, mut misfits) = (0, 0);
-        while at < text.len() {
-            let is_next = found.last().is_some_and(|last| last.end == at);
-            let is_first = |at: usize| match self.encoding {
-                Encoding::Digits => !text[at - 1].is_ascii_alphanumeric(),
-                _ => text[at - 1] == b'\n',
+        let mut misfits = 0;
+        let numbers = match self.encoding {
+            Encoding::Digits => &places.decimal,
+            _ => &places.lines,
+        };
+        for number in numbers {
+            let Some(at) = number.start.checked_sub(self.before.len()) else {
+                continue;
             };
-            let may_begin = is_next || at == 0 || is_first(at);
-            let string = may_begin.then(|| self.read(text, at)).flatten();
-            let is_misfit = string.is_none() && may_begin && self.number(text, at).is_some();
-            misfits += usize::from(is_misfit);
-            at = string.as_ref().map_or(at + 1, |string| string.end);
-            found.extend(string);
+            let is_inside = found.last().is_some_and(|last| at < last.end);
+            let is_part = at > 0 && text[at - 1].is_ascii_alphanumeric();
+            let is_followed = text[number.end..].starts_with(self.after);
+            if is_inside || is_part || !is_followed {
+                continue;
+            }
+            match self.read(text, at) {
+                Some(string) => found.push(string),
+                None => misfits += usize::from(self.number(text, at).is_some()),
+            }
         }
         if misfits * MISFITS > found.len() {
             found.clear();
         }
         found
+    }
+}
+
+/// The places of a text at which the number of bytes of a string may stand.
+struct NumberPlaces {
+    /// Runs of decimal digits with one of [`AFTER`] behind them.
+    decimal: Vec<Range<usize>>,
+    /// The hexadecimal digits with which lines begin.
+    lines: Vec<Range<usize>>,
+}
+
+impl NumberPlaces {
+    fn of(text: &[u8]) -> NumberPlaces {
+        let run = |start: usize, is_digit: fn(&u8) -> bool| {
+            let size = text[start..].iter().take_while(|byte| is_digit(byte));
+            start..start + size.count()
+        };
+        let (mut decimal, mut at) = (Vec::new(), 0);
+        while at < text.len() {
+            let digits = run(at, u8::is_ascii_digit);
+            at = digits.end + 1;
+            let is_followed = AFTER
+                .iter()
+                .any(|after| text[digits.end..].starts_with(after));
+            decimal.extend((!digits.is_empty() && is_followed).then_some(digits));
+        }
+        let ends = text.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let starts = std::iter::once(0).chain(ends.map(|(end, _)| end + 1));
+        let lines = starts.map(|start| run(start, u8::is_ascii_hexdigit));
+        let lines = lines.filter(|digits| !digits.is_empty()).collect();
+        NumberPlaces { decimal, lines }
     }
 }
 
@@ -151,7 +188,8 @@ pub fn counted(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let sizes = strings.iter().map(|string| string.end - string.start);
         sizes.sum()
     };
-    let styles = Style::all().map(|style| (style, style.strings(text)));
+    let places = NumberPlaces::of(text);
+    let styles = Style::all().map(|style| (style, style.strings(text, &places)));
     let (style, strings) = styles.max_by_key(|(_, strings)| covered(strings))?;
     let bytes: usize = strings.iter().map(|string| string.body.len()).sum();
     let is_most = covered(&strings) * 4 >= text.len() * 3;
