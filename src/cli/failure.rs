@@ -50,6 +50,9 @@ impl From<Exit> for ExitCode {
 /// Hint for a command that has saved its state.
 pub const CONTINUE: &str = "continue with the same command and --resume";
 
+/// Hint for a command that a full disk has ended.
+const FREE_SPACE: &str = "free some space, and repeat the command";
+
 /// What is told of runs of several workers that fail only when each is made alone.
 pub const DISTURBED: &str = "runs at the same time disturb each other (do they use a fixed port, a \
                              lock or a fixed file?)";
@@ -94,9 +97,14 @@ impl Failure {
         .hint_of(path, error.kind())
     }
 
-    /// Creates a failure for an output file at `path` that cannot be written because of `error`.
-    pub fn unwritten(path: &Path, error: impl ToString) -> Failure {
-        Failure::new(Exit::Usage, "output", error).path(path)
+    /// Creates a failure for an output file at `path` that cannot be written because of `error`; a
+    /// full disk is told as for the files of an output directory.
+    pub fn unwritten(path: &Path, error: FileError) -> Failure {
+        match error.is_full() {
+            true => Failure::from(error),
+            false => Failure::new(Exit::Usage, "output", error),
+        }
+        .path(path)
     }
 
     /// Creates a failure for an output file that exists already and is not overwritten; `hint`
@@ -195,6 +203,7 @@ impl Failure {
                 self.hint("a part of the path is a file, not a directory: check the path")
             }
             io::ErrorKind::InvalidFilename => self.hint("give a shorter name"),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => self.hint(FREE_SPACE),
             _ => self,
         }
     }
@@ -204,6 +213,14 @@ impl Failure {
     pub fn hint(mut self, hint: impl ToString) -> Failure {
         self.report.error.hint = Some(hint.to_string());
         self
+    }
+
+    /// Returns the failure with this hint if it has none.
+    pub fn or_hint(self, hint: &str) -> Failure {
+        match self.report.error.hint {
+            Some(_) => self,
+            None => self.hint(hint),
+        }
     }
 
     /// Returns the failure with advice before its hint; without a new hint for `None`.
@@ -367,8 +384,9 @@ impl From<LogError> for Failure {
         match &error {
             LogError::Disagrees { .. } => Failure::new(Exit::Found, "log", &error),
             LogError::Io { path, source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull => Failure::new(Exit::Usage, "disk-full", &error)
-                    .hint("free some space, and repeat the command"),
+                kind @ (io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => {
+                    Failure::new(Exit::Usage, "disk-full", &error).hint_of(path, kind)
+                }
                 io::ErrorKind::ReadOnlyFilesystem => {
                     Failure::new(Exit::Usage, "read-only", &error).hint("give a writable place")
                 }
@@ -576,15 +594,11 @@ impl From<CleanError> for Failure {
 
 fn of_trimming(error: TrimError) -> Failure {
     match error {
-        TrimError::Exec(error) => error.into(),
-        TrimError::Minimize(error) => error.into(),
-        TrimError::File(error) => error.into(),
         TrimError::NoCoverage { .. } => {
             Failure::new(Exit::Baseline, "no-coverage", &error).hint("use --trim off")
         }
         TrimError::Interrupted => Failure::new(Exit::Interrupted, "interrupted", &error)
             .hint("continue with the same command"),
-        TrimError::Callback(_) => Failure::new(Exit::Usage, "output", &error)
-            .hint("free some space, and run the same command again"),
+        other => other.into(),
     }
 }

@@ -123,7 +123,6 @@ pub fn unwritten_report(file: &Path, error: FileError) -> Failure {
             let failure = Failure::new(Exit::Usage, "read-only", error).path(file);
             failure.hint("give a file in a directory that you may write to; `-` is stdout")
         }
-        _ if error.is_full() => Failure::from(error).path(file),
         _ => Failure::unwritten(file, error),
     }
 }

@@ -247,11 +247,12 @@ fn a_full_disk_is_an_error_and_with_room_the_same_call_comes_to_the_same() {
     let desk = Desk::new();
     corpus(&desk);
     clean(&desk, "in -o out").exits(0);
-    // The last two are full when crashes are filed, and minimized.
-    let text = "for size in 24k 56k 80k 100k; do
+    // The last three are full when crashes are filed, and minimized, and for the page.
+    let text = "for size in 24k 56k 80k 100k 132k; do
              mkdir -p disk; mount -t tmpfs -o size=$size tmpfs disk
              code=0; timeout 600 $DD clean in -o disk/out --target crtplot 2>said || code=$?
-             grep -c 'No space left' said; echo \"code $code\"
+             grep -c 'No space left' said
+             grep -c 'hint: free some space, and repeat the command' said; echo \"code $code\"
              mount -o remount,size=64m tmpfs disk
              timeout 600 $DD clean in -o disk/out --target crtplot >said 2>&1 || cat said
              diff -r out/corpus disk/out/corpus && echo same
@@ -261,7 +262,7 @@ fn a_full_disk_is_an_error_and_with_room_the_same_call_comes_to_the_same() {
         return;
     };
     let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines, ["1", "code 2", "same"].repeat(4));
+    assert_eq!(lines, ["1", "1", "code 2", "same"].repeat(5));
     assert_eq!(files(&desk.file("in")).len(), 6);
 }
 

@@ -13,7 +13,7 @@ use crate::measure::{OPEN, check, look};
 const RECS: &str = "crates/ddfuzz-explain/tests/programs/recs.c";
 
 /// A directory with a program, an input on which it fails, and one on which it passes.
-fn recs() -> Desk {
+pub fn recs() -> Desk {
     let desk = Desk::new();
     let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(RECS);
     let mut compiler = Command::new("cc");

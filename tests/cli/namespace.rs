@@ -213,6 +213,35 @@ fn a_full_disk_does_not_harm_what_min_has_reached() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
+fn explain_and_export_say_what_to_do_about_a_full_disk() {
+    let desk = crate::explain::recs();
+    desk.call("triage bad -o out -- ./recs @@").exits(1);
+    let text = "mkdir disk; mount -t tmpfs -o size=8k tmpfs disk
+         head -c 8192 /dev/zero >disk/filled
+         group=$(ls out/crashes)
+         for words in 'explain bad good -o disk/new -- ./recs @@' \\
+                      \"export out/crashes/$group --as c-test --to disk/test.c\"
+         do
+             code=0; timeout 100 $DD --json $words || code=$?
+             echo \"code $code\"
+         done";
+    let Some(said) = script(&desk, text) else {
+        return;
+    };
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 4, "{said}");
+    for call in lines.chunks(2) {
+        let report: Value = serde_json::from_str(call[0]).unwrap();
+        let error = &report["error"];
+        assert_eq!(error["kind"], "disk-full", "{said}");
+        let hint = "free some space, and repeat the command";
+        assert_eq!(error["hint"], hint, "{said}");
+        assert_eq!(call[1], "code 2");
+    }
+}
+
+#[test]
 fn a_read_only_disk_is_an_error() {
     let desk = Desk::new();
     desk.write("crash", "t");

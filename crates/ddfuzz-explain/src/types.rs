@@ -1,6 +1,6 @@
 //! The types of a program, as its debug information describes them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Index of a type in [`Types`].
@@ -172,6 +172,33 @@ impl Types {
             Shape::Base(_) => of.size <= 1,
             _ => of.size == 0,
         }
+    }
+
+    /// Returns true for a C++ class with virtual functions: its objects, also those of its derived
+    /// classes, begin with a vtable pointer.
+    pub fn is_polymorphic(&self, id: TypeId) -> bool {
+        // Damaged debug information may let a class contain itself.
+        let (mut left, mut seen) = (vec![id], HashSet::new());
+        while let Some(id) = left.pop() {
+            let Shape::Record(fields) = &self.get(id).shape else {
+                continue;
+            };
+            if !seen.insert(id) {
+                continue;
+            }
+            for field in fields.iter().filter(|field| field.offset == 0) {
+                match field.name.as_str() {
+                    // A base class.
+                    "" => left.push(field.of),
+                    // As GCC and Clang name it.
+                    name if name.starts_with("_vptr.") || name.starts_with("_vptr$") => {
+                        return true;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        false
     }
 
     /// Returns true if a type is a character of one byte.

@@ -238,10 +238,15 @@ impl Unfolding<'_> {
         let (start, end, of) = match area.is_block {
             true => {
                 let count = (area.end - area.start) / size;
+                // What a pointer to a base class leads to may be larger, and begin before it.
+                let is_exact = !self.types.is_polymorphic(to) || self.is_of_one_class(area, size);
                 // A pointer into the middle of an array, or a block that is no such array.
-                let whole = (address - area.start).is_multiple_of(size) && count > 0;
+                let whole = (address - area.start).is_multiple_of(size)
+                    && count > 0
+                    && (is_exact || address == area.start);
                 // An allocator rounds sizes up to 16 bytes; a longer rest is something else.
-                let is_array = count > 1 && (area.end - area.start) % size < 16.min(size);
+                let is_array =
+                    is_exact && count > 1 && (area.end - area.start) % size < 16.min(size);
                 match (whole, is_array) {
                     (true, false) => (area.start, area.end, to),
                     (true, _) => (area.start, area.end, self.types.array(to, count)),
@@ -273,6 +278,16 @@ impl Unfolding<'_> {
             reached: Some((from, leaf, address - start)),
             alias: None,
         });
+    }
+
+    /// Returns true if a block is full of C++ objects of one class, each of `size` bytes: all begin
+    /// with the same vtable pointer.
+    fn is_of_one_class(&mut self, block: Area, size: u64) -> bool {
+        let length = (block.end - block.start).min(LARGEST);
+        let bytes = self.state.bytes(block.start, length as usize);
+        let mut objects = bytes.chunks_exact(size as usize).map(|object| &object[..8]);
+        let first = objects.next();
+        first.is_some_and(|first| first != [0; 8] && objects.all(|other| other == first))
     }
 
     /// Returns the length in bytes of the zero-terminated text at `address`, if it is in memory

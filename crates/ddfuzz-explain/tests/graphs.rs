@@ -189,6 +189,45 @@ fn each_alone(passing: &[i32], failing: &[i32]) -> Vec<(String, Vec<i32>)> {
         .collect()
 }
 
+/// What the block behind a pointer to a class with virtual functions is read as: the path of each
+/// value. The block has these words.
+fn values_behind_a_class(vtable_pointer: &str, words: &[u64]) -> Vec<String> {
+    let mut types = Types::default();
+    let functions = types.add("int (**)(void)", 8, Shape::Pointer(Types::VOID));
+    let field = |name: &str, of| Field {
+        name: name.to_owned(),
+        offset: 0,
+        of,
+        bits: None,
+    };
+    let fields = vec![field(vtable_pointer, functions)];
+    let base = types.add("struct Shape", 8, Shape::Record(fields));
+    // It inherits the vtable pointer.
+    let class = types.add("struct Flat", 8, Shape::Record(vec![field("", base)]));
+    let pointer = types.add("struct Flat *", 8, Shape::Pointer(class));
+    let mut state = Simulated::default();
+    let block = state.allocate(8 * words.len() as u64);
+    for (at, word) in (block..).step_by(8).zip(words) {
+        state.set(at, &word.to_le_bytes());
+    }
+    state.set(LIST, &block.to_le_bytes());
+    let graph = graph(&mut types, pointer, 1, &state);
+    let found = graph.objects.iter().find(|it| it.origin == Origin::Block);
+    let leaves = found.unwrap().leaves.iter();
+    leaves.map(|leaf| leaf.path.clone()).collect()
+}
+
+#[test]
+fn an_object_of_a_derived_class_is_no_array_of_its_base_class() {
+    for name in ["_vptr.Shape", "_vptr$Shape"] {
+        let one = [format!(".{name}"), "{8…}".to_owned()];
+        assert_eq!(values_behind_a_class(name, &[0x5000, 1, 0]), one);
+        assert_eq!(values_behind_a_class(name, &[0, 0, 0]), one);
+        let two = [format!("[0].{name}"), format!("[1].{name}")];
+        assert_eq!(values_behind_a_class(name, &[0x5000, 0x5000]), two);
+    }
+}
+
 #[test]
 fn figure_a4_has_two_differences_and_each_alone_gives_the_published_graph() {
     let alone = each_alone(&[14, 18, 20, 22], &[14, 15, 18, 22]);

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::{AccessFlags, access};
 
-use crate::cli::Failure;
 use crate::cli::reports;
+use crate::cli::{Exit, Failure};
 use crate::explain::{Explanation, story};
-use crate::files::atomic;
 use crate::files::folder::parent;
+use crate::files::{FileError, atomic};
 
 use super::page;
 
@@ -57,9 +57,8 @@ impl Files {
             false => parent(&self.folder),
         };
         access(there, AccessFlags::W_OK | AccessFlags::X_OK).map_err(|errno| {
-            let error = std::io::Error::from(errno);
-            let message = format!("cannot write to {}: {error}", there.display());
-            Failure::unwritten(there, message).hint("give another directory with -o")
+            let error = FileError::at("write to", there)(errno.into());
+            Failure::unwritten(there, error).or_hint("give another directory with -o")
         })
     }
 
@@ -77,13 +76,14 @@ impl Files {
     pub fn write(&self, explanation: &Explanation) -> Result<(), Failure> {
         let [json, html, txt] = self.all();
         let text = serde_json::to_string_pretty(explanation);
-        let text = text.map_err(|error| Failure::unwritten(&json, error))? + "\n";
+        let text = text.map_err(|error| Failure::new(Exit::Internal, "internal", error))? + "\n";
         let write = |file: &Path, text: &str| {
             atomic::write(file, text.as_bytes()).map_err(|error| Failure::unwritten(file, error))
         };
         if !self.folder.exists() {
             let made = std::fs::create_dir(&self.folder);
-            made.map_err(|error| Failure::unwritten(&self.folder, error))?;
+            let at = FileError::at("create", &self.folder);
+            made.map_err(|error| Failure::unwritten(&self.folder, at(error)))?;
         }
         write(&html, &page::html(explanation))?;
         write(&json, &text)?;

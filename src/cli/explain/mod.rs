@@ -24,6 +24,7 @@ use crate::explain::{
     self, ExplainError, Explanation, Pattern, PatternBuilder, Request, SliceGoal,
     engine::EngineError, story,
 };
+use crate::files::FileError;
 use crate::minimize::log::{Line, Log};
 use crate::store::Reader;
 use files::Files;
@@ -278,7 +279,7 @@ impl ExplainArgs {
         };
         match std::fs::create_dir(out) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                Err(Failure::unwritten(out, error))
+                Err(Failure::unwritten(out, FileError::at("create", out)(error)))
             }
             // What is no directory is told of as such.
             _ if !out.is_dir() => Ok(out.clone()),

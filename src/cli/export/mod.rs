@@ -317,7 +317,7 @@ impl ExportArgs {
         };
         written.map_err(|error| match error.is_existing() {
             true => exists(file),
-            false => not_written(&error, file),
+            false => not_written(error, file),
         })
     }
 }
@@ -335,6 +335,6 @@ fn exists(file: &Path) -> Failure {
     Failure::exists(file, hint)
 }
 
-fn not_written(error: &FileError, file: &Path) -> Failure {
-    Failure::unwritten(file, error).hint("give a writable place")
+fn not_written(error: FileError, file: &Path) -> Failure {
+    Failure::unwritten(file, error).or_hint("give a writable place")
 }

@@ -126,7 +126,7 @@ pub(super) fn files(
         Some(error) if files.is_empty() => return Err(error),
         _ if files.is_empty() => {}
         _ => {
-            folder::create_all(dir).map_err(|error| not_written(&error, dir))?;
+            folder::create_all(dir).map_err(|error| not_written(error, dir))?;
             for file in &files {
                 file.write(dir, &mut written)?;
             }
@@ -251,7 +251,7 @@ fn put(file: &Path, bytes: &[u8], found: &Existing) -> Result<(), Failure> {
         Existing::Ours => atomic::write(file, bytes),
         Existing::Same | Existing::Edited => Ok(()),
     };
-    done.map_err(|error| not_written(&error, file))
+    done.map_err(|error| not_written(error, file))
 }
 
 /// Writes `main.rs`, unless the user has edited it, with a line for each exported test in the

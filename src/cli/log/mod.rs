@@ -284,7 +284,7 @@ pub(in crate::cli) fn write_rebuilt(out: &Path, bytes: &[u8]) -> Result<(), Fail
         return Ok(());
     }
     atomic::create_new(out, bytes)
-        .map_err(|error| Failure::unwritten(out, error).hint("give another file"))
+        .map_err(|error| Failure::unwritten(out, error).or_hint("give another file"))
 }
 
 #[derive(Serialize)]

@@ -109,7 +109,7 @@ fn draw(
         true => Failure::new(Exit::Usage, "exists", "it exists already")
             .path(file)
             .hint("overwrite it with --force"),
-        false => Failure::unwritten(file, error).hint("give another file"),
+        false => Failure::unwritten(file, error).or_hint("give another file"),
     })
 }
 

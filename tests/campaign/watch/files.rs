@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::rc::Rc;
 
+use ddfuzz::campaign::watch::Watching;
 use ddfuzz::store::Kind;
 
 use super::{CRASH, Room, Steps, hash, settings, watched};
@@ -76,6 +77,38 @@ fn each_input_counts_in_its_group_and_each_group_is_minimized_while_files_come()
     assert_eq!(room.seen(Kind::Crash), [3]);
     // The second file has less than a tenth of the first, and is minimized, too.
     assert_eq!(told.minimized, 2);
+}
+
+#[test]
+fn files_that_another_fuzzer_reports_as_hangs_wait_for_all_others() {
+    let named = |kind: &str| format!("in/b/{kind}-{:040x}", 1);
+    let files = [
+        ("in/a/hangs/id:000000,src:0".to_owned(), "hang"),
+        (named("slow-unit"), "slow"),
+        (named("timeout"), "timeout"),
+        ("in/c/crashes/id:000000,sig:11,src:0".to_owned(), "first"),
+        ("in/c/crashes/id:000001,sig:11,src:0".to_owned(), "second"),
+    ];
+    for jobs in [1, 2, 4] {
+        let (room, files) = (Rc::new(Room::new()), files.clone());
+        let mut fuzzer = Steps::new(&room).then(move |room| {
+            for instance in ["a", "c"] {
+                room.drop_file(&format!("in/{instance}/fuzzer_setup"), b"");
+                std::fs::create_dir_all(room.path("in").join(instance).join("queue")).unwrap();
+            }
+            for (name, content) in &files {
+                room.drop_file(name, content.as_bytes());
+            }
+        });
+        let settings = Watching {
+            jobs,
+            ..settings(&room, "crtplot")
+        };
+        watched(&room, &settings, &mut fuzzer).0.unwrap();
+        let expected = ["first", "second", "hang", "slow", "timeout"];
+        let expected = expected.map(|text| hash(text.as_bytes()));
+        assert_eq!(room.examined(), expected, "{jobs} jobs");
+    }
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The loop of a watch: searches the sources for files, hands them to the examiner threads, commits
-//! their results in the order in which the files were found, has groups minimized by the minimizing
+//! their results in the order in which the files were handed out, has groups minimized by the minimizing
 //! thread, and decides when the watch ends.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -198,7 +198,8 @@ impl<'a> WatchEngine<'a> {
             self.producing = self.producer.poll()?;
             self.files.add(self.producer.dropped());
             self.search();
-            (self.files).hand_out(&task, &mut self.registry, self.session.screen);
+            let registry = &mut self.registry;
+            (self.files).hand_out(&task, self.next, registry, self.session.screen);
             self.receive_answers(answers)?;
             self.receive_replies(replies)?;
             if matches!(self.settings.when, When::Inline | When::Worker) {
@@ -270,11 +271,11 @@ impl<'a> WatchEngine<'a> {
     }
 }
 
-// Commits in the order in which the files were found.
+// Commits in the order in which the files were handed out.
 impl<'a> WatchEngine<'a> {
     /// Waits up to 100 ms for a result of the examiner threads (which run found files), and commits
     /// (counts and stores) all results whose turn it is, in the order in which the files were
-    /// found.
+    /// handed out.
     fn receive_answers(
         &mut self,
         answers: &Receiver<Result<ExaminedInput, ExecError>>,

@@ -12,7 +12,7 @@ use crate::{FileStamp, Screen, may_leak, watch::Task};
 use ddfuzz_minimize::log::ContentHash;
 use ddfuzz_model::files::folder;
 use ddfuzz_model::files::regular::{self, Unread};
-use ddfuzz_store::foreign::{self, Input, Inputs};
+use ddfuzz_store::foreign::{self, Input, Inputs, ReportedEnd};
 use ddfuzz_store::report::size;
 
 /// Shortest pause between two searches for files; a file that has not changed between two searches
@@ -206,6 +206,9 @@ pub(super) struct FileQueue {
     /// Whether leaks are looked for with all files; if false, only with those named after a leak.
     leaks: bool,
     files: VecDeque<SettledFile>,
+    /// Files that the watched fuzzer reports as hangs. They wait for all other files, since their
+    /// runs take the whole time limit, several times.
+    hangs: VecDeque<SettledFile>,
     /// A task (a file to run) that the channel to the examiner threads had no room for; it is
     /// handed out next.
     blocked: Option<Task>,
@@ -222,6 +225,7 @@ impl FileQueue {
             max_len,
             leaks,
             files: VecDeque::new(),
+            hangs: VecDeque::new(),
             blocked: None,
             handed_out: 0,
             unread: 0,
@@ -245,7 +249,12 @@ impl FileQueue {
             screen.note(&note);
         }
         self.unread += result.unread;
-        self.files.extend(result.settled);
+        for file in result.settled {
+            match is_reported_hang(&file.input) {
+                true => self.hangs.push_back(file),
+                false => self.files.push_back(file),
+            }
+        }
         result.moving
     }
 
@@ -254,11 +263,12 @@ impl FileQueue {
     pub(super) fn restart(&mut self) {
         self.sources.find_all_again();
         self.files.clear();
+        self.hangs.clear();
         (self.blocked, self.handed_out) = (None, 0);
     }
 
     pub(super) fn left(&self) -> u64 {
-        self.files.len() as u64 + u64::from(self.blocked.is_some())
+        (self.files.len() + self.hangs.len()) as u64 + u64::from(self.blocked.is_some())
     }
 
     /// Returns the number of tasks (files to run) that were handed out to the examiner threads.
@@ -272,18 +282,25 @@ impl FileQueue {
     }
 
     /// Reads queued files and hands them out as tasks to the examiner threads, as many as their
-    /// channel has room for. Files whose content was run before are dropped.
+    /// channel has room for. Files whose content was run before are dropped. Hangs are handed out
+    /// when no other file waits, and only while one examiner thread (of several) stays free for a
+    /// new file: `committed` is the number of tasks whose results are counted and stored.
     pub(super) fn hand_out(
         &mut self,
         task: &Sender<Task>,
+        committed: u64,
         registry: &mut ContentRegistry<'_>,
         screen: &mut dyn Screen,
     ) {
-        while let Some(next) = self
-            .blocked
-            .take()
-            .or_else(|| self.read_next(registry, screen))
-        {
+        let examiners = task.capacity().unwrap_or(1) as u64;
+        let most_beside_hangs = (examiners - 1).max(1);
+        loop {
+            let with_hangs = self.handed_out - committed < most_beside_hangs;
+            let blocked = self.blocked.take();
+            let Some(next) = blocked.or_else(|| self.read_next(with_hangs, registry, screen))
+            else {
+                break;
+            };
             match task.try_send(next) {
                 Ok(()) => self.handed_out += 1,
                 Err(TrySendError::Full(next)) => {
@@ -297,14 +314,18 @@ impl FileQueue {
     }
 
     /// Reads the next queued file whose content was not run before, and marks the content as run;
-    /// `None` if there is none. Tells the user of files that cannot be read; a file that has
+    /// `None` if there is none. Takes hangs only if `with_hangs`, after all others. Tells the user of files that cannot be read; a file that has
     /// changed meanwhile waits for the next search.
     fn read_next(
         &mut self,
+        with_hangs: bool,
         registry: &mut ContentRegistry<'_>,
         screen: &mut dyn Screen,
     ) -> Option<Task> {
-        while let Some(SettledFile { input, stamp }) = self.files.pop_front() {
+        loop {
+            let hangs = with_hangs.then_some(&mut self.hangs);
+            let next = self.files.pop_front();
+            let SettledFile { input, stamp } = next.or_else(|| hangs?.pop_front())?;
             let bytes = regular::read(&input.path, self.max_len);
             // The file may have changed or vanished while it waited.
             if FileStamp::at(&input.path) != Some(stamp) {
@@ -329,8 +350,14 @@ impl FileQueue {
                 });
             }
         }
-        None
     }
+}
+
+/// Returns true if the fuzzer that wrote a file reports that its run takes long: a hang, or a slow
+/// unit of libFuzzer.
+fn is_reported_hang(input: &Input) -> bool {
+    let slow = [ReportedEnd::Timeout, ReportedEnd::Slow];
+    (input.named).is_some_and(|named| slow.contains(&named.reported_end))
 }
 
 /// Returns the note to the user that the file at `path` is not run, and why.
