@@ -75,8 +75,8 @@ pub fn judged(
 
 /// Runs an input as [`examined`] does; if it crashed, runs it on until there were three runs, and
 /// counts in the crash record how many of them failed, so that a flaky crash is filed as flaky. So
-/// is the crash of an input that fails in another way in the next run, unless both are hangs: then it
-/// hangs, and only where is unsteady.
+/// is the crash of an input that fails in another way in the next run. If both runs hang, at different
+/// places, the input is a hang whose place is not known.
 ///
 /// # Errors
 /// When the target cannot be started or traced.
@@ -191,7 +191,7 @@ pub fn mark_as_run(
 /// Adds an earlier run, in which the input crashed with these keys, to the result `tried` of
 /// examining it again. If none of the later tries crashed, or if they crashed with another major
 /// key, adds a crash record that holds little more than the keys and the class; else returns the
-/// result as it is. If all were hangs, the input hangs at no steady place.
+/// result as it is. If all were hangs, the input is a hang whose place is not known.
 pub fn came_once(triager: &Triager, keys: Keys, class: Class, mut tried: Examined) -> Examined {
     let later = tried.crash.as_ref().map(|crash| crash.keys.major);
     if later == Some(keys.major) {

@@ -314,8 +314,8 @@ impl FileQueue {
     }
 
     /// Reads the next queued file whose content was not run before, and marks the content as run;
-    /// `None` if there is none. Takes hangs only if `with_hangs`, after all others. Tells the user of files that cannot be read; a file that has
-    /// changed meanwhile waits for the next search.
+    /// `None` if there is none. Takes hangs only if `with_hangs`, after all others. Tells the user of
+    /// files that cannot be read; a file that has changed meanwhile waits for the next search.
     fn read_next(
         &mut self,
         with_hangs: bool,

@@ -12,7 +12,8 @@ use crate::passes::lower::{drop_rows, lower, write_zeros};
 use crate::passes::markup::markup;
 use crate::passes::normalize::normalize;
 use crate::passes::parts::{
-    FRUITLESS_PARTS, GroupKind, Groups, delete_columns, delete_parts, delete_tied, raise_items,
+    FRUITLESS_PARTS, GroupKind, delete_columns, delete_groups_and_parts, delete_parts, delete_tied,
+    raise_items,
 };
 use crate::passes::script::reduce_lines;
 use crate::passes::structure::structure;
@@ -431,17 +432,7 @@ impl Units for EqualPayloads {
 /// Writes the least forms of groups in place of them, such as functions that do nothing; then deletes
 /// parts that only those groups needed. Returns the smaller document.
 async fn least(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
-    let before = work.reductions();
-    let kind = REDUCIBLE;
-    let mut groups = Groups { document, kind };
-    if groups.len() > 0 {
-        let mut list = ListSearch::new(work, &mut groups).stop_after(FRUITLESS_PARTS);
-        list.reduce().await;
-    }
-    match work.reductions() > before {
-        true => delete_parts(work, groups.document).await,
-        false => groups.document,
-    }
+    delete_groups_and_parts(work, document, REDUCIBLE).await
 }
 
 /// Groups that have a least form, which is written in place of them.
@@ -449,6 +440,7 @@ const REDUCIBLE: GroupKind = GroupKind {
     rule: LEAST,
     count: |document| document.reducible(),
     without: |document, groups| document.reduced(groups),
+    fruitless: FRUITLESS_PARTS,
     is_all_untested: true,
 };
 

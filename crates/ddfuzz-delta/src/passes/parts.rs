@@ -79,19 +79,14 @@ pub(super) async fn raise_items(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
 ) -> Arc<dyn Document> {
+    if document.wrappers() == 0 {
+        return document;
+    }
     let before = work.reductions();
-    let kind = WRAPPERS;
-    let mut wrappers = Groups { document, kind };
-    if wrappers.len() > 0 {
-        work.limit_fruitless(Some(IMPATIENT));
-        let mut list = ListSearch::new(work, &mut wrappers).stop_after(FRUITLESS_WRAPPERS);
-        list.reduce().await;
-        work.limit_fruitless(None);
-    }
-    match work.reductions() > before {
-        true => delete_parts(work, wrappers.document).await,
-        false => wrappers.document,
-    }
+    work.limit_fruitless(Some(IMPATIENT));
+    let document = delete_groups_of(work, document, WRAPPERS).await;
+    work.limit_fruitless(None);
+    delete_parts_since(work, document, before).await
 }
 
 /// Items that contain another item: to delete one is to write the largest item inside of it in place of it.
@@ -99,6 +94,7 @@ const WRAPPERS: GroupKind = GroupKind {
     rule: RAISE,
     count: |document| document.wrappers(),
     without: |document, wrappers| document.unwrapped(wrappers),
+    fruitless: FRUITLESS_WRAPPERS,
     is_all_untested: true,
 };
 
@@ -108,16 +104,9 @@ pub(super) async fn delete_columns(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
 ) -> Arc<dyn Document> {
-    let before = work.reductions();
-    let kind = COLUMNS;
-    let mut columns = Groups { document, kind };
-    if columns.len() > 1 {
-        let mut list = ListSearch::new(work, &mut columns).stop_after(FRUITLESS_PARTS);
-        list.reduce().await;
-    }
-    match work.reductions() > before {
-        true => delete_parts(work, columns.document).await,
-        false => columns.document,
+    match document.columns() {
+        0 | 1 => document,
+        _ => delete_groups_and_parts(work, document, COLUMNS).await,
     }
 }
 
@@ -126,6 +115,7 @@ const COLUMNS: GroupKind = GroupKind {
     rule: PARTS,
     count: |document| document.columns(),
     without: |document, columns| document.without_columns(columns),
+    fruitless: FRUITLESS_PARTS,
     is_all_untested: false,
 };
 
@@ -136,13 +126,7 @@ pub(super) async fn delete_tied(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
 ) -> Arc<dyn Document> {
-    let kind = TIED;
-    let mut tied = Groups { document, kind };
-    if tied.len() > 0 {
-        let mut list = ListSearch::new(work, &mut tied).stop_after(FRUITLESS_TIED);
-        list.reduce().await;
-    }
-    tied.document
+    delete_groups_of(work, document, TIED).await
 }
 
 /// Groups that are deleted together with others.
@@ -150,6 +134,7 @@ const TIED: GroupKind = GroupKind {
     rule: PARTS,
     count: |document| document.tied(),
     without: |document, groups| document.without_tied(groups),
+    fruitless: FRUITLESS_TIED,
     is_all_untested: false,
 };
 
@@ -161,14 +146,56 @@ pub(super) struct GroupKind {
     pub count: fn(&dyn Document) -> usize,
     /// Returns a copy of a document without the groups with these indices, or with less in place of them.
     pub without: fn(&dyn Document, &[usize]) -> Arc<dyn Document>,
+    /// Number of successive needed groups after which the search ends.
+    pub fruitless: usize,
     /// Whether the document without all of them may be untested.
     pub is_all_untested: bool,
 }
 
+/// Deletes the groups of this kind from `document`. Returns the smaller document.
+async fn delete_groups_of(
+    work: &mut CurrentBest,
+    document: Arc<dyn Document>,
+    kind: GroupKind,
+) -> Arc<dyn Document> {
+    let fruitless = kind.fruitless;
+    let mut groups = Groups { document, kind };
+    if groups.len() > 0 {
+        let mut list = ListSearch::new(work, &mut groups).stop_after(fruitless);
+        list.reduce().await;
+    }
+    groups.document
+}
+
+/// Deletes the groups of this kind from `document`, and then parts that only those groups needed.
+/// Returns the smaller document.
+pub(super) async fn delete_groups_and_parts(
+    work: &mut CurrentBest,
+    document: Arc<dyn Document>,
+    kind: GroupKind,
+) -> Arc<dyn Document> {
+    let before = work.reductions();
+    let document = delete_groups_of(work, document, kind).await;
+    delete_parts_since(work, document, before).await
+}
+
+/// Deletes parts of `document` if anything was deleted since there were `before` reductions. Returns the
+/// smaller document.
+async fn delete_parts_since(
+    work: &mut CurrentBest,
+    document: Arc<dyn Document>,
+    before: usize,
+) -> Arc<dyn Document> {
+    match work.reductions() > before {
+        true => delete_parts(work, document).await,
+        false => document,
+    }
+}
+
 /// The groups of one kind in a document, as units of a list search.
-pub(super) struct Groups {
-    pub document: Arc<dyn Document>,
-    pub kind: GroupKind,
+struct Groups {
+    document: Arc<dyn Document>,
+    kind: GroupKind,
 }
 
 impl Groups {
