@@ -1,5 +1,8 @@
 //! Passes that delete single bytes, pairs of bytes, and runs of neighbors.
 
+use std::ops::Range;
+
+use crate::passes::alike::Alike;
 use crate::passes::{current_best::CurrentBest, ranges::union};
 use crate::{Edit, Outcome, Replacement};
 
@@ -13,17 +16,22 @@ use crate::{Edit, Outcome, Replacement};
 pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     let (mut needed, mut unresolved) = (0, 0);
     let mut to = work.len();
-    let mut block = 1;
+    let (mut block, mut alike) = (1, Alike::default());
     while to > 0 {
         let size = block.min(to);
         if work.len() == 1 {
             // Only the empty text is smaller, and the caller has tested it.
             return false;
         }
+        let text = Alike::watch(work);
         let outcome = work.cut("singles", to - size..to).await;
         if outcome == Outcome::Fail {
             to -= size;
             block *= 2;
+            if let Some(text) = text {
+                alike.record_deleted(&text, to..to + size);
+                to = repeat(work, &mut alike, to).await;
+            }
         } else if size > 1 {
             block = 1;
         } else {
@@ -33,6 +41,20 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
         }
     }
     unresolved * 2 >= needed && needed > 0
+}
+
+/// Tests the text without the bytes in front of `to` that are like deleted ones. Returns the position at
+/// which the deletion of single bytes continues.
+async fn repeat(work: &mut CurrentBest, alike: &mut Alike, to: usize) -> usize {
+    let Some(places) = alike.guess(&work.text(), 0..to) else {
+        return to;
+    };
+    let deleted: usize = places.iter().map(Range::len).sum();
+    if work.test("singles", Edit::Cut(places)).await == Outcome::Fail {
+        return to - deleted;
+    }
+    alike.refuse();
+    to
 }
 
 /// Deletes pairs of single bytes, neighbors first, in at most `budget` tests. After each success it

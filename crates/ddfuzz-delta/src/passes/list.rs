@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::Outcome;
+use crate::passes::alike::Alike;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::gap_model::{GapModel, Pattern, likely_half};
 use crate::passes::units::Units;
@@ -254,22 +255,26 @@ impl<'a> ListSearch<'a> {
     /// Invariant: all units of `range` after the current position are needed or cannot be deleted.
     pub async fn sweep_range(&mut self, range: Range<usize>) {
         let mut spacing = GapModel::over(range.len());
-        let mut pattern = Pattern::default();
+        let (mut pattern, mut alike) = (Pattern::default(), Alike::default());
         let mut to = range.end;
         let mut fruitless = 0;
         while to > range.start && fruitless < self.fruitless && !self.has_given_up() {
             let block = spacing.block().min(to - range.start);
+            let text = Alike::watch(self.work);
             if self.delete(to - block..to).await.is_some() {
                 to -= block;
                 fruitless = 0;
                 spacing.record_deleted(block);
                 pattern.record_deleted(block);
+                self.record(&mut alike, text.as_deref(), to..to + block);
+                to = self.repeat_alike(&mut alike, range.start..to).await;
                 continue;
             }
             let needed = self.last_needed(to - block, to).await;
             fruitless += 1;
             if to - 1 > needed {
                 fruitless = 0;
+                self.record(&mut alike, text.as_deref(), needed + 1..to);
                 spacing.record_deleted(to - 1 - needed);
                 pattern.record_deleted(to - 1 - needed);
             }
@@ -277,7 +282,40 @@ impl<'a> ListSearch<'a> {
             spacing.record_needed();
             pattern.kept(needed + 1 - to);
             to = self.repeat(&mut pattern, range.start..to).await;
+            if fruitless == 0 {
+                to = self.repeat_alike(&mut alike, range.start..to).await;
+            }
         }
+    }
+
+    /// Records, if the units are bytes, that the sweep has deleted those at `cut` of `text`.
+    fn record(&self, alike: &mut Alike, text: Option<&[u8]>, cut: Range<usize>) {
+        if let (Some(first), Some(text)) = (self.units.first_byte(), text) {
+            alike.record_deleted(text, first + cut.start..first + cut.end);
+        }
+    }
+
+    /// Tests the text without those units of `rest`, which the sweep has not reached, that are like
+    /// deleted ones. Returns the position at which the sweep continues.
+    async fn repeat_alike(&mut self, alike: &mut Alike, rest: Range<usize>) -> usize {
+        let Some(first) = self.units.first_byte() else {
+            return rest.end;
+        };
+        let Some(text) = Alike::watch(self.work) else {
+            return rest.end;
+        };
+        let Some(places) = alike.guess(&text, first + rest.start..first + rest.end) else {
+            return rest.end;
+        };
+        let cuts: Vec<Range<usize>> = (places.into_iter())
+            .map(|place| place.start - first..place.end - first)
+            .collect();
+        let deleted: usize = cuts.iter().map(Range::len).sum();
+        if self.delete_all(cuts).await.is_some() {
+            return rest.end - deleted;
+        }
+        alike.refuse();
+        rest.end
     }
 
     /// Tests the text without the units of `rest`, which the sweep has not reached, that the

@@ -25,6 +25,7 @@
 //! | `pairs` | two bytes that can only be deleted together |
 //! | `singles` | single bytes; its last round proves 1-minimality |
 
+mod alike;
 mod binary;
 mod blanks;
 mod blocks;

@@ -33,6 +33,12 @@ pub(super) trait Units: Send {
         index
     }
 
+    /// Returns the position of the first unit in the text if the units are neighboring bytes; `None` for
+    /// other units.
+    fn first_byte(&self) -> Option<usize> {
+        None
+    }
+
     /// Returns true if a later pass of the search tests the deletion of each remaining unit alone.
     fn are_retried(&self) -> bool {
         false
@@ -114,6 +120,10 @@ impl Units for Bytes {
                 .saturating_sub(self.at.start),
             _ => index,
         }
+    }
+
+    fn first_byte(&self) -> Option<usize> {
+        (self.group == 1).then_some(self.at.start)
     }
 
     fn are_retried(&self) -> bool {

@@ -1,0 +1,92 @@
+//! The guess that bytes like those that were deleted twice are not needed anywhere else.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::passes::current_best::CurrentBest;
+
+/// Maximum size, in bytes, of texts in which deleted runs are recorded.
+const LARGEST: usize = 1 << 14;
+/// Maximum length, in bytes, of deleted runs that are recorded.
+const LONGEST: usize = 16;
+/// Minimum number of runs like those that were deleted for their deletion in one test to be worth it.
+const WORTHWHILE: usize = 3;
+
+/// A run of bytes that a sweep deleted, and the byte before and the byte after it.
+struct Deleted {
+    before: Option<u8>,
+    bytes: Vec<u8>,
+    after: Option<u8>,
+}
+
+impl Deleted {
+    fn of(text: &[u8], place: Range<usize>) -> Deleted {
+        Deleted {
+            before: place.start.checked_sub(1).map(|at| text[at]),
+            bytes: text[place.clone()].to_vec(),
+            after: text.get(place.end).copied(),
+        }
+    }
+}
+
+/// A recorder of the runs of bytes that a sweep deleted, which guesses where else such runs are not
+/// needed.
+#[derive(Default)]
+pub(super) struct Alike {
+    /// The deleted runs in the order of the sweep.
+    deleted: Vec<Deleted>,
+    /// Number of wrong guesses so far. Each doubles the number of deleted runs that the next guess
+    /// requires.
+    refused: u32,
+}
+
+impl Alike {
+    /// Returns the current best text before a deletion that [`record_deleted`](Alike::record_deleted) is to
+    /// learn from; `None` if it is too large.
+    pub fn watch(work: &mut CurrentBest) -> Option<Arc<[u8]>> {
+        (work.len() <= LARGEST).then(|| work.text())
+    }
+
+    /// Records that the sweep has deleted the bytes of `text` in `place`.
+    pub fn record_deleted(&mut self, text: &[u8], place: Range<usize>) {
+        if (1..=LONGEST).contains(&place.len()) {
+            self.deleted.push(Deleted::of(text, place));
+        }
+    }
+
+    /// Records that a guess was wrong, so that the next one requires more deleted runs.
+    pub fn refuse(&mut self) {
+        self.refused += 1;
+    }
+
+    /// Returns the places in the range `rest` of a text that have the same bytes as the run that was
+    /// deleted last, with the same bytes around them, or the same byte before or after them, if such a run
+    /// was deleted often enough. `None` if it was not, or there are too few such places.
+    pub fn guess(&self, text: &[u8], rest: Range<usize>) -> Option<Vec<Range<usize>>> {
+        let last = self.deleted.last()?;
+        let needed = 1usize << (self.refused + 1).min(16);
+        let [both, before, after] = [(true, true), (true, false), (false, true)];
+        [both, before, after]
+            .into_iter()
+            .find_map(|(before, after)| {
+                let is_like = |one: &Deleted| {
+                    one.bytes == last.bytes
+                        && (!before || one.before == last.before)
+                        && (!after || one.after == last.after)
+                };
+                if self.deleted.iter().filter(|one| is_like(one)).count() < needed {
+                    return None;
+                }
+                let (mut places, mut at) = (Vec::new(), rest.start);
+                while at + last.bytes.len() <= rest.end {
+                    let place = at..at + last.bytes.len();
+                    let is_here = is_like(&Deleted::of(text, place.clone()));
+                    at = if is_here { place.end } else { at + 1 };
+                    if is_here {
+                        places.push(place);
+                    }
+                }
+                (places.len() >= WORTHWHILE).then_some(places)
+            })
+    }
+}
