@@ -1,8 +1,10 @@
 //! The passes that write other words over words: names become one name, or one letter each, and
 //! literals become the least ones, at all places at once.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::{iter, slice};
 
 use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
@@ -19,6 +21,9 @@ const FRUITLESS: usize = 8;
 
 /// Number of names above which several of them are replaced by shorter ones in one test.
 const MANY: usize = 16;
+
+/// Number of successive tests that write a shorter word over a longer one, after which that ends.
+const FRUITLESS_WORDS: usize = 64;
 
 /// Number of occurrences that a word must have at least for it to be written over other words.
 const FREQUENT: usize = 8;
@@ -129,6 +134,45 @@ pub(super) async fn merge(work: &mut CurrentBest, names: &Find<'_>) -> bool {
         list.reduce().await;
     }
     all.len() + 2 <= before
+}
+
+/// Writes shorter words of a small text over longer ones, each at all of its places, or else at one: `let`
+/// in place of `lambda`. `words` finds the words. Ends after [`FRUITLESS_WORDS`] tests without success.
+pub(super) async fn write_shorter_words(work: &mut CurrentBest, words: &Find<'_>) {
+    let mut fruitless = 0;
+    'anew: loop {
+        let text = work.text();
+        let mut places: BTreeMap<&[u8], Vec<Range<usize>>> = BTreeMap::new();
+        for place in words(&text) {
+            places.entry(&text[place.clone()]).or_default().push(place);
+        }
+        let mut pairs: Vec<(&[u8], &[u8])> = (places.keys())
+            .flat_map(|long| places.keys().map(|short| (*long, *short)))
+            .filter(|(long, short)| short.len() < long.len())
+            .collect();
+        // Those first that shorten the text most.
+        pairs.sort_by_key(|(long, short)| Reverse(long.len() - short.len()));
+        for (long, short) in pairs {
+            let all = &places[long];
+            let alone = all.iter().filter(|_| all.len() > 1);
+            for places in iter::once(&all[..]).chain(alone.map(slice::from_ref)) {
+                if fruitless == FRUITLESS_WORDS {
+                    return;
+                }
+                let written = places.iter().map(|place| Replacement {
+                    at: place.clone(),
+                    with: short.to_vec(),
+                });
+                let edit = Edit::Set(written.collect());
+                if work.test(NAMES, edit).await == Outcome::Fail {
+                    fruitless = 0;
+                    continue 'anew;
+                }
+                fruitless += 1;
+            }
+        }
+        return;
+    }
 }
 
 /// Replaces the names that `names` finds in a text by names of one or two letters and digits, several

@@ -10,12 +10,14 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::definitions::inline;
 use crate::passes::deletions::every_run;
 use crate::passes::directives::directives;
-use crate::passes::names::{KeptNames, rename};
+use crate::passes::names::{KeptNames, rename, write_shorter_words};
 use crate::passes::normalize::mark_proved;
 use crate::passes::ranges::union;
 use crate::passes::structure::{reduce_tree, structure};
 use crate::passes::syntax::syntax_again;
-use crate::passes::words::{Ends, Levels, Token, WORDS, compounds, delete_clauses, tokens, words};
+use crate::passes::words::{
+    Ends, Levels, Token, WORDS, compounds, delete_clauses, names, tokens, words,
+};
 use crate::{Edit, ExtraTests, Outcome, Replacement};
 
 /// Maximum size, in bytes, of results that are refined.
@@ -60,6 +62,7 @@ pub(super) async fn refine(
             rename(work, &compounds, &mut KeptNames::new()).await;
             delete_columns(work).await;
             inline(work).await;
+            write_shorter_words(work, &names).await;
             join_lines(work).await;
             delete_pairs(work).await;
             redirect(work).await;
@@ -308,6 +311,14 @@ pub(super) mod tests {
         let text = b"make-all:make-all";
         let has_names = |text: &str| text == "make-all:make-all" || fails(text) && text.len() == 3;
         assert_eq!(refined(text, has_names)[1], "a:a");
+    }
+
+    #[test]
+    fn shorter_words_stand_in_place_of_longer_ones() {
+        let fails = |text: &str| ["(let()(lambda()(b!)))", "(let()(let()(b!)))"].contains(&text);
+        let [plain, refined] = refined(b"(let()(lambda()(b!)))", fails);
+        assert_eq!(plain, "(let()(lambda()(b!)))");
+        assert_eq!(refined, "(let()(let()(b!)))");
     }
 
     #[test]

@@ -124,7 +124,7 @@ async fn shorten(work: &mut CurrentBest) {
 }
 
 /// Returns the ranges of all words in a text, without numbers and strings.
-fn names(text: &[u8]) -> Vec<Range<usize>> {
+pub(super) fn names(text: &[u8]) -> Vec<Range<usize>> {
     let tokens = tokens(text).into_iter();
     let names = tokens.filter(|token| token.class == b'a');
     names.map(|name| word_at(text, name.place.start)).collect()
