@@ -140,10 +140,10 @@ pub trait Document: Send + Sync {
         0
     }
 
-    /// Returns a copy of the document in which the largest item directly inside of each of the items with
-    /// the indices `_wrappers`, among those that [`wrappers`](Document::wrappers) counts, stands in place
-    /// of it.
-    fn unwrapped(&self, _wrappers: &[usize]) -> Arc<dyn Document> {
+    /// Returns a copy of the document in which items directly inside of each of the items with the indices
+    /// `_wrappers`, among those that [`wrappers`](Document::wrappers) counts, stand in place of it: those
+    /// that `_kept` says.
+    fn unwrapped(&self, _wrappers: &[usize], _kept: Kept) -> Arc<dyn Document> {
         self.without(&[])
     }
 
@@ -162,6 +162,15 @@ pub trait Document: Send + Sync {
 
     /// Returns the text of the document, put together from its parts and payloads.
     fn text(&self) -> Vec<u8>;
+}
+
+/// Which of the items directly inside of an item stand in place of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// The largest one.
+    Largest,
+    /// All of them.
+    All,
 }
 
 /// A grammar of a language, by which a search parses the texts that it reduces.

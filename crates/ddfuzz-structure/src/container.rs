@@ -4,9 +4,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ddfuzz_delta::Document;
+use ddfuzz_delta::{Document, Kept};
 
 use crate::columns::columns;
+use crate::items::{list_wrappers, raise, unwrap};
 use crate::node::{ByLabel, Group, Label, Meaning, Node, Number, Part};
 use crate::packed::{Codec, Linked, Packed};
 use crate::render::{render, sizes};
@@ -132,12 +133,16 @@ impl Document for Container {
         wrappers.len()
     }
 
-    fn unwrapped(&self, wrappers: &[usize]) -> Arc<dyn Document> {
+    fn unwrapped(&self, wrappers: &[usize], kept: Kept) -> Arc<dyn Document> {
         interruption::check();
         let mut labels = Vec::new();
         list_wrappers(&self.root, &mut labels);
         let gone = wrappers.iter().filter_map(|index| labels.get(*index));
-        let root = unwrap(&self.root, &sizes(&self.root), &gone.copied().collect());
+        let gone = gone.copied().collect();
+        let root = match kept {
+            Kept::Largest => raise(&self.root, &sizes(&self.root), &gone),
+            Kept::All => unwrap(&self.root, &gone),
+        };
         Arc::new(Container { root })
     }
 
@@ -178,49 +183,6 @@ fn list_reducible(group: &Group, sizes: &ByLabel<usize>, reducible: &mut Vec<Lab
         if let Node::Group(inner) = node {
             list_reducible(inner, sizes, reducible);
         }
-    }
-}
-
-/// Appends to `wrappers` the labels of the items outside of compressed nodes that have an item inside.
-fn list_wrappers(group: &Group, wrappers: &mut Vec<Label>) {
-    if group.is_item && items_in(group).next().is_some() {
-        wrappers.push(group.label);
-    }
-    for node in &group.nodes {
-        if let Node::Group(inner) = node {
-            list_wrappers(inner, wrappers);
-        }
-    }
-}
-
-/// Returns the outermost items inside of a group.
-fn items_in(group: &Group) -> Box<dyn Iterator<Item = &Group> + '_> {
-    let inside = group.nodes.iter().filter_map(|node| match node {
-        Node::Group(inner) => Some(inner),
-        _ => None,
-    });
-    Box::new(inside.flat_map(|inner| match inner.is_item {
-        true => Box::new(std::iter::once(inner)),
-        false => items_in(inner),
-    }))
-}
-
-/// Returns a copy of the tree in which the largest item inside of each item with one of these labels stands
-/// in place of it.
-fn unwrap(group: &Group, sizes: &ByLabel<usize>, gone: &HashSet<Label>) -> Group {
-    let mut group = group;
-    while gone.contains(&group.label) {
-        let largest = items_in(group).max_by_key(|item| sizes.get(&item.label));
-        let Some(largest) = largest else { break };
-        group = largest;
-    }
-    let nodes = group.nodes.iter().map(|node| match node {
-        Node::Group(inner) => Node::Group(unwrap(inner, sizes, gone)),
-        other => other.clone(),
-    });
-    Group {
-        nodes: nodes.collect(),
-        ..*group
     }
 }
 

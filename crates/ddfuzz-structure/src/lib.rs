@@ -18,6 +18,7 @@ mod container;
 mod formats;
 mod functions;
 mod grammar;
+mod items;
 mod language;
 mod library;
 mod mutation;

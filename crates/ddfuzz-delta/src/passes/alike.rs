@@ -42,9 +42,10 @@ pub(super) struct Alike {
 
 impl Alike {
     /// Returns the current best text before a deletion that [`record_deleted`](Alike::record_deleted) is to
-    /// learn from; `None` if it is too large.
+    /// learn from; `None` if it is too large, or its units are no bytes.
     pub fn watch(work: &mut CurrentBest) -> Option<Arc<[u8]>> {
-        (work.len() <= LARGEST).then(|| work.text())
+        let has_bytes = work.byte(0).is_some();
+        (has_bytes && work.len() <= LARGEST).then(|| work.text())
     }
 
     /// Records that the sweep has deleted the bytes of `text` in `place`.
@@ -88,5 +89,29 @@ impl Alike {
                 }
                 (places.len() >= WORTHWHILE).then_some(places)
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Alike;
+
+    const TEXT: &[u8] = b"a b, a b, a b, a c, a b, a b";
+
+    #[test]
+    fn places_with_the_same_neighbors_are_guessed_first() {
+        let mut alike = Alike::default();
+        alike.record_deleted(TEXT, 26..27);
+        assert_eq!(alike.guess(TEXT, 0..25), None);
+        alike.record_deleted(TEXT, 21..22);
+        assert_eq!(alike.guess(TEXT, 0..20), Some(vec![1..2, 6..7, 11..12]));
+        // A wrong guess takes as many again.
+        alike.refuse();
+        assert_eq!(alike.guess(TEXT, 0..20), None);
+        // With one common neighbor.
+        alike.record_deleted(TEXT, 16..17);
+        alike.record_deleted(TEXT, 11..12);
+        assert_eq!(alike.guess(TEXT, 0..11), None);
+        assert_eq!(alike.guess(TEXT, 0..15), Some(vec![1..2, 6..7, 11..12]));
     }
 }

@@ -13,7 +13,7 @@ use crate::passes::markup::markup;
 use crate::passes::normalize::normalize;
 use crate::passes::parts::{
     FRUITLESS_PARTS, GroupKind, delete_columns, delete_groups_and_parts, delete_parts, delete_tied,
-    raise_items,
+    raise_items, unwrap_items,
 };
 use crate::passes::script::reduce_lines;
 use crate::passes::structure::structure;
@@ -119,6 +119,7 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
     document = least(work, document).await;
     document = reduce_roughly(work, document, format, &trial).await;
     document = reduce_carefully(work, document, format, &trial).await;
+    document = unwrap_items(work, document).await;
     let tied = work.reductions();
     delete_tied(work, document).await;
     // What nothing refers to any more may be bytes of no format.

@@ -298,13 +298,14 @@ impl<'a> ListSearch<'a> {
     /// Tests the text without those units of `rest`, which the sweep has not reached, that are like
     /// deleted ones. Returns the position at which the sweep continues.
     async fn repeat_alike(&mut self, alike: &mut Alike, rest: Range<usize>) -> usize {
-        let Some(first) = self.units.first_byte() else {
-            return rest.end;
-        };
-        let Some(text) = Alike::watch(self.work) else {
-            return rest.end;
-        };
-        let Some(places) = alike.guess(&text, first + rest.start..first + rest.end) else {
+        let first = self.units.first_byte();
+        let places = first
+            .zip(Alike::watch(self.work))
+            .and_then(|(first, text)| {
+                let places = alike.guess(&text, first + rest.start..first + rest.end)?;
+                Some((first, places))
+            });
+        let Some((first, places)) = places else {
             return rest.end;
         };
         let cuts: Vec<Range<usize>> = (places.into_iter())

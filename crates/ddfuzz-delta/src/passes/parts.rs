@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Edit;
-use crate::document::Document;
+use crate::document::{Document, Kept};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::envelope::difference;
 use crate::passes::list::ListSearch;
@@ -17,6 +17,8 @@ const RAISE: &str = "raise";
 /// Number of successive items that cannot be replaced by one inside of them, after which no further ones
 /// are.
 const FRUITLESS_WRAPPERS: usize = 8;
+/// Maximum size, in bytes, of texts in which all items inside of an item are written in place of it.
+const UNWRAPPED: usize = 256;
 /// Number of successive parts of a file that turn out to be needed for the failure, after which the
 /// deletion of parts ends.
 pub(super) const FRUITLESS_PARTS: usize = 32;
@@ -93,9 +95,27 @@ pub(super) async fn raise_items(
 const WRAPPERS: GroupKind = GroupKind {
     rule: RAISE,
     count: |document| document.wrappers(),
-    without: |document, wrappers| document.unwrapped(wrappers),
+    without: |document, wrappers| document.unwrapped(wrappers, Kept::Largest),
     fruitless: FRUITLESS_WRAPPERS,
     is_all_untested: true,
+};
+
+/// Writes all items that are directly inside of an item in place of it, in a small text, and deletes parts
+/// that only the item needed. Returns the smaller document.
+pub(super) async fn unwrap_items(
+    work: &mut CurrentBest,
+    document: Arc<dyn Document>,
+) -> Arc<dyn Document> {
+    match work.len() {
+        0..=UNWRAPPED => delete_groups_and_parts(work, document, SHELLS).await,
+        _ => document,
+    }
+}
+
+/// Items that contain other items: to delete one is to write all that are inside of it in place of it.
+const SHELLS: GroupKind = GroupKind {
+    without: |document, wrappers| document.unwrapped(wrappers, Kept::All),
+    ..WRAPPERS
 };
 
 /// Deletes columns of the picture in `document`, and parts that only those needed, such as colors.

@@ -55,6 +55,26 @@ fn an_item_of_der_stands_in_place_of_those_around_it() {
     assert!(reduced.tests <= 60, "{} tests", reduced.tests);
 }
 
+#[test]
+fn all_items_of_a_list_stand_in_place_of_it() {
+    let pair = [der(6, &[1]), der(1, &[7])].concat();
+    let whole = der(0x30, &der(0xa3, &der(0x30, &pair)));
+    let has_pair = |content: &[u8]| {
+        has_der(content, 6, &|_| true) == Some(true) && has_der(content, 1, &|_| true) == Some(true)
+    };
+    let fails = |text: &[u8]| {
+        let one = der_items(text).filter(|items| items.len() == 1);
+        let is_list = one.is_some_and(|items| items[0].0 == 0x30);
+        let size = |content: &[u8]| content.len() == 1;
+        is_list
+            && has_der(text, 0xa3, &has_pair) == Some(true)
+            && has_der(text, 6, &size) == Some(true)
+            && has_der(text, 1, &size) == Some(true)
+    };
+    let reduced = reduce(&whole, &fails, true);
+    assert_eq!(reduced.text, [0x30, 8, 0xa3, 6, 6, 1, 0x30, 1, 1, 0x30]);
+}
+
 /// Returns true if a message of protobuf, whose fields have lengths below 128, has a field 3 with the number
 /// 300, or a message in its field 1 has one; `None` if it cannot be read.
 fn has_number(mut text: &[u8]) -> Option<bool> {

@@ -1,0 +1,65 @@
+//! Items that stand in place of items around them.
+
+use std::collections::HashSet;
+
+use crate::node::{ByLabel, Group, Label, Node};
+
+/// Appends to `wrappers` the labels of the items outside of compressed nodes that have an item inside.
+pub(crate) fn list_wrappers(group: &Group, wrappers: &mut Vec<Label>) {
+    if group.is_item && items_in(group).next().is_some() {
+        wrappers.push(group.label);
+    }
+    for node in &group.nodes {
+        if let Node::Group(inner) = node {
+            list_wrappers(inner, wrappers);
+        }
+    }
+}
+
+/// Returns the outermost items inside of a group.
+fn items_in(group: &Group) -> Box<dyn Iterator<Item = &Group> + '_> {
+    let inside = group.nodes.iter().filter_map(|node| match node {
+        Node::Group(inner) => Some(inner),
+        _ => None,
+    });
+    Box::new(inside.flat_map(|inner| match inner.is_item {
+        true => Box::new(std::iter::once(inner)),
+        false => items_in(inner),
+    }))
+}
+
+/// Returns a copy of the tree in which the largest item inside of each item with one of these labels stands
+/// in place of it.
+pub(crate) fn raise(group: &Group, sizes: &ByLabel<usize>, gone: &HashSet<Label>) -> Group {
+    let mut group = group;
+    while gone.contains(&group.label) {
+        let largest = items_in(group).max_by_key(|item| sizes.get(&item.label));
+        let Some(largest) = largest else { break };
+        group = largest;
+    }
+    let nodes = group.nodes.iter().map(|node| match node {
+        Node::Group(inner) => Node::Group(raise(inner, sizes, gone)),
+        other => other.clone(),
+    });
+    Group {
+        nodes: nodes.collect(),
+        ..*group
+    }
+}
+
+/// Returns a copy of the tree in which all items directly inside of each item with one of these labels
+/// stand in place of it.
+pub(crate) fn unwrap(group: &Group, gone: &HashSet<Label>) -> Group {
+    let nodes = match gone.contains(&group.label) {
+        true => items_in(group)
+            .map(|item| Node::Group(unwrap(item, gone)))
+            .collect(),
+        false => (group.nodes.iter())
+            .map(|node| match node {
+                Node::Group(inner) => Node::Group(unwrap(inner, gone)),
+                other => other.clone(),
+            })
+            .collect(),
+    };
+    Group { nodes, ..*group }
+}
