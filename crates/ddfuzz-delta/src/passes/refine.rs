@@ -73,7 +73,10 @@ pub(super) async fn refine(
         if work.is_text() {
             structure(work, 1).await;
             words(work).await;
-            delete_clauses(work, patience, Ends::Any).await;
+            // With the tests that are left, those first that keep what is around a clause as it was.
+            for ends in [Ends::Alike, Ends::Any] {
+                delete_clauses(work, patience, ends).await;
+            }
         }
     }
     work.limit_fruitless(Some(patience));
