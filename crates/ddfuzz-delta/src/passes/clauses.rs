@@ -10,6 +10,10 @@ use crate::{Edit, Outcome, Replacement};
 
 /// Maximum number of clauses in one pair of brackets, or outside of all, of which pairs are deleted.
 const MOST_CLAUSES: usize = 12;
+/// Maximum number of tokens that are deleted on one side of a token.
+const LONGEST_SIDE: usize = 4;
+/// Maximum number of tokens of a text in which tokens are deleted on both sides of a token.
+const MOST_TOKENS: usize = 64;
 /// Maximum number of names whose uses come to mean another one, and of names that they come to mean.
 const MOST_NAMES: usize = 12;
 
@@ -30,6 +34,39 @@ pub(super) async fn delete_pairs(work: &mut CurrentBest) {
                     if work.test(WORDS, Edit::Cut(pair)).await == Outcome::Fail {
                         continue 'anew;
                     }
+                }
+            }
+        }
+        return;
+    }
+}
+
+/// Deletes up to [`LONGEST_SIDE`] tokens before a token together with as many after it: `plural "" text [0]`
+/// becomes `text`. The shortest runs come first. Leaves a text of more than [`MOST_TOKENS`] tokens as it is.
+pub(super) async fn delete_around(work: &mut CurrentBest) {
+    'anew: loop {
+        let text = work.text();
+        let all = tokens(&text);
+        let levels = Levels::of(&all);
+        if all.len() > MOST_TOKENS {
+            return;
+        }
+        let lengths = (1..=LONGEST_SIDE)
+            .flat_map(|before| (1..=LONGEST_SIDE).map(move |after| (before, after)));
+        let mut lengths: Vec<(usize, usize)> = lengths.collect();
+        lengths.sort_by_key(|(before, after)| before + after);
+        for (before, after) in lengths {
+            for kept in before..all.len().saturating_sub(after) {
+                let sides = [kept - before..kept, kept + 1..kept + 1 + after];
+                if sides
+                    .iter()
+                    .any(|side| !levels.are_whole(side.start, side.end))
+                {
+                    continue;
+                }
+                let cuts = sides.map(|side| place_of(&all, &side)).to_vec();
+                if work.test(WORDS, Edit::Cut(cuts)).await == Outcome::Fail {
+                    continue 'anew;
                 }
             }
         }
@@ -201,6 +238,17 @@ mod tests {
                 && known.all(|one| ["BEGIN", "COMMIT", "make", "drop", ""].contains(one))
         };
         assert_eq!(refined("BEGIN; make; drop; COMMIT;", fails), "drop");
+    }
+
+    #[test]
+    fn tokens_go_on_both_sides_of_one() {
+        let fails = |text: &str| {
+            ["id \"\" plural \"\" text [ 0 ] \"%\"", "id \"\" text \"%\""]
+                .iter()
+                .any(|one| text.split_whitespace().eq(one.split(' ')))
+        };
+        let text = "id \"\" plural \"\" text [ 0 ] \"%\"";
+        assert_eq!(refined(text, fails), "id \"\" text \"%\"");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::document::Structure;
 use crate::passes::blocks::few_blocks;
-use crate::passes::clauses::{delete_pairs, redirect};
+use crate::passes::clauses::{delete_around, delete_pairs, redirect};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::definitions::inline;
 use crate::passes::deletions::every_run;
@@ -74,9 +74,9 @@ pub(super) async fn refine(
             structure(work, 1).await;
             words(work).await;
             // With the tests that are left, those first that keep what is around a clause as it was.
-            for ends in [Ends::Alike, Ends::Any] {
-                delete_clauses(work, patience, ends).await;
-            }
+            delete_clauses(work, patience, Ends::Alike).await;
+            delete_around(work).await;
+            delete_clauses(work, patience, Ends::Any).await;
         }
     }
     work.limit_fruitless(Some(patience));

@@ -343,7 +343,7 @@ impl Levels {
 
     /// Returns true if each bracket among the tokens with the indices `from..to` has its
     /// counterpart among them; true also if the brackets of the whole text do not match anyway.
-    fn are_whole(&self, from: usize, to: usize) -> bool {
+    pub fn are_whole(&self, from: usize, to: usize) -> bool {
         let level = self.depths[from];
         let inside = &self.depths[from..to];
         !self.match_all || self.depths[to] == level && inside.iter().all(|depth| *depth >= level)
