@@ -50,9 +50,6 @@ impl From<Exit> for ExitCode {
 /// Hint for a command that has saved its state.
 pub const CONTINUE: &str = "continue with the same command and --resume";
 
-/// Hint for a command that a full disk has ended.
-const FREE_SPACE: &str = "free some space, and repeat the command";
-
 /// What is told of runs of several workers that fail only when each is made alone.
 pub const DISTURBED: &str = "runs at the same time disturb each other (do they use a fixed port, a \
                              lock or a fixed file?)";
@@ -203,7 +200,9 @@ impl Failure {
                 self.hint("a part of the path is a file, not a directory: check the path")
             }
             io::ErrorKind::InvalidFilename => self.hint("give a shorter name"),
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => self.hint(FREE_SPACE),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                self.hint(FileError::FREE_SPACE)
+            }
             _ => self,
         }
     }

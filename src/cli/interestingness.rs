@@ -93,7 +93,7 @@ impl Interestingness {
         });
         start.learn_limit = self.learn_limit;
         start.doubtful = self.doubtful;
-        start.repeats = true;
+        start.repeat_claims();
         if no_cache {
             start.cache = Caching::Configuration;
         }

@@ -1,5 +1,8 @@
 //! Hangs of campaigns: grouped by where they are, and minimized.
 
+use std::collections::HashSet;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::ddfuzz::Desk;
@@ -69,6 +72,53 @@ fn a_hang_is_minimized_when_the_campaign_is_done() {
         "{said:?} {:?}",
         found.keys()
     );
+}
+
+/// Hangs in one loop in every first run, and in another one in every second; the file whose path is
+/// its first argument has the number of its runs.
+const MOVING: &str = r#"
+#include <fcntl.h>
+#include <unistd.h>
+static volatile int count;
+__attribute__((noinline)) static void first(void) { for (;;) count++; }
+__attribute__((noinline)) static void second(void) { for (;;) count--; }
+int main(int argc, char **argv) {
+    int runs = argc < 2 ? -1 : open(argv[1], O_RDWR | O_APPEND);
+    long before = lseek(runs, 0, SEEK_END);
+    if (write(runs, "x", 1) != 1) return 0;
+    before % 2 ? first() : second();
+    return 0;
+}
+"#;
+
+#[test]
+fn a_hang_at_another_place_in_each_run_is_one_group() {
+    let desk = Desk::new();
+    compile_as(&desk, "moving", MOVING, "-O1");
+    let runs = desk.write("tmp/moving", "");
+    std::fs::set_permissions(&runs, Permissions::from_mode(0o666)).unwrap();
+    let options = "--runs 3 --seed 1 --timeout 0.06 --minimize off --jobs 1 --exec command";
+    let words = ["--".as_ref(), "./moving".as_ref(), runs.as_os_str()];
+    let call = format!("run -q -o out --generator classic {options}");
+    let said = desk.call_with(&call, &words);
+    let found = outcome(&desk.file("out"));
+    let of_group = |name: &&String| name.ends_with("crash.json");
+    let records: Vec<&String> = found.keys().filter(of_group).collect();
+    let shared = |name: &&String| name.starts_with("hangs/");
+    assert!(
+        !records.is_empty() && records.iter().all(shared),
+        "{said:?} {records:?}"
+    );
+    let record = |name: &&String| std::fs::read_to_string(desk.file("out").join(name)).unwrap();
+    for record in records.iter().map(record) {
+        assert!(
+            record.contains("hangs at another place in each run"),
+            "{record}"
+        );
+    }
+    let group = |name: &&String| name.split('/').nth(1).map(str::to_owned);
+    let groups: HashSet<_> = records.iter().filter_map(group).collect();
+    assert_eq!(groups.len(), 1, "{records:?}");
 }
 
 /// Two loops, and one faulty function with two callers; all of it needs twenty odd bytes.

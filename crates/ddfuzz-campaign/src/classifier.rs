@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crate::verdict::SteadyHangs;
 use crate::{CampaignError, CrashSink, Report, lock};
 use ddfuzz_exec::{CrashSnapshots, Ended, ExecError, Executor, Target, Way};
 use ddfuzz_model::files::Base64;
@@ -29,6 +30,7 @@ pub(crate) struct RunClassifier {
     /// Whether each hang is reported with a full crash record; else only the first of each minor
     /// key.
     hangs_in_full: bool,
+    steady_hangs: SteadyHangs,
 }
 
 impl RunClassifier {
@@ -40,6 +42,7 @@ impl RunClassifier {
             reported: HashSet::new(),
             least: HashMap::new(),
             hangs_in_full: false,
+            steady_hangs: SteadyHangs::default(),
         })
     }
 
@@ -138,7 +141,9 @@ impl RunClassifier {
         executor: &dyn Executor,
     ) -> Result<Classified, ExecError> {
         Ok(match self.triager.examine(input)? {
-            Verdict::Crash(crash) if !is_slow_crash(ended, &crash.class) => {
+            Verdict::Crash(mut crash) if !is_slow_crash(ended, &crash.class) => {
+                let steady = &mut self.steady_hangs;
+                steady.settle(&mut self.triager, input, &mut crash)?;
                 self.report(crash, input)
             }
             Verdict::Crash(_) | Verdict::Flaky { .. } => {
@@ -262,6 +267,7 @@ pub(crate) struct SuspectClassifier {
     /// When the crash sink was last asked for the keys of the stored inputs; `None` before the
     /// first request.
     asked: Option<Instant>,
+    steady_hangs: SteadyHangs,
 }
 
 impl SuspectClassifier {
@@ -272,6 +278,7 @@ impl SuspectClassifier {
             crash_exit: target.crash_exit,
             known: HashMap::new(),
             asked: None,
+            steady_hangs: SteadyHangs::default(),
         })
     }
 
@@ -306,17 +313,20 @@ impl SuspectClassifier {
             }
         }
         // The record of the run that had the new keys: another one may crash by another bug.
-        let recorded = self.triager.record(run);
-        if let Some(crash) = recorded.filter(|crash| !is_slow(&crash.class)) {
-            let kind = Kind::of_class(&crash.class);
-            return self.submit_as(sink, kind, Box::new(crash), suspect);
-        }
-        match self.triager.examine(suspect.input)? {
-            Verdict::Crash(crash) if !is_slow(&crash.class) => {
-                self.submit_as(sink, Kind::of_class(&crash.class), crash, suspect)
-            }
-            Verdict::Crash(_) | Verdict::Flaky { .. } => self.submit_unclassified(sink, suspect),
-        }
+        let recorded = self.triager.record(run).map(Box::new);
+        let recorded = match recorded.filter(|crash| !is_slow(&crash.class)) {
+            Some(crash) => Some(crash),
+            None => match self.triager.examine(suspect.input)? {
+                Verdict::Crash(crash) if !is_slow(&crash.class) => Some(crash),
+                Verdict::Crash(_) | Verdict::Flaky { .. } => None,
+            },
+        };
+        let Some(mut crash) = recorded else {
+            return self.submit_unclassified(sink, suspect);
+        };
+        let steady = &mut self.steady_hangs;
+        steady.settle(&mut self.triager, suspect.input, &mut crash)?;
+        self.submit_as(sink, Kind::of_class(&crash.class), crash, suspect)
     }
 
     /// Submits a suspect that does not fail again, or cannot be classified now, to the crash sink

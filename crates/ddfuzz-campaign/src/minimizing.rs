@@ -341,7 +341,8 @@ impl Minimizing {
         // A run is a hang only by the limit that it was found with.
         let by_limit = matches!(crash.ended, Ended::Timeout | Ended::OutOfMemory);
         start.learn_limit = self.learn_limit && !by_limit;
-        (start.doubtful, start.repeats) = (crash.hits < crash.tries, true);
+        start.doubtful = crash.hits < crash.tries;
+        start.repeat_claims();
         if self.no_cache {
             start.cache = Caching::Configuration;
         }

@@ -1,7 +1,7 @@
 //! Judges inputs of other fuzzers, for `triage` and `watch`: whether they crash or exceed a limit,
 //! what the journal of triage records of them, and for which target the result holds.
 
-use std::collections::{HashMap, hash_map::Entry};
+use std::collections::{HashMap, HashSet, hash_map::Entry};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,6 +110,39 @@ pub fn examined_thrice(
     }
     examined.tries = crash.tries;
     Ok(examined)
+}
+
+/// The hangs of a campaign that were at one place in two runs of an input, by major key. Only the first
+/// input of a group is run twice: each run takes the whole time limit.
+#[derive(Default)]
+pub(crate) struct SteadyHangs(HashSet<Key>);
+
+impl SteadyHangs {
+    /// Runs an input that hangs once more, unless such a hang was at one place in two runs before. If it
+    /// hangs at another place then, its record becomes that of a hang whose place is not known.
+    /// `crash`: the record of its first run, which may be no hang.
+    ///
+    /// # Errors
+    /// When the target cannot be started or traced.
+    pub(crate) fn settle(
+        &mut self,
+        triager: &mut Triager,
+        input: &[u8],
+        crash: &mut Crash,
+    ) -> Result<(), ExecError> {
+        let first = crash.keys.major;
+        if !crash.class.is_hang() || self.0.contains(&first) {
+            return Ok(());
+        }
+        match triager.key(input)? {
+            Quick::Crash { class, major, .. } if class.is_hang() && major != first => {
+                (crash.hits, crash.tries) = (crash.hits + 1, crash.tries + 1);
+                *crash = hang_without_place(triager, crash);
+            }
+            Quick::Crash { .. } | Quick::Ended(_) => drop(self.0.insert(first)),
+        }
+        Ok(())
+    }
 }
 
 /// Makes the record of a hang that was at another place in another run, as after an overflow that has

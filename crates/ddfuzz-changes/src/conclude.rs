@@ -306,6 +306,15 @@ pub(crate) fn conclude_difference(
     })
 }
 
+/// Number of times that a version which has failed in the search and does not any more is tested twice
+/// more, before that is blamed on what earlier tests have left: a test that seldom fails ends so, too.
+const PAIRS_IN_DOUBT: usize = 9;
+
+/// Checks whether the outcomes of one version differ.
+fn alternate(outcomes: &[Outcome]) -> bool {
+    outcomes.windows(2).any(|pair| pair[0] != pair[1])
+}
+
 /// Confirms that the version `tree`, with the found changes, fails: builds it in the directory as
 /// the build of the old version left it, and tests it three times. Returns an error unless it fails
 /// each time: that the test alternates if further tests on the same build have other outcomes, or
@@ -326,9 +335,14 @@ fn confirm(session: &mut Session<'_>, tree: &Arc<Tree>) -> Result<(), ChangesErr
     if session.last.outcome.is_some()
         && let Some(workers) = &mut session.workers
     {
-        outcomes.extend(workers.test_again(tree)?.iter().filter_map(|it| it.outcome));
+        for _ in 0..PAIRS_IN_DOUBT {
+            if !alternate(&outcomes) {
+                let again = workers.test_again(tree)?;
+                outcomes.extend(again.iter().filter_map(|report| report.outcome));
+            }
+        }
     }
-    if outcomes.windows(2).any(|pair| pair[0] != pair[1]) {
+    if alternate(&outcomes) {
         let shown = "the version with the found changes";
         return Err(ChangesError::alternating(shown, &outcomes));
     }

@@ -83,13 +83,14 @@ pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answe
         }
         target.stop();
         asked = &inputs[..inputs.len().min(1)];
+        std::thread::sleep(PAUSE);
+        // Neither the next try nor the next run may see files of this one, of which a process may be
+        // left if somebody has killed what kills it.
+        let renewed = target.scratch().renew();
+        renewed.map_err(|source| target.launch().directory_error(source))?;
         if runs == MOST_RUNS || starts == MOST_STARTS {
             return give_up(target.program(), failure);
         }
-        std::thread::sleep(PAUSE);
-        // The next run must not see files of a failed one.
-        let renewed = target.scratch().renew();
-        renewed.map_err(|source| target.launch().directory_error(source))?;
     }
 }
 
@@ -131,5 +132,63 @@ fn write_inputs(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<(), Exe
                 return Err(ExecError::System { what, source });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::private_dir::PrivateDir;
+    use std::fs;
+    use std::os::fd::AsRawFd;
+
+    /// A target whose fork servers die of each request, and leave a process behind.
+    struct Dying {
+        scratch: Scratch,
+        /// The working directory of the process that the last server has left.
+        held: Option<fs::File>,
+    }
+
+    impl Retriable for Dying {
+        fn put_in_place(&mut self, _: &[&[u8]]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn attempt(&mut self, _: &[u8]) -> Result<Answer, Failure> {
+            self.held = fs::File::open(self.scratch.path()).ok();
+            Err(Failure::Request(RequestError::Died))
+        }
+
+        fn lasting(&self, _: &Failure) -> Option<ExecError> {
+            None
+        }
+
+        fn stop(&mut self) {}
+
+        fn launch(&self) -> &Launch {
+            unreachable!("only errors of the directory need it")
+        }
+
+        fn program(&self) -> PathBuf {
+            PathBuf::new()
+        }
+
+        fn scratch(&mut self) -> &mut Scratch {
+            &mut self.scratch
+        }
+    }
+
+    #[test]
+    fn what_still_runs_of_a_run_that_is_given_up_leaves_nothing_to_the_next() {
+        let private = PrivateDir::get().unwrap();
+        let scratch = Scratch::create(&private.fresh("test"), None).unwrap();
+        let path = scratch.path().to_owned();
+        let held = None;
+        let mut target = Dying { scratch, held };
+        let answer = run(&mut target, &[b"input"]).unwrap();
+        assert_eq!(answer.ended, Ended::Signal(libc::SIGKILL));
+        let held = target.held.expect("the directory is there");
+        fs::write(format!("/proc/self/fd/{}/late", held.as_raw_fd()), "x").unwrap_err();
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0);
     }
 }

@@ -201,6 +201,24 @@ impl Types {
         false
     }
 
+    /// Returns a class and its base classes, also theirs, each with its offset in objects of the class.
+    pub fn bases(&self, id: TypeId) -> Vec<(u64, TypeId)> {
+        let mut found: Vec<(u64, TypeId)> = vec![(0, id)];
+        let mut at = 0;
+        while at < found.len() {
+            let (offset, id) = found[at];
+            at += 1;
+            if let Shape::Record(fields) = &self.get(id).shape {
+                let bases = fields.iter().filter(|field| field.name.is_empty());
+                let bases = bases.map(|base| (offset.saturating_add(base.offset), base.of));
+                // Damaged debug information may let a class contain itself.
+                let new: Vec<_> = bases.filter(|base| !found.contains(base)).collect();
+                found.extend(new);
+            }
+        }
+        found
+    }
+
     /// Returns true if a type is a character of one byte.
     pub fn is_char(&self, id: TypeId) -> bool {
         let of = self.get(id);

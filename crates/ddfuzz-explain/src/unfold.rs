@@ -1,5 +1,7 @@
 //! Unfolds a memory graph from a program state (*Why Programs Fail*, A.2.2 and A.2.7).
 
+mod whole_objects;
+
 use std::collections::VecDeque;
 
 use ddfuzz_triage::memory::Memory;
@@ -53,6 +55,12 @@ pub trait State: Memory {
     /// Returns the words in which the allocator keeps the sizes of the heap blocks, ascending.
     fn headers(&self) -> Vec<Header> {
         Vec::new()
+    }
+
+    /// Returns the class of the whole C++ object of which a part with a vtable pointer is at `address`,
+    /// and where it begins; `None` where the pointer tells no known class.
+    fn whole_object(&mut self, _address: u64) -> Option<(u64, TypeId)> {
+        None
     }
 
     /// Returns the value of the register with a DWARF number; `None` where it holds no variable.
@@ -227,13 +235,14 @@ impl Unfolding<'_> {
     /// graph has it already or the pointer is invalid.
     fn claim(&mut self, from: ObjectId, leaf: usize, to: TypeId) {
         let object = &self.graph.objects[from];
-        let address = object.address(&object.leaves[leaf]);
-        if self.graph.containing(address).is_some() {
+        let pointer = object.address(&object.leaves[leaf]);
+        if self.graph.containing(pointer).is_some() {
             return;
         }
-        let Some(area) = self.state.area(address) else {
+        let Some(area) = self.state.area(pointer) else {
             return;
         };
+        let (address, to) = self.whole_object(pointer, to, area);
         let size = self.types.get(to).size.max(1);
         let (start, end, of) = match area.is_block {
             true => {
@@ -275,19 +284,9 @@ impl Unfolding<'_> {
             leaves,
             name: String::new(),
             function: String::new(),
-            reached: Some((from, leaf, address - start)),
+            reached: Some((from, leaf, pointer - start)),
             alias: None,
         });
-    }
-
-    /// Returns true if a block is full of C++ objects of one class, each of `size` bytes: all begin
-    /// with the same vtable pointer.
-    fn is_of_one_class(&mut self, block: Area, size: u64) -> bool {
-        let length = (block.end - block.start).min(LARGEST);
-        let bytes = self.state.bytes(block.start, length as usize);
-        let mut objects = bytes.chunks_exact(size as usize).map(|object| &object[..8]);
-        let first = objects.next();
-        first.is_some_and(|first| first != [0; 8] && objects.all(|other| other == first))
     }
 
     /// Returns the length in bytes of the zero-terminated text at `address`, if it is in memory

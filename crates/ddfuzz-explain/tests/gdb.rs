@@ -6,6 +6,7 @@ mod explained;
 #[path = "../../../tests/needs/mod.rs"]
 mod needs;
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
@@ -302,4 +303,87 @@ fn values_are_those_of_gdb() {
         states >= 50 && compared > 1000,
         "{states} states, {compared} values"
     );
+}
+
+/// The numbers behind global pointers at the end of a run, by the expression for each: of what the
+/// objects are that begin there, or have a part there.
+fn behind_pointers(program: &Path) -> (Point, BTreeMap<String, i128>) {
+    let target = target(program, &[]);
+    let inputs = [Vec::new(), Vec::new()];
+    let mut engine = Engine::new([&target, &target], inputs, Duration::from_secs(900)).unwrap();
+    let point = *engine.trace(Side::Failing).unwrap().points.last().unwrap();
+    let limit = TimeLimit::of(Duration::from_secs(60));
+    let mut stand = engine.stand(Side::Failing, point, limit).unwrap();
+    let graph = engine.capture_at(&mut stand).unwrap().graph;
+    let types = &engine.info.types;
+    let mut found = BTreeMap::new();
+    for object in graph.objects.iter() {
+        let Some((from, ..)) = object.reached else {
+            continue;
+        };
+        let pointer = &graph.objects[from].name;
+        for leaf in &object.leaves {
+            let is_number = matches!(types.get(leaf.of).shape, Shape::Base(Encoding::Signed));
+            if is_number && leaf.kind == LeafKind::Scalar {
+                let path = leaf.path.trim_start_matches('.');
+                let number = integer(object.value(leaf), None, true);
+                found.insert(format!("{pointer}->{path}"), number);
+            }
+        }
+    }
+    (point, found)
+}
+
+#[test]
+fn objects_of_derived_classes_are_those_of_gdb() {
+    if needs::program("gdb").is_none() {
+        return;
+    }
+    for (compiler, level) in [("g++", "-O0"), ("clang++", "-O0")] {
+        if needs::program(compiler).is_none() {
+            continue;
+        }
+        let program = program_by(compiler, "classes.cc", &["-g", level, "-w"]);
+        let (point, found) = behind_pointers(&program);
+        let folder = tempfile::tempdir().unwrap();
+        let mut script =
+            "set confirm off\nset debuginfod enabled off\nset print object on\n".to_owned();
+        let _ = writeln!(
+            script,
+            "starti\ntbreak *{:#x}\nignore $bpnum {}\ncontinue",
+            point.pc,
+            point.nth - 1
+        );
+        for expression in found.keys() {
+            let _ = writeln!(script, "echo =\\n\noutput {expression}\necho \\n");
+        }
+        let file = folder.path().join("script");
+        std::fs::write(&file, script).unwrap();
+        let mut gdb = Command::new("gdb");
+        gdb.args(["-nx", "-batch", "-x"]).arg(&file).arg(&program);
+        let output = gdb.stdin(std::process::Stdio::null()).output().unwrap();
+        let shown = shown_values(&String::from_utf8_lossy(&output.stdout));
+        let numbers: Vec<String> = found.values().map(i128::to_string).collect();
+        assert_eq!(shown, numbers, "{compiler} {level} {found:?}");
+        for of_class in [
+            "circle->radius",
+            "square->side",
+            "square->length",
+            "named->side",
+            "named->number",
+            "hidden->inside",
+            "box->cells[1]",
+            "plain->number",
+        ] {
+            assert!(
+                found.contains_key(of_class),
+                "{compiler} {level} {of_class} {found:?}"
+            );
+        }
+        // Where a virtual base is, only the running program knows.
+        assert!(
+            !found.contains_key("unknown->extra"),
+            "{compiler} {level} {found:?}"
+        );
+    }
 }

@@ -22,9 +22,9 @@ const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 ///
 /// The steps are: run the input three times (more often if it is flaky); run the empty input, which
 /// is the result if it fails; run the search until it ends or a budget is used up; test in fresh
-/// processes each removal of a single byte that the search left open; and confirm the result three
-/// times in fresh processes. A budget of time ends each of these steps
-/// ([`Options::budget_time`]). Each run is a line of the log. Lines that the journal already has are
+/// processes each removal of a single byte that the search left open; and confirm the result in
+/// fresh processes, three times or as often as the log's first line says. A budget of time ends each
+/// of these steps ([`Options::budget_time`]). Each run is a line of the log. Lines that the journal already has are
 /// used as answers first. If they end because a smaller budget was used up, the search continues.
 ///
 /// # Errors

@@ -144,8 +144,9 @@ pub(super) struct Progress<'a> {
     /// Failure rate of the best in its confirmations if none of them failed, so that the original
     /// input is the result; else `None`.
     restored: Option<Rate>,
-    /// Whether the runs on which a claim rests are repeated; false in older logs.
-    repeats_claims: bool,
+    /// Least number of confirmations of the result, if the runs on which a claim rests are repeated;
+    /// `None` in older logs.
+    repeats_claims: Option<u64>,
     /// The removals that are run again, because the claim rests on them; `None` before that, and after
     /// one of them failed.
     repeats: Option<Repeats>,
@@ -204,7 +205,7 @@ impl<'a> Progress<'a> {
             ceased: None,
             confirmed: Rate::default(),
             restored: None,
-            repeats_claims: start.repeats,
+            repeats_claims: start.least_confirmations(),
             repeats: None,
             refuted_before: false,
             empty: Rate::default(),
@@ -414,11 +415,14 @@ impl<'a> Progress<'a> {
 
     /// Returns how many times the result is run again at the end, to confirm that it fails.
     fn confirmations(&self) -> u64 {
-        match self.is_flaky() || self.texts.is_contradicted() {
-            true => ESTIMATING,
-            false if self.restored.is_some() => AGREEING_IN_DOUBT,
-            false if self.repeats_claims => confirmations(self.texts.counts.executed),
-            false => AGREEING,
+        match (
+            self.is_flaky() || self.texts.is_contradicted(),
+            self.repeats_claims,
+        ) {
+            (true, _) => ESTIMATING,
+            _ if self.restored.is_some() => AGREEING_IN_DOUBT,
+            (_, Some(least)) => confirmations(self.texts.counts.executed, least),
+            (_, None) => AGREEING,
         }
     }
 

@@ -28,6 +28,13 @@ pub(super) const ESTIMATING: u64 = 20;
 const TESTS_PER_CONFIRMATION: u64 = 5;
 /// Number of tests of a long search for each removal of a single byte that is run again.
 const TESTS_PER_REPEAT: u64 = 20;
+/// Maximum number of times that one removal of a single byte is run again: one that fails in two of
+/// three runs passes in all of them, and in its test, once in 2000 times.
+const MOST_REPEATS: u64 = 6;
+/// Number of removals up to which each is run again twice where the result is confirmed three times at
+/// least. A program that fails in every second run would pass in all single ones, if as many runs are
+/// between them and the tests.
+const FEW: u64 = 5;
 /// Maximum number of runs (votes) of one candidate of a flaky input. With a rare failure, all of
 /// them then miss it more often than once in [`ODDS`] times.
 const MOST: u64 = 100;
@@ -89,14 +96,22 @@ pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
 }
 
 /// Returns how many runs confirm a result of `executed` tests, if the runs on which a claim rests are
-/// repeated: one for each five tests, so that they cost little beside the search.
-pub(super) fn confirmations(executed: u64) -> u64 {
-    (executed / TESTS_PER_CONFIRMATION).clamp(AGREEING, ESTIMATING)
+/// repeated: one for each five tests, and at least `least`.
+pub(super) fn confirmations(executed: u64, least: u64) -> u64 {
+    (executed / TESTS_PER_CONFIRMATION).clamp(least.min(ESTIMATING), ESTIMATING)
 }
 
-/// Returns how many removals of single bytes are run again at most, after a search of `executed` tests.
-pub(super) fn repeated_removals(executed: u64) -> u64 {
-    confirmations(executed).max(executed / TESTS_PER_REPEAT)
+/// Returns how many of `removals` of single bytes are run again after a search of `executed` tests,
+/// whose result is confirmed at least `least` times, and how many times each of them.
+pub(super) fn repeated_removals(removals: u64, executed: u64, least: u64) -> (u64, u64) {
+    let most = confirmations(executed, least).max(executed / TESTS_PER_REPEAT);
+    let chosen = removals.min(most);
+    let times = match least {
+        ..=AGREEING if chosen <= FEW => 2,
+        ..=AGREEING => 1,
+        _ => most.checked_div(chosen).unwrap_or(1).min(MOST_REPEATS),
+    };
+    (chosen, times)
 }
 
 /// Returns the number of runs that together miss a failure of the rate `rate` at most once in 1000
@@ -162,15 +177,22 @@ mod tests {
     }
 
     #[test]
-    fn longer_searches_have_their_claims_repeated_more_often() {
-        for (executed, confirmed, repeated) in [
-            (0, 3, 3),
-            (17, 3, 3),
-            (60, 12, 12),
-            (100, 20, 20),
-            (1000, 20, 50),
+    fn longer_searches_have_more_removals_repeated_and_fewer_removals_more_often() {
+        for (executed, least, removals, confirmed, repeated) in [
+            (0, 3, 2, 3, (2, 2)),
+            (17, 3, 9, 3, (3, 2)),
+            (60, 3, 20, 12, (12, 1)),
+            (100, 3, 90, 20, (20, 1)),
+            (0, 20, 0, 20, (0, 1)),
+            (0, 20, 2, 20, (2, 6)),
+            (17, 20, 5, 20, (5, 4)),
+            (100, 20, 90, 20, (20, 1)),
+            (1000, 20, 90, 20, (50, 1)),
         ] {
-            let counts = (confirmations(executed), repeated_removals(executed));
+            let counts = (
+                confirmations(executed, least),
+                repeated_removals(removals, executed, least),
+            );
             assert_eq!(counts, (confirmed, repeated), "{executed} tests");
         }
     }

@@ -156,7 +156,7 @@ impl StoreError {
             }
             StoreError::MergeIntoInput { .. } => "give another directory with `-o DIR`",
             StoreError::NoSuch(_) => "`ddfuzz show OUT` lists the groups",
-            StoreError::File(error) if error.is_full() => "free some space, and repeat the command",
+            StoreError::File(error) if error.is_full() => FileError::FREE_SPACE,
             StoreError::File(error) if error.is_read_only() => {
                 "give a writable directory with `-o DIR`"
             }

@@ -278,6 +278,11 @@ fn setting(link: &LinkRecord) -> String {
         }
         _ => String::new(),
     };
+    // Fields of derived classes behind pointers to their bases.
+    let frame = match name.contains("-&gt;") {
+        true => format!("set print object on\n{frame}"),
+        false => frame,
+    };
     let text = link.failing.as_str();
     let is_character = text.len() > 2 && text.starts_with('\'') && text.ends_with('\'');
     let digits = text.trim_start_matches('-');

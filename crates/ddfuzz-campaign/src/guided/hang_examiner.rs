@@ -9,6 +9,7 @@ use crossbeam::channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 
 use super::engine::GuidedEngine;
 use super::messages::{HangVerdict, JudgedHang};
+use crate::verdict::SteadyHangs;
 use crate::{Report, lock};
 use ddfuzz_exec::{Ended, ExecError, Signature, Target, Way};
 use ddfuzz_store::{Kind, StoreError};
@@ -296,9 +297,10 @@ impl ExaminerThread {
         let (tasks, taken) = bounded::<SuspectedHang>(1);
         let (tell, done) = unbounded();
         let handle = std::thread::spawn(move || {
-            let mut triager = None;
+            let (mut triager, mut steady) = (None, SteadyHangs::default());
             for suspect in taken {
-                let verdict = examine(&mut triager, &target, way, &suspect.input).ok();
+                let verdict = examine((&mut triager, &mut steady), &target, way, &suspect.input);
+                let verdict = verdict.ok();
                 if tell.send(ExaminedHang { suspect, verdict }).is_err() {
                     return;
                 }
@@ -313,9 +315,9 @@ impl ExaminerThread {
 }
 
 /// Examines, on the examining thread, whether and where in the program an input hangs, and returns
-/// the verdict. Creates the triager at the first call.
+/// the verdict. Creates the triager at the first call; `steady` are the hangs at one place.
 fn examine(
-    triager: &mut Option<Triager>,
+    (triager, steady): (&mut Option<Triager>, &mut SteadyHangs),
     target: &Target,
     way: Way,
     input: &[u8],
@@ -324,7 +326,11 @@ fn examine(
         Some(triager) => triager,
         none => none.insert(Triager::of_target(target, way)?),
     };
-    triager.examine(input)
+    let mut verdict = triager.examine(input)?;
+    if let Verdict::Crash(crash) = &mut verdict {
+        steady.settle(triager, input, crash)?;
+    }
+    Ok(verdict)
 }
 
 impl GuidedEngine<'_> {

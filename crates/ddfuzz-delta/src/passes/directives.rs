@@ -1,6 +1,7 @@
 //! The pass over conditional groups of a preprocessor, such as `#if … #else … #endif`: groups are deleted
 //! whole, two that open and close the same braces together, and their directives without what is inside.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::passes::current_best::CurrentBest;
@@ -102,11 +103,14 @@ fn groups(text: &[u8]) -> Vec<Group> {
     for index in open {
         groups[index] = None;
     }
-    let is_ended: Vec<bool> = groups.iter().map(Option::is_some).collect();
-    let before = |index: usize| is_ended[..index].iter().filter(|ended| **ended).count();
+    let number = |count: &mut usize, group: &Option<Group>| {
+        let number = group.is_some().then_some(*count);
+        *count += usize::from(group.is_some());
+        Some(number)
+    };
+    let numbers: Vec<Option<usize>> = groups.iter().scan(0, number).collect();
     let ended = groups.into_iter().flatten().map(|mut group| {
-        let parent = group.parent.filter(|parent| is_ended[*parent]);
-        group.parent = parent.map(before);
+        group.parent = group.parent.and_then(|parent| numbers[parent]);
         group
     });
     ended.collect()
@@ -183,6 +187,8 @@ fn braces(text: &[u8]) -> (usize, usize) {
 /// such branches are left out, and groups with one branch where the last one stays.
 fn unwrapped(groups: &[Group], kept: Kept) -> Vec<Vec<Range<usize>>> {
     let mut units: Vec<Vec<Range<usize>>> = Vec::new();
+    // What the units delete: ends of ranges that do not overlap, by their starts.
+    let mut deleted: BTreeMap<usize, usize> = BTreeMap::new();
     for group in groups {
         let [front, back] = match (group.branches.as_slice(), kept) {
             ([], Kept::First) => [group.head.clone(), group.end.clone()],
@@ -190,9 +196,9 @@ fn unwrapped(groups: &[Group], kept: Kept) -> Vec<Vec<Range<usize>>> {
             ([.., last], Kept::Last) => [group.head.start..last.end, group.end.clone()],
             ([], Kept::Last) => continue,
         };
-        let is_deleted =
-            |unit: &Vec<Range<usize>>| unit.iter().any(|cut| cut.contains(&front.start));
-        if !units.iter().any(is_deleted) {
+        let before = deleted.range(..=front.start).next_back();
+        if before.is_none_or(|(_, end)| *end <= front.start) {
+            deleted.extend([&front, &back].map(|cut| (cut.start, cut.end)));
             units.push(vec![front, back]);
         }
     }
@@ -244,6 +250,17 @@ mod tests {
         // What does not begin or end is no group.
         assert_eq!(groups(b"#endif\n#if A\n#if B\n#else\n#endif\n").len(), 1);
         assert!(groups(b"a # if\n##if\n#include\n").is_empty());
+    }
+
+    #[test]
+    fn a_hundred_thousand_groups_in_each_other_take_no_time_for_each_pair() {
+        const MANY: usize = 100_000;
+        let text = ["#if A\n".repeat(MANY), "#endif\n".repeat(MANY)].concat();
+        let all = groups(text.as_bytes());
+        let parents = all.iter().map(|group| group.parent);
+        assert!(parents.skip(1).eq((0..MANY - 1).map(Some)));
+        assert_eq!(unwrapped(&all, Kept::First).len(), MANY);
+        assert!(unwrapped(&all, Kept::Last).is_empty());
     }
 
     #[derive(Clone)]

@@ -1,11 +1,13 @@
 //! Debug information of a program, read by `gimli`: functions with their variables, types, lines.
 
+mod classes;
 pub mod frames;
 mod inlined;
 mod line_zero;
 mod lines;
 pub mod locations;
 mod read_types;
+mod symbols;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,9 +21,12 @@ use gimli::{
 use object::{Object, ObjectSection, ObjectSymbol};
 
 use crate::types::{TypeId, Types};
+use classes::Classes;
+pub use classes::Vtables;
 pub use inlined::{Inlined, Place, is_library_file};
 pub use lines::{Line, Lines};
 use read_types::TypeReader;
+use symbols::{code_symbols, tls_size};
 
 /// The type by which the DWARF reader reads bytes of the program's file.
 pub(crate) type Bytes = EndianArcSlice<LittleEndian>;
@@ -130,6 +135,8 @@ pub struct DebugInfo {
     pub symbols: HashMap<String, u64>,
     /// Address ranges and names of the functions in the symbol table, in the order of addresses.
     pub code_symbols: Vec<(Range<u64>, String)>,
+    /// Vtables of the program's C++ classes.
+    pub vtables: Vtables,
     /// Size of the thread-local memory of the program, rounded up to its alignment, in bytes.
     pub tls_size: u64,
     /// Producers of the compilation units: compiler and options with which each was compiled.
@@ -165,6 +172,7 @@ impl DebugInfo {
             dwarf: &dwarf,
             units: Vec::new(),
             types: TypeReader::default(),
+            classes: Classes::default(),
             functions: Vec::new(),
             globals: Vec::new(),
             declared: Vec::new(),
@@ -231,6 +239,7 @@ struct Reading<'a> {
     dwarf: &'a Dwarf<Bytes>,
     units: Vec<Unit<Bytes>>,
     types: TypeReader,
+    classes: Classes,
     functions: Vec<Function>,
     globals: Vec<(Declared, gimli::Encoding)>,
     declared: Vec<Declared>,
@@ -253,6 +262,8 @@ struct Around {
     /// Name of the function around the entry, also of one that has no code of its own.
     name: String,
     scope: Vec<Range<u64>>,
+    /// Qualified name of the namespace or class around the entry; empty outside of all.
+    class: String,
     /// Whether the function around the entry is only declared.
     is_prototype: bool,
 }
@@ -281,6 +292,7 @@ impl Reading<'_> {
                 function: None,
                 name: String::new(),
                 scope: Vec::new(),
+                class: String::new(),
                 is_prototype: false,
             });
             self.entry(index, entry, &mut around)?;
@@ -302,6 +314,12 @@ impl Reading<'_> {
             }
             gimli::DW_TAG_subprogram => {
                 self.subprogram(unit, entry, around)?;
+            }
+            gimli::DW_TAG_namespace | gimli::DW_TAG_class_type | gimli::DW_TAG_structure_type => {
+                self.class(unit, entry, around)?;
+            }
+            gimli::DW_TAG_inheritance if entry.attr(gimli::DW_AT_virtuality).is_some() => {
+                self.classes.add_virtual_base(&around.class);
             }
             gimli::DW_TAG_lexical_block | gimli::DW_TAG_inlined_subroutine => {
                 let ranges = self.ranges(unit, entry)?;
@@ -637,6 +655,7 @@ impl Reading<'_> {
         }
         Ok(DebugInfo {
             code_symbols: code_symbols(file),
+            vtables: self.classes.vtables(file, &self.types.types),
             types: Arc::new(self.types.types),
             functions: self.functions,
             globals: self.globals,
@@ -653,36 +672,4 @@ impl Reading<'_> {
             by_address,
         })
     }
-}
-
-/// Reads the functions of an ELF file's symbol table that have a size and are the program's own.
-fn code_symbols(file: &object::File<'_>) -> Vec<(Range<u64>, String)> {
-    let symbols = file.symbols().filter(|symbol| {
-        symbol.kind() == object::SymbolKind::Text && symbol.is_definition() && symbol.size() > 0
-    });
-    let mut found: Vec<(Range<u64>, String)> = symbols
-        .filter_map(|symbol| {
-            let range = symbol.address()..symbol.address() + symbol.size();
-            let name = symbol.name().ok().filter(|name| *name != "_start")?;
-            Some((range, name.to_owned()))
-        })
-        .collect();
-    found.sort_by_key(|(range, _)| range.start);
-    found
-}
-
-fn tls_size(file: &object::File<'_>) -> u64 {
-    use object::read::elf::{ElfFile64, ProgramHeader};
-    let object::File::Elf64(file) = file else {
-        return 0;
-    };
-    let file: &ElfFile64<'_> = file;
-    let endian = object::Endianness::Little;
-    let mut headers = file.elf_program_headers().iter();
-    let tls = headers.find(|header| header.p_type(endian) == object::elf::PT_TLS);
-    tls.map_or(0, |header| {
-        header
-            .p_memsz(endian)
-            .next_multiple_of(header.p_align(endian).max(1))
-    })
 }

@@ -10,10 +10,11 @@ use libc::user_regs_struct;
 
 use crate::dwarf::frames::{Frame, MOST_FRAMES, STACK_POINTER, Saved, UnwindTable};
 use crate::dwarf::locations::{Context, Found, evaluate};
-use crate::dwarf::{DebugInfo, Declared, Function, is_library_file};
+use crate::dwarf::{DebugInfo, Declared, Function, Vtables, is_library_file};
 use crate::engine::heap::{HeapBlocks, heap_blocks};
 use crate::engine::process::{Process, by_number};
 use crate::graph::{Graph, Header, Origin, Place};
+use crate::types::TypeId;
 use crate::unfold::{Area, State, Variable, unfold};
 
 /// The modules (program and libraries) that are mapped in a process, with their unwind tables.
@@ -208,6 +209,8 @@ impl Reading<'_> {
             heap,
             maps: &maps,
             arguments: self.arguments,
+            vtables: &self.info.vtables,
+            bias: self.bias,
             undescribed: match (self.is_raw, self.info.is_optimized()) {
                 (true, _) => self.raw(frames, registers, &maps, process),
                 (_, true) => self.undescribed(frames, registers),
@@ -528,7 +531,18 @@ struct ProcessState<'a> {
     maps: &'a Maps,
     arguments: &'a [Area],
     undescribed: Vec<(Place, String)>,
+    vtables: &'a Vtables,
+    bias: u64,
     process: &'a mut Process,
+}
+
+impl ProcessState<'_> {
+    /// Returns the vtable pointer at `address`, and the class to whose objects it belongs.
+    fn vtable_pointer(&mut self, address: u64) -> Option<(u64, TypeId)> {
+        let pointer = self.process.word(address)?;
+        let of = self.vtables.class(pointer.wrapping_sub(self.bias))?;
+        Some((pointer, of))
+    }
 }
 
 impl Memory for ProcessState<'_> {
@@ -606,6 +620,15 @@ impl State for ProcessState<'_> {
 
     fn undescribed(&self) -> Vec<(Place, String)> {
         self.undescribed.clone()
+    }
+
+    fn whole_object(&mut self, address: u64) -> Option<(u64, TypeId)> {
+        let (pointer, of) = self.vtable_pointer(address)?;
+        // The vtable of a part says where in the object the part is.
+        let to_start = self.process.word(pointer.wrapping_sub(16))?;
+        let start = address.wrapping_add(to_start);
+        let (_, first) = self.vtable_pointer(start)?;
+        (first == of).then_some((start, of))
     }
 
     fn register(&self, number: u16) -> Option<u64> {

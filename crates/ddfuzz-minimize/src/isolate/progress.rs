@@ -72,8 +72,9 @@ pub(super) struct Progress {
     /// Number of runs of the failing input that are made before the search.
     agreeing: u64,
     baseline: Rate,
-    /// Whether long searches have their sides confirmed more often; false in older logs.
-    repeats_claims: bool,
+    /// Least number of confirmations of each side, if long searches have more of them; `None` in older
+    /// logs.
+    repeats_claims: Option<u64>,
     confirmed_passing: Rate,
     confirmed_failing: Rate,
     /// Whether a confirmation of one side did not have the expected outcome when the log ended
@@ -104,7 +105,7 @@ impl Progress {
             open: None,
             agreeing: agreeing(start.doubtful, start.repeats),
             baseline: Rate::default(),
-            repeats_claims: start.repeats,
+            repeats_claims: start.least_confirmations(),
             confirmed_passing: Rate::default(),
             confirmed_failing: Rate::default(),
             refuted_before: false,
@@ -205,8 +206,8 @@ impl Progress {
     /// Returns how many times each side is run again at the end, to confirm it.
     fn confirmations(&self) -> u64 {
         match self.repeats_claims {
-            true => confirmations(self.sides.counts.executed),
-            false => AGREEING,
+            Some(least) => confirmations(self.sides.counts.executed, least),
+            None => AGREEING,
         }
     }
 

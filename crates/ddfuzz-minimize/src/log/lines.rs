@@ -6,10 +6,12 @@ use ddfuzz_triage::{Class, Key};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::crash_oracle::cut_off_by;
 use crate::log::{
     Base64, CachingName, ChangesRecord, ChangesTest, ContentHash, CoverageRecord, DifferenceRecord,
     OsText, OutcomeName, PassingEnd, ShortHash, TargetRecord,
 };
+use crate::steadiness::{AGREEING, ESTIMATING};
 use crate::{Claim, Counts, CutOff, Process, ProofRef, Proved, SlipKeys, structure_name};
 
 /// Version of the log format that this code writes and reads.
@@ -137,11 +139,16 @@ pub struct StartLine {
     /// instead of three; five in a log without `repeats`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
-    /// If true, the runs on which a claim rests are repeated by the number of executed tests: the
-    /// result is confirmed once for each five, three to twenty times, and as many of the removals of
-    /// single bytes that do not fail, or more after many tests, are run again. Absent in older logs.
+    /// If true, the runs on which a claim rests are repeated: the result is confirmed once for each
+    /// five executed tests, `confirms` to twenty times, and as many removals of single bytes that do
+    /// not fail, or more after many tests, are run again. Absent in older logs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeats: bool,
+    /// Least number of times that the result is confirmed, and, if the removals of single bytes are
+    /// few, that these are run again. Absent, and then three, where each failing run takes its whole
+    /// limit, as a hang does, and in older logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirms: Option<u64>,
     /// If true, failing candidates must show the minor key too, even if they only delete bytes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hold_minor: bool,
@@ -195,6 +202,7 @@ impl StartLine {
             learn_limit: false,
             doubtful: false,
             repeats: false,
+            confirms: None,
             hold_minor: false,
             test: None,
             coverage: None,
@@ -216,6 +224,20 @@ impl StartLine {
     pub fn held_minor(&self) -> Option<Key> {
         let key = self.key.as_ref().filter(|_| self.hold_minor);
         key.map(|key| key.minor)
+    }
+
+    /// Has the runs on which a claim rests repeated.
+    pub fn repeat_claims(&mut self) {
+        let by_limit = |key: &KeyRecord| cut_off_by(&key.class).is_some();
+        let takes_limit = self.key.as_ref().is_some_and(by_limit);
+        self.repeats = true;
+        self.confirms = (!takes_limit).then_some(ESTIMATING);
+    }
+
+    /// Returns the least number of times that the result is confirmed, if the runs on which a claim
+    /// rests are repeated; `None` in older logs.
+    pub(crate) fn least_confirmations(&self) -> Option<u64> {
+        self.repeats.then(|| self.confirms.unwrap_or(AGREEING))
     }
 
     /// Records the structure that the user chose instead of the one that was recognized: its name, or

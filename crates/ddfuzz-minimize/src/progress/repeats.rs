@@ -8,10 +8,6 @@ use crate::candidate_texts::{CandidateTexts, remove};
 use crate::progress::{Progress, Stage};
 use crate::steadiness::{ESTIMATING, repeated_removals};
 
-/// Number of removals up to which each is run again twice in succession. A program that fails in
-/// every second run would pass in all single ones, if as many runs are between them and the tests.
-const FEW: usize = 5;
-
 /// The removals of single bytes of the best that are run again, because the claim rests on one run of
 /// each: of an unsteady failure, one run that does not fail says little.
 #[derive(Debug)]
@@ -23,13 +19,14 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Chooses `most` of the `removals`, or all if they are fewer, spread evenly; each twice in
-    /// succession if they are few.
-    fn new(removals: &[Range<usize>], most: usize, texts: &CandidateTexts<'_>) -> Repeats {
-        let chosen = most.min(removals.len());
+    /// Chooses `chosen` of the `removals`, spread evenly, each `times` times in succession.
+    fn new(
+        removals: &[Range<usize>],
+        (chosen, times): (usize, usize),
+        texts: &CandidateTexts<'_>,
+    ) -> Repeats {
         let open = (0..chosen).rev();
         let open = open.map(|number| removals[number * removals.len() / chosen].clone());
-        let times = if chosen <= FEW { 2 } else { 1 };
         let mut repeats = Repeats {
             open: open.flat_map(|at| std::iter::repeat_n(at, times)).collect(),
             text: Vec::new(),
@@ -61,17 +58,18 @@ impl Progress<'_> {
     /// because nothing is claimed or the log is one without these runs.
     pub(super) fn begin_repeats(&mut self) -> bool {
         let is_claimed = !self.is_flaky() && !self.is_contradicted() && self.restored.is_none();
-        if !self.repeats_claims || !is_claimed {
+        let Some(least) = self.repeats_claims.filter(|_| is_claimed) else {
             return false;
-        }
+        };
         let removals = self.texts.single_removals();
         let proven = removals.map(|(at, proof)| proof.map(|_| at));
         let Some(proven) = proven.collect::<Option<Vec<_>>>() else {
             return false;
         };
-        let most = repeated_removals(self.texts.counts.executed);
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        let repeats = Repeats::new(&proven, most, &self.texts);
+        let executed = self.texts.counts.executed;
+        let (chosen, times) = repeated_removals(proven.len() as u64, executed, least);
+        let [chosen, times] = [chosen, times].map(|count| usize::try_from(count).unwrap_or(0));
+        let repeats = Repeats::new(&proven, (chosen, times), &self.texts);
         let is_begun = !repeats.open.is_empty();
         self.repeats = Some(repeats);
         is_begun

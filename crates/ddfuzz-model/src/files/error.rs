@@ -13,6 +13,9 @@ pub struct FileError {
 }
 
 impl FileError {
+    /// What a user can do if the operation failed because the disk [is full](FileError::is_full).
+    pub const FREE_SPACE: &'static str = "free some space, and repeat the command";
+
     /// Returns a closure for `map_err` that adds the operation `doing` ("read", "lock") and the
     /// path to an [`io::Error`].
     pub fn at<'a>(doing: &'static str, path: &'a Path) -> impl FnOnce(io::Error) -> FileError + 'a {

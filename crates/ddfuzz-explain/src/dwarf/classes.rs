@@ -1,0 +1,114 @@
+//! The C++ classes with virtual functions, and the vtables that tell of which class an object is.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use ddfuzz_triage::demangle;
+use object::{Object, ObjectSymbol};
+
+use super::{Around, Entry, Reading};
+use crate::types::{TypeId, Types};
+
+/// Number of bytes of a vtable before the address to which vtable pointers point: the offset of the part
+/// in the whole object, and the address of the type information.
+const VTABLE_HEAD: u64 = 16;
+
+/// The C++ classes with virtual functions that the debug information describes.
+#[derive(Default)]
+pub(super) struct Classes {
+    /// The classes by qualified name; `None` where different classes have the name.
+    by_name: HashMap<String, Option<TypeId>>,
+    /// Classes with virtual bases, whose places in the object only the running program knows.
+    with_virtual_bases: HashSet<TypeId>,
+}
+
+impl Classes {
+    pub fn add(&mut self, name: String, of: TypeId) {
+        let known = self.by_name.entry(name).or_insert(Some(of));
+        *known = known.filter(|known| *known == of);
+    }
+
+    /// Records that the class of this qualified name has a virtual base.
+    pub fn add_virtual_base(&mut self, name: &str) {
+        let of = self.by_name.get(name).copied().flatten();
+        self.with_virtual_bases.extend(of);
+    }
+
+    /// Returns the vtables in the symbol table of `file`, with the class to whose objects each belongs.
+    pub fn vtables(&self, file: &object::File<'_>, types: &Types) -> Vtables {
+        let is_known = |of: &TypeId| {
+            let mut bases = types.bases(*of).into_iter();
+            !bases.any(|(_, base)| self.with_virtual_bases.contains(&base))
+        };
+        let symbols = file.symbols().chain(file.dynamic_symbols());
+        let mut found: Vec<(Range<u64>, TypeId)> = symbols
+            .filter(|symbol| symbol.is_definition() && symbol.size() > VTABLE_HEAD)
+            .filter_map(|symbol| {
+                let name = symbol.name().ok().filter(|name| name.starts_with("_ZTV"))?;
+                let of = self.by_name.get(class_of_vtable(&demangle(name))?)?;
+                let start = symbol.address();
+                Some((
+                    start..start.checked_add(symbol.size())?,
+                    (*of).filter(is_known)?,
+                ))
+            })
+            .collect();
+        found.sort_by_key(|(range, _)| range.start);
+        Vtables(found)
+    }
+}
+
+/// Returns the qualified name of a class in the demangled name of its vtable.
+fn class_of_vtable(name: &str) -> Option<&str> {
+    let of_demangler = name.strip_prefix("{vtable(");
+    let of_demangler = of_demangler.and_then(|name| name.strip_suffix(")}"));
+    of_demangler.or_else(|| name.strip_prefix("vtable for "))
+}
+
+/// The vtables of a program: their addresses in the file, and the class of each.
+#[derive(Clone, Debug, Default)]
+pub struct Vtables(Vec<(Range<u64>, TypeId)>);
+
+impl Vtables {
+    /// Returns the class of an object with a vtable pointer to `address`, in the file; `None` where it
+    /// points into no known vtable.
+    pub fn class(&self, address: u64) -> Option<TypeId> {
+        let behind = self.0.partition_point(|(range, _)| range.start <= address);
+        let (range, of) = self.0.get(behind.checked_sub(1)?)?;
+        (range.start + VTABLE_HEAD..range.end)
+            .contains(&address)
+            .then_some(*of)
+    }
+}
+
+impl Reading<'_> {
+    /// Records the qualified name of a namespace or class, and a class with virtual functions. Those in
+    /// functions are left out.
+    pub(super) fn class(
+        &mut self,
+        unit: usize,
+        entry: &Entry,
+        around: &mut Around,
+    ) -> Result<(), gimli::Error> {
+        if !around.name.is_empty() {
+            return Ok(());
+        }
+        let name = match self.name(unit, entry)? {
+            Some(name) => name,
+            None if entry.tag() == gimli::DW_TAG_namespace => "(anonymous namespace)".to_owned(),
+            None => return Ok(()),
+        };
+        if !around.class.is_empty() {
+            around.class.push_str("::");
+        }
+        around.class.push_str(&name);
+        let has_vtable = entry.attr(gimli::DW_AT_containing_type).is_some();
+        if has_vtable && entry.attr(gimli::DW_AT_declaration).is_none() {
+            let of = self
+                .types
+                .read(self.dwarf, &self.units, unit, entry.offset())?;
+            self.classes.add(around.class.clone(), of);
+        }
+        Ok(())
+    }
+}

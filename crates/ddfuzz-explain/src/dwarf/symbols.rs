@@ -1,0 +1,38 @@
+//! What the symbol table and the headers of a program's file say.
+
+use std::ops::Range;
+
+use object::{Object, ObjectSymbol};
+
+/// Reads the functions of an ELF file's symbol table that have a size and are the program's own.
+pub(super) fn code_symbols(file: &object::File<'_>) -> Vec<(Range<u64>, String)> {
+    let symbols = file.symbols().filter(|symbol| {
+        symbol.kind() == object::SymbolKind::Text && symbol.is_definition() && symbol.size() > 0
+    });
+    let mut found: Vec<(Range<u64>, String)> = symbols
+        .filter_map(|symbol| {
+            let range = symbol.address()..symbol.address() + symbol.size();
+            let name = symbol.name().ok().filter(|name| *name != "_start")?;
+            Some((range, name.to_owned()))
+        })
+        .collect();
+    found.sort_by_key(|(range, _)| range.start);
+    found
+}
+
+/// Returns the size of the thread-local memory of an ELF file, rounded up to its alignment, in bytes.
+pub(super) fn tls_size(file: &object::File<'_>) -> u64 {
+    use object::read::elf::{ElfFile64, ProgramHeader};
+    let object::File::Elf64(file) = file else {
+        return 0;
+    };
+    let file: &ElfFile64<'_> = file;
+    let endian = object::Endianness::Little;
+    let mut headers = file.elf_program_headers().iter();
+    let tls = headers.find(|header| header.p_type(endian) == object::elf::PT_TLS);
+    tls.map_or(0, |header| {
+        header
+            .p_memsz(endian)
+            .next_multiple_of(header.p_align(endian).max(1))
+    })
+}
