@@ -1,10 +1,10 @@
-//! Files of known formats, as hostile as any input: what is opened gives its text again, and parts
-//! and payloads can be deleted. The first two bytes choose a part and a payload.
+//! Files of known formats, as hostile as any input: what is opened gives its text again, and parts,
+//! payloads and groups can be deleted. The first two bytes choose them.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
 
-use ddfuzz::delta::{Format, Structure};
+use ddfuzz::delta::{Document, Format, Kept, Structure};
 use ddfuzz::structure::{structure_named, structure_names};
 use libfuzzer_sys::fuzz_target;
 
@@ -16,6 +16,26 @@ static FORMATS: LazyLock<Vec<Arc<dyn Format>>> = LazyLock::new(|| {
     });
     formats.collect()
 });
+
+/// Deletes, or replaces by less, the group that `choice` chooses of each kind that a file may have.
+fn without_groups(document: &dyn Document, choice: u8) {
+    let one = |count: usize| usize::from(choice).checked_rem(count);
+    if let Some(group) = one(document.tied()) {
+        document.without_tied(&[group]).text();
+    }
+    if let Some(group) = one(document.reducible()) {
+        document.reduced(&[group]).text();
+    }
+    if let Some(column) = one(document.columns()) {
+        document.without_columns(&[column]).text();
+    }
+    if let Some(wrapper) = one(document.wrappers()) {
+        for kept in [Kept::Largest, Kept::All] {
+            let unwrapped = document.unwrapped(&[wrapper], kept);
+            unwrapped.with(&unwrapped.payloads()).text();
+        }
+    }
+}
 
 fuzz_target!(|data: &[u8]| {
     let Some((choice, text)) = data.split_first_chunk::<2>() else {
@@ -34,6 +54,7 @@ fuzz_target!(|data: &[u8]| {
         }
         fewer.with(&payloads).text();
         document.opaque().text();
+        without_groups(document.as_ref(), choice[0]);
         let regions = document.regions().len().max(1);
         let with = choice[0]
             .is_multiple_of(2)

@@ -13,7 +13,7 @@ use crate::{ExtraTests, Outcome};
 /// Name, in logs, of the pass that tries shorter texts with randomly changed bytes.
 const RULE: &str = "mutations";
 /// Minimum size, in bytes, of texts that are mutated; for shorter ones, earlier passes have tested
-/// nearly all similar texts.
+/// nearly all similar texts, but those of a single other byte.
 const FEW: usize = 16;
 /// Maximum size, in bytes, of texts that are mutated: in larger ones, random changes hardly ever
 /// hit the right bytes.
@@ -120,7 +120,8 @@ impl Mutations {
     /// The pass takes as many tests as the search before it, but at least [`LEAST_TESTS`]; if tests
     /// take long, half as many as the search. Unless tests take long, each test that shortens the
     /// text grants as many again, at most [`GRANTS`] times as many in all. The pass runs after the
-    /// result was shown to be 1-minimal, and not on texts.
+    /// result was shown to be 1-minimal, and not on texts. A text of less than [`FEW`] bytes is only compared
+    /// with all single bytes, unless tests take long.
     pub async fn run(&mut self, work: &mut CurrentBest, known: &Structure) -> bool {
         let format = match known {
             Structure::Format(format) => Some(format.as_ref()),
@@ -129,6 +130,9 @@ impl Mutations {
             Structure::Unknown | Structure::Text | Structure::Syntax(_) => return false,
         };
         let mut left = self.left.unwrap_or_else(|| Left::of(work));
+        if (2..FEW).contains(&work.len()) {
+            return one_byte(work).await;
+        }
         if left.now == 0 || !(FEW..=MANY).contains(&work.len()) {
             return false;
         }
@@ -217,8 +221,51 @@ impl Mutations {
     }
 }
 
+/// Tests all texts of one byte, until one fails; none where tests take long. Returns true if one did.
+async fn one_byte(work: &mut CurrentBest) -> bool {
+    if work.extra_tests() != ExtraTests::Many {
+        return false;
+    }
+    mark_proved(work).await;
+    let (before, asked) = (work.len(), work.asked());
+    let text = work.text();
+    for byte in 0..=u8::MAX {
+        if let Some(edit) = difference(&text, &[byte])
+            && work.test(RULE, edit).await == Outcome::Fail
+        {
+            break;
+        }
+    }
+    work.discount(work.asked() - asked);
+    work.len() < before
+}
+
 /// Parses the current best text by a format; `None` if there is no format, or the text is not of
 /// it.
 fn open(work: &mut CurrentBest, format: Option<&dyn Format>) -> Option<Arc<dyn Document>> {
     format?.open(&work.text())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{ExtraTests, Full, Outcome, Search, Structure};
+
+    #[test]
+    fn a_small_result_becomes_one_other_byte() {
+        let reduced = |extra| {
+            let (input, mut best) = (b"\x0a\x01\x02\x03", b"\x0a\x01\x02\x03".to_vec());
+            let mut search = Full::structured(input, Structure::Binary);
+            search.allow_extra_tests(extra);
+            while let Some(candidate) = search.next() {
+                let mut text = Vec::new();
+                candidate.write_into(input, &best, &mut text);
+                let fails = text == input || text == [0x84];
+                search.tell(if fails { Outcome::Fail } else { Outcome::Pass });
+                best = if fails { text } else { best };
+            }
+            best
+        };
+        assert_eq!(reduced(ExtraTests::Many), [0x84]);
+        assert_eq!(reduced(ExtraTests::Few), b"\x0a\x01\x02\x03");
+    }
 }
