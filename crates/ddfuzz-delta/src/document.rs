@@ -67,6 +67,13 @@ pub trait Format: Send + Sync {
     fn compact(&self, _text: &[u8]) -> Option<Arc<dyn Document>> {
         None
     }
+
+    /// Returns the files of known formats inside of the file `text`, such as the Exif data of a photo
+    /// or the content of an archive, the outermost first: each may fail in place of the whole file.
+    /// None by default.
+    fn files(&self, _text: &[u8]) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
 }
 
 /// A file that was parsed by its format into parts, which can be deleted, and payloads, whose bytes

@@ -42,8 +42,9 @@ use crate::container::Container;
 use crate::formats::Known;
 use crate::grammar::TreeSitter;
 use crate::language::KnownLanguage;
-use crate::node::Group;
+use crate::node::{Group, Node};
 use crate::reader::Reader;
+use crate::render::render;
 
 pub use crate::library::{GrammarError, is_library, load_grammar};
 
@@ -71,6 +72,18 @@ impl Format for KnownFormat {
         let (loose, write) = self.0.compact()?(text)?;
         Compacted::around(self.open(&loose)?, write, text.len())
     }
+
+    fn files(&self, text: &[u8]) -> Vec<Vec<u8>> {
+        let is_file = |text: &&[u8]| Known::all().any(|known| known.is_signed(text));
+        let stored = (1..text.len()).map(|start| &text[start..]);
+        let stored = stored.filter(is_file).map(<[u8]>::to_vec);
+        let mut contents = Vec::new();
+        if let Some(file) = open(self.0, text) {
+            list_contents(file.root(), &mut contents);
+        }
+        contents.retain(|content| is_file(&&content[..]));
+        contents.into_iter().chain(stored).collect()
+    }
 }
 
 /// Takes a file of the format `known` apart; `None` if it is not of this format, larger than 16
@@ -83,6 +96,18 @@ fn open(known: &Known, text: &[u8]) -> Option<Container> {
     let nodes = known.read(&mut reader, text)?;
     let label = reader.label();
     Container::new(Group::new(label, nodes), text)
+}
+
+/// Appends to `contents` what is compressed in a group of a file, decompressed; not what is compressed
+/// inside of that again.
+fn list_contents(group: &Group, contents: &mut Vec<Vec<u8>>) {
+    for node in &group.nodes {
+        match node {
+            Node::Group(inner) => list_contents(inner, contents),
+            Node::Packed(packed) => contents.push(render(&packed.content).text),
+            _ => {}
+        }
+    }
 }
 
 /// Returns the structure of an input, recognized by its content: a language or plain text, a file

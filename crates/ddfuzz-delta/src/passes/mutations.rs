@@ -8,6 +8,7 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::envelope::difference;
 use crate::passes::field::Form;
 use crate::passes::normalize::mark_proved;
+use crate::passes::parts::RAISE;
 use crate::{ExtraTests, Outcome};
 
 /// Name, in logs, of the pass that tries shorter texts with randomly changed bytes.
@@ -114,7 +115,8 @@ impl Mutations {
 
     /// Tests random shorter texts: a run of bytes, or the end, is deleted, and a few bytes or
     /// numbers are changed, some of them by the number of deleted bytes. In a file of a `known`
-    /// format, half of the tests do so in one payload, and correct lengths, offsets and checksums.
+    /// format, the files inside of it are tested in place of it first, and half of the random tests
+    /// change one payload, and correct lengths, offsets and checksums.
     /// Returns true if the text became shorter; then deletions must be tried again.
     ///
     /// The pass takes as many tests as the search before it, but at least [`LEAST_TESTS`]; if tests
@@ -138,6 +140,7 @@ impl Mutations {
         }
         mark_proved(work).await;
         let (before, asked) = (work.len(), work.asked());
+        raise_file(work, format, &mut left).await;
         let mut document = open(work, format);
         let mut vain = 0;
         while work.len() >= FEW && (work.len() == before || vain < PATIENCE) && left.take() {
@@ -238,6 +241,18 @@ async fn one_byte(work: &mut CurrentBest) -> bool {
     }
     work.discount(work.asked() - asked);
     work.len() < before
+}
+
+/// Tests the files inside of a file of a known format in place of it, until one of them fails.
+async fn raise_file(work: &mut CurrentBest, format: Option<&dyn Format>, left: &mut Left) {
+    let text = work.text();
+    for file in format.map_or_else(Vec::new, |format| format.files(&text)) {
+        let edit = difference(&text, &file).filter(|_| file.len() < text.len());
+        let Some(edit) = edit else { continue };
+        if !left.take() || work.test(RAISE, edit).await == Outcome::Fail {
+            return;
+        }
+    }
 }
 
 /// Parses the current best text by a format; `None` if there is no format, or the text is not of

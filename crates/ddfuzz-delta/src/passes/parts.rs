@@ -13,7 +13,7 @@ use crate::passes::units::Units;
 /// Name, in logs, of the pass that deletes parts of a file of a known format.
 const PARTS: &str = "parts";
 /// Name, in logs, of the pass that writes items in place of items around them.
-const RAISE: &str = "raise";
+pub(super) const RAISE: &str = "raise";
 /// Number of successive items that cannot be replaced by one inside of them, after which no further ones
 /// are.
 const FRUITLESS_WRAPPERS: usize = 8;

@@ -327,13 +327,24 @@ impl Known {
         }
     }
 
-    /// Reads a text into the nodes of its tree; `None` if it is not of this format.
-    pub fn read(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
-        let has = |(at, bytes): &(usize, &[u8])| {
+    /// Checks whether a text has the magic bytes of this format, if any.
+    fn has_magic(&self, text: &[u8]) -> bool {
+        self.magic.iter().all(|(at, bytes)| {
             let rest = text.get(*at..).unwrap_or_default();
             rest.starts_with(bytes)
-        };
-        if !self.magic.iter().all(has) {
+        })
+    }
+
+    /// Checks whether a text has magic bytes of this format of which so many are not 0 that they are
+    /// hardly there by chance.
+    pub fn is_signed(&self, text: &[u8]) -> bool {
+        let signs = self.magic.iter().flat_map(|(_, bytes)| bytes.iter());
+        signs.filter(|byte| **byte != 0).count() >= SIGNED && self.has_magic(text)
+    }
+
+    /// Reads a text into the nodes of its tree; `None` if it is not of this format.
+    pub fn read(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
+        if !self.has_magic(text) {
             return None;
         }
         match self.read {
@@ -373,10 +384,9 @@ const SIGNED: usize = 3;
 /// a file; `None` unless it is of a format with magic bytes.
 pub fn nested(reader: &mut Reader, bytes: &[u8]) -> Option<Vec<Node>> {
     let read = |reader: &mut Reader, start: usize, known: &Known| {
-        let signs = known.magic.iter().flat_map(|(_, bytes)| bytes.iter());
         let is_signed = match start {
             0 => !known.magic.is_empty(),
-            _ => signs.filter(|byte| **byte != 0).count() >= SIGNED,
+            _ => known.is_signed(&bytes[start..]),
         };
         let file = is_signed.then(|| known.read(reader, &bytes[start..]))??;
         let before = (start > 0).then(|| Node::payload(&bytes[..start]));

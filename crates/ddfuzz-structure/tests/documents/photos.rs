@@ -190,6 +190,20 @@ fn a_photo_is_reduced_to_a_place_and_a_code() {
 }
 
 #[test]
+fn a_file_inside_stands_in_place_of_the_file_around_it() {
+    // A reader that takes a directory alone as well as one in a photo.
+    let exif = |text: &[u8]| {
+        let inside = data(text, 0xe1).and_then(|data| data.strip_prefix(b"Exif\0\0"));
+        let tiff = inside.unwrap_or(text);
+        let directory = little(tiff, 4, 4).filter(|_| tiff.starts_with(b"II*\0"));
+        directory.is_some_and(|at| value(tiff, at, 0x112).is_some())
+    };
+    let alone = reduce(&photo(), &exif, true).text;
+    assert!(alone.len() <= 8 + 2 + 12, "{alone:?}");
+    assert!(alone.starts_with(b"II*\0"));
+}
+
+#[test]
 fn fields_of_a_compressed_archive_become_shorter() {
     let mut archive = tar();
     archive[108..115].copy_from_slice(b"0001750");
