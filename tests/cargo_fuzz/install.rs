@@ -39,6 +39,19 @@ fn the_runner_is_put_in_and_taken_out_and_all_else_stays() {
 }
 
 #[test]
+fn lines_that_end_with_a_carriage_return_still_do() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.file(".cargo")).unwrap();
+    let text = "# ours\r\n[target.x86_64-unknown-linux-gnu]\r\nlinker = \"cc\"\r\n";
+    desk.write(FILE, text);
+    call(&desk, &format!("{WORDS} --yes")).exits(0);
+    let now = String::from_utf8(desk.read(FILE)).unwrap();
+    assert_eq!(now, format!("{text}runner = \"ddfuzz-runner\"\r\n"));
+    call(&desk, &format!("{WORDS} --yes --remove")).exits(0);
+    assert_eq!(desk.read(FILE), text.as_bytes());
+}
+
+#[test]
 fn a_private_file_stays_private_and_a_link_stays_a_link() {
     use std::os::unix::fs::PermissionsExt;
     let desk = Desk::new();

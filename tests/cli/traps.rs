@@ -37,6 +37,47 @@ fn build(desk: &Desk, compiler: &str, name: &str, flags: &str) -> Option<()> {
 }
 
 #[test]
+fn checks_of_the_minimal_runtime_are_named_and_a_build_that_cannot_show_them_is_no_fix() {
+    let desk = Desk::new();
+    let checks = "-fsanitize=signed-integer-overflow -fsanitize-minimal-runtime";
+    let aborting = format!("{checks} -fno-sanitize-recover=all");
+    if build(&desk, "clang", "checked", &aborting).is_none() {
+        return;
+    }
+    build(&desk, "clang", "plain", "");
+    build(&desk, "clang", "goes-on", checks);
+    build(&desk, "clang", "same", &format!("{aborting} -O2"));
+    desk.write("overflow", "o");
+    let found = desk.call("triage overflow -o out --json -- ./checked");
+    let group = &found.exits(1).json()["groups"][0];
+    assert_eq!(group["class"], "ubsan:add-overflow", "{group}");
+    let frame = group["frame"].as_str().unwrap();
+    assert!(frame.starts_with("sum"), "{group}");
+    for (program, status) in [
+        ("plain", "cannot tell"),
+        ("goes-on", "cannot tell"),
+        ("same", "same"),
+    ] {
+        let check = desk.call(&format!("check out --json -- ./{program}"));
+        let result = check.exits(1).json();
+        assert_eq!(result["groups"][0]["status"], status, "{program}: {result}");
+    }
+    let words = format!(
+        "export {} -o out --as c-test --to test.c",
+        group["major"].as_str().unwrap()
+    );
+    desk.call(&words).exits(0);
+    let mut compiler = desk.command("clang");
+    let made = compiler.args(["-w", "-o", "test", "test.c"]).status();
+    assert!(made.unwrap().success());
+    for (program, status) in [("checked", 1), ("plain", 2)] {
+        let mut test = desk.command(desk.file("test"));
+        let ended = test.arg(desk.file(program)).status().unwrap();
+        assert_eq!(ended.code(), Some(status), "{program}");
+    }
+}
+
+#[test]
 #[cfg(target_arch = "x86_64")]
 fn a_build_without_the_checks_that_trap_is_no_fix() {
     let desk = Desk::new();

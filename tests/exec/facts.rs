@@ -48,7 +48,7 @@ fn sanitizers(folder: &Path, compiler: &str, source: &str) -> Option<Vec<&'stati
 #[test]
 fn sanitizers_are_those_of_the_code_and_not_those_of_the_runtime() {
     let folder = tempfile::tempdir().unwrap();
-    let cases: [(&str, &str, &[&str]); 16] = [
+    let cases: [(&str, &str, &[&str]); 17] = [
         ("cc", PROGRAM, &[]),
         ("cc -fsanitize=address", PROGRAM, &["address"]),
         ("cc -fsanitize=undefined", PROGRAM, &["undefined"]),
@@ -74,9 +74,15 @@ fn sanitizers_are_those_of_the_code_and_not_those_of_the_runtime() {
         ("clang -fsanitize=memory", PROGRAM, &["memory"]),
         ("clang -fsanitize=bounds", PROGRAM, &["bounds"]),
         (
-            "clang -fsanitize=undefined -fsanitize-minimal-runtime",
+            "clang -fsanitize=undefined -fsanitize-minimal-runtime -fno-sanitize-recover=all",
             PROGRAM,
             &["undefined"],
+        ),
+        // It goes on after a failed check, and shows nothing of it.
+        (
+            "clang -fsanitize=undefined -fsanitize-minimal-runtime",
+            PROGRAM,
+            &[],
         ),
     ];
     for (compiler, source, expected) in cases {

@@ -18,6 +18,7 @@ fn group(input: &[u8]) -> Reproducer {
         sanitizers: vec!["address".to_owned()],
         debug_assertions: false,
         trap: None,
+        minimal_runtime: false,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::messages::{
     Diagnostics, FatalMessage, GoPanic, RustPanic, assertion, backtrace_place, from_panic,
     is_std_file, last_line, short_location, without_numbers,
 };
-use crate::normalise::{Normalised, failed_assertion, found_smashed, normalise};
+use crate::normalise::{Normalised, failed_assertion, failed_check, found_smashed, normalise};
 use crate::snapshot::{Control, End, Event, RawFrame, Snapshot};
 use crate::{Confidence, Keys};
 use ddfuzz_exec::{Ended, Sanitizer};
@@ -79,7 +79,11 @@ pub fn classify(snapshot: &Snapshot) -> Class {
         Control::Smashed => "smash",
         Control::Sound if found_smashed(snapshot) => "smash",
         Control::Sound if signal == libc::SIGSEGV && overflows(snapshot) => "stackoverflow",
-        Control::Sound => return signal_class(signal),
+        Control::Sound => {
+            let check = failed_check(snapshot).filter(|_| signal == libc::SIGABRT);
+            let by_check = |check| Class(format!("{}:{check}", Sanitizer::Ubsan.name()));
+            return check.map_or_else(|| signal_class(signal), by_check);
+        }
     };
     Class(name.to_owned())
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::Entry;
 use crate::snapshot::{Control, End, RawFrame, Snapshot};
+use ddfuzz_exec::Sanitizer;
 
 /// The stack frames of a crash from which its keys are computed: without runtimes, `main` and
 /// repetitions by recursion.
@@ -101,12 +102,30 @@ pub(crate) fn failed_assertion(snapshot: &Snapshot) -> bool {
     has_on_top(snapshot, &ASSERTS)
 }
 
+/// Returns the check of UndefinedBehaviorSanitizer whose minimal runtime has aborted the process
+/// (`out-of-bounds`); `None` if none of its handlers is among the innermost frames. That runtime
+/// prints no stack, so that its words alone could be the program's own.
+pub(crate) fn failed_check(snapshot: &Snapshot) -> Option<String> {
+    let names = exported_on_top(snapshot);
+    names.filter_map(minimal_check).last()
+}
+
+/// Returns the check (`out-of-bounds`) of which the function `name` is the handler in
+/// UndefinedBehaviorSanitizer's minimal runtime; `None` for any other function.
+pub(crate) fn minimal_check(name: &str) -> Option<String> {
+    let handler = name.strip_prefix(Sanitizer::Ubsan.symbol())?;
+    let handler = handler.strip_suffix("_abort").unwrap_or(handler);
+    Some(handler.strip_suffix("_minimal")?.replace('_', "-"))
+}
+
 fn has_on_top(snapshot: &Snapshot, functions: &[&str]) -> bool {
-    let is_one = |frame: &RawFrame| {
-        let name = frame.exported.as_deref();
-        name.is_some_and(|name| functions.contains(&name))
-    };
-    snapshot.runtime_on_top().iter().any(is_one)
+    exported_on_top(snapshot).any(|name| functions.contains(&name))
+}
+
+/// Returns the known names of the runtime functions that the innermost user frame called.
+fn exported_on_top(snapshot: &Snapshot) -> impl Iterator<Item = &str> {
+    let frames = snapshot.runtime_on_top().iter();
+    frames.filter_map(|frame| frame.exported.as_deref())
 }
 
 /// Removes from the user frames `own` the outermost entry function (`main`, or that of a fuzzing

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::Crash;
 use crate::module::build_id;
+use crate::normalise::minimal_check;
 use crate::runtime_modules::is_abort;
 use crate::site::is_in_each_harness;
 use crate::trap::untrapped;
@@ -193,6 +194,12 @@ impl Crash {
         }
     }
 
+    /// Checks whether the minimal runtime of UndefinedBehaviorSanitizer has ended the program.
+    pub fn is_by_minimal_runtime(&self) -> bool {
+        let via = self.details.via.as_deref();
+        self.class.sanitizer() == Some(Sanitizer::Ubsan) && via.and_then(minimal_check).is_some()
+    }
+
     /// Checks whether a build needs Rust's overflow checks or debug assertions to show this crash,
     /// a panic.
     pub fn needs_debug_assertions(&self) -> bool {
@@ -311,8 +318,12 @@ fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
             format!("compile the program with -fsanitize={flag} and without optimization"),
         ));
     }
+    let goes_on = match sanitizer {
+        Sanitizer::Ubsan => ", or so that it goes on after a report (-fsanitize-minimal-runtime)",
+        _ => "",
+    };
     Some(Unobservable::new(
-        format!("{title} reported it, but the program is compiled without it"),
+        format!("{title} reported it, but the program is compiled without it{goes_on}"),
         format!("compile the program with -fsanitize={flag}"),
     ))
 }

@@ -185,7 +185,10 @@ impl ReportFrames {
             gives_up: false,
             exported: facts.and_then(|module| module.runtime_name(offset)),
             build_id: facts.and_then(|module| module.build_id.clone()),
-            path: path.starts_with('/').then(|| Path::new(path).into()),
+            path: match &self.program {
+                Some(program) if own => Some(program.as_path().into()),
+                _ => path.starts_with('/').then(|| Path::new(path).into()),
+            },
         }
     }
 

@@ -156,7 +156,13 @@ fn changed(before: &str, triple: &str, remove: bool) -> Result<String, Failure> 
     if tables.is_empty() {
         file.remove("target");
     }
-    Ok(file.to_string())
+    let after = file.to_string();
+    let has_crlf = before.contains("\r\n") && !before.replace("\r\n", "").contains('\n');
+    Ok(match has_crlf {
+        // The parser has made each of them a newline.
+        true => after.replace("\r\n", "\n").replace('\n', "\r\n"),
+        false => after,
+    })
 }
 
 fn odd(what: &str) -> Failure {

@@ -207,6 +207,7 @@ impl ChosenGroup {
             sanitizers: crash.needed_sanitizers(),
             debug_assertions: crash.needs_debug_assertions(),
             trap: crash.trap(),
+            minimal_runtime: crash.is_by_minimal_runtime(),
         })
     }
 

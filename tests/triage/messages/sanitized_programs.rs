@@ -152,6 +152,52 @@ fn an_abort_under_any_sanitizer_is_one_without() {
     }
 }
 
+/// Two threads one after the other, which take two locks in different orders.
+const LOCKS: &str = "\
+#include <pthread.h>
+static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER, two = PTHREAD_MUTEX_INITIALIZER;
+static void *first(void *none)
+{
+    pthread_mutex_lock(&one);
+    pthread_mutex_lock(&two);
+    pthread_mutex_unlock(&two);
+    pthread_mutex_unlock(&one);
+    return none;
+}
+static void *second(void *none)
+{
+    pthread_mutex_lock(&two);
+    pthread_mutex_lock(&one);
+    pthread_mutex_unlock(&one);
+    pthread_mutex_unlock(&two);
+    return none;
+}
+static void run_it(void *(*what)(void *))
+{
+    pthread_t thread;
+    pthread_create(&thread, 0, what, 0);
+    pthread_join(thread, 0);
+}
+int main(void)
+{
+    run_it(first);
+    run_it(second);
+    return 0;
+}
+";
+
+#[test]
+fn functions_that_thread_sanitizer_reports_have_names_and_lines() {
+    let Some(program) = build_of("clang", &["-g", "-fsanitize=thread"], LOCKS) else {
+        return;
+    };
+    for way in [Way::Command, Way::Inject] {
+        let found = crash(&program, way, "");
+        assert_eq!(found.class.0, "tsan:lock-order-inversion", "{way}");
+        assert_eq!(own_lines(&found.frames), [("first", true)], "{way}");
+    }
+}
+
 #[test]
 fn a_report_that_a_program_prints_itself_is_not_taken_for_one() {
     for flags in [&[][..], &["-fsanitize=memory"], &["-fsanitize=undefined"]] {

@@ -123,14 +123,15 @@ const HANDLERS: [(&str, &str); 23] = [
 ];
 
 /// Returns the UBSan checks in a program, as `-fsanitize=` names them: each check whose handler the
-/// program calls, or only `undefined` if it calls the most frequent handlers, or if UBSan is linked
-/// but no call of a handler is found. `alone`: no other runtime that contains UBSan's handlers is
+/// program calls, or only `undefined` if it calls the most frequent handlers, or if UBSan's whole
+/// runtime is linked but no call of a handler is found. `alone`: no other runtime that contains UBSan's handlers is
 /// linked.
 fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     let (mut defined, mut called) = (HashMap::new(), BTreeSet::new());
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
         let name = symbol.name().unwrap_or_default();
-        if let Some(handler) = name.strip_prefix(Sanitizer::Ubsan.symbol()) {
+        let handler = name.strip_prefix(Sanitizer::Ubsan.symbol());
+        if let Some(handler) = handler.filter(|handler| !goes_on(handler)) {
             match symbol.is_undefined() {
                 true => drop(called.insert(handler)),
                 false => drop(defined.insert(symbol.address(), handler)),
@@ -138,7 +139,10 @@ fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
         }
     }
     called.extend(calls(file, &defined));
-    let is_linked = alone && !defined.is_empty() || needs_library(file);
+    let is_whole = defined
+        .values()
+        .any(|handler| !handler.contains("_minimal"));
+    let is_linked = alone && is_whole || needs_library(file);
     let mut checks = BTreeSet::new();
     for (start, check) in HANDLERS {
         if called.iter().any(|handler| handler.starts_with(start)) {
@@ -149,6 +153,14 @@ fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
         return BTreeSet::from(["undefined"]);
     }
     checks
+}
+
+/// Returns true if a handler of UBSan belongs to its minimal runtime and returns to the program, which
+/// then shows nothing of the failed check: no option makes it end there.
+fn goes_on(handler: &str) -> bool {
+    let never_returns = ["builtin_unreachable", "missing_return"];
+    let minimal = handler.strip_suffix("_minimal");
+    minimal.is_some_and(|check| !never_returns.contains(&check))
 }
 
 /// Returns true if the program is linked with gcc's UBSan library.

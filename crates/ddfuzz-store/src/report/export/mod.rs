@@ -54,6 +54,8 @@ pub struct Reproducer {
     /// The trap instruction of a compiler's check at which the program stopped; `None` if it ended
     /// otherwise.
     pub trap: Option<Trap>,
+    /// Whether the minimal runtime of UndefinedBehaviorSanitizer has ended the program.
+    pub minimal_runtime: bool,
 }
 
 impl Reproducer {
@@ -176,6 +178,16 @@ struct Need {
 /// program cannot show the group's crash.
 fn needs(of: &Reproducer) -> Vec<Need> {
     let sanitizers = of.sanitizers.iter().map(|flag| {
+        if of.minimal_runtime {
+            // It is told no names of types.
+            return Need {
+                texts: vec![b"_minimal_abort"],
+                checked: false,
+                flag: format!(
+                    "-fsanitize={flag} -fsanitize-minimal-runtime -fno-sanitize-recover=all"
+                ),
+            };
+        }
         let sanitizer = Sanitizer::of_flag(flag).unwrap_or(Sanitizer::Ubsan);
         let mut texts = vec![sanitizer.symbol().as_bytes()];
         if of.leaks() {
