@@ -196,7 +196,11 @@ fn a_build_that_is_unknown_fails_or_never_ends_is_told() {
         &broken,
         3,
         "old-not-passing",
-        &["the build ended with exit 1", "no compiler"],
+        &[
+            "the build ended with exit 1",
+            "no compiler",
+            "have to build",
+        ],
     );
     let endless = with(&[
         "--build",

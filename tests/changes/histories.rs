@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::repositories::{Commit, Files, create, files};
-use crate::{changes, executed, output, places, result};
+use crate::{by_build, changes, executed, output, places, result};
 
 /// A version with these values, one a file.
 fn values(values: &[(&str, &str)]) -> Files {
@@ -271,6 +271,45 @@ fn a_line_of_a_file_that_was_renamed_before_is_of_the_commit_that_added_it() {
         (commits.len(), &commits[0]["subject"]),
         (1, &"culprit".into())
     );
+}
+
+#[test]
+fn a_change_behind_a_rename_that_other_files_follow_is_found_without_the_rename() {
+    let version = |name: &str, lines: &[(usize, &str)]| {
+        let list = format!("{name}\n");
+        files(&[(name, &numbered(lines)), ("list", &list), ("c", "0\n")])
+    };
+    let mut moved = version("b.txt", &[]);
+    moved.insert(b"c".to_vec(), "1\n".into());
+    let commits = [
+        Commit::new("begin", version("a.txt", &[])),
+        Commit::new("mv", version("b.txt", &[])),
+        Commit::new("other", moved),
+        Commit::new("culprit", version("b.txt", &[(15, "BUG")])),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    create(&folder.path().join("repository"), &commits);
+    // A version of which the list names no file does not build, or cannot be tested.
+    let build = "[ -e $(cat list) ]";
+    let test = "! grep -q BUG $(cat list)";
+    let both = format!("{build} || exit 125; {test}");
+    let by_test = ["A..B", "--repo", "repository", "--force", "--run", &both];
+    for words in [&by_build(build, test)[..], &by_test] {
+        let found = result(&mut changes(folder.path(), words));
+        assert_eq!(places(&found), ["a.txt:15"], "{found}");
+        assert_eq!(
+            (&found["claim"], &found["interference"]),
+            (&"1-minimal".into(), &false.into())
+        );
+        assert_eq!(found["changes"][0]["commits"][0]["subject"], "culprit");
+        let log = folder.path().join("out/changes/log.jsonl");
+        for word in ["replay", "verify"] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_ddfuzz"));
+            command.current_dir(folder.path());
+            let done = output(command.args(["log", word]).arg(&log));
+            assert!(done.status.success(), "{word}: {done:?}");
+        }
+    }
 }
 
 #[test]

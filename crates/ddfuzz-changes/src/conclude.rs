@@ -9,7 +9,7 @@ use ddfuzz_minimize::{Claim, ProofRef};
 
 use crate::ChangesError;
 use crate::candidate::{Candidate, Known};
-use crate::find::{Found, Goal, SetResult, TIMES};
+use crate::find::{Found, Goal, SetResult, TIMES, search};
 use crate::repository::Commit;
 use crate::search::config;
 use crate::session::Session;
@@ -134,18 +134,29 @@ pub(crate) fn leave_out_needless(
 /// set, and for how many of them the version without the change does not build. The changes of a
 /// commit, or of several, may be others than those between the old version and the one with all of
 /// them: a line that was changed twice, a file that was deleted and came back by a rename. Then
-/// each of the shown changes is tested, and left out if it is needless.
+/// each of the shown changes is tested, and left out if it is needless. Of several commits, the shown
+/// changes are searched as one set: some may be needless only together, as a rename with what
+/// mentions the new name is.
 fn as_shown(
     session: &mut Session<'_>,
     mut kept: Kept,
     mut unbuildable: usize,
 ) -> Result<(Kept, usize), ChangesError> {
-    let old = session.tree(&session.old.clone())?;
+    let on = session.old.clone();
+    let old = session.tree(&on)?;
+    let mut of_several = kept.iter().filter(|(_, kept)| !kept.is_empty()).count() > 1;
     while !session.is_spent() {
         let Some(failing) = session.compose_on(&old, &kept)? else {
             break;
         };
         let set = session.compare_trees(&old, &failing)?;
+        // Of two changes, the removal of each is tested.
+        if std::mem::take(&mut of_several) && session.set(set).len() > 2 {
+            let part = search(session, Goal::Cause, &on, (set, &[]), &[])?;
+            unbuildable = part.minimal.map_or(0, |minimal| minimal.unbuildable);
+            kept = vec![(set, part.kept)];
+            continue;
+        }
         let shown = vec![(set, Config::all(session.set(set).len()))];
         let [before, after] = [&kept, &shown].map(|kept| premises(kept, Goal::Cause));
         if versions(session, &old, &before)? == versions(session, &old, &after)? {

@@ -216,7 +216,7 @@ impl Prober for SetProber<'_, '_> {
 /// which the version still passes (`passing`).
 pub(crate) struct SetResult {
     pub kept: Config,
-    minimal: Option<Minimal>,
+    pub minimal: Option<Minimal>,
     pub passing: Config,
 }
 
@@ -224,7 +224,7 @@ pub(crate) struct SetResult {
 /// `later` of other sets applied after them: minimizes the set for [`Goal::Cause`], isolates a
 /// difference for [`Goal::Difference`]. `commit_of` has the commit that each change comes from, or
 /// is empty.
-fn search(
+pub(crate) fn search(
     session: &mut Session<'_>,
     goal: Goal,
     on: &str,

@@ -42,7 +42,7 @@ pub struct ChangesResult {
     /// build; 0 if a difference was searched for.
     pub removals_that_do_not_build: u64,
     /// Whether the failure needs changes of several commits together; false if the budget was used
-    /// up.
+    /// up, and if a commit is named for each of the changes.
     pub interference: bool,
     /// Whether the version without one of the found changes passed in one test and failed in
     /// another, so that the claim is `best-so-far` only.

@@ -108,7 +108,7 @@ const STALE_TEST: &str = "the test leaves files behind that change later tests: 
 
 /// Returns a hint for a version that its build or test ended for another reason than the versions
 /// themselves; `what` says how. `None` for another end.
-fn limit_hint(what: &str) -> Option<&'static str> {
+fn hint_by_end(what: &str) -> Option<&'static str> {
     match what {
         "the test ended with timeout" => Some(
             "a test that reaches its time limit is unresolved: let it end by itself and exit with 1, as \
@@ -116,6 +116,10 @@ fn limit_hint(what: &str) -> Option<&'static str> {
         ),
         "the program ended with timeout" => Some("raise the limit on its time with --timeout"),
         "the build ended with timeout" => Some("raise the limit with --build-timeout"),
+        _ if what.starts_with("the build ") => Some(
+            "both versions have to build: give the command that builds them with --build, and versions \
+             that it builds",
+        ),
         _ if what.starts_with("there is no program ") => Some(
             "give the program by its path in the version after the build, such as ./build/program",
         ),
@@ -134,11 +138,11 @@ fn of_tests(error: &ChangesError) -> Option<(Exit, &'static str, &'static str)> 
             "Cargo takes the version for a part of the workspace around the output directory: give \
              another output directory with -o, outside of the repository",
         ),
-        ChangesError::OldNotPassing { what, .. } if limit_hint(what).is_some() => {
-            (Exit::Baseline, "old-not-passing", limit_hint(what)?)
+        ChangesError::OldNotPassing { what, .. } if hint_by_end(what).is_some() => {
+            (Exit::Baseline, "old-not-passing", hint_by_end(what)?)
         }
-        ChangesError::NewNotFailing { what, .. } if limit_hint(what).is_some() => {
-            (Exit::Baseline, "not-failing", limit_hint(what)?)
+        ChangesError::NewNotFailing { what, .. } if hint_by_end(what).is_some() => {
+            (Exit::Baseline, "not-failing", hint_by_end(what)?)
         }
         ChangesError::OldNotPassing { .. } => (
             Exit::Baseline,

@@ -330,6 +330,7 @@ fn result_of(
 ) -> ChangesResult {
     ChangesResult {
         claim: found.end.claim,
+        interference: found.interference && !are_of_one_commit(&changes),
         changes,
         goal: match goal {
             Goal::Cause => "cause",
@@ -349,7 +350,6 @@ fn result_of(
         found_despite_unbuildable: found.unbuildable_commits as u64,
         removals: found.end.size,
         removals_that_do_not_build: found.unbuildable as u64,
-        interference: found.interference,
         alternates: found.alternates,
         budget_used_up: session.is_spent(),
         cause: patches.cause.map(|path| OsText::from(&path)),
@@ -357,6 +357,13 @@ fn result_of(
         applied: patches.applied.map(|path| OsText::from(&path)),
         log: OsText::from(&files.log()),
     }
+}
+
+/// Checks whether one commit is named for each of the changes.
+fn are_of_one_commit(changes: &[ChangeRecord]) -> bool {
+    let names = |change: &ChangeRecord, id: &str| change.commits.iter().any(|it| it.commit == id);
+    let mut first = changes.iter().flat_map(|change| &change.commits);
+    first.any(|it| changes.iter().all(|change| names(change, &it.commit)))
 }
 
 /// Paths of the patch files that a search for changes has written; `None` for a patch that its

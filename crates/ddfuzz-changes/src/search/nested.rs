@@ -10,7 +10,7 @@ use super::repair::{Chain, Repair, joined};
 use super::{Probed, Prober};
 
 /// Maximum number of changes which cannot be removed one by one, because the version without one of
-/// them does not build, for which the search also tests the removal of each pair of them.
+/// them does not build or cannot be tested, for which the search also tests the removal of each pair of them.
 const MOST_TIED: usize = 6;
 /// Maximum number of changes for which the search first tries whether a single one causes the
 /// failure, by halving the set.
@@ -165,16 +165,16 @@ impl<'a, P: Prober> Nested<'a, P> {
                     break;
                 }
             }
-            let (unbuildable, is_smaller) = self.prove()?;
+            let (unresolved, unbuildable, is_smaller) = self.prove()?;
             if is_smaller {
                 continue;
             }
-            match self.without_ties(&unbuildable)? {
+            match self.without_ties(&unresolved)? {
                 Some(smaller) => self.best = smaller,
                 None => {
                     return Ok(Minimal {
                         kept: self.best,
-                        unbuildable: unbuildable.len(),
+                        unbuildable,
                         learned: self.learned,
                     });
                 }
@@ -183,42 +183,46 @@ impl<'a, P: Prober> Nested<'a, P> {
     }
 
     /// Tests the removal of each single change from the smallest failing set, until the budget is
-    /// used up, and leaves out the changes without which the set still fails. Returns a pair: the
-    /// changes without which the set does not build, and whether any change was left out.
-    fn prove(&mut self) -> Result<(Vec<usize>, bool), P::Error> {
+    /// used up, and leaves out the changes without which the set still fails. Returns the changes
+    /// without which the set cannot be tested, or its test is unresolved, for how many of them it does
+    /// not build, and whether any change was left out.
+    fn prove(&mut self) -> Result<(Vec<usize>, usize, bool), P::Error> {
         let before = self.best.len();
-        let mut unbuildable = Vec::new();
+        let (mut unresolved, mut unbuildable) = (Vec::new(), 0);
         for unit in self.best.clone().ranges().flatten() {
             if self.prober.is_spent() {
                 break;
             }
             let without = self.best.minus(&config(&[unit]));
             let probed = self.prober.probe(&without, "proof", &[])?;
-            if probed.fails() {
-                self.best = without;
-            } else if probed.outcome.is_none() {
-                unbuildable.push(unit);
+            match probed.outcome {
+                _ if probed.fails() => self.best = without,
+                Some(Outcome::Pass) => {}
+                outcome => {
+                    unresolved.push(unit);
+                    unbuildable += usize::from(outcome.is_none());
+                }
             }
         }
-        Ok((unbuildable, self.best.len() < before))
+        Ok((unresolved, unbuildable, self.best.len() < before))
     }
 
     /// Tests the removal of several changes at once from the smallest failing set, because changes
-    /// may need each other and nothing else: of all `unbuildable` ones (those without one of which
-    /// the set does not build), of pairs of them, and of each bundle of changes that repairs have
+    /// may need each other and nothing else: of all `unresolved` ones (those without one of which
+    /// the set cannot be tested), of pairs of them, and of each bundle of changes that repairs have
     /// moved together. Returns a smaller set that fails; `None` if none was found.
-    fn without_ties(&mut self, unbuildable: &[usize]) -> Result<Option<Config>, P::Error> {
+    fn without_ties(&mut self, unresolved: &[usize]) -> Result<Option<Config>, P::Error> {
         let mut ties: Vec<Vec<usize>> = Vec::new();
-        if unbuildable.len() > 1 {
-            ties.push(unbuildable.to_vec());
+        if unresolved.len() > 1 {
+            ties.push(unresolved.to_vec());
         }
-        if (3..=MOST_TIED).contains(&unbuildable.len()) {
+        if (3..=MOST_TIED).contains(&unresolved.len()) {
             let is_one = |one: usize, other: usize| {
                 let mut bundles = self.bundles.iter();
                 bundles.any(|bundle| bundle.contains(one) && bundle.contains(other))
             };
-            for (at, one) in unbuildable.iter().enumerate() {
-                let others = unbuildable[at + 1..].iter();
+            for (at, one) in unresolved.iter().enumerate() {
+                let others = unresolved[at + 1..].iter();
                 let others = others.filter(|other| !is_one(*one, **other));
                 ties.extend(others.map(|other| vec![*one, *other]));
             }
