@@ -329,11 +329,8 @@ impl Minimizing {
         let mut start = StartLine::new(input, &self.search, target, Some(key), self.target.limits);
         start.build = program_hash(&self.target.program).ok();
         start.use_language(self.usual_language.as_deref());
-        match self
-            .structure
-            .as_deref()
-            .filter(|_| self.structure_is_named)
-        {
+        let named = self.structure.as_deref();
+        match named.filter(|_| self.structure_is_named) {
             Some(name) => start.name_structure(name),
             None => start.use_structure(self.structure.as_deref()),
         }

@@ -20,7 +20,7 @@ use crate::failing_facts::{add_facts, add_heap_facts, add_mutants, origin_record
 use crate::links::{drop_uninformative, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate, similar_inputs};
 use crate::places::{
-    frame_record, frame_records, newer_sources, out_of_time, point_record, refusal_of,
+    callers_of, frame_record, newer_sources, out_of_time, point_record, refusal_of,
 };
 use crate::refused::{LEAST_MATCHING, not_passing};
 use crate::report::{
@@ -655,7 +655,6 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
             (false, _) => WriterRecord::Statement(place.clone()),
         });
     }
-    let callers = writer.and_then(|it| it.calls.get(1..)).unwrap_or_default();
     LinkRecord {
         variable: delta.name.clone(),
         local_of: Some(delta.function.clone()).filter(|name| !name.is_empty()),
@@ -666,7 +665,7 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
         failing: delta.failing.clone(),
         passing: delta.passing.clone(),
         writer: by,
-        calls: frame_records(&runs.engine, callers),
+        calls: writer.map_or_else(Vec::new, |it| callers_of(&runs.engine, it)),
         point,
         ..LinkRecord::default()
     }

@@ -7,6 +7,7 @@ use ddfuzz_model::files::regular;
 
 use crate::alignment::Matched;
 use crate::dwarf::is_library_file;
+use crate::engine::writer::Writer;
 use crate::engine::{Ending, Engine, Unsupported};
 use crate::report::{CrashRecord, FrameRecord, PointRecord, Refusal};
 
@@ -46,6 +47,14 @@ pub(crate) fn frame_records(engine: &Engine, calls: &[u64]) -> Vec<FrameRecord> 
         std::iter::once(frame_record(engine, *pc)).chain(inlined)
     };
     calls.iter().flat_map(of_call).collect()
+}
+
+/// Returns the records of the calls that led to a writer, innermost first, also of those that are
+/// inlined.
+pub(crate) fn callers_of(engine: &Engine, writer: &Writer) -> Vec<FrameRecord> {
+    let outer = writer.calls.get(1..).unwrap_or_default().iter().copied();
+    let calls: Vec<u64> = std::iter::once(writer.pc).chain(outer).collect();
+    frame_records(engine, &calls).split_off(1)
 }
 
 /// Returns the record of how and where a failing run ended: crash class, source line and stack.

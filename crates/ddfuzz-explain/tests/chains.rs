@@ -43,6 +43,25 @@ fn a_value_that_only_the_passing_run_writes() {
 }
 
 #[test]
+fn the_call_of_an_inlined_writer_is_told() {
+    for compiler in ["g++", "clang++"] {
+        if needs::program(compiler).is_none() {
+            continue;
+        }
+        for level in ["-O0", "-O1"] {
+            let program = program_by(compiler, "inlined.cc", &["-g", level]);
+            let it = explained(&program, b"aaaaaaaaaaa", Some(b"aa"));
+            let text = story::text(&it);
+            let link = it.chain.iter().find(|it| it.variable == "table.size");
+            let link = link.unwrap_or_else(|| panic!("{text}"));
+            let calls = link.calls.iter().map(|it| (it.function.as_str(), it.line));
+            assert_eq!(link.function.as_deref(), Some("resize"), "{text}");
+            assert_eq!(calls.collect::<Vec<_>>(), [("main", Some(27))], "{text}");
+        }
+    }
+}
+
+#[test]
 fn a_passing_input_without_the_last_lines_is_brought_closer() {
     let it = explained(
         &program("records.c", PLAIN),

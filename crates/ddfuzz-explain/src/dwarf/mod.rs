@@ -346,17 +346,7 @@ impl Reading<'_> {
                 self.variable(unit, entry, around)?;
             }
             gimli::DW_TAG_call_site | gimli::DW_TAG_GNU_call_site => {
-                let at = entry.attr_value(gimli::DW_AT_call_return_pc);
-                let at = at.or_else(|| entry.attr_value(gimli::DW_AT_low_pc));
-                let at = at
-                    .map(|at| self.dwarf.attr_address(&self.units[unit], at))
-                    .transpose()?;
-                if let (Some(function), Some(Some(return_pc))) = (around.function, at) {
-                    let values = Vec::new();
-                    self.functions[function]
-                        .calls
-                        .push(CallSite { return_pc, values });
-                }
+                self.call_site(unit, entry, around)?;
             }
             gimli::DW_TAG_call_site_parameter | gimli::DW_TAG_GNU_call_site_parameter => {
                 self.call_parameter(entry, around);
@@ -410,6 +400,24 @@ impl Reading<'_> {
         };
         let line = entry.attr_value(gimli::DW_AT_call_line)?.udata_value()?;
         Some((self.files + file as usize, line))
+    }
+
+    /// Records a call in a function, so far without the values of its parameters.
+    fn call_site(
+        &mut self,
+        unit: usize,
+        entry: &Entry,
+        around: &Around,
+    ) -> Result<(), gimli::Error> {
+        let at = entry.attr_value(gimli::DW_AT_call_return_pc);
+        let at = at.or_else(|| entry.attr_value(gimli::DW_AT_low_pc));
+        let at = at.map(|at| self.dwarf.attr_address(&self.units[unit], at));
+        if let (Some(function), Some(Some(return_pc))) = (around.function, at.transpose()?) {
+            let values = Vec::new();
+            let calls = &mut self.functions[function].calls;
+            calls.push(CallSite { return_pc, values });
+        }
+        Ok(())
     }
 
     fn call_parameter(&mut self, entry: &Entry, around: &Around) {
