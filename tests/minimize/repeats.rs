@@ -182,6 +182,9 @@ fn a_failure_that_few_runs_miss_is_hardly_ever_called_minimal_wrongly() {
     assert!(once >= 10 && repeated <= 5, "{once}, {repeated} of 100");
 }
 
+/// In how many of a thousand runs a text fails.
+type Chance<'a> = &'a dyn Fn(&[u8]) -> u64;
+
 #[test]
 fn a_part_that_fails_in_two_of_three_runs_is_called_minimal_once_in_a_thousand_times() {
     // The whole fails each time, its part `<` does not; and a program that fails so on any input.
@@ -191,7 +194,7 @@ fn a_part_that_fails_in_two_of_three_runs_is_called_minimal_once_in_a_thousand_t
         (_, Outcome::Fail) => 667,
         _ => 0,
     };
-    let chances: [&dyn Fn(&[u8]) -> u64; 2] = [&of_part, &|_| 667];
+    let chances: [Chance; 2] = [&of_part, &|_| 667];
     let claims = |repeats: bool| {
         chances.map(|chance| {
             let results = (0..1000).filter_map(|seed| by_chance(seed, TWO, chance, repeats));

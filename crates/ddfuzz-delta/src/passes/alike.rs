@@ -42,10 +42,10 @@ pub(super) struct Alike {
 
 impl Alike {
     /// Returns the current best text before a deletion that [`record_deleted`](Alike::record_deleted) is to
-    /// learn from; `None` if it is too large, or its units are no bytes.
+    /// learn from; `None` if it is too large, or nothing may be learned.
     pub fn watch(work: &mut CurrentBest) -> Option<Arc<[u8]>> {
-        let has_bytes = work.byte(0).is_some();
-        (has_bytes && work.len() <= LARGEST).then(|| work.text())
+        let may_learn = work.repeats_deletions() && work.len() <= LARGEST;
+        may_learn.then(|| work.text())
     }
 
     /// Records that the sweep has deleted the bytes of `text` in `place`.

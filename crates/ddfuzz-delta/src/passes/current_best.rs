@@ -45,6 +45,8 @@ pub(super) struct CurrentBest {
     asked: usize,
     /// True once one test has deleted at least [`RUN`] neighboring bytes.
     deleted_a_run: bool,
+    /// True if bytes like deleted ones may be deleted in one test.
+    repeats_deletions: bool,
     /// The repair, which corrects numbers such as lengths in each tested text; `None` if no such
     /// number is known.
     repair: Option<Repair>,
@@ -86,6 +88,7 @@ impl CurrentBest {
             reductions: 0,
             asked: 0,
             deleted_a_run: false,
+            repeats_deletions: false,
             repair: None,
             envelope: None,
             predictor: None,
@@ -129,6 +132,16 @@ impl CurrentBest {
     /// Returns true if one test so far deleted at least [`RUN`] neighboring bytes.
     pub fn has_deleted_a_run(&self) -> bool {
         self.deleted_a_run
+    }
+
+    /// From now on, passes may delete bytes like deleted ones in one test.
+    pub fn repeat_deletions(&mut self) {
+        self.repeats_deletions = true;
+    }
+
+    /// Returns true if passes may delete bytes like deleted ones in one test.
+    pub fn repeats_deletions(&self) -> bool {
+        self.repeats_deletions
     }
 
     /// Returns the hints of the last test run: facts that it reported besides its outcome, such as

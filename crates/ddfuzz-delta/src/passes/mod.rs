@@ -22,6 +22,7 @@
 //! | `words`, `runs` and others | after the proof, in small results: as before, and columns of lists, values of names, all runs of few bytes |
 //! | `mutations` | in inputs that are no texts, after the proof: deletes bytes and changes others |
 //! | `runs` | neighbors that can only be deleted together, and bytes counted by a length byte |
+//! | `multiples` | bytes of a long word whose length must stay a multiple of a number |
 //! | `pairs` | two bytes that can only be deleted together |
 //! | `singles` | single bytes; its last round proves 1-minimality |
 
@@ -47,6 +48,7 @@ mod halves;
 mod list;
 mod lower;
 mod markup;
+mod multiples;
 mod mutations;
 mod names;
 mod normalize;

@@ -10,6 +10,7 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::deletions::{pairs, runs, singles};
 use crate::passes::list::ListSearch;
 use crate::passes::markup::markup;
+use crate::passes::multiples::multiples;
 use crate::passes::mutations::Mutations;
 use crate::passes::normalize::{LEAST, MOST_TESTS, SMALL, last_form, normalize, shortlex};
 use crate::passes::outline::outline;
@@ -174,8 +175,7 @@ pub(super) enum Plan {
 /// again until a round changes nothing. `plan` says which changes are allowed, `known` what is
 /// known of the input's structure.
 pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structure) {
-    cut_unread(&mut work).await;
-    delete_runs_of_lines(&mut work, &known).await;
+    begin(&mut work, &known).await;
     let contained = reduce_by_structure(&mut work, &mut known).await;
     let without_grammar = matches!(known, Structure::Text | Structure::Syntax(_)) && !contained;
     let by_words = without_grammar && work.is_text();
@@ -203,7 +203,7 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
     loop {
         reduce_bytes(&mut work, bytes_plan, structured).await;
         let with_runs = plan == Plan::Rewrite && !contained;
-        if with_runs && strides(&mut work).await {
+        if multiples(&mut work, &known).await || with_runs && strides(&mut work).await {
             continue;
         }
         // Runs come before single bytes, because they may delete many bytes at once.
@@ -232,6 +232,16 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
         }
         delete_parts_again(&mut work, &known).await;
     }
+}
+
+/// Deletes what the run did not read, and large runs of lines.
+async fn begin(work: &mut CurrentBest, known: &Structure) {
+    // Searches that are replayed from logs without a structure do not know these deletions.
+    if !matches!(known, Structure::Unknown) {
+        work.repeat_deletions();
+    }
+    cut_unread(work).await;
+    delete_runs_of_lines(work, known).await;
 }
 
 /// Deletes parts of the text, from its end to its front: halves first, then smaller parts, each half as
