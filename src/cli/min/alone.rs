@@ -47,7 +47,7 @@ pub(super) fn disturbance(
 /// Returns true if all runs alone may well fail by chance, one in a thousand times, where runs fail at this
 /// rate: with others beside them 15 of 20, for example.
 fn may_agree_by_chance(rate: Rate) -> bool {
-    let chance = f64::from(rate.hits + 1) / f64::from(rate.tries + 2);
+    let chance = (rate.hits + 1) as f64 / (rate.tries + 2) as f64;
     chance.powi(RUNS as i32) > 0.001
 }
 

@@ -100,7 +100,7 @@ mod tests {
             .collect();
         for multiple in [2, 3, 4, 8] {
             let is_data = |text: &[u8]| {
-                text.len() % multiple == 0
+                text.len().is_multiple_of(multiple)
                     && text.len() >= 4
                     && text.iter().all(u8::is_ascii_hexdigit)
             };
