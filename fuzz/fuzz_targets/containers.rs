@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use ddfuzz::delta::{Document, Format, Kept, Structure};
+use ddfuzz::delta::{Document, Format, InnerItems, Structure};
 use ddfuzz::structure::{structure_named, structure_names};
 use libfuzzer_sys::fuzz_target;
 
@@ -30,7 +30,7 @@ fn without_groups(document: &dyn Document, choice: u8) {
         document.without_columns(&[column]).text();
     }
     if let Some(wrapper) = one(document.wrappers()) {
-        for kept in [Kept::Largest, Kept::All] {
+        for kept in [InnerItems::Largest, InnerItems::All] {
             let unwrapped = document.unwrapped(&[wrapper], kept);
             unwrapped.with(&unwrapped.payloads()).text();
         }

@@ -150,7 +150,7 @@ pub trait Document: Send + Sync {
     /// Returns a copy of the document in which items directly inside of each of the items with the indices
     /// `_wrappers`, among those that [`wrappers`](Document::wrappers) counts, stand in place of it: those
     /// that `_kept` says.
-    fn unwrapped(&self, _wrappers: &[usize], _kept: Kept) -> Arc<dyn Document> {
+    fn unwrapped(&self, _wrappers: &[usize], _kept: InnerItems) -> Arc<dyn Document> {
         self.without(&[])
     }
 
@@ -173,7 +173,7 @@ pub trait Document: Send + Sync {
 
 /// Which of the items directly inside of an item stand in place of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum InnerItems {
     /// The largest one.
     Largest,
     /// All of them.

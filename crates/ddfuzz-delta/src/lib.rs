@@ -75,7 +75,7 @@ pub use config::{Config, ConfigId, part};
 pub use dd_1999::{Dd1999, DdPlus};
 pub use debugger::{DeltaDebugger, Verdict};
 pub use document::{
-    Document, Format, Grammar, Kept, Structure, SyntaxClass, SyntaxNode, SyntaxTree,
+    Document, Format, Grammar, InnerItems, Structure, SyntaxClass, SyntaxNode, SyntaxTree,
 };
 pub use outcome::{AxiomError, Comparison, Hints, NotFailing, NotPassing, Outcome};
 pub use passes::{Checksum, Full, PlainText, Subset};

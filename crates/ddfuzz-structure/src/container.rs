@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use ddfuzz_delta::{Document, Kept};
+use ddfuzz_delta::{Document, InnerItems};
 
 use crate::columns::columns;
 use crate::items::{list_wrappers, raise, unwrap};
@@ -133,15 +133,15 @@ impl Document for Container {
         wrappers.len()
     }
 
-    fn unwrapped(&self, wrappers: &[usize], kept: Kept) -> Arc<dyn Document> {
+    fn unwrapped(&self, wrappers: &[usize], kept: InnerItems) -> Arc<dyn Document> {
         interruption::check();
         let mut labels = Vec::new();
         list_wrappers(&self.root, &mut labels);
         let gone = wrappers.iter().filter_map(|index| labels.get(*index));
         let gone = gone.copied().collect();
         let root = match kept {
-            Kept::Largest => raise(&self.root, &sizes(&self.root), &gone),
-            Kept::All => unwrap(&self.root, &gone),
+            InnerItems::Largest => raise(&self.root, &sizes(&self.root), &gone),
+            InnerItems::All => unwrap(&self.root, &gone),
         };
         Arc::new(Container { root })
     }

@@ -50,7 +50,8 @@ pub(crate) fn raise(group: &Group, sizes: &ByLabel<usize>, gone: &HashSet<Label>
 /// Returns a copy of the tree in which all items directly inside of each item with one of these labels
 /// stand in place of it.
 pub(crate) fn unwrap(group: &Group, gone: &HashSet<Label>) -> Group {
-    let nodes = match gone.contains(&group.label) {
+    let is_gone = gone.contains(&group.label);
+    let nodes = match is_gone {
         true => items_in(group)
             .map(|item| Node::Group(unwrap(item, gone)))
             .collect(),
@@ -61,5 +62,10 @@ pub(crate) fn unwrap(group: &Group, gone: &HashSet<Label>) -> Group {
             })
             .collect(),
     };
-    Group { nodes, ..*group }
+    Group {
+        nodes,
+        // What is left is a list of items.
+        is_item: group.is_item && !is_gone,
+        ..*group
+    }
 }

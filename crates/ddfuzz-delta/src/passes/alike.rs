@@ -1,5 +1,6 @@
 //! The guess that bytes like those that were deleted twice are not needed anywhere else.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,18 +13,18 @@ const LONGEST: usize = 16;
 /// Minimum number of runs like those that were deleted for their deletion in one test to be worth it.
 const WORTHWHILE: usize = 3;
 
-/// A run of bytes that a sweep deleted, and the byte before and the byte after it.
-struct Deleted {
+/// A run of bytes of a text, and the byte before and the byte after it.
+struct Run<'a> {
     before: Option<u8>,
-    bytes: Vec<u8>,
+    bytes: Cow<'a, [u8]>,
     after: Option<u8>,
 }
 
-impl Deleted {
-    fn of(text: &[u8], place: Range<usize>) -> Deleted {
-        Deleted {
+impl Run<'_> {
+    fn of(text: &[u8], place: Range<usize>) -> Run<'_> {
+        Run {
             before: place.start.checked_sub(1).map(|at| text[at]),
-            bytes: text[place.clone()].to_vec(),
+            bytes: Cow::Borrowed(&text[place.clone()]),
             after: text.get(place.end).copied(),
         }
     }
@@ -34,7 +35,7 @@ impl Deleted {
 #[derive(Default)]
 pub(super) struct Alike {
     /// The deleted runs in the order of the sweep.
-    deleted: Vec<Deleted>,
+    deleted: Vec<Run<'static>>,
     /// Number of wrong guesses so far. Each doubles the number of deleted runs that the next guess
     /// requires.
     refused: u32,
@@ -51,7 +52,9 @@ impl Alike {
     /// Records that the sweep has deleted the bytes of `text` in `place`.
     pub fn record_deleted(&mut self, text: &[u8], place: Range<usize>) {
         if (1..=LONGEST).contains(&place.len()) {
-            self.deleted.push(Deleted::of(text, place));
+            let run = Run::of(text, place);
+            let bytes = Cow::Owned(run.bytes.into_owned());
+            self.deleted.push(Run { bytes, ..run });
         }
     }
 
@@ -60,17 +63,23 @@ impl Alike {
         self.refused += 1;
     }
 
+    /// Returns the [places](Alike::places) of the current best text in the range `rest` that are guessed to
+    /// be unneeded; `None` if there is no guess.
+    pub fn guess(&self, work: &mut CurrentBest, rest: Range<usize>) -> Option<Vec<Range<usize>>> {
+        self.places(&Alike::watch(work)?, rest)
+    }
+
     /// Returns the places in the range `rest` of a text that have the same bytes as the run that was
     /// deleted last, with the same bytes around them, or the same byte before or after them, if such a run
     /// was deleted often enough. `None` if it was not, or there are too few such places.
-    pub fn guess(&self, text: &[u8], rest: Range<usize>) -> Option<Vec<Range<usize>>> {
+    fn places(&self, text: &[u8], rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let last = self.deleted.last()?;
         let needed = 1usize << (self.refused + 1).min(16);
         let [both, before, after] = [(true, true), (true, false), (false, true)];
         [both, before, after]
             .into_iter()
             .find_map(|(before, after)| {
-                let is_like = |one: &Deleted| {
+                let is_like = |one: &Run<'_>| {
                     one.bytes == last.bytes
                         && (!before || one.before == last.before)
                         && (!after || one.after == last.after)
@@ -81,7 +90,7 @@ impl Alike {
                 let (mut places, mut at) = (Vec::new(), rest.start);
                 while at + last.bytes.len() <= rest.end {
                     let place = at..at + last.bytes.len();
-                    let is_here = is_like(&Deleted::of(text, place.clone()));
+                    let is_here = is_like(&Run::of(text, place.clone()));
                     at = if is_here { place.end } else { at + 1 };
                     if is_here {
                         places.push(place);
@@ -102,16 +111,16 @@ mod tests {
     fn places_with_the_same_neighbors_are_guessed_first() {
         let mut alike = Alike::default();
         alike.record_deleted(TEXT, 26..27);
-        assert_eq!(alike.guess(TEXT, 0..25), None);
+        assert_eq!(alike.places(TEXT, 0..25), None);
         alike.record_deleted(TEXT, 21..22);
-        assert_eq!(alike.guess(TEXT, 0..20), Some(vec![1..2, 6..7, 11..12]));
+        assert_eq!(alike.places(TEXT, 0..20), Some(vec![1..2, 6..7, 11..12]));
         // A wrong guess takes as many again.
         alike.refuse();
-        assert_eq!(alike.guess(TEXT, 0..20), None);
+        assert_eq!(alike.places(TEXT, 0..20), None);
         // With one common neighbor.
         alike.record_deleted(TEXT, 16..17);
         alike.record_deleted(TEXT, 11..12);
-        assert_eq!(alike.guess(TEXT, 0..11), None);
-        assert_eq!(alike.guess(TEXT, 0..15), Some(vec![1..2, 6..7, 11..12]));
+        assert_eq!(alike.places(TEXT, 0..11), None);
+        assert_eq!(alike.places(TEXT, 0..15), Some(vec![1..2, 6..7, 11..12]));
     }
 }

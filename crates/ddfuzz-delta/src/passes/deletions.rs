@@ -46,8 +46,9 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
 /// Tests the text without the bytes in front of `to` that are like deleted ones. Returns the position at
 /// which the deletion of single bytes continues.
 async fn repeat(work: &mut CurrentBest, alike: &mut Alike, to: usize) -> usize {
-    let places = Alike::watch(work).and_then(|text| alike.guess(&text, 0..to));
-    let Some(places) = places else { return to };
+    let Some(places) = alike.guess(work, 0..to) else {
+        return to;
+    };
     let deleted: usize = places.iter().map(Range::len).sum();
     if work.test("singles", Edit::Cut(places)).await == Outcome::Fail {
         return to - deleted;

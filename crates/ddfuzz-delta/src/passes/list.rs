@@ -2,6 +2,7 @@
 //! sweeps over the list by group testing.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::Outcome;
 use crate::passes::alike::Alike;
@@ -260,13 +261,13 @@ impl<'a> ListSearch<'a> {
         let mut fruitless = 0;
         while to > range.start && fruitless < self.fruitless && !self.has_given_up() {
             let block = spacing.block().min(to - range.start);
-            let text = Alike::watch(self.work);
+            let bytes = self.watched();
             if self.delete(to - block..to).await.is_some() {
                 to -= block;
                 fruitless = 0;
                 spacing.record_deleted(block);
                 pattern.record_deleted(block);
-                self.record(&mut alike, text.as_deref(), to..to + block);
+                record(&mut alike, &bytes, to..to + block);
                 to = self.repeat_alike(&mut alike, range.start..to).await;
                 continue;
             }
@@ -274,7 +275,7 @@ impl<'a> ListSearch<'a> {
             fruitless += 1;
             if to - 1 > needed {
                 fruitless = 0;
-                self.record(&mut alike, text.as_deref(), needed + 1..to);
+                record(&mut alike, &bytes, needed + 1..to);
                 spacing.record_deleted(to - 1 - needed);
                 pattern.record_deleted(to - 1 - needed);
             }
@@ -288,24 +289,20 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Records, if the units are bytes, that the sweep has deleted those at `cut` of `text`.
-    fn record(&self, alike: &mut Alike, text: Option<&[u8]>, cut: Range<usize>) {
-        if let (Some(first), Some(text)) = (self.units.first_byte(), text) {
-            alike.record_deleted(text, first + cut.start..first + cut.end);
-        }
+    /// Returns, if the units are bytes of a text from which deletions are learned, the text and the position
+    /// of the first of them.
+    fn watched(&mut self) -> Option<(Arc<[u8]>, usize)> {
+        let first = self.units.first_byte()?;
+        Some((Alike::watch(self.work)?, first))
     }
 
     /// Tests the text without those units of `rest`, which the sweep has not reached, that are like
     /// deleted ones. Returns the position at which the sweep continues.
     async fn repeat_alike(&mut self, alike: &mut Alike, rest: Range<usize>) -> usize {
-        let first = self.units.first_byte();
-        let places = first
-            .zip(Alike::watch(self.work))
-            .and_then(|(first, text)| {
-                let places = alike.guess(&text, first + rest.start..first + rest.end)?;
-                Some((first, places))
-            });
-        let Some((first, places)) = places else {
+        let Some(first) = self.units.first_byte() else {
+            return rest.end;
+        };
+        let Some(places) = alike.guess(self.work, first + rest.start..first + rest.end) else {
             return rest.end;
         };
         let cuts: Vec<Range<usize>> = (places.into_iter())
@@ -350,5 +347,13 @@ impl<'a> ListSearch<'a> {
             }
         }
         needed
+    }
+}
+
+/// Records that a sweep has deleted the units `cut`, if they are bytes: `bytes` are the text before that and
+/// the position of the first unit.
+fn record(alike: &mut Alike, bytes: &Option<(Arc<[u8]>, usize)>, cut: Range<usize>) {
+    if let Some((text, first)) = bytes {
+        alike.record_deleted(text, first + cut.start..first + cut.end);
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::Edit;
-use crate::document::{Document, Kept};
+use crate::document::{Document, InnerItems};
 use crate::passes::current_best::CurrentBest;
 use crate::passes::envelope::difference;
 use crate::passes::list::ListSearch;
@@ -95,7 +95,7 @@ pub(super) async fn raise_items(
 const WRAPPERS: GroupKind = GroupKind {
     rule: RAISE,
     count: |document| document.wrappers(),
-    without: |document, wrappers| document.unwrapped(wrappers, Kept::Largest),
+    without: |document, wrappers| document.unwrapped(wrappers, InnerItems::Largest),
     fruitless: FRUITLESS_WRAPPERS,
     is_all_untested: true,
 };
@@ -114,7 +114,7 @@ pub(super) async fn unwrap_items(
 
 /// Items that contain other items: to delete one is to write all that are inside of it in place of it.
 const SHELLS: GroupKind = GroupKind {
-    without: |document, wrappers| document.unwrapped(wrappers, Kept::All),
+    without: |document, wrappers| document.unwrapped(wrappers, InnerItems::All),
     ..WRAPPERS
 };
 
