@@ -146,7 +146,7 @@ pub(super) struct Progress<'a> {
     restored: Option<Rate>,
     /// Least number of confirmations of the result, if the runs on which a claim rests are repeated;
     /// `None` in older logs.
-    repeats_claims: Option<u64>,
+    least_confirmations: Option<u64>,
     /// The removals that are run again, because the claim rests on them; `None` before that, and after
     /// one of them failed.
     repeats: Option<Repeats>,
@@ -205,7 +205,7 @@ impl<'a> Progress<'a> {
             ceased: None,
             confirmed: Rate::default(),
             restored: None,
-            repeats_claims: start.least_confirmations(),
+            least_confirmations: start.least_confirmations(),
             repeats: None,
             refuted_before: false,
             empty: Rate::default(),
@@ -417,7 +417,7 @@ impl<'a> Progress<'a> {
     fn confirmations(&self) -> u64 {
         match (
             self.is_flaky() || self.texts.is_contradicted(),
-            self.repeats_claims,
+            self.least_confirmations,
         ) {
             (true, _) => ESTIMATING,
             _ if self.restored.is_some() => AGREEING_IN_DOUBT,

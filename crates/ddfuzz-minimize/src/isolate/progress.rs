@@ -74,7 +74,7 @@ pub(super) struct Progress {
     baseline: Rate,
     /// Least number of confirmations of each side, if long searches have more of them; `None` in older
     /// logs.
-    repeats_claims: Option<u64>,
+    least_confirmations: Option<u64>,
     confirmed_passing: Rate,
     confirmed_failing: Rate,
     /// Whether a confirmation of one side did not have the expected outcome when the log ended
@@ -105,7 +105,7 @@ impl Progress {
             open: None,
             agreeing: agreeing(start.doubtful, start.repeats),
             baseline: Rate::default(),
-            repeats_claims: start.least_confirmations(),
+            least_confirmations: start.least_confirmations(),
             confirmed_passing: Rate::default(),
             confirmed_failing: Rate::default(),
             refuted_before: false,
@@ -205,7 +205,7 @@ impl Progress {
 
     /// Returns how many times each side is run again at the end, to confirm it.
     fn confirmations(&self) -> u64 {
-        match self.repeats_claims {
+        match self.least_confirmations {
             Some(least) => confirmations(self.sides.counts.executed, least),
             None => AGREEING,
         }

@@ -58,7 +58,7 @@ impl Progress<'_> {
     /// because nothing is claimed or the log is one without these runs.
     pub(super) fn begin_repeats(&mut self) -> bool {
         let is_claimed = !self.is_flaky() && !self.is_contradicted() && self.restored.is_none();
-        let Some(least) = self.repeats_claims.filter(|_| is_claimed) else {
+        let Some(least) = self.least_confirmations.filter(|_| is_claimed) else {
             return false;
         };
         let removals = self.texts.single_removals();
