@@ -194,11 +194,16 @@ impl<E: Experiments> Search<'_, E> {
         self.experiments.cause(point, near)
     }
 
-    /// Finds the cause at the first point that has one, by bisection between the beginning and
-    /// `last`.
+    /// Finds the cause at the first point that has one: at the beginning, where arguments and the
+    /// environment differ, or else by bisection between the beginning and `last`.
     fn first(&mut self, last: &Cause) -> Result<Cause, E::Error> {
+        if last.point > 0
+            && let Answer::Cause(first) = self.cause(0, &[])?
+        {
+            return Ok(first);
+        }
         let mut first = last.clone();
-        let mut without = 0;
+        let mut without = 1;
         while without < first.point {
             let (near, interval) = ([first.variable], without..first.point);
             match self.inside(interval.clone(), &near, true)? {

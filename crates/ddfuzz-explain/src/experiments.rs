@@ -84,6 +84,15 @@ struct AtPoint<'a> {
     stays: bool,
 }
 
+impl AtPoint<'_> {
+    /// Returns those of the differences that are of variables.
+    fn described(&self, every: &Config) -> Config {
+        let described = (every.ranges().flatten()).filter(|delta| !self.all.is_undescribed(*delta));
+        let described = Config::from_ranges(described.map(|delta| delta..delta + 1));
+        described.unwrap_or_else(Config::empty)
+    }
+}
+
 impl Runs {
     /// Reads the states of both runs at a matched point, unless they are known, and returns the
     /// passing run, stopped there.
@@ -202,8 +211,13 @@ impl Runs {
         let used = |states: &States| states.is_used;
         let is_between = self.states.range(..point).any(|it| used(it.1))
             && self.states.range(point..).any(|it| used(it.1));
-        if is_between && let Some(variable) = self.first_failing(at, point, &every)? {
-            return Ok(cause(variable));
+        if is_between {
+            if let Some(variable) = self.first_failing(at, point, &every)? {
+                return Ok(cause(variable));
+            }
+            if let Some(half) = self.failing_half(at, &every)? {
+                return self.isolate(at, point, half);
+            }
         }
         let nothing = Config::empty().id();
         let (all, outcome) = self.all(at, &every)?;
@@ -252,6 +266,22 @@ impl Runs {
         for variable in self.fresh(at, point, all) {
             if self.test(at, &about(&at.all.deltas, &variable))? == Outcome::Fail {
                 return Ok(Some(variable));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the half of the differences of variables that makes the passing run fail: where one
+    /// does, all of them need not be tested.
+    fn failing_half(
+        &mut self,
+        at: &mut AtPoint<'_>,
+        every: &Config,
+    ) -> Result<Option<Config>, EngineError> {
+        let described = at.described(every);
+        for half in (0..2).map(|index| described.part(2, index)) {
+            if !half.is_empty() && self.test(at, &half)? == Outcome::Fail {
+                return Ok(Some(half));
             }
         }
         Ok(None)
@@ -324,9 +354,7 @@ impl Runs {
         at: &mut AtPoint<'_>,
         every: &Config,
     ) -> Result<(Config, Outcome), EngineError> {
-        let described = (every.ranges().flatten()).filter(|delta| !at.all.is_undescribed(*delta));
-        let described = Config::from_ranges(described.map(|delta| delta..delta + 1));
-        let described = described.unwrap_or_else(Config::empty);
+        let described = at.described(every);
         if !described.is_empty() {
             let before = at.tests;
             if self.test(at, &described)? == Outcome::Fail {
