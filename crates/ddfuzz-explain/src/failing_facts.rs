@@ -234,7 +234,7 @@ pub fn add_mutants(
     engine.facts_until = engine.whole_time();
     let record = |it: &Averting| MutantRecord {
         place: frame_record(engine, it.mutant.pc),
-        change: it.mutant.kind.words().to_owned(),
+        change: it.mutant.words(),
         is_like: it.is_like,
         passing: it.others,
         alike: it.alike,

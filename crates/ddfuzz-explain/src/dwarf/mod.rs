@@ -115,6 +115,8 @@ pub struct Function {
     pub encoding: gimli::Encoding,
     /// Number of parameters that the function declares.
     pub parameters: usize,
+    /// Type of the value that the function returns; `None` if it returns nothing.
+    pub returned: Option<TypeId>,
 }
 
 /// The debug information of a program: its types, functions, variables and source lines.
@@ -447,6 +449,12 @@ impl Reading<'_> {
         entry: &Entry,
         ranges: Vec<Range<u64>>,
     ) -> Result<Function, gimli::Error> {
+        let returned = match self.type_of(unit, entry)? {
+            Some((type_unit, at)) => {
+                Some(self.types.read(self.dwarf, &self.units, type_unit, at)?)
+            }
+            None => None,
+        };
         Ok(Function {
             name: self.name(unit, entry)?.unwrap_or_else(|| "?".to_owned()),
             ranges,
@@ -456,6 +464,7 @@ impl Reading<'_> {
             calls: Vec::new(),
             encoding: self.units[unit].encoding(),
             parameters: 0,
+            returned,
         })
     }
 

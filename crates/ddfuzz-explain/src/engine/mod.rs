@@ -4,6 +4,7 @@
 //! All calls must come from one thread, which traces nothing else and has no children. When it
 //! ends, the kernel kills whatever it still traces.
 
+mod added;
 pub(crate) mod anomalies;
 pub(crate) mod backward;
 pub(crate) mod changed;
@@ -20,6 +21,7 @@ mod mutants;
 pub(crate) mod mutated;
 pub mod origin;
 mod other_operands;
+mod other_order;
 mod out_of_range;
 pub mod overflow;
 mod prepared;

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::added::Added;
 use iced_x86::{
     ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
 };
@@ -29,6 +30,8 @@ pub(crate) enum MutantKind {
     Fields,
     /// What follows a part of a `switch` is not executed after it.
     Break,
+    /// A statement is executed before or after its neighbours.
+    Order,
     /// A condition is decided otherwise each time.
     Negated,
     /// A value is not stored, or a function is not called.
@@ -37,6 +40,8 @@ pub(crate) enum MutantKind {
     Fixed,
     /// A stored number is one larger or smaller.
     Number,
+    /// A function sets a field or a global variable in addition.
+    Added,
 }
 
 impl MutantKind {
@@ -62,8 +67,10 @@ impl MutantKind {
             MutantKind::Original => "with the original in place of its copy",
             MutantKind::Fields => "with another field",
             MutantKind::Break => "with a break behind it",
+            MutantKind::Order => "with another order of statements",
             MutantKind::LeftOut => "without a write or a call",
             MutantKind::Number => "with a number that differs by one",
+            MutantKind::Added => "with a write in addition",
         }
     }
 }
@@ -79,6 +86,8 @@ pub(crate) enum Patch {
     Add(u64, Register, i64),
     /// Each time after the instruction at an address is executed, the program goes on at another one.
     Leave(u64, u64),
+    /// Each time a function is called, it sets a place in memory.
+    Addition(Box<Added>),
 }
 
 /// A program whose code differs in one place.
@@ -90,6 +99,16 @@ pub(crate) struct Mutant {
     pub kind: MutantKind,
     /// How it is made.
     pub patch: Patch,
+}
+
+impl Mutant {
+    /// Returns what the mutant does instead, as the end of a sentence.
+    pub fn words(&self) -> String {
+        match &self.patch {
+            Patch::Addition(added) => added.words(),
+            _ => self.kind.words().to_owned(),
+        }
+    }
 }
 
 /// Registers in which the first arguments of a call are passed.
@@ -151,7 +170,7 @@ fn boundary(condition: u8) -> Option<u8> {
 }
 
 impl<'a> Code<'a> {
-    fn new(bytes: &'a [u8], start: u64) -> Code<'a> {
+    pub fn new(bytes: &'a [u8], start: u64) -> Code<'a> {
         let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
         let mut all = Vec::new();
         while decoder.can_decode() {
@@ -185,7 +204,7 @@ impl<'a> Code<'a> {
         register == Register::RSP || register == Register::RBP && self.has_frame_pointer
     }
 
-    fn bytes_of(&self, it: &Instruction) -> Vec<u8> {
+    pub fn bytes_of(&self, it: &Instruction) -> Vec<u8> {
         let from = (it.ip() - self.start) as usize;
         self.bytes[from..from + it.len()].to_vec()
     }
@@ -486,6 +505,7 @@ pub(super) fn mutants(
         code.add_fields(at, &lines, &mut found);
         code.add_break(at, cases, &mut found);
     }
+    code.add_orders(&lines, cases, &mut found);
     found
 }
 

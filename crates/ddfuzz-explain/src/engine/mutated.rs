@@ -164,6 +164,7 @@ impl Engine {
                 Some(Patch::Exchange(at, _) | Patch::Add(at, ..) | Patch::Leave(at, _)) => {
                     child.set_breakpoint(*at)?;
                 }
+                Some(Patch::Addition(added)) => child.set_breakpoint(added.entry)?,
                 None => {}
             }
             match engine.end_of_mutant(child, patch, pace) {
@@ -188,6 +189,7 @@ impl Engine {
         pace: Pace,
     ) -> Result<MutantEnd, EngineError> {
         let (mut signal, mut stops) = (0, 0);
+        let mut pending = Vec::new();
         let mut written = (pace == Pace::SystemCalls).then(BTreeMap::new);
         let ended = loop {
             match self.next_halt(child, pace, std::mem::take(&mut signal))? {
@@ -196,6 +198,9 @@ impl Engine {
                         stops += 1;
                         change(&mut registers, patch);
                         child.set_registers(registers)?;
+                        if let Patch::Addition(added) = patch {
+                            added.apply(child, &registers, &mut pending)?;
+                        }
                         child.step_over(registers.rip)?;
                         leave(child, patch)?;
                         if stops >= STOPS {
@@ -247,6 +252,7 @@ impl Engine {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, first)?;
         let mut all = self.mutants(&mut run.process, &failing.points);
+        all.extend(self.additions(&mut run.process, &failing.points));
         let stand = self.stand_in(run, limit)?;
         self.sort_mutants(&mut all, &spectrum);
         let mut found = self.averting(stand, all, &averts)?;
@@ -482,7 +488,7 @@ fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
                 *it = it.wrapping_add_signed(*by);
             }
         }
-        Patch::Code(..) | Patch::Leave(..) => {}
+        Patch::Code(..) | Patch::Leave(..) | Patch::Addition(_) => {}
     }
 }
 

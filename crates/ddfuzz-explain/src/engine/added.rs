@@ -1,0 +1,336 @@
+//! Mutants that add what a function does not do: when it begins or returns it sets a field of a
+//! record that is passed to it, or a global variable.
+
+use std::collections::HashSet;
+use std::io;
+
+use ddfuzz_triage::memory::Memory;
+use iced_x86::{Mnemonic, OpKind};
+use libc::user_regs_struct;
+
+use super::mutants::{Code, Mutant, MutantKind, Patch, simple_place};
+use super::process::{Process, register_mut};
+use super::{Engine, Point};
+use crate::dwarf::{Declared, Function};
+use crate::suspects::MAIN;
+use crate::types::{Encoding, Shape, TypeId, Types};
+
+/// Numbers in debug information of the registers in which the first integers and pointers are
+/// passed.
+const PASSED: [u16; 6] = [5, 4, 1, 2, 8, 9];
+/// Operation of an expression of debug information that is an address, and the first one of those
+/// that are a register.
+const ADDRESS: u8 = 0x03;
+const REGISTER: u8 = 0x50;
+/// Largest number of fields and variables that one function sets.
+const PLACES: usize = 24;
+
+/// The value that is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// Zero, or the null pointer.
+    Zero,
+    /// The value before, changed by this much.
+    Changed(i64),
+}
+
+/// Where a set place begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// At the address that is passed to the function in this register (its DWARF number).
+    Passed(u16),
+    /// At this address.
+    Fixed(u64),
+}
+
+/// What a function does in addition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Added {
+    /// Address at which the function begins.
+    pub entry: u64,
+    /// Whether the place is set when the function returns, and not when it begins.
+    pub at_end: bool,
+    /// Where the set place begins, `offset` bytes after that, with `size` bytes.
+    pub base: Base,
+    pub offset: u64,
+    pub size: usize,
+    pub value: Value,
+    /// Name of the place, such as `list->tail`.
+    pub name: String,
+}
+
+/// Calls of the function that have not returned: the address to which each returns, the stack
+/// pointer then, and where the set place begins.
+pub(super) type Pending = Vec<(u64, u64, u64)>;
+
+impl Added {
+    /// Returns what the function does in addition, as the end of a sentence.
+    pub fn words(&self) -> String {
+        let when = if self.at_end {
+            "it returns"
+        } else {
+            "it begins"
+        };
+        let value = match self.value {
+            Value::Zero => "set to zero",
+            Value::Changed(by) if by < 0 => "one smaller",
+            Value::Changed(_) => "one larger",
+        };
+        format!("with {} {value} when {when}", self.name)
+    }
+
+    /// Sets the place where a process has stopped that begins the function, or returns from it.
+    pub(super) fn apply(
+        &self,
+        process: &mut Process,
+        registers: &user_regs_struct,
+        pending: &mut Pending,
+    ) -> io::Result<()> {
+        let here = (registers.rip, registers.rsp);
+        if here.0 != self.entry {
+            return match pending.iter().rposition(|it| (it.0, it.1) == here) {
+                Some(at) => self.set(process, pending.remove(at).2),
+                None => Ok(()),
+            };
+        }
+        let mut registers = *registers;
+        let base = match self.base {
+            Base::Passed(number) => register_mut(&mut registers, number).map_or(0, |it| *it),
+            Base::Fixed(address) => address,
+        };
+        if !self.at_end {
+            return self.set(process, base);
+        }
+        if let Some(back) = process.word(registers.rsp) {
+            process.set_breakpoint(back)?;
+            pending.push((back, registers.rsp + 8, base));
+        }
+        Ok(())
+    }
+
+    fn set(&self, process: &mut Process, base: u64) -> io::Result<()> {
+        let at = base.wrapping_add(self.offset);
+        let old = process.bytes(at, self.size);
+        if old.len() != self.size {
+            return Ok(());
+        }
+        let mut word = [0; 8];
+        if let Value::Changed(by) = self.value {
+            word[..self.size].copy_from_slice(&old);
+            word = u64::from_le_bytes(word)
+                .wrapping_add_signed(by)
+                .to_le_bytes();
+        }
+        process.write(at, &word[..self.size])
+    }
+}
+
+/// A place in memory by which instructions address it, with its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    /// So many bytes behind a pointer.
+    Behind(i64, usize),
+    /// At an address.
+    At(u64, usize),
+}
+
+/// The places that some code reads, and those that it writes.
+#[derive(Default)]
+struct Uses {
+    read: HashSet<Place>,
+    written: HashSet<Place>,
+}
+
+impl Uses {
+    fn add(&mut self, code: &Code) {
+        for (it, _) in &code.all {
+            let size = it.memory_size().size();
+            let is_memory = (0..it.op_count()).any(|at| it.op_kind(at) == OpKind::Memory);
+            let place = match simple_place(it) {
+                _ if !is_memory || it.mnemonic() == Mnemonic::Lea => continue,
+                _ if it.is_ip_rel_memory_operand() => Place::At(it.ip_rel_memory_address(), size),
+                Some((base, offset)) if !code.is_frame(base) => Place::Behind(offset, size),
+                _ => continue,
+            };
+            let is_stored = it.op0_kind() == OpKind::Memory;
+            let is_compared = matches!(it.mnemonic(), Mnemonic::Cmp | Mnemonic::Test);
+            if is_stored && !is_compared {
+                self.written.insert(place);
+            }
+            if !is_stored || it.mnemonic() != Mnemonic::Mov {
+                self.read.insert(place);
+            }
+        }
+    }
+}
+
+/// Returns how many bytes a value has that can be set, and whether it is a number that is counted
+/// up and down; `None` for values that are not set.
+fn settable(types: &Types, of: TypeId) -> Option<(usize, bool)> {
+    let it = types.get(of);
+    let is_number = match &it.shape {
+        Shape::Base(Encoding::Signed | Encoding::Unsigned) => it.size > 1,
+        Shape::Base(Encoding::Bool | Encoding::Char) | Shape::Enum(_) | Shape::Pointer(_) => false,
+        _ => return None,
+    };
+    let size = usize::try_from(it.size).ok()?;
+    matches!(size, 1 | 2 | 4 | 8).then_some((size, is_number))
+}
+
+/// Returns the places of one variable that can be set, its own or those of its fields: their
+/// offsets, sizes, whether they are numbers, and names. `before` is what the names of fields begin
+/// with.
+fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<(u64, usize, bool, String)> {
+    if let Some((size, is_number)) = settable(types, of) {
+        return vec![(0, size, is_number, own.to_owned())];
+    }
+    let Shape::Record(fields) = &types.get(of).shape else {
+        return Vec::new();
+    };
+    let fields = fields.iter().filter(|it| it.bits.is_none());
+    let set = fields.filter_map(|it| {
+        let (size, is_number) = settable(types, it.of)?;
+        Some((it.offset, size, is_number, format!("{before}{}", it.name)))
+    });
+    set.collect()
+}
+
+/// Returns the parameters of a function that point to records, with the registers in which they are
+/// passed. Where a record is passed or returned by its value, only the parameters are known of which
+/// the debug information names the register.
+fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a Declared)> {
+    let is_record = |of| matches!(types.get(of).shape, Shape::Record(_) | Shape::Union(_));
+    let mut order = Some(PASSED.iter().copied());
+    if function.returned.is_some_and(is_record) {
+        order = None;
+    }
+    let mut found = Vec::new();
+    for it in function.variables.iter().take(function.parameters) {
+        let entry = function.ranges.first().map_or(0, |it| it.start);
+        let named = match it.located.at(entry) {
+            Some([operation]) if (REGISTER..REGISTER + 16).contains(operation) => {
+                Some(u16::from(operation - REGISTER))
+            }
+            _ => None,
+        };
+        let next = match types.get(it.of).shape {
+            Shape::Base(Encoding::Float) => continue,
+            Shape::Record(_) | Shape::Union(_) => {
+                order = None;
+                continue;
+            }
+            _ => order.as_mut().and_then(Iterator::next),
+        };
+        if let (Some(register), Shape::Pointer(of)) = (named.or(next), &types.get(it.of).shape)
+            && is_record(*of)
+        {
+            found.push((register, *of, it));
+        }
+    }
+    found
+}
+
+impl Engine {
+    /// Returns the mutants in which a function that the failing run has called sets a field of a
+    /// record that is passed to it, or a global variable. The function does not write there itself,
+    /// and the executed code reads it.
+    pub(super) fn additions(&mut self, process: &mut Process, points: &[Point]) -> Vec<Mutant> {
+        let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
+        let bias = self.bias;
+        let mut functions: Vec<&Function> = Vec::new();
+        for pc in &executed {
+            if let Some(it) = self.info.function(pc.wrapping_sub(bias))
+                && self.is_user(*pc)
+                && !functions.iter().any(|other| other.ranges == it.ranges)
+            {
+                functions.push(it);
+            }
+        }
+        functions.sort_by_key(|it| it.ranges.first().map(|it| it.start));
+        let mut uses: Vec<Uses> = Vec::new();
+        for function in &functions {
+            let mut own = Uses::default();
+            for range in &function.ranges {
+                let start = range.start.wrapping_add(bias);
+                let code = process.bytes(start, (range.end - range.start) as usize);
+                own.add(&Code::new(&code, start));
+            }
+            uses.push(own);
+        }
+        let read: HashSet<Place> = uses.iter().flat_map(|it| &it.read).copied().collect();
+        let mut found = Vec::new();
+        for (function, own) in functions.iter().zip(&uses) {
+            if function.name != MAIN {
+                self.add_to(function, own, &read, &mut found);
+            }
+        }
+        found
+    }
+
+    /// Adds the mutants of one function, which uses memory as `own` says.
+    fn add_to(
+        &self,
+        function: &Function,
+        own: &Uses,
+        read: &HashSet<Place>,
+        found: &mut Vec<Mutant>,
+    ) {
+        let types = &self.info.types;
+        let Some(entry) = function.ranges.first().map(|it| it.start) else {
+            return;
+        };
+        let entry = entry.wrapping_add(self.bias);
+        let mut set = Vec::new();
+        for (register, of, parameter) in passed(types, function) {
+            let name = &parameter.name;
+            for (offset, size, is_number, name) in places(types, of, name, &format!("{name}->")) {
+                let place = Place::Behind(offset as i64, size);
+                if read.contains(&place) && !own.written.contains(&place) {
+                    set.push((Base::Passed(register), offset, size, is_number, name));
+                }
+            }
+        }
+        for (global, _) in &self.info.globals {
+            let Some([ADDRESS, address @ ..]) = global.located.at(0) else {
+                continue;
+            };
+            let Ok(address) = address.try_into().map(u64::from_le_bytes) else {
+                continue;
+            };
+            let address = address.wrapping_add(self.bias);
+            let name = &global.name;
+            for (offset, size, is_number, name) in
+                places(types, global.of, name, &format!("{name}."))
+            {
+                let place = Place::At(address + offset, size);
+                if own.read.contains(&place) && !own.written.contains(&place) {
+                    set.push((Base::Fixed(address), offset, size, is_number, name));
+                }
+            }
+        }
+        set.truncate(PLACES);
+        for (base, offset, size, is_number, name) in set {
+            let values = [
+                (true, Value::Zero),
+                (false, Value::Zero),
+                (true, Value::Changed(1)),
+                (true, Value::Changed(-1)),
+            ];
+            for (at_end, value) in &values[..if is_number { 4 } else { 2 }] {
+                let name = name.clone();
+                let added = Added {
+                    entry,
+                    at_end: *at_end,
+                    base,
+                    offset,
+                    size,
+                    value: *value,
+                    name,
+                };
+                let (pc, kind) = (entry, MutantKind::Added);
+                let patch = Patch::Addition(Box::new(added));
+                found.push(Mutant { pc, kind, patch });
+            }
+        }
+    }
+}
