@@ -177,21 +177,38 @@ fn settable(types: &Types, of: TypeId) -> Option<(usize, bool)> {
     matches!(size, 1 | 2 | 4 | 8).then_some((size, is_number))
 }
 
-/// Returns the places of one variable that can be set, its own or those of its fields: their
-/// offsets, sizes, whether they are numbers, and names. `before` is what the names of fields begin
-/// with.
-fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<(u64, usize, bool, String)> {
-    if let Some((size, is_number)) = settable(types, of) {
-        return vec![(0, size, is_number, own.to_owned())];
+/// A place that can be set, of a variable or one of its fields.
+struct Settable {
+    /// Offset in the variable, in bytes.
+    offset: u64,
+    /// Size in bytes.
+    size: usize,
+    /// Whether it is a number that may be counted up and down.
+    is_number: bool,
+    /// Name of the place in the source.
+    name: String,
+}
+
+/// Returns the places of one variable that can be set: its own, with the name `own`, or those of
+/// its fields, whose names `before` is written in front of.
+fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<Settable> {
+    let place = |of, offset, name| {
+        let (size, is_number) = settable(types, of)?;
+        Some(Settable {
+            offset,
+            size,
+            is_number,
+            name,
+        })
+    };
+    if let Some(whole) = place(of, 0, own.to_owned()) {
+        return vec![whole];
     }
     let Shape::Record(fields) = &types.get(of).shape else {
         return Vec::new();
     };
     let fields = fields.iter().filter(|it| it.bits.is_none());
-    let set = fields.filter_map(|it| {
-        let (size, is_number) = settable(types, it.of)?;
-        Some((it.offset, size, is_number, format!("{before}{}", it.name)))
-    });
+    let set = fields.filter_map(|it| place(it.of, it.offset, format!("{before}{}", it.name)));
     set.collect()
 }
 
@@ -283,10 +300,10 @@ impl Engine {
         let mut set = Vec::new();
         for (register, of, parameter) in passed(types, function) {
             let name = &parameter.name;
-            for (offset, size, is_number, name) in places(types, of, name, &format!("{name}->")) {
-                let place = Place::Behind(offset as i64, size);
-                if read.contains(&place) && !own.written.contains(&place) {
-                    set.push((Base::Passed(register), offset, size, is_number, name));
+            for field in places(types, of, name, &format!("{name}->")) {
+                let place = Place::Behind(field.offset as i64, field.size);
+                if read.contains(&place) {
+                    set.push((Base::Passed(register), field, own.written.contains(&place)));
                 }
             }
         }
@@ -299,33 +316,32 @@ impl Engine {
             };
             let address = address.wrapping_add(self.bias);
             let name = &global.name;
-            for (offset, size, is_number, name) in
-                places(types, global.of, name, &format!("{name}."))
-            {
-                let place = Place::At(address + offset, size);
-                if own.read.contains(&place) && !own.written.contains(&place) {
-                    set.push((Base::Fixed(address), offset, size, is_number, name));
+            for field in places(types, global.of, name, &format!("{name}.")) {
+                let place = Place::At(address + field.offset, field.size);
+                if own.read.contains(&place) {
+                    set.push((Base::Fixed(address), field, own.written.contains(&place)));
                 }
             }
         }
         set.truncate(PLACES);
-        for (base, offset, size, is_number, name) in set {
-            let values = [
-                (true, Value::Zero),
-                (false, Value::Zero),
-                (true, Value::Changed(1)),
-                (true, Value::Changed(-1)),
-            ];
-            for (at_end, value) in &values[..if is_number { 4 } else { 2 }] {
-                let name = name.clone();
+        for (base, field, is_written) in set {
+            // What the function writes itself is only reset before.
+            let mut values = vec![(false, Value::Zero)];
+            if !is_written {
+                values.push((true, Value::Zero));
+            }
+            if !is_written && field.is_number {
+                values.extend([1, -1].map(|by| (true, Value::Changed(by))));
+            }
+            for (at_end, value) in values {
                 let added = Added {
                     entry,
-                    at_end: *at_end,
+                    at_end,
                     base,
-                    offset,
-                    size,
-                    value: *value,
-                    name,
+                    offset: field.offset,
+                    size: field.size,
+                    value,
+                    name: field.name.clone(),
                 };
                 let (pc, kind) = (entry, MutantKind::Added);
                 let patch = Patch::Addition(Box::new(added));
