@@ -19,11 +19,12 @@ pub const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
 print_stacktrace=1:verify_asan_link_order=0";
 /// The sanitizer option by which a sanitizer removes the program's own handler of SIGABRT before it
-/// aborts. Each abort of the program then costs a report.
+/// aborts. With the option, each abort of the program, too, makes the sanitizer write a report.
 const HANDLE_ABORT: &str = ":handle_abort=1";
 
-/// Returns sanitizer options by which a program fails outside ddfuzz as it did under ddfuzz, with
-/// symbols in reports. `leaks`: checks for leaks; `memory`: limit on resident memory in MiB.
+/// Returns sanitizer options with which a program that runs outside ddfuzz fails as it did under
+/// ddfuzz, and prints reports with symbols. `leaks`: whether memory leaks are searched for at exit;
+/// `memory`: limit on resident memory in MiB, `None` for no limit.
 pub fn sanitizer_options(leaks: bool, memory: Option<u64>) -> String {
     let leaks = u8::from(leaks);
     let memory = memory.map(|limit| format!(":hard_rss_limit_mb={}", limit.max(1)));

@@ -162,8 +162,8 @@ impl HangDetector {
         })
     }
 
-    /// Returns the time from a run's start until the first look at it; `None` while hang detection
-    /// is off or no hang is known, because runs need no early look then.
+    /// Returns the time from a run's start until its first observation; `None` while hang detection
+    /// is off or no hang is known, because no run can be recognised early then.
     pub(crate) fn first_pause(&self) -> Option<Duration> {
         let early = !self.window.is_zero() && !self.known.is_empty();
         early.then_some(self.window * FIRST)

@@ -59,12 +59,13 @@ fn checked(path: &Path) -> Result<PathBuf, ExecError> {
     std::path::absolute(path).map_err(|error| unfit(&error.to_string()))
 }
 
-/// Size of a page of a file in bytes, of which the kernel fills the rest with zeros.
+/// Size of a page in bytes. The kernel loads files in whole pages, and fills the rest of a file's
+/// last page with zeros.
 const PAGE: u64 = 4096;
 
-/// Returns where the loaded part of the program at `path` ends, in bytes, if the file, with `length`
-/// bytes, ends a page before that or earlier, as one that was copied in part. `None` for a complete
-/// file, and for one that is no 64-bit ELF file.
+/// Returns the offset at which the loaded segments of the ELF program at `path` end in its file, if
+/// the file, which has `length` bytes, ends at least a page earlier, as after an incomplete copy.
+/// `None` for a complete file, and for a file that is no 64-bit ELF file.
 fn missing_end(path: &Path, length: u64) -> Option<u64> {
     let file = ReadCache::new(File::open(path).ok()?);
     let header = FileHeader64::<Endianness>::parse(&file).ok()?;

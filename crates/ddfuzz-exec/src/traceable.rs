@@ -380,7 +380,8 @@ pub struct Traced {
     pid: Pid,
     executes: bool,
     released: bool,
-    /// Whether the run counts as killed if its server dies before the run has ended.
+    /// Whether the run counts as killed by SIGKILL if its server dies before the run has ended; if
+    /// not, that is an error.
     dies_with_server: bool,
     answer: Option<(Ended, Duration)>,
 }
@@ -397,8 +398,8 @@ impl Traced {
         self.executes
     }
 
-    /// Makes this run count as killed if its fork server dies before the run has ended: what a target
-    /// does to kill its parent hits the server. Without this, it is an error then.
+    /// Makes this run count as killed by SIGKILL if its fork server dies before the run has ended,
+    /// because the target may have killed the server, its parent. By default, that is an error.
     pub fn dying_with_server(mut self) -> Traced {
         self.dies_with_server = true;
         self

@@ -250,8 +250,9 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Emulates the call of a comparison callback at a breakpoint, which only returns, and records
-    /// its operands; returns false if the return address cannot be read.
+    /// Emulates a comparison callback at whose first instruction a thread has stopped: records the
+    /// operands and lets the thread return at once, since the callback does nothing else. Returns
+    /// false if the return address cannot be read.
     fn call(
         &mut self,
         kind: HookKind,
