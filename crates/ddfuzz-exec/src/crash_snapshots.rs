@@ -18,7 +18,8 @@ use crate::{
 const MAGIC: u32 = 0x4444_6370;
 /// Size in bytes of the header of the shared memory for crash snapshots; the snapshots follow it.
 const HEAD: u64 = 4096;
-/// Index, in words of 64 bits, of the number of crash snapshots taken in that header.
+/// Index, in words of 64 bits, of the number in the header of the shared memory that says how many
+/// crash snapshots were taken.
 const TAKEN: usize = 1;
 /// Number of crash snapshots that the shared memory can hold, each in a slot.
 const SLOTS: u64 = 4;

@@ -323,7 +323,7 @@ fn runner_files(
 
 /// Whether `errno`, an error of fork or execve, is temporary: caused by the load of the machine,
 /// not by the program.
-fn passes(errno: Errno) -> bool {
+fn is_temporary(errno: Errno) -> bool {
     matches!(
         errno,
         Errno::EAGAIN | Errno::ENOMEM | Errno::ETXTBSY | Errno::EMFILE | Errno::ENFILE
@@ -399,7 +399,9 @@ impl Retriable for ServerExecutor {
     fn lasting(&self, failure: &Failure) -> Option<ExecError> {
         match failure {
             // A loop reports an errno also when the target has closed the input.
-            Failure::Request(RequestError::Exec(errno)) if !passes(*errno) && !self.is_loop() => {
+            Failure::Request(RequestError::Exec(errno))
+                if !is_temporary(*errno) && !self.is_loop() =>
+            {
                 Some(not_executed(&self.program(), *errno as i32))
             }
             _ => None,

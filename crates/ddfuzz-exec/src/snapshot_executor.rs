@@ -92,7 +92,7 @@ pub(crate) struct SnapshotExecutor {
 
 /// Returns, in words for users, the point `from` of the program where runs begin; adds
 /// `--freeze-start` in brackets if runs would begin later with that option.
-fn shown(from: ForkPoint) -> String {
+fn start_in_words(from: ForkPoint) -> String {
     match from.is_later_if_frozen() {
         true => format!("{from} (later with --freeze-start)"),
         false => from.to_string(),
@@ -110,13 +110,13 @@ impl SnapshotExecutor {
         let (server, how) = match trust.end() {
             Some(end) => {
                 let forking = start_server(Inject::Defer)?;
-                let from = shown(forking.fork_point());
+                let from = start_in_words(forking.fork_point());
                 let how = format!("forked {from}: {}", end.text());
                 (forking, how)
             }
             None => {
                 let runner = start_server(Inject::Restore)?;
-                let from = shown(runner.fork_point());
+                let from = start_in_words(runner.fork_point());
                 let how = format!("with many runs in one process, each from the point {from}");
                 (runner, how)
             }

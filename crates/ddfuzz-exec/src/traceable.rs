@@ -229,7 +229,8 @@ impl Traceable {
         Ok(rerun)
     }
 
-    /// Sets the sanitizer options of later runs that are made again for the reason `why`.
+    /// Chooses the sanitizer options of later runs, which run inputs again for the reason `why`: a
+    /// search for leaks, handlers of deadly signals, or a print of all options at the start.
     fn set_sanitizer_options(&self, why: RerunReason) {
         self.lock().set_sanitizer_options(Some(why));
     }

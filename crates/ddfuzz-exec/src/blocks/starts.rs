@@ -44,7 +44,8 @@ struct Sweep<'a> {
     /// Addresses that instructions of the program refer to otherwise than as targets of direct
     /// jumps and calls.
     references: BTreeSet<u64>,
-    /// Whether the program is loaded at the addresses in its file, so that constants are addresses.
+    /// Whether the program is loaded at the addresses in its file, so that constants in its code
+    /// may be addresses.
     is_fixed: bool,
 }
 
