@@ -432,9 +432,10 @@ impl EntryFunctions {
     }
 }
 
-/// Returns how far below the thread pointer the thread-local variable at `offset` of a program is:
-/// on x86-64 the program's thread-local variables end there, by their alignment. `None` on other
-/// processors, and where they do not begin at a multiple of their alignment.
+/// Returns how many bytes below the thread pointer a program's thread-local variable is, given its
+/// `offset` in the block of these variables: on x86-64 the block ends at the thread pointer, its
+/// size rounded up to its alignment. `None` on other processors, and where the block does not begin
+/// at a multiple of its alignment.
 fn below_thread_pointer<'data>(file: &impl Object<'data>, offset: u64) -> Option<u64> {
     let is_local = |kind| matches!(kind, SectionKind::Tls | SectionKind::UninitializedTls);
     let sections = file.sections().filter(|section| is_local(section.kind()));

@@ -122,8 +122,8 @@ pub trait Executor: Send {
     }
 
     /// Returns, each once, earlier runs whose reported results were wrong, with their inputs and
-    /// the right results. They come from a process that runs many inputs, which was found to run
-    /// them otherwise than a new process does, and is no longer used. Empty for other ways than
+    /// the right results. They come from a process that runs many inputs, which was found to run an
+    /// input differently from a new process, and is no longer used. Empty for other ways than
     /// `snapshot`.
     fn corrected(&mut self) -> Vec<(Vec<u8>, Run)> {
         Vec::new()
@@ -291,9 +291,9 @@ impl TimeLimit {
     /// milliseconds.
     pub const MIN_LEARNED: Duration = Duration::from_millis(50);
 
-    /// Returns time limits for a target of which one run is known to take the CPU time `cpu`: ten
+    /// Returns time limits for a target whose runs, as far as known, take the CPU time `cpu`: ten
     /// times as much CPU time, at least [`TimeLimit::MIN_LEARNED`], and the wall time that
-    /// [`Limits::with_cpu`] adds to such a limit.
+    /// [`Limits::with_cpu`] sets for such a limit.
     pub fn learned(cpu: Duration) -> TimeLimit {
         Limits::with_cpu(cpu.saturating_mul(10).max(TimeLimit::MIN_LEARNED)).into()
     }

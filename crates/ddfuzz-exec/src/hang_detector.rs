@@ -280,8 +280,8 @@ mod tests {
 
     const WINDOW: Duration = Duration::from_micros(400);
 
-    /// A simulated process for tests of hang detection: a test sets its CPU time and coverage
-    /// counters.
+    /// A simulated process for tests of hang detection, whose CPU time and coverage counters a test
+    /// sets.
     #[derive(Default)]
     struct Made {
         cpu: Cell<Duration>,

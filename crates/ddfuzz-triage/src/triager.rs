@@ -259,8 +259,8 @@ impl Triager {
     }
 
     /// Sets time limits for the runs that [`examine`](Triager::examine) makes; all others keep those
-    /// of the target. A search for a hang makes its runs within a part of the limit; only a run
-    /// within the whole limit shows that another input hangs, too.
+    /// of the target. The search that minimizes a hang shortens the limits of the target: a run
+    /// within those does not show that a different input hangs, too, so that one gets full limits.
     pub fn examine_within(&mut self, time: TimeLimit) {
         self.examining = Some(time);
     }

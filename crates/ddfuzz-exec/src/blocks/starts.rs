@@ -41,8 +41,7 @@ struct Sweep<'a> {
     starts: Vec<(&'a Segment, Vec<bool>)>,
     /// Addresses of the targets of direct jumps and calls in the program's code.
     targets: BTreeSet<u64>,
-    /// Addresses that instructions of the program refer to otherwise than as targets of direct
-    /// jumps and calls.
+    /// Addresses that instructions of the program refer to by anything but a direct jump or call.
     references: BTreeSet<u64>,
     /// Whether the program is loaded at the addresses in its file, so that constants in its code
     /// may be addresses.
@@ -147,8 +146,9 @@ impl Sweep<'_> {
         }
     }
 
-    /// Lets each function to whose inside an instruction refers, other than by a direct jump or
-    /// call, have a breakpoint at its first instruction only: the rest may be data.
+    /// Handles each address in a function, other than its start, that an instruction refers to by
+    /// anything but a direct jump or call: the address may be one of data, so the function may have
+    /// a breakpoint at its first instruction only.
     fn apply_references(&mut self) {
         for reference in std::mem::take(&mut self.references) {
             if let Some(function) = self.function(reference) {
