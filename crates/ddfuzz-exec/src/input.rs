@@ -225,8 +225,8 @@ impl Input {
         facts.map(|facts| (facts.dev(), facts.ino())).collect()
     }
 
-    /// Sets the times of last access by which [`is_unread`](Input::is_unread) tells whether the next
-    /// run reads its named files.
+    /// Sets the times of last access by which [`is_unread`](Input::is_unread) tells whether the
+    /// next run reads its named files.
     pub(crate) fn forget_accesses(&mut self) {
         let files = match &mut self.files {
             NamedFiles::One(file) => std::slice::from_mut(file),
@@ -239,8 +239,8 @@ impl Input {
     }
 
     /// Whether the input is in named files of which the run has read none since
-    /// [`forget_accesses`](Input::forget_accesses). False where that cannot be told: the file system
-    /// does not record when files are read, or the input also comes in another way.
+    /// [`forget_accesses`](Input::forget_accesses). False where that cannot be told: the file
+    /// system does not record when files are read, or the input also comes in another way.
     pub(crate) fn is_unread(&self) -> bool {
         let is_unread = |file: &NamedFile| file.accesses.show_none(&file.writer);
         match &self.files {

@@ -241,9 +241,9 @@ pub fn lock_of_abandoned(dir: &Path) -> Option<File> {
     (is_known && lock.try_lock().is_ok()).then_some(lock)
 }
 
-/// Returns the directories in `root` that have the names of ddfuzz's temporary directories, `prefix`
-/// and six random letters and digits, and belong to this process's user. Other programs may have
-/// made some of them.
+/// Returns the directories in `root` that have the names of ddfuzz's temporary directories,
+/// `prefix` and six random letters and digits, and belong to this process's user. Other programs
+/// may have made some of them.
 pub fn temporary_directories(root: &Path, prefix: &str) -> Vec<fs::DirEntry> {
     let us = nix::unistd::geteuid().as_raw();
     let is_name = |name: &str| {

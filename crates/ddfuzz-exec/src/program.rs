@@ -79,8 +79,8 @@ fn missing_end(path: &Path, length: u64) -> Option<u64> {
         .filter(|end| *end > length.next_multiple_of(PAGE))
 }
 
-/// Returns the error for a program at `path` that `execve` has refused with `errno`; it says what is
-/// wrong with the file.
+/// Returns the error for a program at `path` that `execve` has refused with `errno`; it says what
+/// is wrong with the file.
 pub(crate) fn not_executed(path: &Path, errno: i32) -> ExecError {
     let start = start_of(path);
     let other = |why: &str| NotExecuted::Other(why.to_owned());

@@ -152,8 +152,8 @@ fn make(path: &Path, owner: Option<Identity>) -> io::Result<Dir> {
     Ok(Dir::from_fd(OwnedFd::from(fs::File::open(path)?))?)
 }
 
-/// Deletes the file, link or whole directory that a target has made at `path`; only the last name of
-/// the path may be the target's. Errors are ignored.
+/// Deletes the file, link or whole directory that a target has made at `path`; only the last name
+/// of the path may be the target's. Errors are ignored.
 pub(crate) fn remove(path: &Path) {
     if let Ok(dir) = open_directory(AT_FDCWD, path) {
         empty(dir);

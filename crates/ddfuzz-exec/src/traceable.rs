@@ -298,8 +298,9 @@ impl Traceable {
         }
     }
 
-    /// Runs `target` on `input` in a new process, untraced, and returns how its first process ended,
-    /// whatever became of the processes that it started. Fails when the target cannot be run.
+    /// Runs `target` on `input` in a new process, untraced, and returns how its first process
+    /// ended, whatever became of the processes that it started. Fails when the target cannot be
+    /// run.
     pub fn status_of(target: &Target, input: &[u8]) -> Result<Ended, ExecError> {
         let (ended, _) = Traceable::new(target, Way::Command)?.run_untraced(input, true)?;
         Ok(ended)

@@ -258,9 +258,10 @@ impl Triager {
         self.last_line.as_deref()
     }
 
-    /// Sets time limits for the runs that [`examine`](Triager::examine) makes; all others keep those
-    /// of the target. The search that minimizes a hang shortens the limits of the target: a run
-    /// within those does not show that a different input hangs, too, so that one gets full limits.
+    /// Sets time limits for the runs that [`examine`](Triager::examine) makes; all others keep
+    /// those of the target. The search that minimizes a hang shortens the limits of the target: a
+    /// run within those does not show that a different input hangs, too, so that one gets full
+    /// limits.
     pub fn examine_within(&mut self, time: TimeLimit) {
         self.examining = Some(time);
     }
@@ -387,9 +388,9 @@ impl Triager {
         Ok(Some((keyed.quick(), keyed.run.cpu)))
     }
 
-    /// Runs `input`, which has crashed without a tracer and not under one, up to three times without
-    /// one; returns class and keys of its crash if it crashes each time, else `None`. The program
-    /// then is one of those that [avoid tracers](crate::programs_avoiding_tracers).
+    /// Runs `input`, which has crashed without a tracer and not under one, up to three times
+    /// without one; returns class and keys of its crash if it crashes each time, else `None`. The
+    /// program then is one of those that [avoid tracers](crate::programs_avoiding_tracers).
     ///
     /// # Errors
     /// When the target cannot be started.
@@ -541,9 +542,10 @@ impl Triager {
         })
     }
 
-    /// Returns what a run of the input with `RUST_BACKTRACE` writes to stderr; `None` if there is no
-    /// such run. For a panic at the same `location` with the same stack as an earlier one, returns
-    /// the backtrace of that one: making a backtrace takes the target much longer than the run.
+    /// Returns what a run of the input with `RUST_BACKTRACE` writes to stderr; `None` if there is
+    /// no such run. For a panic at the same `location` with the same stack as an earlier one,
+    /// returns the backtrace of that one: making a backtrace takes the target much longer than the
+    /// run.
     fn backtrace(
         &mut self,
         location: &str,

@@ -442,8 +442,8 @@ impl SessionFiles {
         })
     }
 
-    /// Determines what the session does if the process `leader`, of one thread, is all of it; `None` if
-    /// there are others, or that process was stopped.
+    /// Determines what the session does if the process `leader`, of one thread, is all of it;
+    /// `None` if there are others, or that process was stopped.
     fn activity(&self, leader: Pid) -> Option<Activity> {
         let mut line = [0; 512];
         let read = |file: &File, line: &mut [u8; 512]| file.read_at(line, 0).ok();

@@ -62,8 +62,8 @@ impl Console {
     }
 
     /// Resets the terminal, and starts a thread that types `keys` as soon as the next run has the
-    /// terminal. `wall`: the limit on the elapsed time of the run. Fails when the terminal cannot be
-    /// reset, or no thread can be started.
+    /// terminal. `wall`: the limit on the elapsed time of the run. Fails when the terminal cannot
+    /// be reset, or no thread can be started.
     pub(crate) fn begin(&mut self, keys: &[u8], wall: Duration) -> io::Result<()> {
         self.finish();
         self.run = TerminalRun::default();
