@@ -121,7 +121,7 @@ impl Engine {
         let Some((block, write)) = followed.overwritten else {
             return Ok(None);
         };
-        let is_averted = !fails(&self.kept(damaged)?);
+        let is_averted = !fails(&self.with_word_restored(damaged)?);
         Ok(Some(Overflow {
             block,
             write,
@@ -314,7 +314,7 @@ impl Engine {
 
     /// Runs the failing run to its end, and restores the allocator's size field each time it is
     /// overwritten by a value that is no size. Returns how the run ended.
-    fn kept(&mut self, damaged: Damaged) -> Result<Ending, EngineError> {
+    fn with_word_restored(&mut self, damaged: Damaged) -> Result<Ending, EngineError> {
         let unsteady = EngineError::Unsupported(super::Unsupported::Unsteady);
         let mut run = self.watching(damaged)?.ok_or(unsteady)?;
         let mut value = None;

@@ -70,7 +70,7 @@ impl Engine {
             let (_, of_passing) = self.through(Side::Passing, passing, &path, None)?;
             let (mut run, of_failing) = self.through(Side::Failing, failing, &path, None)?;
             // The variable may be elsewhere after this statement.
-            if path.is_empty() && !has(&mut run, written.place, &written.failing)? {
+            if path.is_empty() && !has_value(&mut run, written.place, &written.failing)? {
                 break;
             }
             drop(run);
@@ -84,7 +84,7 @@ impl Engine {
             for (index, result) in differing.into_iter().rev().take(TRIED) {
                 path.push(index);
                 let (mut run, _) = self.through(Side::Failing, failing, &path, Some(result))?;
-                if has(&mut run, written.place, &written.passing)? {
+                if has_value(&mut run, written.place, &written.passing)? {
                     continue 'deeper;
                 }
                 path.pop();
@@ -275,7 +275,7 @@ impl Engine {
 }
 
 /// Returns true if a place has the value `value` in a stopped run.
-fn has(run: &mut Run, place: Place, value: &[u8]) -> Result<bool, EngineError> {
+fn has_value(run: &mut Run, place: Place, value: &[u8]) -> Result<bool, EngineError> {
     let bytes = match place {
         Place::Memory(address) => run.process.bytes(address, value.len()),
         Place::Register(number @ 0..=16) => by_number(&run.process.registers()?)

@@ -105,7 +105,7 @@ impl Engine {
             self.stop_at(&mut stand, *address)?;
         }
         let found = find_slice(&tree, |kept| {
-            let ending = self.only(&mut stand, &tree, kept, &entries)?;
+            let ending = self.run_kept(&mut stand, &tree, kept, &entries)?;
             Ok::<bool, EngineError>(ending.is_some_and(|ending| goal.holds(&ending, &whole)))
         })?;
         Ok(match found {
@@ -208,7 +208,7 @@ impl Engine {
 
     /// Executes only the statement executions for which `kept` is true, in a fork of the stopped
     /// run, and returns how the fork ended; `None` where it did not end by itself.
-    fn only(
+    fn run_kept(
         &mut self,
         stand: &mut Stand,
         tree: &CallTree,

@@ -101,7 +101,7 @@ impl Engine {
                             return Ok(life.unset.filter(|calls| !calls.is_empty()));
                         }
                     }
-                    self.live(&mut run, (begins, &allocators), address, &mut life)?;
+                    self.record_stop(&mut run, (begins, &allocators), address, &mut life)?;
                     if run.process.step_over_writes(registers.rip)? {
                         life.unset = None;
                     }
@@ -140,7 +140,7 @@ impl Engine {
 
     /// Records in `life` what a breakpoint at which the run is stopped shows: that the life of the
     /// memory at `address` begins, or that an allocating function was called, which may return it.
-    fn live(
+    fn record_stop(
         &mut self,
         run: &mut Run,
         (begins, allocators): (Begins, &[(&str, u64)]),
