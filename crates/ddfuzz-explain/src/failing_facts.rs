@@ -131,8 +131,8 @@ fn add_block_facts(
 /// Adds to a result where the value came from by which the failing run has crashed (a bad pointer,
 /// a divisor, or what was compared before the program ended itself), and the nearby conditions that
 /// avert the failure when decided the other way, each tested in a run that may take `limit`.
-/// Nothing is added if the run has not crashed, or if the value's origin is not known. Returns the
-/// last point of the failing run before the value was written.
+/// Nothing is added if the run has not crashed, or its last instructions could not be recorded.
+/// Returns the last point of the failing run before the value was written, if that is known.
 ///
 /// # Errors
 /// When the runs cannot be made.

@@ -197,14 +197,16 @@ pub struct LinkRecord {
     pub writer: Option<WriterRecord>,
     /// The calls that led to the statement which wrote the value, innermost first; at most three.
     pub calls: Vec<FrameRecord>,
-    /// Where the value of the variable came from, if the writer only copied it; null for all links
-    /// but the last confirmed one, and where that is not known.
+    /// Where the value of the variable came from: the statement that made it, and with `copies`,
+    /// those from which it was copied in `earlier`. Null for all links but the last confirmed one,
+    /// and where that is not known.
     pub made_of: Option<OriginRecord>,
     /// The statement of a called function that computed the value, which the statement that wrote
     /// the value got as its result; null where that was not found.
     pub returned: Option<FrameRecord>,
-    /// Where the pointer or index came from by which the writer read the value from another place
-    /// than in the passing run; null where it read from the same place, or where that is not known.
+    /// Where the value came from that the writer read from another place than in the passing run,
+    /// as a pointer or index led there; null where it read from the same place, or where that is
+    /// not known.
     pub selected: Option<OriginRecord>,
     /// The statement after which the runs went different ways, so that only one of them executed
     /// the writer; without a known writer, the first such statement since the link before. Null
@@ -340,7 +342,7 @@ pub struct OriginRecord {
 /// A statement at which to look first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SuspectRecord {
-    /// The statement, and where that is in another function, the call that led to it.
+    /// The statement, and the call that led to it if that call is in another function.
     pub place: Vec<FrameRecord>,
     /// What was observed of the statement, as the end of a sentence.
     pub why: String,

@@ -22,13 +22,14 @@ const CONFIRMED: &str = "made what makes the difference (confirmed)";
 const ABORTED: &str = "SIGABRT";
 /// Text about a call that allocates the heap block past whose end the run writes.
 const SHORT: &str = "allocates a block that is too short";
-/// Text about a statement that reads the size of that block from memory, in another function than
-/// the one that allocates it.
+/// Text about a statement that reads the size of the overflowed heap block from memory, in another
+/// function than the one that allocates the block.
 const CHOSEN: &str = "takes the size of that block from memory";
-/// Text about a statement that wrote a value from which the size of that block was computed.
+/// Text about a statement that wrote a value from which the size of the overflowed heap block was
+/// computed.
 const OF_SIZE: &str = "wrote what the size of that block was made of";
-/// Text about a statement that wrote a value that decides how much is written past the end of that
-/// block.
+/// Text about a statement that wrote a value that decides how much is written past the end of the
+/// heap block.
 const EXTENT: &str = "wrote what decides how much is written behind that block";
 /// Text about the statement that wrote the value by which the run fails.
 const VALUE: &str = "wrote the value by which it fails";

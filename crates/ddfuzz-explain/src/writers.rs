@@ -173,9 +173,9 @@ impl Runs {
         if_supported(self.engine.returned(points, &written))
     }
 
-    /// Finds where the pointer or index came from by which the writer of a link read its value from
-    /// another place than the same statement of the passing run did; `None` where it read from the
-    /// same place, or that is not known.
+    /// Finds where a value came from that the writer of a link read from another place in memory
+    /// than the same statement of the passing run did, as a pointer or index led there; `None`
+    /// where it read from the same place, or that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -214,8 +214,9 @@ impl Runs {
         if_supported(self.engine.selected_origin(between, value))
     }
 
-    /// Finds where the failing value of a link's variable came from, with the statements by which it was
-    /// copied; `None` where that is not known.
+    /// Finds where the failing value of a link's variable came from: the statement that wrote it,
+    /// and as earlier origins, those that made the values from which it was copied or computed;
+    /// `None` where that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.

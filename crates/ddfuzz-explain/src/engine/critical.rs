@@ -37,8 +37,8 @@ pub(crate) struct Critical {
 
 /// Largest number of conditions that are returned.
 const FOUND: usize = 6;
-/// Penalty of each later execution of the same jump when decisions are ranked, in units of the
-/// binary logarithm of the number of events that depend on a decision.
+/// Penalty of an execution of a jump for each later execution of the same jump, when decisions are
+/// ranked, in units of the binary logarithm of the number of events that depend on a decision.
 const ROUND: usize = 4;
 
 /// Returns the decisions of a run in the order in which they are tried: later executions of a jump

@@ -116,8 +116,8 @@ pub(super) struct Back {
     made_of: Vec<Used>,
     /// The pointers and indices by which it was read.
     selected_by: Vec<Used>,
-    /// Whether no write of the value was found: the memory had it from the start of the program, or
-    /// the read is from a wrong place.
+    /// Whether no write by the program's own code is known that left the value in memory: it may be
+    /// there from the start, or the read may be from a wrong place.
     is_unwritten: bool,
 }
 
