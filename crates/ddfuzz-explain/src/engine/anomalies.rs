@@ -30,8 +30,8 @@ const STACK: u64 = 8 << 20;
 /// What is odd about an instruction of a failing run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oddity {
-    /// The instruction changes a field by which its record was filed in a table, and is looked for
-    /// later.
+    /// The instruction changes a field by which its record was filed in a table, and by which the
+    /// program looks for the record later.
     ChangesKey,
     /// The instruction writes to a heap block that was freed.
     WritesFreed,

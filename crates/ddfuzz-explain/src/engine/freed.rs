@@ -51,8 +51,8 @@ fn is_returned(run: &Run, memory: &std::ops::Range<u64>) -> Result<bool, EngineE
 
 impl Engine {
     /// Finds the call of `free` without which the failing run ends as `averts` says; where up to
-    /// [`TOGETHER`] successive calls are needed together, the last of them. `None` where there is
-    /// none, or where the run fails inside that call.
+    /// four successive calls are needed together, the last of them. `None` where there is none, or
+    /// where the run fails inside that call.
     ///
     /// # Errors
     /// When the runs cannot be made.

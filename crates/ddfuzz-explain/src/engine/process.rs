@@ -49,7 +49,7 @@ pub struct Process {
     breakpoints: BTreeMap<u64, u8>,
     /// Whether the process has ended and was waited for.
     ended: bool,
-    /// CPU time of the process that is already counted in [`cpu_spent`].
+    /// CPU time of the process that is already counted in `cpu_spent`.
     counted: Duration,
     watchdog: Watchdog,
 }
@@ -375,7 +375,7 @@ impl Process {
         self.watchdog.arm(&self.handle, self.pid, limit)
     }
 
-    /// Adds the CPU time that the process has used since the last count to the sum [`cpu_spent`].
+    /// Adds the CPU time that the process has used since the last count to the sum `cpu_spent`.
     pub fn count_cpu(&mut self) {
         let mut id = 0;
         // SAFETY: `id` is a valid place for the number of the clock; the call has no other effect.

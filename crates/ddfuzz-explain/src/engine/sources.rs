@@ -89,8 +89,7 @@ pub fn source(
 }
 
 /// Returns the reads of memory from which the last write to `value` in `range` was computed,
-/// through at most [`COMPUTED`] computations: index of the reading instruction, address and size in
-/// bytes.
+/// through at most two computations: index of the reading instruction, address and size in bytes.
 pub fn reads(
     executed: &[Executed],
     range: Range<usize>,

@@ -28,7 +28,7 @@ struct Armed {
 }
 
 /// Time limit of a process. It is killed when it has used the CPU time `cpu`; when it sleeps or
-/// waits after the wall time `wall`; and after [`PATIENCE`] times `wall` in any case.
+/// waits after the wall time `wall`; and after 40 times `wall` in any case.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit {
     /// Maximum CPU time of the process and its descendants.
