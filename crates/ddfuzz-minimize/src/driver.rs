@@ -203,8 +203,8 @@ impl Driver<'_, '_> {
         minimized.ok_or(MinimizeError::Log(LogError::Empty))
     }
 
-    /// Continues the log to its end, and ends a step of the search that is being made when the
-    /// caller asks to stop, or when the time budget is used up.
+    /// Runs and logs all that the minimization still needs. A step of the search that takes long is
+    /// interrupted when the caller asks to stop, or when the time budget is used up.
     fn continue_watched(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         let flag = Arc::new(AtomicBool::new(false));
         self.progress.interrupt_by(Arc::clone(&flag));
@@ -233,7 +233,7 @@ impl Driver<'_, '_> {
         })
     }
 
-    /// Continues the log to its end.
+    /// Runs and logs, line by line, all that the minimization still needs up to the end of its log.
     fn continue_log(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         while let Some(line) = self.next_line_or_more()? {
             journal.append(&line)?;
