@@ -130,13 +130,12 @@ pub(crate) fn leave_out_needless(
     }
 }
 
-/// Returns the found changes `kept` as the changes of the old version that the result shows, in one
-/// set, and for how many of them the version without the change does not build. The changes of a
-/// commit, or of several, may be others than those between the old version and the one with all of
-/// them: a line that was changed twice, a file that was deleted and came back by a rename. Then
-/// each of the shown changes is tested, and left out if it is needless. Of several commits, the shown
-/// changes are searched as one set: some may be needless only together, as a rename with what
-/// mentions the new name is.
+/// Returns the found changes as changes of the old version, in one set, as the result shows them,
+/// and for how many of them the version without the change does not build. The changes of commits
+/// in `kept` may differ from those between the old version and the version with all of them: a line
+/// may be changed twice, a file deleted and restored by a rename. Then each shown change is tested,
+/// and left out if it is needless. If `kept` has changes of several sets, the shown changes are
+/// first searched as one set, since some may be needless only together.
 fn as_shown(
     session: &mut Session<'_>,
     mut kept: Kept,
@@ -317,8 +316,9 @@ pub(crate) fn conclude_difference(
     })
 }
 
-/// Number of times that a version which has failed in the search and does not any more is tested twice
-/// more, before that is blamed on what earlier tests have left: a test that seldom fails ends so, too.
+/// Largest number of pairs of further tests of a version that failed in the search and no longer
+/// does; they are made until its outcomes differ. If these never do, the leftovers of earlier
+/// builds are blamed, and not a test that seldom fails.
 const PAIRS_IN_DOUBT: usize = 9;
 
 /// Checks whether the outcomes of one version differ.

@@ -34,7 +34,8 @@ const ATTRIBUTES: &str = "*.c diff=cpp\n*.h diff=cpp\n*.cc diff=cpp\n*.cpp diff=
 pub struct Repository {
     folder: PathBuf,
     contents: Mutex<Option<Contents>>,
-    /// Paths of the directories without files in the imported directories; commits have only files.
+    /// Paths of the directories without files in the imported directories; git commits cannot have
+    /// such directories.
     empty_folders: Mutex<BTreeSet<Vec<u8>>>,
 }
 

@@ -35,8 +35,7 @@ pub struct ChangesResult {
     /// Number of commits that could not be tested, so that the found changes may come from one of
     /// them instead of the commit known to fail.
     pub found_despite_unbuildable: u64,
-    /// Number of found changes, each of whose removals the claim is about: it says what happens
-    /// without that change.
+    /// Number of found changes for each of which the claim says what happens without that change.
     pub removals: u64,
     /// Number of found changes that cannot be left out because the version with all others does not
     /// build; 0 if a difference was searched for.
@@ -378,8 +377,9 @@ struct Functions<'t> {
 }
 
 impl Functions<'_> {
-    /// Returns the name of the function that contains the first line of the change `kind` of `file`,
-    /// which has the key `key` among the files; empty if none does, and for changes that are no hunk.
+    /// Returns the name of the function that contains the first line of the change `kind` of
+    /// `file`; empty if none does, and for changes that are no hunk. `key` identifies the file in
+    /// `of_file`.
     fn function_of(&mut self, key: (bool, usize), file: &FileChange, kind: Kind) -> String {
         let Kind::Hunk(hunk) = kind else {
             return String::new();

@@ -7,29 +7,30 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Whether the time of a file's last access tells if it was read.
+/// Whether the time of a file's last access tells if the file was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accesses {
-    /// The time was not set.
+    /// ddfuzz has not set the file's time of last access yet.
     Unasked,
-    /// The time was set, and each later reading changes it.
+    /// ddfuzz has set the file's time of last access, and each later reading changes that time.
     Told,
     /// The file system does not record when files are read.
     Untold,
 }
 
-/// The time of last access of a file that was not read yet: older than all changes of files.
+/// The time of last access that marks a file as unread: 1970, before every change of a file.
 const NEVER: TimeSpec = TimeSpec::new(0, 0);
 
-/// Sets the time of the last access of a file so that [`Accesses::show_none`] holds until it is read;
-/// returns false where that fails.
+/// Sets the time of last access of `file` to one that marks the file as unread; returns false where
+/// that fails.
 pub(crate) fn set_unread(file: &File) -> bool {
     futimens(file, &NEVER, &TimeSpec::UTIME_OMIT).is_ok()
 }
 
 impl Accesses {
-    /// Sets the time of the last access of a file; at first, tests by a reading of ddfuzz's own
-    /// whether the next one changes it.
+    /// Marks `file`, whose path is `path`, as unread by its time of last access; returns whether a
+    /// later reading changes that time. The first call tries this out: it reads the file itself and
+    /// looks at the time.
     pub(crate) fn forget(self, file: &File, path: &Path) -> Accesses {
         let set = || set_unread(file);
         if self == Accesses::Untold || !set() {
@@ -44,7 +45,8 @@ impl Accesses {
         Accesses::Told
     }
 
-    /// Whether the file was certainly not read since its time of last access was set.
+    /// Returns true if `file` was certainly not read since [`forget`](Accesses::forget) marked it
+    /// as unread; false if it was read, or if its time of last access does not tell.
     pub(crate) fn show_none(self, file: &File) -> bool {
         let accessed = file
             .metadata()

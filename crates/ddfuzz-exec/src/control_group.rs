@@ -25,7 +25,8 @@ const TRIES: usize = 16;
 /// as.
 pub(crate) struct Cgroup {
     path: PathBuf,
-    /// The directory, locked: that says in all namespaces that its owner lives.
+    /// The directory of the control group, locked while this process lives: the lock shows any
+    /// other ddfuzz, also one in another PID namespace, that the group is in use.
     _lock: File,
 }
 
@@ -62,8 +63,8 @@ impl Cgroup {
         Ok(is_there.then_some(Cgroup { path, _lock: lock }))
     }
 
-    /// Limits the number of processes. Fails if the directory is not that of a control group with
-    /// the pids controller: nothing is created, unlike by a write to another file system.
+    /// Limits the control group to `processes` processes and threads. Fails, and creates no file,
+    /// if the directory is not that of a control group with the pids controller.
     fn limit(&self, processes: u32) -> io::Result<()> {
         limit_processes(&self.path, processes)?;
         self.procs().metadata().map(drop)
@@ -107,8 +108,9 @@ fn members(listed: &str) -> impl Iterator<Item = Pid> {
     pids.filter(|pid| *pid > 0).map(Pid::from_raw)
 }
 
-/// Removes the control groups of dead ddfuzz processes. An owner in another PID namespace only looks
-/// dead, but holds a lock.
+/// Removes, from the directory `root`, the control groups of ddfuzz processes that have died:
+/// groups that no process has locked and whose name has an id that no process has. (An owner in
+/// another PID namespace has no id here, but holds the lock.)
 fn remove_stale(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -18,7 +18,8 @@ use crate::{
 const MAGIC: u32 = 0x4444_6370;
 /// Size in bytes of the header of the shared memory for crash snapshots; the snapshots follow it.
 const HEAD: u64 = 4096;
-/// Index, in words of 64 bits, of the number of crash snapshots taken in that header.
+/// Index, in words of 64 bits, of the number in the header of the shared memory that says how many
+/// crash snapshots were taken.
 const TAKEN: usize = 1;
 /// Number of crash snapshots that the shared memory can hold, each in a slot.
 const SLOTS: u64 = 4;
@@ -32,14 +33,15 @@ pub struct CrashSnapshots {
     file: File,
     /// The header of the shared memory.
     head: Mapping,
-    /// The number of crash snapshots that the target had taken when they were cleared last.
+    /// Number of crash snapshots that the target had taken, by the count in the shared memory, when
+    /// ddfuzz last cleared them.
     cleared: AtomicU64,
 }
 
 impl CrashSnapshots {
-    /// Creates the memory file for crash snapshots, of a bit more than 8 MiB, of which a slot takes
-    /// more than a page only when a snapshot is written to it. Fails when the memory file cannot be
-    /// created, written or sealed.
+    /// Creates the memory file for crash snapshots, a bit larger than 8 MiB. A slot takes one page
+    /// of memory until a snapshot is written to it. Fails when the memory file cannot be created,
+    /// written or sealed.
     pub(crate) fn create() -> io::Result<CrashSnapshots> {
         let file = File::from(memory_file(c"ddfuzz-copies")?);
         file.set_len(HEAD + SLOTS * SLOT)?;
@@ -69,8 +71,8 @@ impl CrashSnapshots {
         Ok(copy)
     }
 
-    /// Copies the parts of a range of the shared memory that were ever written, a small part of
-    /// most slots; the rest is zeros in both.
+    /// Copies the bytes of the shared memory in the range `range` to the same offsets of `copy`.
+    /// Skips parts that were never written, which are most of a slot and are zeros in both.
     fn copy_data(&self, range: Range<u64>, copy: &CrashSnapshots) -> io::Result<()> {
         let mut at = range.start;
         while let Some(data) = self
@@ -86,8 +88,9 @@ impl CrashSnapshots {
         Ok(())
     }
 
-    /// Returns the offset of the next byte, from offset `at` on, that was ever written or was never
-    /// written, depending on `what`; `None` if there is none before the end of the shared memory.
+    /// Returns the first offset from `at` on where the shared memory has data (`SeekData`) or a
+    /// hole that was never written (`SeekHole`), as `lseek` does; `None` if there is none before
+    /// its end.
     fn next(&self, at: u64, what: Whence) -> io::Result<Option<u64>> {
         let at = i64::try_from(at).map_err(io::Error::other)?;
         match lseek64(&self.file, at, what) {
@@ -101,8 +104,8 @@ impl CrashSnapshots {
         self.file.try_clone()
     }
 
-    /// Clears all crash snapshots and the header of their memory, before another process is
-    /// started.
+    /// Clears all crash snapshots and resets the header of their memory, before another process of
+    /// the target is started.
     pub(crate) fn clear(&self) -> io::Result<()> {
         let mut head = [0; 32];
         head[..4].copy_from_slice(&MAGIC.to_ne_bytes());
@@ -111,8 +114,8 @@ impl CrashSnapshots {
         self.forget()
     }
 
-    /// Clears all crash snapshots that the target has taken since the last time, also those of
-    /// processes that a run has survived. Costs no system call if there are none.
+    /// Clears all crash snapshots if the target has taken one since they were last cleared, also at
+    /// a signal that the process survived. Else makes no system call.
     pub(crate) fn forget_new(&self) -> io::Result<()> {
         let taken = self.head.word(TAKEN).load(Ordering::Relaxed);
         if self.cleared.swap(taken, Ordering::Relaxed) == taken {

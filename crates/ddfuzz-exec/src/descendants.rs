@@ -38,7 +38,7 @@ enum TraceMode {
     Refused,
 }
 
-/// An executor whose runs are not traced, and which notices that a run started processes.
+/// An executor that does not trace its runs, but can tell whether a run has started processes.
 pub(crate) trait Untraced: Executor {
     /// Whether the last run of the target started other processes.
     fn forked(&self) -> bool;
@@ -113,9 +113,9 @@ impl TreeExecutor {
         }
     }
 
-    /// Runs `input` again, traced, after its run `bare`, which was not traced, has started a process;
-    /// returns how the traced run ends, or `bare` if it cannot be traced. What the runs cover stays as
-    /// the first of them reported it: it has removed its breakpoints.
+    /// Runs `input` again, now traced, since its untraced run `bare` has started a process. Returns
+    /// the traced run, or `bare` if tracing fails. The reported coverage stays that of `bare`,
+    /// which has removed the breakpoints that it hit, so that the traced run cannot hit them again.
     fn follow_again(&mut self, input: &[u8], bare: Run) -> Result<Run, ExecError> {
         self.mode = TraceMode::Traced;
         let Some(followed) = self.follow(input)? else {
@@ -127,15 +127,16 @@ impl TreeExecutor {
         Ok(followed.run)
     }
 
-    /// Ends the traced server after a run that could not be killed at once and may hold its input.
+    /// Ends the fork server of traced runs if `run` was killed at a limit: a process that could not
+    /// be killed at once may still have the file with the input open.
     fn end_unstoppable(&mut self, run: &Run) {
         if matches!(run.ended, Ended::Timeout | Ended::OutOfMemory) {
             self.traced = None;
         }
     }
 
-    /// Chooses whether the next run is traced. `forked`: the last run was traced and started a
-    /// process.
+    /// Chooses, after a traced run, whether the next run is traced. `forked`: the traced run has
+    /// started a process.
     fn update_mode(&mut self, forked: bool) {
         self.mode = match self.mode {
             _ if forked => TraceMode::Traced,

@@ -356,8 +356,8 @@ const MOST_COUNTERS: u64 = 1 << 24;
 /// Name of the ELF section that holds counters of the harness itself, which libFuzzer reads, too.
 const EXTRA_COUNTERS: &str = "__libfuzzer_extra_counters";
 
-/// The functions that take an input, collected while the symbols of a program are read, in any
-/// order.
+/// Addresses of the functions that take an input, and of what else their runs need, collected from
+/// the symbols of a program in any order.
 #[derive(Default)]
 struct EntryFunctions {
     target_main: Option<u64>,
@@ -372,8 +372,8 @@ struct EntryFunctions {
 }
 
 impl EntryFunctions {
-    /// Adds a symbol of the program with its address to the collected entry functions, if it names
-    /// one. Imported symbols have the address 0.
+    /// Notes the address of the symbol `name` if it is one that this type collects; other symbols
+    /// are ignored. A function with the address 0 is imported and counts as missing.
     pub(crate) fn add(&mut self, name: &str, address: u64) {
         if let Some(number) = CALLBACKS.iter().position(|known| *known == name) {
             self.callbacks[number] = address;
@@ -432,9 +432,10 @@ impl EntryFunctions {
     }
 }
 
-/// Returns how far below the thread pointer the thread-local variable at `offset` of a program is:
-/// on x86-64 the program's thread-local variables end there, by their alignment. `None` on other
-/// processors, and where they do not begin at a multiple of their alignment.
+/// Returns how many bytes below the thread pointer a program's thread-local variable is, given its
+/// `offset` in the block of these variables: on x86-64 the block ends at the thread pointer, its
+/// size rounded up to its alignment. `None` on other processors, and where the block does not begin
+/// at a multiple of its alignment.
 fn below_thread_pointer<'data>(file: &impl Object<'data>, offset: u64) -> Option<u64> {
     let is_local = |kind| matches!(kind, SectionKind::Tls | SectionKind::UninitializedTls);
     let sections = file.sections().filter(|section| is_local(section.kind()));

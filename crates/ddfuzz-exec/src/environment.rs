@@ -19,11 +19,12 @@ pub const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
 print_stacktrace=1:verify_asan_link_order=0";
 /// The sanitizer option by which a sanitizer removes the program's own handler of SIGABRT before it
-/// aborts. Each abort of the program then costs a report.
+/// aborts. With the option, each abort of the program, too, makes the sanitizer write a report.
 const HANDLE_ABORT: &str = ":handle_abort=1";
 
-/// Returns sanitizer options by which a program fails outside ddfuzz as it did under ddfuzz, with
-/// symbols in reports. `leaks`: checks for leaks; `memory`: limit on resident memory in MiB.
+/// Returns sanitizer options with which a program that runs outside ddfuzz fails as it did under
+/// ddfuzz, and prints reports with symbols. `leaks`: whether memory leaks are searched for at exit;
+/// `memory`: limit on resident memory in MiB, `None` for no limit.
 pub fn sanitizer_options(leaks: bool, memory: Option<u64>) -> String {
     let leaks = u8::from(leaks);
     let memory = memory.map(|limit| format!(":hard_rss_limit_mb={}", limit.max(1)));
@@ -74,8 +75,8 @@ pub(crate) struct SanitizerSettings {
     /// Whether the sanitizer handles signals such as SIGSEGV. If false, the program dies of the
     /// signal at once. A sanitizer's handler may itself fail after a wild call, and then exits.
     pub(crate) signals: bool,
-    /// Whether the sanitizer handles SIGABRT in place of the program. A program whose own handler
-    /// exits would else end a report as a plain exit.
+    /// Whether the sanitizer handles SIGABRT in place of the program. If not, a program whose own
+    /// handler exits would turn the abort after a report into a plain exit.
     pub(crate) aborts: bool,
     /// Whether the sanitizer prints its options when it starts, which shows that the program has
     /// one.

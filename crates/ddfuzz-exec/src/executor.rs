@@ -122,16 +122,17 @@ pub trait Executor: Send {
     }
 
     /// Returns, each once, earlier runs whose reported results were wrong, with their inputs and
-    /// the right results. They come from a process that runs many inputs, which was found to run
-    /// them otherwise than a new process does, and is no longer used. Empty for other ways than
+    /// the right results. They come from a process that runs many inputs, which was found to run an
+    /// input differently from a new process, and is no longer used. Empty for other ways than
     /// `snapshot`.
     fn corrected(&mut self) -> Vec<(Vec<u8>, Run)> {
         Vec::new()
     }
 
-    /// Makes at once the check that would otherwise follow later: compares a recent run with that
-    /// of a new process, so that [`corrected`](Executor::corrected) returns all wrong results up to
-    /// now. Does nothing where no checks are made. Fails as [`run`](Executor::run) does.
+    /// Compares a recent run with that of a new process at once, where the executor makes such
+    /// checks from time to time, so that [`corrected`](Executor::corrected) returns all wrong
+    /// results up to now. Does nothing where no checks are made. Fails as [`run`](Executor::run)
+    /// does.
     fn check_now(&mut self) -> Result<(), ExecError> {
         Ok(())
     }
@@ -258,7 +259,8 @@ pub enum ExecError {
 }
 
 impl ExecError {
-    /// Returns a function that makes an [`ExecError::System`] for the operation `what`.
+    /// Returns a function that converts an I/O error to an [`ExecError::System`]. `what`: the
+    /// operation that failed, in words for the error message.
     pub fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ExecError {
         let what = what.into();
         |source| ExecError::System { what, source }
@@ -289,13 +291,15 @@ impl TimeLimit {
     /// milliseconds.
     pub const MIN_LEARNED: Duration = Duration::from_millis(50);
 
-    /// Returns the limit learned from runs that took `cpu` of CPU time: ten times that, at least
-    /// [`TimeLimit::MIN_LEARNED`], with the wall time of [`Limits::with_cpu`].
+    /// Returns time limits for a target whose runs, as far as known, take the CPU time `cpu`: ten
+    /// times as much CPU time, at least [`TimeLimit::MIN_LEARNED`], and the wall time that
+    /// [`Limits::with_cpu`] sets for such a limit.
     pub fn learned(cpu: Duration) -> TimeLimit {
         Limits::with_cpu(cpu.saturating_mul(10).max(TimeLimit::MIN_LEARNED)).into()
     }
 
-    /// Returns the smaller limits of `self` and `most`: on CPU time, and on wall time.
+    /// Returns, of `self` and `most`, the smaller limit on CPU time and the smaller limit on wall
+    /// time.
     pub fn at_most(self, most: TimeLimit) -> TimeLimit {
         TimeLimit {
             cpu: self.cpu.min(most.cpu),

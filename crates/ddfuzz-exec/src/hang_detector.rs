@@ -162,8 +162,8 @@ impl HangDetector {
         })
     }
 
-    /// Returns the time from a run's start until the first look at it; `None` while hang detection
-    /// is off or no hang is known, because runs need no early look then.
+    /// Returns the time from a run's start until its first observation; `None` while hang detection
+    /// is off or no hang is known, because no run can be recognised early then.
     pub(crate) fn first_pause(&self) -> Option<Duration> {
         let early = !self.window.is_zero() && !self.known.is_empty();
         early.then_some(self.window * FIRST)
@@ -280,8 +280,8 @@ mod tests {
 
     const WINDOW: Duration = Duration::from_micros(400);
 
-    /// A simulated process for tests of hang detection: a test sets its CPU time and coverage
-    /// counters.
+    /// A simulated process for tests of hang detection, whose CPU time and coverage counters a test
+    /// sets.
     #[derive(Default)]
     struct Made {
         cpu: Cell<Duration>,

@@ -87,8 +87,9 @@ impl Input {
         Input::in_files(NamedFiles::AtTerminal(file.transpose()?))
     }
 
-    /// Makes the named files belong to the user that runs the target, so that it can open them for
-    /// writing, too; new ones in their place will as well. `None`: the current user.
+    /// Makes the named input files, and each file that replaces one of them later, belong to
+    /// `owner`, the user that runs the target, so that the target can open them for writing, too.
+    /// `None`: the current user.
     pub(crate) fn give_to(&mut self, owner: Option<Identity>) -> io::Result<()> {
         let files = match &mut self.files {
             NamedFiles::None => &mut [],
@@ -140,8 +141,9 @@ impl Input {
         Ok(())
     }
 
-    /// Sets the time by which [`read_so_far`](Input::read_so_far) tells whether the next run reads
-    /// stdin. A memory file records each reading; where that fails, the offset alone tells.
+    /// Marks the memory file on stdin as unread by its time of last access. Where that fails,
+    /// [`read_so_far`](Input::read_so_far) can tell by the file offset only whether the next run
+    /// reads stdin.
     fn forget_reads(&self) {
         if let Some(writer) = &self.writer {
             set_unread(writer);
@@ -223,8 +225,8 @@ impl Input {
         facts.map(|facts| (facts.dev(), facts.ino())).collect()
     }
 
-    /// Sets the times of last access by which [`is_unread`](Input::is_unread) tells whether the next
-    /// run reads its named files.
+    /// Sets the times of last access by which [`is_unread`](Input::is_unread) tells whether the
+    /// next run reads its named files.
     pub(crate) fn forget_accesses(&mut self) {
         let files = match &mut self.files {
             NamedFiles::One(file) => std::slice::from_mut(file),
@@ -237,8 +239,8 @@ impl Input {
     }
 
     /// Whether the input is in named files of which the run has read none since
-    /// [`forget_accesses`](Input::forget_accesses). False where that cannot be told: the file system
-    /// does not record when files are read, or the input also comes in another way.
+    /// [`forget_accesses`](Input::forget_accesses). False where that cannot be told: the file
+    /// system does not record when files are read, or the input also comes in another way.
     pub(crate) fn is_unread(&self) -> bool {
         let is_unread = |file: &NamedFile| file.accesses.show_none(&file.writer);
         match &self.files {
@@ -527,9 +529,9 @@ impl InputChannel {
         }
     }
 
-    /// Whether a runner (a process that makes many runs) copies inputs into a file that the target
-    /// has replaced since; `before`: the [`identities`](InputChannel::identities) of the files when
-    /// the runner was started.
+    /// Whether the target has replaced a file into which a runner (a process that makes many runs)
+    /// copies inputs. `before`: the [`identities`](InputChannel::identities) of the files when the
+    /// runner was started. Always false without a runner.
     pub(crate) fn is_replaced(&self, before: &[(u64, u64)]) -> bool {
         match self {
             InputChannel::Runner(runner) => {

@@ -241,9 +241,9 @@ impl Launch {
         ))
     }
 
-    /// Duplicates the descriptors in `fixed` and those that only some launches pass, to numbers
-    /// above all that fork servers inherit. Returns each duplicate with the number that it will
-    /// have in the server.
+    /// Duplicates the file descriptors that a fork server inherits: those in `fixed`, each with the
+    /// number that it gets in the server, and those that only some launches pass. Returns each
+    /// duplicate, whose own number is above those of the server, with its number in the server.
     fn duplicate_descriptors(
         &self,
         fixed: &[(&dyn AsFd, i32)],
@@ -328,8 +328,9 @@ impl Launch {
         watched.then(|| self.scratch.clone())
     }
 
-    /// Opens the directory of the user in which all runs start and may write (`--cwd`), so that one
-    /// at a time uses it; `None` if each worker has a directory for its runs.
+    /// Opens the directory of the user in which all runs start (`--cwd`), so that it can be locked
+    /// for one run at a time. `None` if each worker has a directory for its runs, if runs cannot
+    /// write to the user's directory, or if it cannot be opened.
     pub(crate) fn run_directory(&self) -> Option<RunDirectory> {
         let is_shared = self.cwd != self.scratch;
         let is_writable = self.policy.is_none() || self.open.contains(&self.cwd);

@@ -28,8 +28,8 @@ impl RunObservations {
         self.comparing.is_some()
     }
 
-    /// Starts or stops reporting comparisons in the runs of the program at `path`, from its next
-    /// fork server on. Fails when no memory file can be created.
+    /// If `on`, lets the runs of the program at `path` report their comparisons from its next fork
+    /// server on, else no longer. Fails when no memory file can be created.
     pub(crate) fn compare(&mut self, on: bool, path: &Path) -> io::Result<()> {
         self.comparing = match on {
             true => Some(LoopObserver::new(path)?),
@@ -38,7 +38,8 @@ impl RunObservations {
         Ok(())
     }
 
-    /// Returns the number of the program's comparison callbacks that runs observe.
+    /// Returns how many of the program's comparison callbacks are observed in runs; 0 if
+    /// comparisons are not reported.
     pub(crate) fn callbacks(&self) -> usize {
         self.comparing.as_ref().map_or(0, LoopObserver::callbacks)
     }
@@ -117,8 +118,9 @@ pub enum CoverageReporting {
     Every,
     /// Only runs that reach a hit-count range that no earlier run of the executor has reached
     /// report coverage: a counter that was 0 so far, or a known counter in another range of values
-    /// (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, and more). By the way `harness`, also runs
-    /// whose stack is deep as that of no earlier run, where the program records its depth.
+    /// (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, and more). With the method `harness` also
+    /// runs whose stack is deeper than that of each earlier run, where the program records its
+    /// depth.
     Novel,
 }
 
@@ -129,9 +131,9 @@ pub struct RunCoverage {
     pub run: usize,
     /// For each instrumented code location, how often the run passed it, modulo 256.
     pub counters: Vec<u8>,
-    /// How deep the run's stack was where the program records it for libFuzzer
-    /// (`-fsanitize-coverage=stack-depth`), in bytes from a place that is the same for all runs of
-    /// the program; `None` if it is unknown, or if libFuzzer counts more than this and `counters`.
+    /// Depth of the run's stack in bytes, from a place that is the same for all runs of the
+    /// program, as the program records it for libFuzzer (`-fsanitize-coverage=stack-depth`). `None`
+    /// if it records none, or if it also has counters that only libFuzzer reads.
     pub stack_depth: Option<u64>,
 }
 

@@ -30,8 +30,8 @@ pub(crate) struct OutputCapture {
 }
 
 impl OutputCapture {
-    /// Creates the pipes of a target whose files are in the directory `private`: their names, which
-    /// every worker has otherwise, do not count in what is captured.
+    /// Creates the pipes that capture a target's stdout and stderr. Names of files in `private`,
+    /// ddfuzz's directory, differ between workers, so they are left out of length and hash.
     pub(crate) fn open(private: &PrivateDir) -> io::Result<OutputCapture> {
         let open = || DrainedPipe::open("ddfuzz-output", Digest::without(private.unique_names()));
         Ok(OutputCapture {
@@ -62,7 +62,7 @@ pub(crate) struct DrainedPipe<S> {
     /// that reads the pipe ends when all copies are closed.
     writer: File,
     drain: Arc<Mutex<Drain<S>>>,
-    /// Id of the thread that empties the pipe, once it has begun.
+    /// Id of the thread that empties the pipe; empty until the thread has begun.
     reader: Arc<OnceLock<Pid>>,
 }
 
@@ -164,16 +164,19 @@ impl<S: Sink> Drain<S> {
     }
 }
 
-/// Computes length and hash of a run's output, without the names that only one worker's files have.
+/// Computes length and hash of a run's output, in which names of ddfuzz's files are left out,
+/// because they differ between workers.
 pub(crate) struct Digest {
     hashed: Hashed,
-    /// Name of the directory of ddfuzz's files; it is left out.
+    /// Name of ddfuzz's directory, which is left out wherever the output contains it.
     folder: Vec<u8>,
-    /// What stands before the number in the name of such a file; it is left out with the number.
+    /// Text that precedes the number in the names of ddfuzz's files; it is left out of the output
+    /// together with the digits that follow it.
     before_number: Vec<u8>,
-    /// End of the output so far that may be the beginning of a name.
+    /// End of the output so far that may be the beginning of `folder` or `before_number`.
     pending: Vec<u8>,
-    /// Whether the output so far ends in the number of a file.
+    /// Whether the output so far ends in the number after `before_number`, so that further digits
+    /// are left out, too.
     in_number: bool,
 }
 
@@ -232,8 +235,8 @@ impl Sink for Digest {
 }
 
 impl Digest {
-    /// Makes a digest that leaves out two kinds of names: that of a directory, and the other one
-    /// together with the number that follows it. Neither is empty.
+    /// Makes a digest that leaves out the text `folder`, and the text `before_number` together with
+    /// the digits that follow it. Neither text may be empty.
     fn without((folder, before_number): (Vec<u8>, Vec<u8>)) -> Digest {
         Digest {
             hashed: Hashed::default(),

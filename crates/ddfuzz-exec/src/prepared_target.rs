@@ -73,7 +73,7 @@ impl PreparedTarget {
     pub(crate) fn prepare(target: &Target, way: Way) -> Result<PreparedTarget, ExecError> {
         let private = PrivateDir::get()?;
         let program = program::locate(&target.program, &private)?;
-        if matches!(target.channel, Channel::Terminal(_)) && !by_main(way) {
+        if matches!(target.channel, Channel::Terminal(_)) && !offers_terminal(way) {
             let why =
                 "it cannot give the program a terminal (--exec command and --exec inject can)";
             return Err(ExecError::unfit(way, &program, why));
@@ -227,8 +227,9 @@ impl PreparedTarget {
         self.facts.as_ref().is_none_or(|facts| facts.may_panic)
     }
 
-    /// Returns libFuzzer's limit on one allocation in MiB; `None` if libFuzzer is not linked into
-    /// the program, or no sanitizer with shadow memory, which would apply the limit.
+    /// Returns libFuzzer's limit on one allocation in MiB; `None` if the limit is off, if libFuzzer
+    /// is not linked into the program, or if the program lacks a sanitizer with shadow memory,
+    /// which applies the limit.
     fn largest_allocation(&self, target: &Target) -> Option<u64> {
         let facts = self.facts.as_ref().filter(|facts| facts.fuzzer_main)?;
         let limits = FuzzerLimits::of(&target.args);
@@ -273,8 +274,8 @@ impl PreparedTarget {
     }
 }
 
-/// Whether the method of execution `way` runs the program's `main` by ddfuzz's own server.
-fn by_main(way: Way) -> bool {
+/// Whether runs by the method of execution `way` can have a terminal.
+fn offers_terminal(way: Way) -> bool {
     match way {
         Way::Command | Way::Inject | Way::Mock => true,
         Way::Snapshot | Way::Forkserver | Way::Harness => false,

@@ -148,9 +148,9 @@ impl PrivateDir {
             .join(format!("{what}{}{number:06}", of_this_process()))
     }
 
-    /// Returns the parts of paths in the private directory that another process or another worker
-    /// has otherwise: the name of the directory, and what stands before the number in a path of
-    /// [`fresh`](PrivateDir::fresh).
+    /// Returns the two parts of the names of ddfuzz's files that differ between processes and
+    /// between workers: the name of the private directory, and the text before the number in a path
+    /// made by [`fresh`](PrivateDir::fresh).
     pub(crate) fn unique_names(&self) -> (Vec<u8>, Vec<u8>) {
         let name = self.path.file_name().unwrap_or_default();
         (name.as_bytes().to_vec(), of_this_process().into_bytes())
@@ -163,8 +163,8 @@ impl Drop for PrivateDir {
     }
 }
 
-/// Removes a private directory, its lock last: as long as something else is in it, the next ddfuzz
-/// finds by the lock that its owner is gone.
+/// Removes the private directory at `path` with all that is in it, its lock file last: if this
+/// process dies meanwhile, the next ddfuzz finds what is left by the lock that nobody holds.
 fn remove(path: &Path) {
     for entry in fs::read_dir(path).into_iter().flatten().flatten() {
         let _ = match entry.file_type() {
@@ -176,7 +176,8 @@ fn remove(path: &Path) {
     let _ = fs::remove_dir_all(path);
 }
 
-/// Returns the part of the file names of [`PrivateDir::fresh`] that this process has for itself.
+/// Returns the text with this process's id by which its paths of [`PrivateDir::fresh`] differ from
+/// those of all other processes: `-0001234-`.
 fn of_this_process() -> String {
     format!("-{:07}-", std::process::id())
 }
@@ -196,7 +197,8 @@ fn root(places: &[PathBuf]) -> Option<&Path> {
     })
 }
 
-/// Time after which a private directory without a lock is not one that is just being created.
+/// Age from which a private directory without a lock file counts as abandoned. A younger one may
+/// belong to a ddfuzz that is just creating it.
 const OLD: Duration = Duration::from_secs(3600);
 
 fn is_old(entry: &fs::DirEntry) -> bool {
@@ -239,9 +241,9 @@ pub fn lock_of_abandoned(dir: &Path) -> Option<File> {
     (is_known && lock.try_lock().is_ok()).then_some(lock)
 }
 
-/// Returns the directories in `root` that have the names of ddfuzz's temporary directories, `prefix`
-/// and six random letters and digits, and belong to this process's user. Other programs may have
-/// made some of them.
+/// Returns the directories in `root` that have the names of ddfuzz's temporary directories,
+/// `prefix` and six random letters and digits, and belong to this process's user. Other programs
+/// may have made some of them.
 pub fn temporary_directories(root: &Path, prefix: &str) -> Vec<fs::DirEntry> {
     let us = nix::unistd::geteuid().as_raw();
     let is_name = |name: &str| {

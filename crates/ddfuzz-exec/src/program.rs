@@ -59,12 +59,13 @@ fn checked(path: &Path) -> Result<PathBuf, ExecError> {
     std::path::absolute(path).map_err(|error| unfit(&error.to_string()))
 }
 
-/// Size of a page of a file in bytes, of which the kernel fills the rest with zeros.
+/// Size of a page in bytes. The kernel loads files in whole pages, and fills the rest of a file's
+/// last page with zeros.
 const PAGE: u64 = 4096;
 
-/// Returns where the loaded part of the program at `path` ends, in bytes, if the file, with `length`
-/// bytes, ends a page before that or earlier, as one that was copied in part. `None` for a complete
-/// file, and for one that is no 64-bit ELF file.
+/// Returns the offset at which the loaded segments of the ELF program at `path` end in its file, if
+/// the file, which has `length` bytes, ends at least a page earlier, as after an incomplete copy.
+/// `None` for a complete file, and for a file that is no 64-bit ELF file.
 fn missing_end(path: &Path, length: u64) -> Option<u64> {
     let file = ReadCache::new(File::open(path).ok()?);
     let header = FileHeader64::<Endianness>::parse(&file).ok()?;
@@ -78,8 +79,8 @@ fn missing_end(path: &Path, length: u64) -> Option<u64> {
         .filter(|end| *end > length.next_multiple_of(PAGE))
 }
 
-/// Returns the error for a program at `path` that `execve` has refused with `errno`; it says what is
-/// wrong with the file.
+/// Returns the error for a program at `path` that `execve` has refused with `errno`; it says what
+/// is wrong with the file.
 pub(crate) fn not_executed(path: &Path, errno: i32) -> ExecError {
     let start = start_of(path);
     let other = |why: &str| NotExecuted::Other(why.to_owned());

@@ -23,9 +23,9 @@ const SLOW: Duration = Duration::from_millis(5);
 /// Minimum number of runs, each compared with that of a new process, from which on it is judged how
 /// many of them were slow.
 const SLOW_WINDOW: u32 = 8;
-/// Number of inputs on which two new processes already behave differently, so that runs cannot be
-/// compared. If so many are found before the program's trial ends ([`PROBATION`]), the program runs
-/// each input in a new process.
+/// Number of inputs on which two new processes behave differently, so that runs on them cannot be
+/// compared. If so many are found before [`PROBATION`] runs of the program were compared, each of
+/// its inputs is run in a new process.
 const MOST_UNSTABLE: u32 = 4;
 /// CPU time that is credited for each run in the process that runs many inputs: at least as much is
 /// saved, because the run needs no fork.
@@ -115,8 +115,8 @@ impl Record {
     }
 }
 
-/// What the runs of one program have shown about running many inputs in one process, shared by all
-/// its executors; it decides whether they may do so.
+/// What the runs of one program have shown about running many of its inputs in one process. All
+/// executors of the program share the record, which decides whether they may go on to do so.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProgramTrust(Arc<Mutex<Record>>);
 
@@ -125,9 +125,10 @@ type ProgramFile = (u64, u64, u64, i64, i64);
 
 impl ProgramTrust {
     /// Returns the record of the program at `path`, which all executors of this process share. A
-    /// program that was built again has a new record, and so has one whose start is frozen: its
-    /// runs begin later, and may be fast where the others are slow. If the file cannot be read,
-    /// returns an empty record that is not shared.
+    /// program that was built again has a new record. Runs whose start is frozen (`is_frozen`: they
+    /// share random numbers, times and process id) have a separate one: they begin later, and may
+    /// be fast where the others are slow. If the file cannot be read, returns an empty record that
+    /// is not shared.
     pub(crate) fn of(path: &Path, is_frozen: bool) -> ProgramTrust {
         static KNOWN: LazyLock<Mutex<HashMap<(ProgramFile, bool), ProgramTrust>>> =
             LazyLock::new(Mutex::default);
@@ -201,8 +202,9 @@ impl ProgramTrust {
     }
 }
 
-/// Returns the maximum CPU time that the process that runs many inputs has wasted on a run which it
-/// refused, and which ended as `run` in a new process.
+/// Returns the CPU time that the process that runs many inputs has wasted, at most, on a run that
+/// it refused; `run`: the run of a new process on the same input. Zero for a run that took at most
+/// [`SLOW`].
 fn lost(run: &Run) -> Duration {
     match run.ended {
         Ended::Timeout => RUNNER_CPU,

@@ -80,8 +80,8 @@ pub(crate) enum ForkPoint {
     /// Runs are forked before an instruction of the program that faults (raises a signal) whatever
     /// the input is.
     Fault,
-    /// Runs are forked where the program is after half a second of CPU time without another fork
-    /// point.
+    /// Runs are forked where the program is after half a second of CPU time, because it has reached
+    /// no other fork point by then.
     Timer,
 }
 
@@ -98,8 +98,9 @@ impl ForkPoint {
         }
     }
 
-    /// Checks whether runs that share the random numbers, the times and the process id which the
-    /// program reads at its start (`--freeze-start`) would begin at a later point than this one.
+    /// Checks whether runs would begin at a later point of the program than this one if they shared
+    /// the random numbers, the times and the process id that the program reads at its start
+    /// (`--freeze-start`).
     pub(crate) fn is_later_if_frozen(self) -> bool {
         match self {
             ForkPoint::Clock => true,

@@ -29,8 +29,8 @@ pub(crate) trait Retriable {
     /// Tries once to run the inputs that were written last, of which `input` is the first; starts a
     /// fork server if none runs. The answer is about the last run that was made.
     fn attempt(&mut self, input: &[u8]) -> Result<Answer, Failure>;
-    /// Returns the error of a `failure` that every further try to run the inputs would meet as
-    /// well; `None` if trying again may succeed.
+    /// Returns the error to report if each further try to run the inputs would fail as `failure`
+    /// did; `None` if trying again may succeed.
     fn lasting(&self, failure: &Failure) -> Option<ExecError>;
     fn stop(&mut self);
     fn launch(&self) -> &Launch;
@@ -61,8 +61,8 @@ pub(crate) enum Failure {
 }
 
 /// Runs the target on the first of `inputs` and on as many of those after it as one request takes,
-/// and returns the fork server's answer. If that fails, runs only the first input, with new fork
-/// servers, some times.
+/// and returns the fork server's answer. If that fails, tries again with the first input alone,
+/// each time with a new fork server, up to [`MOST_RUNS`] or [`MOST_STARTS`] times.
 pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answer, ExecError> {
     let (mut runs, mut starts) = (0, 0);
     let first = inputs.first().copied().unwrap_or_default();
@@ -94,9 +94,10 @@ pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answe
     }
 }
 
-/// Makes the result of a run that several fork servers failed to answer, of which `failure` is the
-/// last: a death of the target where the target may have killed or stopped the servers, else the
-/// error. `path`: the program, for the error.
+/// Returns the result of a run that several fork servers, one after the other, failed to make;
+/// `failure`: why the last one failed. If the servers died or were silent, which the target may
+/// have caused, the run counts as ended by SIGKILL or at its limit; else returns the error. `path`:
+/// the program, for the error.
 fn give_up(path: PathBuf, failure: Failure) -> Result<Answer, ExecError> {
     let ended = match failure {
         Failure::Start(error) => return Err(error),
@@ -145,7 +146,7 @@ mod tests {
     /// A target whose fork servers die of each request, and leave a process behind.
     struct Dying {
         scratch: Scratch,
-        /// The working directory of the process that the last server has left.
+        /// The opened working directory of the process that the last server has left behind.
         held: Option<fs::File>,
     }
 

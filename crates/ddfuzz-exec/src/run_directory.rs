@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 /// How long a run waits for the directory before it counts as locked by another program, such as
 /// the command `flock`.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The longest run of another worker, as a multiple of the limit on wall time: a run that shows
-/// whether a program hangs has ten times the limit.
+/// Time for which a run of another worker may lock the directory, as a multiple of the limit on
+/// wall time: a run that shows whether a program hangs may last ten times that limit.
 const LONGEST: u32 = 20;
 /// Time between two attempts to lock the directory.
 const PAUSE: Duration = Duration::from_micros(100);
@@ -50,8 +50,9 @@ impl RunDirectory {
         })
     }
 
-    /// Locks the directory, before a run begins, and waits while another run has locked it. Does
-    /// nothing if a run of this thread has locked it already.
+    /// Locks the directory before a run begins; waits while another run has locked it. Does nothing
+    /// if a run of this thread has locked it already. After the time `patience`, takes it that
+    /// another program keeps the directory locked, and returns without the lock.
     pub(crate) fn enter(&mut self) {
         let own = (self.id, std::thread::current().id());
         if self.locked || locked().contains(&own) {

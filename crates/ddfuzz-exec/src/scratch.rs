@@ -26,13 +26,13 @@ pub(crate) struct Scratch {
     path: PathBuf,
     owner: Option<Identity>,
     listing: Dir,
-    /// The scratch directory as the target's sandbox has mounted it at the same path, opened;
-    /// `None` without such a mount.
+    /// The directory that the target's sandbox has mounted at the path of the scratch directory,
+    /// opened; `None` without such a mount.
     inside: Option<Dir>,
 }
 
-/// Age that the last change of a directory must have for the next change to get another time for
-/// certain: the kernel's clock for files goes in steps of up to 10 ms.
+/// Minimum age of the last change of a directory at which the next change certainly gets a later
+/// time: the kernel's clock for files goes in steps of up to 10 ms.
 const CLOCK_STEP: Duration = Duration::from_millis(20);
 
 /// The time of the last change of a working directory: of its entries or its permissions.
@@ -43,7 +43,8 @@ pub(crate) struct LastChange {
 }
 
 impl LastChange {
-    /// Whether the next change of the directory certainly gets another time than this one.
+    /// Whether this change is so long ago that the next change of the directory certainly gets a
+    /// later time.
     pub(crate) fn is_past(self) -> bool {
         let at = u64::try_from(self.seconds)
             .ok()
@@ -78,8 +79,9 @@ impl Scratch {
         &self.path
     }
 
-    /// Sets the directory `inside` that a new fork server has mounted at the path of the working
-    /// directory; `None` without a mount. Fails when the directory cannot be listed.
+    /// Stores `inside`, the opened directory that the sandbox of a new fork server has mounted at
+    /// the path of the working directory; `None` without such a mount. Fails when the directory
+    /// cannot be listed.
     pub(crate) fn enter(&mut self, inside: Option<OwnedFd>) -> io::Result<()> {
         self.inside = inside.map(Dir::from_fd).transpose()?;
         Ok(())
@@ -94,9 +96,9 @@ impl Scratch {
         })
     }
 
-    /// Deletes all files that a run has left in the working directory; an empty directory costs
-    /// three system calls. Fails when the target has removed the directory, and no other can be
-    /// created.
+    /// Deletes all files that a run has left in the working directory, or creates a new directory
+    /// if the target has removed it; returns which of both. An empty directory costs three system
+    /// calls. Fails when no new directory can be created.
     pub(crate) fn clean(&mut self) -> io::Result<Cleaned> {
         let listing = self.inside.as_mut().unwrap_or(&mut self.listing);
         let facts = fstat(&*listing).map_err(io::Error::from)?;
@@ -150,8 +152,8 @@ fn make(path: &Path, owner: Option<Identity>) -> io::Result<Dir> {
     Ok(Dir::from_fd(OwnedFd::from(fs::File::open(path)?))?)
 }
 
-/// Deletes the file, link or whole directory that a target has made at `path`; only the last name of
-/// the path may be the target's. Errors are ignored.
+/// Deletes the file, link or whole directory that a target has made at `path`; only the last name
+/// of the path may be the target's. Errors are ignored.
 pub(crate) fn remove(path: &Path) {
     if let Ok(dir) = open_directory(AT_FDCWD, path) {
         empty(dir);

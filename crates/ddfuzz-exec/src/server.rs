@@ -158,8 +158,8 @@ impl Server {
         Ok(answer)
     }
 
-    /// Ends the process that runs many inputs; the next request gets a new one. `None` if the fork
-    /// server has died or does not answer; it is then killed.
+    /// Ends the process that runs many inputs, and returns the server, whose next request gets a
+    /// new process. `None` if the fork server has died or does not answer; it is then killed.
     pub(crate) fn end_process(mut self) -> Option<Server> {
         self.ask(0, flag::LAST).ok()?;
         self.reply(REST).ok()?;
@@ -259,7 +259,8 @@ impl Server {
         self.send(&request.to_bytes())
     }
 
-    /// Lets other runs use the directory of the user in which the runs start, after a run has ended.
+    /// Unlocks, after a run has ended, the directory of the user in which the runs start (`--cwd`),
+    /// so that other runs can use it.
     pub(crate) fn leave_directory(&mut self) {
         if let Some(directory) = &mut self.directory {
             directory.leave();
@@ -364,8 +365,9 @@ impl Server {
 /// The process that runs many inputs one after the other, as hang detection observes it.
 struct LoopProcess<'a> {
     server: &'a Server,
-    /// The process that runs the inputs: its id as the shared memory has it, and its id in ddfuzz's
-    /// PID namespace; `None` before they are known.
+    /// The process that runs the inputs: its id in the shared memory (the one in its own PID
+    /// namespace), and its id for ddfuzz (`None` if it is gone). The outer `None`: not looked up
+    /// yet.
     process: Cell<Option<(Pid, Option<Pid>)>>,
 }
 
@@ -422,7 +424,8 @@ fn not_shared(error: std::io::Error) -> RequestError {
 }
 
 /// Waits for a fork server's first message (hello); returns the server's process id and the point
-/// where it forks runs. Fails when none came in time, or the program cannot be run like this.
+/// of the program where it forks runs. Fails when no message came in time, or when the message says
+/// why the server cannot serve.
 pub(crate) fn await_hello(
     launch: &Launch,
     reply: &mut File,

@@ -64,8 +64,9 @@ pub(crate) struct ServerExecutor {
     detector: HangDetector,
     /// Whether the process of the last run has died, and so may have written a crash snapshot.
     died: bool,
-    /// Whether runs in new processes, several in one request, have changed the working directory,
-    /// so that later ones saw these changes: since then such runs are requested one by one.
+    /// Whether a request for several runs, each in a new process, has changed the working
+    /// directory, so that later runs may have seen files of earlier ones. Since then each such run
+    /// has a request of its own.
     writes_files: bool,
     scratch: Scratch,
 }
@@ -142,7 +143,8 @@ impl ServerExecutor {
         })
     }
 
-    /// Makes a target that can run many inputs in one process start a new process for each run.
+    /// Makes each run of this executor start a new process, also where its server could run many
+    /// inputs in one process.
     pub(crate) fn with_fresh_runs(mut self) -> ServerExecutor {
         self.observations.fresh = true;
         self
@@ -155,7 +157,7 @@ impl ServerExecutor {
         server.map_or(ForkPoint::Main, |server| server.fork_point)
     }
 
-    /// Returns the number of the program's comparison callbacks that later runs observe.
+    /// Returns how many of the program's comparison callbacks are observed in later runs.
     pub(crate) fn observed_callbacks(&self) -> usize {
         self.observations.callbacks()
     }
@@ -174,15 +176,16 @@ impl ServerExecutor {
         self.is_loop() && !self.observations.fresh
     }
 
-    /// Whether the target's process is to end after the runs of the current call, so that later
-    /// runs get a new one.
+    /// Whether the process that makes the last run of the current call ends after it: each run has
+    /// a new process, or the next call needs a new one.
     fn ends_process(&self) -> bool {
         !self.is_shared() || self.observations.last
     }
 
-    /// Returns the largest number of inputs of the next request. Several inputs with a new process
-    /// each are requested only if a change of the working directory, whose last change was at
-    /// `changed`, would be noticed: else a run could see files of the run before.
+    /// Returns the largest number of inputs in the next request. Several runs, each in a new
+    /// process, may share a request only if a change of the working directory would be noticed,
+    /// since a run could else see files of an earlier one. `changed`: the last change of that
+    /// directory so far.
     fn most_at_once(&self, changed: Option<LastChange>) -> usize {
         if self.observations.compares() || self.covers_one() {
             return 1;
@@ -194,8 +197,9 @@ impl ServerExecutor {
         }
     }
 
-    /// Returns the answer about the first of several runs in new processes, since the later ones
-    /// may have seen files that it wrote; from now on such runs are requested one by one.
+    /// Returns the answer about the first of several runs in new processes: the later ones, which
+    /// `answer` covers, too, may have seen files that it wrote. From now on each such run has a
+    /// request of its own.
     fn only_the_first(&mut self, answer: Answer) -> Result<Answer, ExecError> {
         self.writes_files = true;
         let Some(server) = &self.server else {
@@ -247,8 +251,8 @@ impl ServerExecutor {
         }
     }
 
-    /// Returns the results of the runs that a fork server's answer completes: the run that `answer`
-    /// describes, after the earlier runs of the same request, which the shared memory describes.
+    /// Returns the results of the runs of one request: those of the earlier runs, which the shared
+    /// memory describes, and then that of the last run, which `answer` describes.
     fn finish(&mut self, answer: Answer) -> Result<Vec<Run>, ExecError> {
         let mut runs = Vec::with_capacity(answer.number + 1);
         let mut last = answer.cpu;
@@ -319,7 +323,7 @@ fn runner_files(
 
 /// Whether `errno`, an error of fork or execve, is temporary: caused by the load of the machine,
 /// not by the program.
-fn passes(errno: Errno) -> bool {
+fn is_temporary(errno: Errno) -> bool {
     matches!(
         errno,
         Errno::EAGAIN | Errno::ENOMEM | Errno::ETXTBSY | Errno::EMFILE | Errno::ENFILE
@@ -395,7 +399,9 @@ impl Retriable for ServerExecutor {
     fn lasting(&self, failure: &Failure) -> Option<ExecError> {
         match failure {
             // A loop reports an errno also when the target has closed the input.
-            Failure::Request(RequestError::Exec(errno)) if !passes(*errno) && !self.is_loop() => {
+            Failure::Request(RequestError::Exec(errno))
+                if !is_temporary(*errno) && !self.is_loop() =>
+            {
                 Some(not_executed(&self.program(), *errno as i32))
             }
             _ => None,
@@ -426,7 +432,8 @@ impl ServerExecutor {
         inject.is_some_and(|inject| by_main.contains(&inject))
     }
 
-    /// Forgets the coverage of the runs of the last call, before a call that makes runs.
+    /// Forgets the coverage that the previous call of the executor has reported; called before the
+    /// runs of each call.
     pub(crate) fn begin_call(&mut self) {
         self.observations.forget();
         if let Some(blocks) = &mut self.blocks {
@@ -516,8 +523,8 @@ impl ServerExecutor {
         Ok(false)
     }
 
-    /// Whether the next call runs one input only: every run must report all of its blocks, but a
-    /// breakpoint that one run of a request hits is gone for the next ones.
+    /// Whether each request has one input only, because each run must report all of its blocks: a
+    /// breakpoint that one run of a request hits is removed for the later ones.
     fn covers_one(&self) -> bool {
         let every = self.observations.reporting == CoverageReporting::Every;
         every && self.blocks.is_some()

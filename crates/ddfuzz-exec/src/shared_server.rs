@@ -24,11 +24,12 @@ pub(crate) struct SearchLoop {
     /// the traced ones.
     pub(crate) inputs: InputBatch,
     limits: Limits,
-    /// Flags of each request for a run of the search ([`flag`]).
+    /// Flags of each request for a run of the search: bits of [`flag`].
     flags: u64,
     /// Whether the process that makes the runs of the search has made one and waits for more.
     lives: bool,
-    /// Number of processes that made runs of the search on the current fork server and have ended.
+    /// Number of processes that have made runs of the search on the current fork server and have
+    /// ended since.
     forked: u64,
     detector: HangDetector,
 }
@@ -160,9 +161,9 @@ pub(crate) struct SharedServerExecutor {
     of: Traceable,
     target: Target,
     limits: Limits,
-    /// An executor with a fork server of its own, used once the tracer's server does not fork runs
-    /// any more: where the system refuses to trace, that server executes the program anew for each
-    /// run.
+    /// An executor with a separate fork server, used once the tracer's server does not fork runs
+    /// any more. (Where the system refuses to trace, that server executes the program anew for each
+    /// run.)
     own: Option<Box<dyn Executor>>,
 }
 
@@ -177,7 +178,7 @@ impl SharedServerExecutor {
     }
 
     /// Runs `input` on the tracer's fork server, with `flags` in the request; `None` if that server
-    /// does not fork runs, or an own executor has replaced it.
+    /// does not fork runs, or the executor with a separate server is in use.
     fn run_shared(&mut self, input: &[u8], flags: u64) -> Result<Option<Run>, ExecError> {
         let mut server = self.of.lock();
         if self.own.is_some() || server.server.is_some() && server.mode != ServerMode::Forking {

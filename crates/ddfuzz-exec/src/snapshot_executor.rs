@@ -27,10 +27,12 @@ const CHECK_EVERY: u64 = 1000;
 /// a check finds a difference. When it is exceeded, the next run is checked.
 const MOST_KEPT: usize = 16 << 20;
 
-/// Least length, in bytes, of inputs that are run by forks because one that was not much longer took
-/// too long, and of those that no asked check is made of if there are shorter ones.
+/// Least length, in bytes, from which on inputs are ever run by forks because their runs take too
+/// long. Also, [`check_now`](Executor::check_now) checks the runner with a shorter input if there
+/// is one.
 const LEAST_LONG: usize = 16 << 10;
-/// Factor by which an input may be shorter than one that took too long, and still be run by a fork.
+/// An input is run by a fork if its length is at least that of an input whose run took too long,
+/// divided by this number.
 const LONG_FACTOR: usize = 4;
 
 /// A function that starts a server for one program; its argument says how the server makes runs: by
@@ -67,7 +69,8 @@ pub(crate) struct SnapshotExecutor {
     /// Total size, in bytes, of the inputs in `recent`, which are kept since the last check.
     kept: usize,
     /// Length, in bytes, from which on inputs are run by forks: a quarter of the length of the
-    /// shortest input whose run took too long in the runner, and that a fork ended.
+    /// shortest input whose run took too long in the runner, but exited when a fork made it; at
+    /// least [`LEAST_LONG`].
     long: usize,
     /// Runs for which the runner (the process that makes many runs) gave a wrong result: each
     /// input, with its run in a new process, which ended in another way.
@@ -87,8 +90,9 @@ pub(crate) struct SnapshotExecutor {
     written: Option<[Written; 2]>,
 }
 
-/// Says to users where runs begin, and in brackets by which option they would begin later.
-fn shown(from: ForkPoint) -> String {
+/// Returns, in words for users, the point `from` of the program where runs begin; adds
+/// `--freeze-start` in brackets if runs would begin later with that option.
+fn start_in_words(from: ForkPoint) -> String {
     match from.is_later_if_frozen() {
         true => format!("{from} (later with --freeze-start)"),
         false => from.to_string(),
@@ -106,13 +110,13 @@ impl SnapshotExecutor {
         let (server, how) = match trust.end() {
             Some(end) => {
                 let forking = start_server(Inject::Defer)?;
-                let from = shown(forking.fork_point());
+                let from = start_in_words(forking.fork_point());
                 let how = format!("forked {from}: {}", end.text());
                 (forking, how)
             }
             None => {
                 let runner = start_server(Inject::Restore)?;
-                let from = shown(runner.fork_point());
+                let from = start_in_words(runner.fork_point());
                 let how = format!("with many runs in one process, each from the point {from}");
                 (runner, how)
             }
@@ -238,8 +242,8 @@ impl SnapshotExecutor {
 
     /// Records `runs` on `inputs` in `trust`, which decides by them whether the runner may still be
     /// used. `refused`: why the runner refused the last of `runs`, so that a fork made it, which is
-    /// counted in `refusals`; `None` if the runner made all runs. If the last run was too long for
-    /// the runner, learns from which length on inputs are run by forks at once.
+    /// counted in `refusals`; `None` if the runner made all runs. If the runner was killed because
+    /// the last run took too much CPU time, sets the length from which on inputs are run by forks.
     fn count(&mut self, inputs: &[&[u8]], runs: &[Run], refused: Option<RefusalReason>) {
         self.trust.count(runs, refused.is_some());
         let Some(reason) = refused else {
@@ -271,7 +275,8 @@ impl SnapshotExecutor {
             || self.trust.is_on_probation(self.compared)
     }
 
-    /// Makes the run on an input that is as long as one that took too long in the runner, by a fork.
+    /// Makes the run on `input` by a fork, because `input` is about as long as one whose run took
+    /// too long in the runner.
     fn run_long(&mut self, input: &[u8]) -> Result<Vec<Run>, ExecError> {
         *self.refusals.entry(RefusalReason::Long).or_default() += 1;
         self.runner.run_by_fork(input)

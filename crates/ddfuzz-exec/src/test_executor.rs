@@ -1,10 +1,10 @@
 //! The executor of interestingness tests: programs of the user that decide, by their exit status,
 //! whether an input is kept.
 //!
-//! A test is started anew for each run, unless it is a program that starts no other processes: the
-//! search then runs it by `snapshot` or, where that does not work, by `inject`. In a tree of
-//! processes a crash of any of them is the crash of a target, but the end of a test is that of its
-//! first process alone.
+//! A test is started anew for each run, unless it is a program that starts no other processes: such
+//! a program is run by `snapshot` or, where that does not work, by `inject`. A run of a test ends
+//! as its first process does, while a run of a target counts as crashed if any of its processes has
+//! crashed.
 
 use std::ffi::{OsStr, OsString};
 

@@ -54,8 +54,9 @@ pub(crate) struct TraceServer {
 }
 
 impl TraceServer {
-    /// Sets the sanitizer options for fork servers that start later. `why`: the reason for which
-    /// these servers run inputs again; `None` for ordinary runs.
+    /// Chooses the sanitizer options of fork servers that start later: where reports are written,
+    /// and, if `why` (the reason to run inputs again) needs it, a search for leaks, handlers of
+    /// deadly signals, or a print of all options at the start. `None`: ordinary runs.
     pub(crate) fn set_sanitizer_options(&mut self, why: Option<RerunReason>) {
         let log_path = self.reports.as_ref().map(Reports::log_path);
         let copying = self.copying.as_mut().map(|(launch, _)| launch);
@@ -152,8 +153,9 @@ impl TraceServer {
         server.process(Pid::from_raw(reply.status)).ok_or_else(gone)
     }
 
-    /// Begins a run, just before its process continues: clears the captured output, notes that its
-    /// input was not read yet and, if the target is at a terminal, starts typing the input.
+    /// Prepares what belongs to a run, just before the waiting process continues: clears the
+    /// captured output, marks the input as unread and, if the target is at a terminal, starts
+    /// typing the input.
     pub(crate) fn begin(&mut self) -> Result<(), ExecError> {
         self.input.forget_accesses();
         if let Some(capture) = &self.capture {
@@ -167,9 +169,10 @@ impl TraceServer {
         begun.map_err(|source| self.launch.terminal_error(source))
     }
 
-    /// Returns the number of input bytes that a run has read: from stdin, by the file offset; 0 if the
-    /// input is in a file that was not read. `None` where that cannot be told: what a sandbox mounts
-    /// to be read keeps no times of access.
+    /// Returns the number of bytes that a run has read of its input on stdin, by the file offset; 0
+    /// if the input is in a file that the run has not read. `None` where neither can be told: for
+    /// an entry function, for an input file that was read, and in a sandbox, where input files keep
+    /// no time of access.
     pub(crate) fn read_so_far(&self) -> Option<u64> {
         let is_unread = || (self.launch.policy.is_none() && self.input.is_unread()).then_some(0);
         match self.way {
@@ -207,9 +210,10 @@ impl TraceServer {
         }
     }
 
-    /// Returns how a run has ended of which the server did not tell the end, because it died: the run
-    /// counts as killed, since what a target does to kill its parent hits the server. Fails where the
-    /// server is there, and broken.
+    /// Returns how a run counts as ended of which the server has not reported the end. If the
+    /// server has died (`why`), the target may have killed it together with the run, so the run
+    /// counts as killed by SIGKILL. Fails if the server lives and does not answer or breaks the
+    /// protocol.
     pub(crate) fn end_of(&mut self, why: RequestError) -> Result<(Ended, Duration), ExecError> {
         if !matches!(why, RequestError::Died) {
             return Err(self.broken(&why));

@@ -229,7 +229,8 @@ impl Traceable {
         Ok(rerun)
     }
 
-    /// Sets the sanitizer options of later runs that are made again for the reason `why`.
+    /// Chooses the sanitizer options of later runs, which run inputs again for the reason `why`: a
+    /// search for leaks, handlers of deadly signals, or a print of all options at the start.
     fn set_sanitizer_options(&self, why: RerunReason) {
         self.lock().set_sanitizer_options(Some(why));
     }
@@ -297,8 +298,9 @@ impl Traceable {
         }
     }
 
-    /// Runs `target` on `input` in a new process, untraced, and returns how its first process ended,
-    /// whatever became of the processes that it started. Fails when the target cannot be run.
+    /// Runs `target` on `input` in a new process, untraced, and returns how its first process
+    /// ended, whatever became of the processes that it started. Fails when the target cannot be
+    /// run.
     pub fn status_of(target: &Target, input: &[u8]) -> Result<Ended, ExecError> {
         let (ended, _) = Traceable::new(target, Way::Command)?.run_untraced(input, true)?;
         Ok(ended)
@@ -380,7 +382,8 @@ pub struct Traced {
     pid: Pid,
     executes: bool,
     released: bool,
-    /// Whether the run counts as killed if its server dies before the run has ended.
+    /// Whether the run counts as killed by SIGKILL if its server dies before the run has ended; if
+    /// not, that is an error.
     dies_with_server: bool,
     answer: Option<(Ended, Duration)>,
 }
@@ -397,8 +400,8 @@ impl Traced {
         self.executes
     }
 
-    /// Makes this run count as killed if its fork server dies before the run has ended: what a target
-    /// does to kill its parent hits the server. Without this, it is an error then.
+    /// Makes this run count as killed by SIGKILL if its fork server dies before the run has ended,
+    /// because the target may have killed the server, its parent. By default, that is an error.
     pub fn dying_with_server(mut self) -> Traced {
         self.dies_with_server = true;
         self

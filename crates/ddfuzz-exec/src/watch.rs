@@ -60,7 +60,7 @@ pub(crate) struct Watch<'a> {
     /// An ancestor process of the fork server, which distinguishes the server from a later process
     /// with the same id.
     pub(crate) supervisor: Pid,
-    /// Whether the target's process has served earlier runs, whose CPU time is subtracted.
+    /// Whether the target's process has made earlier runs; their CPU time is then subtracted.
     pub(crate) warm: bool,
     /// The target's scratch directory, if ddfuzz must check its size; `None` if the kernel limits
     /// it.
@@ -294,9 +294,10 @@ impl SchedulingDelay {
         elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
     }
 
-    /// Adds the longest scheduling delay that a thread of the run has had since the last
-    /// measurement, and the delays of the threads that read its output: writer and reader of a full
-    /// pipe wait in turn. `delays` and `readers`: those of all threads by id, measured at the time
+    /// Adds to `total` the time for which the run waited for a processor since the last
+    /// measurement: the longest delay among its threads, plus the delays of the threads that read
+    /// its output, because writer and reader of a full pipe wait in turn. `delays` and `readers`:
+    /// how long each thread of either kind has ever waited, by thread id, measured at the time
     /// `now`. The kernel reports a delay only when it ends, possibly after many measurements; no
     /// time is counted twice. Delays before the first measurement belong to earlier runs.
     fn note(
@@ -327,7 +328,8 @@ mod tests {
 
     const SLICE: Duration = Duration::from_millis(10);
 
-    /// Returns the delay counted in measurements 10 ms apart of threads with delays `looks`, in ms.
+    /// Returns the delay that measurements 10 ms apart add up to. `looks`: for each measurement,
+    /// the ids of the threads and how long each has ever waited, in ms.
     fn delay(looks: &[&[(i32, u64)]]) -> Duration {
         let began = Instant::now();
         let mut delay = SchedulingDelay::new(Pid::this(), began);

@@ -143,9 +143,10 @@ pub fn start_with_tracer(
     }
 }
 
-/// Starts by its `main` a target whose `target_main` [`start`] would call, if the program has no
-/// coverage counters: of a `main` the blocks are known that its runs reach, and how they read the
-/// input. `None` for other targets. Fails when the program is missing or cannot be executed.
+/// Starts the `main` of a target where [`start`] would call its entry function, if the program has
+/// no coverage counters and no libFuzzer: runs of a `main` can report which basic blocks they reach
+/// and how much input they read. `None` for other targets. Fails when the program is missing or
+/// cannot be executed.
 pub fn start_uncounted(target: &Target) -> Result<Option<Started>, ExecError> {
     match part_to_run(target)? {
         RunPart::Entry { is_plain: true, .. } => {
@@ -189,8 +190,8 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
     by_main_of(target, freshness, &but)
 }
 
-/// Starts the `main` of the target by the fastest method of execution that works. `but`: what to
-/// say before why this method was chosen.
+/// Starts the `main` of the target by the fastest method of execution that works. `but`: text to
+/// put before the reason for which the method was chosen.
 fn by_main_of(target: &Target, freshness: Freshness, but: &str) -> Result<Started, ExecError> {
     let linked = format!("{but}a dynamically linked program");
     let mut unfit = String::new();
@@ -275,8 +276,8 @@ pub(crate) fn trust_of(target: &Target) -> ProgramTrust {
 }
 
 /// Combines the executor of a program's entry function (such as `LLVMFuzzerTestOneInput`) with
-/// `why`, the reason for its method of execution. Such runs need no search for crashes of started
-/// processes.
+/// `why`, the reason for its method of execution. Crashes of processes that an entry function
+/// starts are not searched for.
 fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<Started, ExecError> {
     executor.map(|executor| Started {
         executor: Box::new(executor),

@@ -36,9 +36,10 @@ pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
     matched.collect()
 }
 
-/// Returns the last point that both runs share before the point `index` of the run `side`, if the
-/// runs go on at different statements after it. `None` where both runs have the point `index`, or
-/// where this is not known because a trace was cut at its limits.
+/// Returns the last point that both runs share before the point with the index `index` of the run
+/// `side`, if the two runs go on at different statements after that shared point. `None` where the
+/// point `index` is itself shared, where no point before is, or where a trace was cut at its
+/// limits, so that the point may be missing from it.
 pub fn parting(
     matched: &[Matched],
     [passing, failing]: [&[Point]; 2],

@@ -1,27 +1,30 @@
-//! What averts the failure, among the statements at which to look first: mutants of the program,
-//! and conditions that are decided otherwise. Pure.
+//! Adds to the statements at which to look first those at which a change averts the failure:
+//! mutants of the program (one changed instruction), and conditions that are forced to the other
+//! decision. Pure.
 
 use crate::report::{Explanation, MutantRecord, SuspectRecord};
 use crate::suspects::{MAIN, NAMED, Suspects, own_place};
 
-/// Largest number of those conditions that are named.
+/// Largest number of conditions that are named because the failing statement is still reached when
+/// they are decided the other way, and does not fail.
 const CONDITIONS: usize = 2;
-/// What is said of such a condition.
+/// Text about a condition: when it is decided the other way, the run does not fail.
 const CRITICAL: &str = "decided otherwise, the run does not fail";
-/// What is said of one by which the run does not come to the failing statement.
+/// Text about a condition: when it is decided the other way, the run does not fail, but also
+/// reaches the failing statement less often.
 const GUARD: &str =
     "decided otherwise, the run does not fail, and comes to the failing statement less often";
 /// Largest number of mutants that are named.
 const TELLING: usize = 3;
-/// Largest number of statements that are named in all.
+/// Largest number of statements that are named, counted over all reasons.
 const MOST: usize = NAMED + CONDITIONS;
 
-/// Adds what averts the failure to some statements: the first mutant before the first one of them,
-/// unless a run has tested that one or the mutant is of `main`, and after it the other mutants,
-/// last those of `main`; without mutants that change nothing else, the conditions with which the
-/// run comes to the failing statement nonetheless. Where fewer than [`MOST`] are named, the last
-/// condition by which the run does not come to the failing statement is added. What is among the
-/// statements is named once.
+/// Returns the statements `found` with those added at which a change averts the failure. The first
+/// mutant precedes them, unless a run has tested the first of `found` or the mutant is in `main`;
+/// the other mutants follow the first of `found`, those in `main` last. If no mutant is named, up
+/// to [`CONDITIONS`] conditions take that place: those with which the failing statement is still
+/// reached. If fewer than [`MOST`] statements are named, the last condition with which it is
+/// reached less often is added. No statement is named twice.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =

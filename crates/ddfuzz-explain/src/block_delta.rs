@@ -25,7 +25,8 @@ impl PointerIn<'_> {
         }
     }
 
-    /// Returns where the pointer is stored, and its size in bytes; `None` if it is in a register.
+    /// Returns where the pointer is stored, and its size in bytes (8); `None` if it is in a
+    /// register.
     fn stored(&self) -> Option<(Place, u64)> {
         let holder = &self.graph.objects[self.object];
         let leaf = &holder.leaves[self.leaf];
@@ -131,9 +132,10 @@ impl<'a> Differences<'a> {
         })
     }
 
-    /// Returns the allocator's size field in the passing run that corresponds to one of the failing
-    /// run: the field after the matching block, or after the block to which the same pointer leads;
-    /// at the same address where no block precedes it.
+    /// Returns the allocator's size field in the passing run that corresponds to the field
+    /// `failing` of the failing run: the field after the matching heap block, or after the block to
+    /// which the same pointer leads. Where no block precedes the field `failing`, it is the field
+    /// at the same address. `None` where there is none.
     fn same_header(&self, failing: &Header) -> Option<&'a Header> {
         let Some((block, _)) = self.failing.resolve(failing.address) else {
             return self.passing.header(failing.address);
@@ -152,8 +154,9 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the pointers by which the block `id`, which only one run has, was reached: in the
-    /// passing and in the failing state; `None` for a state that has no such pointer.
+    /// Returns the pointer by which the block `id` was reached first, as it is in the passing and
+    /// in the failing state. Only one state has the block: the failing one if `is_created`, else
+    /// the passing one. `None` for a state that has no such pointer.
     fn pointers_to(&self, id: ObjectId, is_created: bool) -> [Option<PointerIn<'a>>; 2] {
         let graph = if is_created {
             self.failing

@@ -361,7 +361,8 @@ mod tests {
         }
     }
 
-    /// Variable by point; 0 has no cause, 9 is skipped.
+    /// Experiments of a test: the number of the variable that causes the failure at each point (0:
+    /// no cause, 9: no answer), and the points that were examined.
     struct Known(Vec<u64>, Vec<usize>);
 
     impl Experiments for Known {
@@ -382,7 +383,8 @@ mod tests {
         }
     }
 
-    /// What is known, when there is no time to look between the first and the last cause.
+    /// Experiments of a test whose time is over: only the first and the last cause are searched
+    /// for.
     struct Late(Known);
 
     impl Experiments for Late {
@@ -427,7 +429,8 @@ mod tests {
         assert_eq!(links(&points), expected);
     }
 
-    /// A first variable that alone makes the run fail at each point, beside what was made of it.
+    /// Experiments of a test in which variable 1 makes the run fail at every point, and at the last
+    /// points another variable does as well.
     struct Beside(Known);
 
     impl Experiments for Beside {

@@ -219,8 +219,9 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the part of a difference in text or raw bytes that is at the addresses `part` of the
-    /// passing state; `None` where the difference does not have them all, or is no run of bytes.
+    /// Cuts a difference in text or raw bytes down to the addresses `part` of the passing state.
+    /// `None` where the difference does not cover all of `part`, is about another kind of value, or
+    /// about a register.
     pub fn part(&self, types: &Types, delta: &Delta, part: &std::ops::Range<u64>) -> Option<Delta> {
         let Change::Value {
             passing,
@@ -367,7 +368,7 @@ impl<'a> Differences<'a> {
         plan
     }
 
-    /// Returns true if the difference with this index is about a register or a word that no
+    /// Returns true if the difference with the index `delta` is about a register or word that no
     /// variable describes, or about a size field of the heap allocator.
     pub fn is_undescribed(&self, delta: usize) -> bool {
         match self.deltas[delta].change {
@@ -386,7 +387,7 @@ impl<'a> Differences<'a> {
     }
 }
 
-/// A subset of the differences that is being applied to the passing state.
+/// A subset of the differences (`is_kept`) that is being applied to the passing state.
 struct Applied<'a> {
     all: &'a Differences<'a>,
     is_kept: &'a dyn Fn(usize) -> bool,
@@ -442,8 +443,8 @@ impl Applied<'_> {
         });
     }
 
-    /// Appends to `writes` the new value of a pointer in an object that both states have, if the
-    /// kept differences change it.
+    /// Appends to `writes` the new value of the pointer `changed`, which is in an object that both
+    /// states have, if the differences that are applied change it.
     fn set_pointer(&self, changed: &ChangedPointer, writes: &mut Vec<Write>) {
         let all = self.all;
         let leaf = &all.failing.objects[changed.failing].leaves[changed.leaf];
@@ -479,9 +480,11 @@ impl Applied<'_> {
         }
     }
 
-    /// Returns the value that a pointer to `address` in the failing state gets when the kept
-    /// differences are applied to the passing state. Blocks that are not created are skipped along
-    /// the pointers with the same `path`.
+    /// Returns the value with which a pointer of the passing state leads to where `address` leads
+    /// in the failing state: to the matched object, the new block, or else the same address. A
+    /// block that the plan does not create is skipped, with the next block of its list in its
+    /// place; the pointer to the next one has the path `path` (such as `.next`), if any has.
+    /// [`Lead::Keep`] where the list ends so.
     fn lead_of_failing(&self, address: u64, path: &str) -> Lead {
         let mut at = address;
         let mut visited = Vec::new();
@@ -509,8 +512,9 @@ impl Applied<'_> {
         }
     }
 
-    /// Returns the first block that the plan creates of a list, followed from a pointer of the
-    /// failing state to `address`; `None` if it creates none of its blocks.
+    /// Returns the first block that the plan creates of the list that begins at `address` in the
+    /// failing state, followed by the pointers with the path `path`. `None` if a block that the
+    /// passing state has, or the end of the list, comes first.
     fn first_new(&self, address: u64, path: &str) -> Option<Spot> {
         match self.lead_of_failing(address, path) {
             Lead::To(spot @ Spot::New(..)) => Some(spot),
@@ -518,8 +522,9 @@ impl Applied<'_> {
         }
     }
 
-    /// Follows a pointer of the passing state past the deleted blocks of a list, and returns what
-    /// comes after them.
+    /// Returns where a pointer with the value `address` in the passing state leads once blocks that
+    /// the plan deletes are taken out of their list: follows the list, by the pointers with the
+    /// path `path`, to the first block that is not deleted.
     fn behind_deleted(&self, address: u64, path: &str) -> Behind {
         let mut at = address;
         let mut visited = Vec::new();
@@ -545,8 +550,9 @@ impl Applied<'_> {
         }
     }
 
-    /// Appends to `writes` new values for pointers in the blocks that only the passing state has
-    /// and that are not deleted: those to deleted blocks skip these.
+    /// Appends to `writes` new values for pointers to deleted blocks that are in blocks which stay,
+    /// though only the passing state has them: each is set to the first block of the list that is
+    /// not deleted, or to what the last deleted block pointed to.
     fn skip_deleted(&self, writes: &mut Vec<Write>) {
         let all = self.all;
         for (id, delta) in all.deleted.iter().enumerate() {
@@ -568,16 +574,17 @@ impl Applied<'_> {
     }
 }
 
-/// What a pointer of the passing state leads to once deleted blocks are skipped.
+/// Where a pointer of the passing state leads once deleted blocks are taken out of their list.
 enum Behind {
-    /// The pointer leads to no deleted block and stays as it is.
+    /// The pointer leads to no deleted block, and needs no new value.
     Unchanged,
-    /// The pointer leads to this place in a block that only the passing state has, and that is not
-    /// deleted.
+    /// The pointer led to deleted blocks, and now leads to this place in the first block after them
+    /// that is not deleted, though only the passing state has it.
     Remaining(Target),
-    /// The pointer leads to this address, outside of the blocks that only the passing state has.
+    /// The pointer led to deleted blocks, and now leads to this address, which the last of them
+    /// pointed to: in an object that both states have, or in none.
     End(u64),
-    /// Unknown: the deleted blocks form no list, or one without an end.
+    /// Unknown: the deleted blocks form no list, or a circular one.
     Unknown,
 }
 

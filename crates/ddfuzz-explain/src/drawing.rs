@@ -24,7 +24,7 @@ const ROW: usize = 15;
 struct Side<'a> {
     graph: &'a Graph,
     /// The drawn objects, in the order of their ids: those that differ between the runs, and those
-    /// whose pointers lead to these. Each has the indices of its differing leaves (values).
+    /// with pointers to a differing one. Each has the indices of its differing leaves (values).
     boxes: Vec<(ObjectId, BTreeSet<usize>)>,
     /// Number of objects that are not drawn because they match.
     folded: usize,
@@ -252,7 +252,8 @@ mod tests {
     use crate::graph::{Leaf, Place};
     use crate::types::{Encoding, Shape};
 
-    /// A state of 300 variables; those whose numbers are in `changed` have another value.
+    /// A state of a test with 300 variables; those whose numbers are in `changed` have another
+    /// value.
     fn state(types: &mut Types, changed: std::ops::Range<u64>) -> Graph {
         let int = types.add("int", 4, Shape::Base(Encoding::Signed));
         let mut graph = Graph::default();

@@ -1,4 +1,5 @@
-//! Experiments on the running program: the cause at a point, the evidence for it, its writer.
+//! Experiments on the running program: which variable causes the failure at a point, the tests that
+//! support it, and the part of it that is needed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -21,8 +22,8 @@ use crate::types::Types;
 /// Largest number of tests at one point of the run in a search for the cause there.
 const MOST_TESTS: usize = 120;
 
-/// Number of further points of a chain's link that are tried, to find one at which its variable
-/// alone makes the passing run fail.
+/// Number of further points of a chain's link that are tried, to find one at which setting the
+/// link's variable alone makes the passing run fail.
 const OTHERS: usize = 4;
 
 /// The passing and the failing run of a program, and what experiments have found out about them.
@@ -39,7 +40,7 @@ pub struct Runs {
     pub matched: Vec<Matched>,
     /// Time limit of one test.
     pub limit: TimeLimit,
-    /// When the search for the chain must come to its end, so that time is left to test its links.
+    /// Time that the search for the chain may use; what is left is for testing the chain's links.
     pub(crate) half_time: Allowance,
     /// The states of both runs at the points that were examined, by the index of the point in
     /// `matched`.
@@ -59,14 +60,14 @@ pub struct States {
     pub is_used: bool,
     /// Number of tests that were made at the point.
     pub tests: usize,
-    /// Whether all variables that differ at the point were set to their values of the failing run,
-    /// and the passing run did not fail as that does.
+    /// Whether setting all variables that differ at the point to their values of the failing run
+    /// did not make the passing run fail as the failing run does.
     pub stays_with_all: bool,
     /// The variable that causes the failure at the point; `None` where none was found.
     pub cause: Option<Identity>,
     /// Outcomes of the tests at the point, by the subset of differences that was set.
     known: HashMap<ConfigId, Outcome>,
-    /// The variables that differ between the two states.
+    /// The variables that differ between the two states, as far as tests were made at the point.
     pub deltas: HashSet<Identity>,
 }
 
@@ -79,7 +80,7 @@ struct AtPoint<'a> {
     tests: usize,
     /// Whether the changes of the last test could not be applied.
     is_unapplied: bool,
-    /// Whether all variables were set that differ, and the passing run did not fail as the failing
+    /// Whether setting all variables that differ did not make the passing run fail as the failing
     /// one does.
     stays: bool,
 }
@@ -129,8 +130,9 @@ impl Runs {
         Ok(stand)
     }
 
-    /// Tests a subset of the differences at a point, set in a fork of the passing run; a known
-    /// outcome is returned without a test.
+    /// Returns the outcome of a test: a fork of the stopped passing run goes on with the subset
+    /// `config` of the differences set to their failing values. A known outcome is returned without
+    /// a test.
     fn test(&mut self, at: &mut AtPoint<'_>, config: &Config) -> Result<Outcome, EngineError> {
         if let Some(known) = at.known.get(&config.id()) {
             return Ok(*known);
@@ -240,8 +242,8 @@ impl Runs {
         }
     }
 
-    /// The causes that are tried first at a point: those given, and those found at the nearest points
-    /// before and after.
+    /// Returns the variables that are tried first at the point with the index `point`: those in
+    /// `near`, then the causes found at the nearest examined points before and after.
     fn nearest(&self, point: usize, near: &[Identity]) -> Vec<Identity> {
         let cause = |found: Option<(&usize, &States)>| found.and_then(|(_, it)| it.cause);
         let found = |it: &(&usize, &States)| it.1.cause.is_some();
@@ -256,7 +258,8 @@ impl Runs {
         all
     }
 
-    /// The first variable of those that are tested alone that makes the passing run fail.
+    /// Tests variables one at a time, those that [`fresh`](Runs::fresh) returns, and returns the
+    /// first one that alone makes the passing run fail; `None` where none does.
     fn first_failing(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -322,8 +325,9 @@ impl Runs {
         })
     }
 
-    /// Returns the variables that are tested alone before `dd` runs: those that did not differ at
-    /// the last examined point before, then the others; none where they are too many.
+    /// Returns the variables that are tested one at a time before `dd` runs: those that did not
+    /// differ at the last examined point before `point`, then the others if all are at most six;
+    /// none if more than six are new.
     fn fresh(&self, at: &AtPoint<'_>, point: usize, all: &Config) -> Vec<Identity> {
         const FEW: usize = 6;
         let before = self.states.range(..point).next_back();
@@ -347,8 +351,8 @@ impl Runs {
     }
 
     /// Returns the differences among which the cause is searched, with the outcome of setting them
-    /// all: those of variables, if they make the run fail, else also those of registers and words
-    /// that no variable describes.
+    /// all: those of variables if these make the run fail, else all, also those of registers and
+    /// words that no variable describes.
     fn all(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -377,8 +381,9 @@ impl Runs {
         Ok(evidence.unwrap_or_default())
     }
 
-    /// Stops the passing run at a point, calls `act` with it and the differences there, and stores
-    /// the outcomes of the tests that `act` made.
+    /// Stops the passing run at a point, calls `act` with the stopped run and its differences from
+    /// the failing run, and stores the outcomes of the tests that `act` made. `None` where the
+    /// states at the point are not known.
     fn at_point<T>(
         &mut self,
         point: usize,
@@ -447,8 +452,9 @@ impl Runs {
         Ok(evidence)
     }
 
-    /// Tests whether a variable follows from an earlier one: with that one set to its failing value
-    /// at its point, the other one gets its failing value at the later point.
+    /// Returns true if a variable follows from an earlier one: when the variable of `from` is set
+    /// to its failing value at its point, the variable of `to` gets its failing value by the later
+    /// point.
     ///
     /// # Errors
     /// When the experiments cannot be made.
@@ -551,8 +557,8 @@ impl Runs {
         Ok(None)
     }
 
-    /// Returns the difference that is about a variable at a point; `None` where the point was not
-    /// examined or the variable does not differ there.
+    /// Returns the difference about a variable at the point with an index; `None` where the point
+    /// was not examined or the variable does not differ there.
     pub fn delta(&self, point: usize, variable: &Identity) -> Option<Delta> {
         let states = self.states.get(&point)?;
         let types = &self.engine.info.types;
@@ -651,8 +657,8 @@ fn about(deltas: &[Delta], variable: &Identity) -> Config {
     those(deltas, |delta| delta.identity == *variable)
 }
 
-/// Returns the subset of the differences of what is stored where a variable is: several variables
-/// may share a register.
+/// Returns the subset of the differences about what is stored in the place of a variable: several
+/// variables may share a register.
 fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
     match variable.place {
         Place::Register(_) => those(deltas, |delta| delta.identity.place == variable.place),

@@ -126,12 +126,12 @@ pub fn explain(request: &Request) -> Result<Explanation, ExplainError> {
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
-/// Part of the time for an explanation in which the chain is searched for, in CPU time, as its divisor.
+/// The search for the chain may use the CPU time of the whole explanation divided by this number.
 const CHAIN: u32 = 36;
-/// Smallest and largest time limit of a test.
+/// Smallest and largest time limit of a test; in between, it is 20 times the failing run's time.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// Returns the time limit of tests, if the failing run takes `took`.
+/// Returns the time limit of a test, if the failing run takes the time `took`.
 fn of_tests(took: TimeLimit) -> TimeLimit {
     let within = |took: Duration| (took * 20).clamp(TEST_TIME.0, TEST_TIME.1);
     TimeLimit {
@@ -267,8 +267,8 @@ impl<'a> Explaining<'a> {
         found
     }
 
-    /// Returns what makes a run a failure; `None` for a run that does not fail and whose slice is
-    /// requested, which is one of its output.
+    /// Returns what makes a run a failure. `None` if the failing run does not fail but a critical
+    /// slice is requested: that slice is then one of the run's output.
     fn criterion_unless_slice(
         &mut self,
         engine: &mut Engine,
@@ -285,7 +285,7 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Stores in the result how many tests, changed runs and points the explanation has taken.
+    /// Stores in the result the numbers of tests, changed runs and points, and the examined points.
     fn count(&mut self, runs: &Runs) {
         self.result.tests = runs.engine.tests;
         self.result.changed_runs = runs.engine.changed_runs;
@@ -336,7 +336,8 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Replays a run, which must end as before; returns the least CPU time and wall time of a replay.
+    /// Runs a side twice more, each time with the same end as `first`; returns the least CPU time
+    /// and wall time of these runs. The explanation is refused if a run ends otherwise.
     fn replays(
         &mut self,
         engine: &mut Engine,
@@ -363,8 +364,8 @@ impl<'a> Explaining<'a> {
         Ok(least)
     }
 
-    /// Returns the trace and the input of the passing run: with the user's passing input, or with
-    /// the best input found that passes.
+    /// Returns trace and input of the passing run: with the user's passing input or a passing one
+    /// closer to the failing input; without the user's, with the best passing input that is found.
     fn passing(
         &mut self,
         engine: &mut Engine,
@@ -435,9 +436,9 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Stores in the result what is certain about both runs: the numbers of their points, the
-    /// functions that only the failing run enters, and whether both have the point `written`, at
-    /// which the value was written by which the run has failed.
+    /// Stores in the result what is certain about both runs without tests: the numbers of their
+    /// points, the functions that only the failing run enters, and whether both runs have the point
+    /// `written`, the last one before the failing run wrote the value by which it failed.
     fn compare(&mut self, runs: &Runs, written: Option<Point>) {
         if let Some(origin) = &mut self.result.origin {
             let at = |it: &Matched| (it.in_failing.pc, it.in_failing.nth);
@@ -525,8 +526,9 @@ impl<'a> Explaining<'a> {
         Ok(())
     }
 
-    /// Gathers the evidence for the variable of a chain's link: at the link's first point, or at
-    /// its last one where tests there support it better.
+    /// Runs the tests of the variable of a chain's link: at the link's first point, or at its last
+    /// one if those support the link better. Returns the point and the outcomes. `before` has the
+    /// causes of which the variable must follow from one.
     fn evidence(
         &self,
         runs: &mut Runs,
@@ -551,8 +553,8 @@ impl<'a> Explaining<'a> {
         })
     }
 
-    /// Gathers the evidence for a variable at a point; it stays empty if the variable follows from
-    /// none of the earlier causes `before`.
+    /// Runs the tests of a variable at a point. Without any of them, returns empty evidence if the
+    /// variable follows from none of the earlier causes `before`.
     fn evidence_at(
         &self,
         runs: &mut Runs,
@@ -575,9 +577,9 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Finds the statement that decides how the runs go on after `last`, the last point that they
-    /// share, and where the value came from by which it decides; each is `None` where it is not
-    /// known.
+    /// Finds the statement whose condition makes the runs go different ways after `last`, the last
+    /// point that they share, and where the value came from that the condition tests; each is
+    /// `None` where it is not known.
     fn parting(
         &self,
         runs: &mut Runs,
@@ -636,7 +638,8 @@ impl<'a> Explaining<'a> {
     }
 }
 
-/// Records a link with its writer, without where its value came from.
+/// Returns the record of a chain's link, with what wrote its variable; where the written value came
+/// from is added later.
 fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>) -> LinkRecord {
     let at = runs.matched[link.cause.point];
     let point = point_record(&runs.engine, &at);
@@ -671,8 +674,8 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
     }
 }
 
-/// Records that the variable of a link was tested at the point of `tested`, with the name that it
-/// has there.
+/// Changes the record of a link to the point of `tested`, where its variable was tested, with the
+/// name that the variable has at that point.
 fn move_to(record: &mut LinkRecord, runs: &Runs, (link, tested): (&Link, &Cause)) {
     if tested.point == link.cause.point {
         return;
@@ -686,8 +689,8 @@ fn move_to(record: &mut LinkRecord, runs: &Runs, (link, tested): (&Link, &Cause)
     }
 }
 
-/// Returns `Ok(None)` for an error of a search that failed because the time is over: its result is
-/// then unknown. Any other error is returned.
+/// Returns `Ok(None)` if a search has failed with `error` and the time of the explanation is over:
+/// its result is then unknown. Else returns the error.
 fn late<T>(runs: &Runs, error: EngineError) -> Result<Option<T>, EngineError> {
     match runs.engine.check_time() {
         Ok(()) => Err(error),

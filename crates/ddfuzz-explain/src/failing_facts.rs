@@ -1,5 +1,5 @@
-//! What the failing run alone shows, for the result: its heap, and where the value came from by which
-//! it crashed.
+//! Facts about the failing run that need no passing run, for the result: damage to its heap, where
+//! the value came from by which it crashed, and changes of the program that avert the failure.
 
 use std::time::{Duration, Instant};
 
@@ -20,22 +20,24 @@ use crate::report::{
     SwitchedRecord,
 };
 
-/// What is said of a statement that has chosen where the value was written by which the run failed.
+/// Text about a statement that has chosen the address to which the value was written by which the
+/// run failed.
 pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it fails";
-/// Parts of the time for an explanation, as divisors: of CPU time, and of wall time on a busy machine.
+/// A share of the time for an explanation, as two divisors of it: of CPU time, and of wall time
+/// (which counts on a busy machine).
 type Parts = (u32, u32);
-/// The parts in which conditions are decided otherwise.
+/// The share for runs in which a condition is forced to the other decision.
 const CONDITIONS: Parts = (60, 8);
-/// The parts in which the value is followed back by which the failing run has crashed.
+/// The share for following back the value by which the failing run has crashed.
 const FACTS: Parts = (60, 8);
-/// The parts in which mutants of the program are run.
+/// The share for runs of mutants of the program.
 const MUTANTS: Parts = (3, 2);
-/// Largest number of statements on which the failure depends that are told.
+/// Largest number of statements in the result on which the failure depends.
 const DEPENDS: usize = 16;
 
-/// Adds to a result the heap block behind whose end the failing run has written; where there is none,
-/// the call of `free` without which it does not fail, else the call of `realloc` without whose move of a
-/// block it does not, each with the calls that led to it. Returns the write behind a block.
+/// Adds to a result the heap block past whose end the failing run has written. Where there is none,
+/// adds the call of `free`, or else of `realloc` with a moved block, without which the run does not
+/// fail, with the calls that led to it. Returns the write past the end of a block.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -71,11 +73,11 @@ pub fn add_heap_facts(
     Ok(found)
 }
 
-/// Adds to a result what runs of the failing input alone show beside its heap, within parts of the
-/// time `budget`: conditions whose other decision averts the failure, what is odd in a recording,
-/// where the size of the `block` came from behind whose end the run writes, and the value by which
-/// it has crashed. A changed run may take `limit`. Returns the last point before that value was
-/// written.
+/// Adds to a result what runs of the failing input show, each within a share of the time `budget`:
+/// conditions that avert the failure when decided the other way, what is odd in a recording of the
+/// run, where the size of the heap block `block` came from past whose end it writes, and where the
+/// value came from by which it has crashed. A changed run may take `limit`. Returns the last point
+/// of the failing run before that value was written.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -97,13 +99,13 @@ pub fn add_facts(
     Ok(written)
 }
 
-/// Returns the allowance of parts of the time `budget`.
+/// Returns the time allowance for a share of the time `budget`.
 fn part(budget: Duration, (cpu, wall): Parts) -> Allowance {
     Allowance::new(budget / cpu, Instant::now() + budget / wall)
 }
 
-/// Adds to a result where the size of a heap block came from behind whose end the run of `trace` writes
-/// (`block`; nothing where there is none), and what decided how much it writes.
+/// Adds to a result where the size of the heap block `block` came from, past whose end the run of
+/// `trace` writes, and what decided how much it writes. Nothing is added if `block` is `None`.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -126,11 +128,11 @@ fn add_block_facts(
     Ok(())
 }
 
-/// Adds to a result where the value came from by which the failing run has crashed (a bad pointer, a
-/// divisor, or what was compared before the program ended itself), and the conditions whose other
-/// decision averts the failure, each tested in a run that may take `limit`. Nothing is added where the
-/// run has not crashed, or where that is not known. Returns the last point before the value was written by
-/// which the run has crashed.
+/// Adds to a result where the value came from by which the failing run has crashed (a bad pointer,
+/// a divisor, or what was compared before the program ended itself), and the nearby conditions that
+/// avert the failure when decided the other way, each tested in a run that may take `limit`.
+/// Nothing is added if the run has not crashed, or its last instructions could not be recorded.
+/// Returns the last point of the failing run before the value was written, if that is known.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -170,9 +172,9 @@ fn add_crash_facts(
     Ok(written)
 }
 
-/// Adds to a result the conditions whose other decision averts the failure, each tested in a run
-/// that may take `limit`. Nothing is added where the run has not crashed, or has damaged its heap
-/// before.
+/// Adds to a result the conditions, among all of the failing run, that avert the failure when
+/// decided the other way, each tested in a run that may take `limit`. Nothing is added if the run
+/// has not crashed, or has written past the end of a heap block.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -204,9 +206,9 @@ fn add_critical(
 }
 
 /// Adds to a result the mutants of the program that keep the failing run from failing, within a
-/// part of the time `budget`; they are compared with the program in runs of `others`. Nothing is
-/// added where the failing run has damaged its heap: what it overwrites depends on where blocks
-/// are.
+/// share of the time `budget`. Runs of the inputs `others` show how much else a mutant changes.
+/// Nothing is added if the failing run has damaged its heap: what it overwrites depends on where
+/// blocks are.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -246,8 +248,9 @@ pub fn add_mutants(
     Ok(())
 }
 
-/// Records the failing run as a whole where it is short, and adds to a result what that shows
-/// beside the values by which it failed, tested in runs that may take `limit`.
+/// Records the failing run instruction by instruction if it is short, and adds to a result what is
+/// odd in the recording, tested in runs that may take `limit`, and the statements on which the
+/// failure depends.
 ///
 /// # Errors
 /// When the run cannot be made.
@@ -281,8 +284,9 @@ fn add_observed(
     Ok(())
 }
 
-/// Adds to a result the heap block from whose pointer the address was computed at which the failing run has
-/// crashed, behind the end of the block. `history` is that of the crash.
+/// Adds to a result the heap block past whose end the failing run has crashed by an access: the
+/// accessed address was computed from the block's pointer. `history` says where the values of the
+/// crash came from.
 fn add_beyond(
     result: &mut Explanation,
     engine: &mut Engine,
@@ -325,7 +329,8 @@ pub fn origin_record(engine: &Engine, origin: &Origin) -> OriginRecord {
     }
 }
 
-/// Finds the heap block past whose end a crashed run has written; `None` where there is none.
+/// Finds the heap block past whose end the failing run has written; `None` where there is none, or
+/// where the failure is no crash.
 fn overflow(engine: &mut Engine, criterion: &Criterion) -> Result<Option<Overflow>, EngineError> {
     if !matches!(criterion, Criterion::Crash(_)) {
         return Ok(None);
@@ -333,7 +338,8 @@ fn overflow(engine: &mut Engine, criterion: &Criterion) -> Result<Option<Overflo
     if_supported(engine.overflow(|ending| criterion.fails(ending)))
 }
 
-/// Whether a changed run ends well, and not only in another way than the failing one.
+/// Returns true if a changed run ends without failure: by an exit where the failing run crashes,
+/// with status 0 where it exits with another one, and as before where only its output is wrong.
 fn ends_well(it: &Ending, criterion: &Criterion, failing: &Ending) -> bool {
     match criterion {
         Criterion::Crash(_) => it.crash.is_none() && matches!(it.ended, Ended::Exit(_)),

@@ -27,7 +27,8 @@ fn program_name(target: &Target) -> String {
     }
 }
 
-/// Says why a program without debug information in its own file cannot be explained, and what would help.
+/// Returns why a program without usable debug information in its own file cannot be explained, and
+/// what would help.
 pub(crate) fn without_debug_info(info: &DebugInfo, target: &Target) -> (String, String) {
     if info.is_split {
         let reason = "the program's debug information is in files of its own (.dwo)";
@@ -112,7 +113,7 @@ fn examined(target: &Target, input: &[u8]) -> Result<(CrashRecord, Option<String
 /// Largest number of bytes of an output that are shown.
 const SHOWN_OUTPUT: usize = 60;
 
-/// Returns an output for a message, quoted and escaped, up to a largest length.
+/// Returns the first [`SHOWN_OUTPUT`] bytes of an output for a message, quoted and escaped.
 pub(crate) fn shown_output(output: &[u8]) -> String {
     let shown = &output[..output.len().min(SHOWN_OUTPUT)];
     let more = if shown.len() < output.len() {
@@ -225,8 +226,8 @@ impl Explaining<'_> {
         }
     }
 
-    /// Returns why a run that does not fail under the tracer cannot be explained: it is refused
-    /// where the program fails without one.
+    /// Returns why a run cannot be explained that does not fail under the tracer: an error that it
+    /// does not fail, or, if the program fails when no tracer watches it, a refusal.
     fn not_failing(&mut self, ended: Ended) -> Result<Early, Early> {
         let (told, last_line) = examined(&self.request.failing_target, &self.request.failing)?;
         if told.class.is_none() || programs_avoiding_tracers().is_empty() {
@@ -248,9 +249,9 @@ impl Explaining<'_> {
         asked == Some(status) || status == RUST_PANIC
     }
 
-    /// Makes Rust panics end the runs where they begin, if the failing run does not go on after its
-    /// first panic and the user's passing run has none. Returns true if panics end runs from now
-    /// on.
+    /// Decides whether a Rust panic ends a run where it begins: if the failing run panics, and the
+    /// user's passing input ends in the same way with and without that. Returns true if panics end
+    /// runs from now on.
     pub(crate) fn panics(&self, engine: &mut Engine) -> Result<bool, Early> {
         let given = self.request.passing.clone();
         let passing = match given {

@@ -138,7 +138,7 @@ pub struct Header {
 /// The memory graph of one program state: its objects, and the pointers between them.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    /// All objects. Variables precede blocks; a block follows the object that leads to it.
+    /// All objects. Variables precede blocks; a block follows the object whose pointer leads to it.
     pub objects: Vec<Object>,
     by_address: BTreeMap<u64, ObjectId>,
     /// The words in which the heap allocator keeps the sizes of its blocks, ascending by address.

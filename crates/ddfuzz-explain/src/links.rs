@@ -14,8 +14,9 @@ pub fn is_in_buffer(link: &LinkRecord) -> bool {
     link.variable.contains("_IO_") || link.variable.starts_with("libc buffer")
 }
 
-/// Removes the links of a chain that say little: buffers of the C library if the program's own
-/// variables are in the chain, registers without a statement, and repetitions.
+/// Removes the links of a chain that say little: buffers of the C library at its beginning and end
+/// if the program's own variables are in the chain, registers and words that no variable describes
+/// unless they name a new statement, and repetitions of a variable with the same failing value.
 pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     let is_buffer = |(_, link): &(usize, LinkRecord)| is_in_buffer(link);
     let is_read = |(_, link): &(usize, LinkRecord)| link.writer == Some(WriterRecord::Input);
@@ -72,9 +73,10 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     }
 }
 
-/// Makes one link of two of the same variable with the same values, where the earlier one names the
-/// write that only the passing run makes, and the later one the write before it, which both runs
-/// make: what the failing run leaves out is what both tell of.
+/// Merges two links of one variable with the same values: the earlier one names a write that only
+/// the passing run makes, the later one the write before it, which both runs make. The merged link
+/// tells of the write that the failing run leaves out, at the point and with the confidence of the
+/// later link.
 fn merge_kept(chain: &mut Vec<(usize, LinkRecord)>) {
     let mut index = 0;
     while index < chain.len() {
@@ -100,9 +102,9 @@ fn merge_kept(chain: &mut Vec<(usize, LinkRecord)>) {
     }
 }
 
-/// Inserts a second link into the chain for each variable whose values have changed while it
-/// carried the failure: with its values at the last point at which it alone makes the passing run
-/// fail, else at the last point of its link.
+/// Splits the link of each variable whose values change while it carries the failure: a second link
+/// has its values at the last point at which the variable alone makes the passing run fail, or
+/// where no such point is known, at the last point of the link.
 ///
 /// # Errors
 /// When the experiments cannot be made.

@@ -3,10 +3,11 @@
 use crate::report::{Explanation, FrameRecord};
 use crate::story::base;
 
-/// Largest number of statements that are named as the nearest ones of their functions.
+/// Largest number of statements on which the failure depends that a text names.
 const DEPENDS: usize = 8;
 
-/// Describes a place in the code: its file and line, or its function where they are unknown.
+/// Describes a place in the code: `at` and its file and line, or `in` and its function where the
+/// line is unknown.
 pub(crate) fn shown_place(place: &FrameRecord) -> String {
     match place.line {
         Some(_) => format!("at {}", plain_place(place)),
@@ -14,7 +15,8 @@ pub(crate) fn shown_place(place: &FrameRecord) -> String {
     }
 }
 
-/// Writes the file and line of a place in the code, or its function where they are unknown.
+/// Returns the file name and line of a place in the code, such as `list.c:12`, or its function
+/// where they are unknown.
 pub(crate) fn plain_place(place: &FrameRecord) -> String {
     match (&place.file, place.line) {
         (Some(file), Some(line)) => format!("{}:{line}", base(file)),
@@ -30,8 +32,8 @@ pub(crate) fn calls(places: &[FrameRecord]) -> String {
     named.collect::<Vec<_>>().join(" < ")
 }
 
-/// Names the nearest statements of each function on which the failure depends, those that the text
-/// does not name yet (`told`); `None` where there are none.
+/// Returns a sentence with the statements on which the failure depends, without those that the
+/// lines `told` of the text name already; `None` where none is left.
 pub(crate) fn depends(it: &Explanation, told: &[String]) -> Option<String> {
     let is_new = |place: &&FrameRecord| {
         let named = plain_place(place);

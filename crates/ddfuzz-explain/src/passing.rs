@@ -23,9 +23,10 @@ pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending)
 }
 
 /// Returns up to `most` inputs that pass and are close to the failing one: those of `given`, and
-/// variants of the failing one with one byte changed, or one byte or line removed; where none of
-/// these exits with status 0, the largest passing part of the failing input; where that does not
-/// either, longer inputs that contain the failing one. Inputs of the same length come first.
+/// variants of the failing one with one byte changed, or one byte or line removed. Where none of
+/// these exits with status 0, the largest passing part of the failing input is added; where that
+/// does not pass either, longer inputs that contain the failing one. Inputs that exit with status 0
+/// come first, of these the ones as long as the failing one.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -74,7 +75,8 @@ pub fn candidates(
     Ok(found)
 }
 
-/// Runs the program on an input, and returns true if it passes and ends as `expected`.
+/// Runs the program on an input; returns true if the run passes and ends with the status
+/// `expected`.
 fn passes(
     engine: &mut Engine,
     criterion: &Criterion,
@@ -87,8 +89,8 @@ fn passes(
     Ok(judge_candidate(criterion, &ending, failing) && ending.ended == expected)
 }
 
-/// Returns the largest passing subset of `units` deltas of those that at most `most` tests find
-/// (`ddmax`); the empty set passes.
+/// Returns the largest subset of `units` deltas for which `passes` is true, of those that `ddmax`
+/// finds with at most `most` tests; the empty subset is taken to pass.
 fn maximized(
     units: usize,
     most: usize,
@@ -133,8 +135,9 @@ fn largest_part(
     Ok(Some(part_of(&found)).filter(|part| !part.is_empty()))
 }
 
-/// Replaces the given passing run by one whose input is closer to the failing one, if one is found
-/// that goes through about as many points of the failing run. Returns trace and input.
+/// Returns trace and input of a passing run whose input is closer to the failing one than that of
+/// the run `given`, if one is found that shares at least 90 % as many points with the failing run;
+/// else returns `given`.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -157,9 +160,9 @@ pub fn closest(
     Ok(given)
 }
 
-/// Returns a passing input that is closer to the failing one: takes over as many differences from
-/// the failing input as leave it passing with the same status, found in a few runs (`ddmax`).
-/// `None` where none can be taken over.
+/// Returns a passing input that is closer to the failing one than `passing`: with as many of their
+/// differences taken over from the failing input as a few runs of `ddmax` find while it still
+/// passes with the same status. `None` where none can be taken over.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -180,8 +183,9 @@ pub fn closer(
     Ok((!found.is_empty()).then(|| with(&found)))
 }
 
-/// Returns the changes that turn the text `from` into `to`. Texts of one length are compared byte
-/// by byte; bytes that only one of the texts has are changed one by one.
+/// Returns the changes that turn the text `from` into `to`. Texts of the same length are compared
+/// byte by byte. Of others, each added or removed byte is a change; a range of bytes with others in
+/// its place is one.
 fn deltas(from: &[u8], to: &[u8]) -> Vec<Change> {
     if from.len() == to.len() {
         let differs = (0..to.len()).filter(|at| from[*at] != to[*at]);
@@ -198,7 +202,8 @@ fn deltas(from: &[u8], to: &[u8]) -> Vec<Change> {
     changes(from, to).into_iter().flat_map(split).collect()
 }
 
-/// Returns the text `from` with those of its changes towards `to` that are in `taken`.
+/// Returns the text `from` after the changes, of all changes `deltas` to `to`, whose indices are in
+/// `taken`.
 fn changed(from: &[u8], to: &[u8], deltas: &[Change], taken: &Config) -> Vec<u8> {
     let mut text = Vec::new();
     let taken = taken.ranges().flat_map(|range| &deltas[range]);
@@ -257,11 +262,11 @@ fn without_a_line(input: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
-/// Numbers of bytes that are added to an input.
+/// How many copies of a byte are appended to an input, to make a longer one.
 const ADDED: [usize; 6] = [1, 2, 4, 8, 16, 64];
 
-/// Returns longer inputs that contain a given one, without repetitions: with further bytes behind
-/// it, the fewest first, and written twice.
+/// Returns longer inputs that contain a given one, without duplicates: with copies of one byte
+/// appended, the fewest first, and the input written twice.
 fn longer(input: &[u8]) -> Vec<Vec<u8>> {
     let last = input.last().copied().unwrap_or(b'a');
     let of_count = |count: usize| {
@@ -277,8 +282,8 @@ fn longer(input: &[u8]) -> Vec<Vec<u8>> {
 /// Largest number of inputs that differ little from the failing and the passing one.
 const SIMILAR: usize = 48;
 
-/// Returns the passing input, and inputs that differ little from it or from the failing one, at most
-/// [`SIMILAR`] of them: without one line, or variants at one place.
+/// Returns the passing input, and about [`SIMILAR`] inputs that differ little from it or from the
+/// failing one: without one line, or with one byte changed or removed.
 pub fn similar_inputs(failing: &[u8], passing: &[u8]) -> Vec<Vec<u8>> {
     let mut kinds = [Vec::new(), Vec::new()];
     for input in [passing, failing] {

@@ -92,10 +92,12 @@ pub(crate) fn crash_record(engine: &Engine, failing: &Ending) -> CrashRecord {
     }
 }
 
-/// Directories of the libraries of the system, in whose code a run fails for the code that has called it.
+/// Directories of the system's libraries: a failure in one of these is looked for in the code that
+/// has called the library.
 const OF_SYSTEM: [&str; 5] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/nix/store"];
 
-/// Returns the file name of the library in whose code a run has failed, where that is none of the system.
+/// Returns the file name of the library in whose code a run has failed; `None` for the program's
+/// own code and for a library of the system.
 fn failed_library(engine: &Engine, failing: &Ending) -> Option<String> {
     let mut inner = failing
         .stack
@@ -107,7 +109,7 @@ fn failed_library(engine: &Engine, failing: &Ending) -> Option<String> {
     (path.file_name() != engine.program.file_name()).then(|| name.to_string_lossy().into_owned())
 }
 
-/// Returns true if a file was changed after another one.
+/// Returns true if a file was modified after another one.
 fn is_newer(file: &Path, than: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|facts| facts.modified()).ok();
     matches!((changed(file), changed(than)), (Some(file), Some(than)) if file > than)
@@ -141,8 +143,8 @@ pub(crate) fn source_line(file: &str, line: u64) -> Option<String> {
     printable.then(|| text.to_owned())
 }
 
-/// Returns one round of a recursion: from the function names of a stack, innermost first, those
-/// from one call of a function to the next call of it.
+/// Returns one round of a recursion, from the function names of a stack, innermost first: the names
+/// from one call of a function up to its next call.
 pub(crate) fn cycle(names: &[String]) -> Vec<&str> {
     // What is called at the very top may be no part of it.
     let start = names.len().min(8) / 2;

@@ -47,8 +47,8 @@ pub(crate) fn plain_build(program: &Path, is_fuzzer: bool) -> Option<String> {
     ))
 }
 
-/// Returns the optimization level at which more variables of a program are visible than as it was
-/// compiled; `None` where there is none.
+/// Returns the optimization option with which more of the program's variables would be visible:
+/// `-Og` or `-O0`; `None` if it was compiled without optimization already.
 pub(crate) fn level(info: &DebugInfo) -> Option<&'static str> {
     let is_of_gcc = info.producers.iter().all(|it| it.starts_with("GNU "));
     // Clang does not say how it optimizes, and forgets variables at `-Og`.
@@ -60,8 +60,8 @@ pub(crate) fn level(info: &DebugInfo) -> Option<&'static str> {
     }
 }
 
-/// Returns true if a program is one that a cargo-fuzz project builds: a manifest in a folder above it, or
-/// in the folder `fuzz` of one, names it.
+/// Returns true if a cargo-fuzz project builds the program `name`: its manifest, in one of the
+/// [`ABOVE`] folders above the program or in a folder `fuzz` of one, names the program.
 fn is_of_cargo_fuzz(program: &Path, name: &str) -> bool {
     let Ok(program) = std::path::absolute(program) else {
         return false;

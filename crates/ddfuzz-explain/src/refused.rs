@@ -25,9 +25,9 @@ pub(crate) fn not_passing(request: &Request, ending: &Ending) -> ExplainError {
 }
 
 impl Explaining<'_> {
-    /// Stores in the result of a refused explanation what is certain without a tracer: how the
-    /// failing run ends, unless that is known, and the difference between the given inputs, if the
-    /// second one passes. Nothing is added once the time is over.
+    /// Stores in the result of a refused explanation what runs without a tracer show: how the
+    /// failing run ends, unless that is known, and the difference between the given inputs if the
+    /// passing one exits with status 0. Nothing is added once the time is over.
     pub(crate) fn add_given(&mut self) {
         let request = self.request;
         let is_over = || self.began.elapsed() >= request.budget;
@@ -68,7 +68,8 @@ impl Explaining<'_> {
         Ok(())
     }
 
-    /// Says why there is no chain: what the tests at the points of both runs have shown.
+    /// Returns the refusal for runs without a chain, with the reason that the tests at their shared
+    /// points have shown.
     pub(crate) fn without_chain(&self, runs: &Runs) -> Early {
         if runs.engine.info.has_lines_only() && !self.request.raw {
             let (reason, hint) =

@@ -23,8 +23,8 @@ pub struct Explanation {
     /// The statement after which the runs went different ways, so that only the failing one came to
     /// where it failed; null where both did, or where that is not known.
     pub parted: Option<FrameRecord>,
-    /// Where the value came from by which the statement `parted` decided how the failing run went
-    /// on; null where that is not known.
+    /// Where the value came from on which the decision of the statement `parted` depends in the
+    /// failing run; null where that is not known.
     pub decided: Option<OriginRecord>,
     /// The heap block past whose end the failing run has written; null where none is known.
     pub overflow: Option<OverflowRecord>,
@@ -38,30 +38,31 @@ pub struct Explanation {
     /// before, and up to three of the calls that led to it, innermost first; empty where none is
     /// seen.
     pub used_late: Vec<FrameRecord>,
-    /// Where the value came from by which the failing run crashed: a pointer that leads nowhere, or a
-    /// divisor; null where that is not known.
+    /// Where the value came from by which the failing run crashed: a pointer to no valid memory, or
+    /// a divisor; null where that is not known.
     pub origin: Option<OriginRecord>,
-    /// Conditions whose other decision averts the failure, those nearest to it first: the failing run
-    /// was made again with one of them decided otherwise, and has ended well. All but the first one are
-    /// such that the failing statement was executed nonetheless.
+    /// Conditions by which the run came to its failure, each of which averts the failure when
+    /// decided the other way in a run of the failing input; those nearest to the failure first.
+    /// With all but the first one, the failing statement was still executed.
     pub switched: Vec<SwitchedRecord>,
     /// Statements of which something is odd in the failing run, the most telling first: one that
-    /// changes the value by which a record is filed, writes to memory that was freed, or chooses
-    /// where a value is written. Empty where nothing is, or where the run is too long to be
-    /// recorded.
+    /// changes the field by which a record is filed in a table, writes to memory that was freed, or
+    /// chooses the address to which a value is written. Empty where nothing is odd, or the run is
+    /// too long to be recorded.
     pub observed: Vec<SuspectRecord>,
-    /// Conditions of the failing run whose other decision averts the failure: those first with
-    /// which the run still comes to the failing statement, of these the ones by which least came
-    /// about; six at most. Returns of functions that return nothing but 0 and 1 are conditions,
-    /// too. At most 300 are tried.
+    /// Conditions, of all in the failing run, that avert the failure when decided the other way.
+    /// First come those with which the run still reaches the failing statement, of these the ones
+    /// first on which the fewest executed statements depend. At most six are given; at most 300 are
+    /// tried. A return of a function that returns nothing but 0 and 1 is also a condition.
     pub critical: Vec<CriticalRecord>,
-    /// Mutants of the program that keep the failing run from failing: one instruction does
-    /// something else each time it is executed. Those first that change least in runs of other
-    /// inputs, one for each statement; six at most.
+    /// Mutants of the program that keep the failing run from failing. In a mutant, one instruction
+    /// does something else each time it is executed. Those come first that change least in runs of
+    /// other inputs; one for each source line, at most six.
     pub mutants: Vec<MutantRecord>,
     /// The statements on which the failure depends by values, addresses and conditions: of each
     /// function the nearest one that computes a number, and the nearest one that decides; those
-    /// nearest to the failure first, sixteen at most. Empty as `observed` is.
+    /// nearest to the failure first, at most sixteen. Empty where the run is too long to be
+    /// recorded.
     pub depends: Vec<FrameRecord>,
     /// Numbers of the points in time (statement executions) of both runs.
     pub points: PointsRecord,
@@ -69,7 +70,8 @@ pub struct Explanation {
     pub examined: Vec<ExaminedRecord>,
     /// Number of tests: forks of a stopped run that went on with a changed state.
     pub tests: u64,
-    /// Number of runs of the failing input in which one instruction had another effect.
+    /// Number of runs of the failing input in which one instruction was skipped, or one condition
+    /// was decided the other way.
     pub changed_runs: u64,
     /// Source files that are newer than the program: their lines need not be those of the program.
     pub newer_sources: Vec<String>,
@@ -195,24 +197,26 @@ pub struct LinkRecord {
     pub writer: Option<WriterRecord>,
     /// The calls that led to the statement which wrote the value, innermost first; at most three.
     pub calls: Vec<FrameRecord>,
-    /// Where the value came from, before statements that only copied it; null for other links than the
-    /// last one that is confirmed, and where that is not known.
+    /// Where the value of the variable came from: the statement that made it, and with `copies`,
+    /// those from which it was copied in `earlier`. Null for all links but the last confirmed one,
+    /// and where that is not known.
     pub made_of: Option<OriginRecord>,
     /// The statement of a called function that computed the value, which the statement that wrote
     /// the value got as its result; null where that was not found.
     pub returned: Option<FrameRecord>,
-    /// Where the value came from that the writer read from another place than in the passing run; null
-    /// where it did not, or where that is not known.
+    /// Where the value came from that the writer read from another place than in the passing run,
+    /// as a pointer or index led there; null where it read from the same place, or where that is
+    /// not known.
     pub selected: Option<OriginRecord>,
-    /// The statement after which the runs went different ways, so that only one of them executed the
-    /// writer, or where no writer is known, the first one since the variable before; null where both
-    /// executed the writer, or where that is not known.
+    /// The statement after which the runs went different ways, so that only one of them executed
+    /// the writer; without a known writer, the first such statement since the link before. Null
+    /// where both runs executed the writer, or where that is not known.
     pub parted: Option<FrameRecord>,
-    /// Where the value came from by which the statement `parted` decided how the failing run went
-    /// on; null where that is not known.
+    /// Where the value came from on which the decision of the statement `parted` depends in the
+    /// failing run; null where that is not known.
     pub decided: Option<OriginRecord>,
-    /// Where only the passing run writes another value: the statement of the failing run that wrote
-    /// the value which the variable keeps there. Null elsewhere, or where nothing wrote it.
+    /// Where only the passing run writes another value: the statement that wrote the value which
+    /// the variable keeps in the failing run. Null elsewhere, or where nothing wrote it.
     pub kept: Option<FrameRecord>,
     /// Where only the passing run writes another value: statements that the failing run executes in place
     /// of it, from where the runs went different ways to where they meet again. First come those that write
@@ -276,24 +280,25 @@ pub struct OverflowRecord {
     /// Where the size of the block came from; null where the call gives it as a constant, or where
     /// that is not known.
     pub size: Option<OriginRecord>,
-    /// Whether the call that allocates the block only passes that value on, and computes nothing from it.
+    /// Whether the call that allocates the block passes the value of `size` on unchanged.
     pub passes_size: bool,
     /// Where the value came from that decided how much was written: a length, the bound of a loop or an
     /// index; null where that is not known.
     pub extent: Option<OriginRecord>,
-    /// The statement that wrote past the end of the block, over a word of the allocator; or that
-    /// has crashed behind it, at an address computed from the pointer to the block.
+    /// The statement that wrote past the end of the block, over the size field of the next block;
+    /// or that crashed by an access past the end, at an address computed from the block's pointer.
     pub writer: FrameRecord,
-    /// Whether that statement has crashed by a read there, and wrote nothing.
+    /// Whether the statement `writer` crashed by a read past the end of the block, and wrote
+    /// nothing.
     pub reads: bool,
-    /// Whether the failing run no longer fails in the same way when that word of the allocator
-    /// keeps its value.
+    /// Whether the failing run no longer fails in the same way when the overwritten size field of
+    /// the allocator keeps its value.
     pub is_averted: bool,
 }
 
 impl OverflowRecord {
-    /// The statement that reads the size of the block from memory, where that is in another function than
-    /// the one that allocates the block.
+    /// Returns the statement that reads the size of the block from memory, if it is in another
+    /// function than the one that allocates the block; else `None`.
     pub fn size_read_by(&self) -> Option<&FrameRecord> {
         let read = self.size.as_ref()?.read.as_ref();
         let first = self.allocated.first().map(|it| &it.function);
@@ -309,33 +314,35 @@ pub struct OriginRecord {
     pub written: Vec<FrameRecord>,
     /// The statement that read the value from memory; null where it was computed where it was used.
     pub read: Option<FrameRecord>,
-    /// Whether no statement wrote the value: `written` is then the call that allocated the heap block, or
-    /// the call of the function whose variable it is, since when nothing has set it.
+    /// Whether nothing has set the memory that the value was read from: `written` is then the call
+    /// that allocated the heap block, or the call of the function whose local variable it is.
     pub unset: bool,
-    /// Whether the passing run executes the statement then as well; false where that is not known,
-    /// and for all but the value by which the run has failed.
+    /// Whether the passing run also executes the statement that wrote the value, the same number of
+    /// times. False where that is not known, and for all values but the one by which the run has
+    /// failed.
     pub in_both: bool,
     /// Whether the statement has only copied the value, from other memory.
     pub copies: bool,
-    /// Whether the statement has computed a number below zero from numbers that are not, or one that
-    /// loses its upper bits where it is kept.
+    /// Whether the statement has computed a number below zero from numbers that are not, or one
+    /// that is too large for where it is stored.
     pub out_of_range: bool,
     /// Whether a call of `free` has written the value: it is read from a block that is no longer live.
     pub freed: bool,
-    /// Which of the values that the failing statement uses, or the failed condition compares, depends on
-    /// this one: its number, from 0.
+    /// Number, from 0, of the operand that depends on this value, among the values that the failing
+    /// instruction uses or the failed condition compares.
     pub operand: usize,
-    /// Whether that value depends on this one only by where it is read: by a pointer or an index.
+    /// Whether that operand depends on this value only as the pointer or index by which it was
+    /// read.
     pub selects: bool,
-    /// Where the values came from on which this one depends: of which it was made, and by which
-    /// pointers and indices it was read; the latest ones first, at most eleven.
+    /// Origins of the values on which this one depends: those from which it was computed, and the
+    /// pointers and indices by which it was read; the latest ones first, at most eleven.
     pub earlier: Vec<OriginRecord>,
 }
 
 /// A statement at which to look first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SuspectRecord {
-    /// The statement, and where that is in another function, the call that led to it.
+    /// The statement, and the call that led to it if that call is in another function.
     pub place: Vec<FrameRecord>,
     /// What was observed of the statement, as the end of a sentence.
     pub why: String,
@@ -343,20 +350,22 @@ pub struct SuspectRecord {
     pub tested: bool,
 }
 
-/// A condition of the failing run whose other decision averts the failure, found among all
-/// conditions of the run.
+/// A condition of the failing run that averts the failure when it is decided the other way, found
+/// among all conditions of the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CriticalRecord {
     /// The statement that decides, and up to two of the calls that led to it, innermost first.
     pub place: Vec<FrameRecord>,
-    /// How often the run has executed the conditional jump when its other decision averts the failure.
+    /// How often the run had executed the conditional jump, this time included, when deciding it
+    /// the other way averts the failure.
     pub execution: u64,
     /// Whether the run comes to the failing statement as often with the other decision as the
     /// failing run did.
     pub reaches: bool,
-    /// Whether it writes first what the failing run has written.
+    /// Whether the output with the other decision begins with all that the failing run wrote before
+    /// its failure.
     pub is_like: bool,
-    /// Number of executions of statements and conditions that came about by the decision.
+    /// Number of executions of statements and conditions that depend on the decision.
     pub decided: usize,
 }
 
@@ -366,21 +375,25 @@ pub struct CriticalRecord {
 pub struct MutantRecord {
     /// The statement that is changed.
     pub place: FrameRecord,
-    /// What it does instead, as the end of a sentence: `with two arguments exchanged`.
+    /// What the changed statement does instead, as the end of a sentence: `with two arguments
+    /// exchanged`.
     pub change: String,
-    /// Whether its run of the failing input writes first what the failing run has written.
+    /// Whether the output of the mutant on the failing input begins with all that the failing run
+    /// wrote before its failure.
     pub is_like: bool,
-    /// Number of other inputs that do not fail, and with which the statement is executed.
+    /// Number of other inputs on which the unchanged program does not fail and executes the
+    /// statement.
     pub passing: usize,
-    /// Number of those with which the mutant ends as the program does, with the same output.
+    /// Number of the inputs counted by `passing` on which the mutant ends as the program does, with
+    /// the same output.
     pub alike: usize,
-    /// Number of other inputs that fail, and with which the statement is executed.
+    /// Number of other inputs on which the unchanged program fails and executes the statement.
     pub failing: usize,
-    /// Number of those with which the mutant does not fail.
+    /// Number of the inputs counted by `failing` on which the mutant does not fail.
     pub mended: usize,
 }
 
-/// A condition of the failing run whose other decision averts the failure.
+/// A condition of the failing run that averts the failure when it is decided the other way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SwitchedRecord {
     /// The statement that decides.

@@ -10,7 +10,8 @@ pub struct Event {
     pub pc: u64,
     /// Index in [`CallTree::frames`] of the frame that executes the statement.
     pub frame: usize,
-    /// Whether the event must stay in every slice: it ends its frame, or is a `return`.
+    /// Whether the event must stay in every slice: it is the last one of its frame, or is a
+    /// `return`.
     pub stays: bool,
 }
 
@@ -246,8 +247,8 @@ mod tests {
         assert_eq!(tree.removable(), 4);
     }
 
-    /// The published program: a, b, sum and mul are set, then a loop, then both are printed. The
-    /// first event of a variable may be left out where memory is zero.
+    /// The published program: `a`, `b`, `sum` and `mul` are set, then a loop runs, then `sum` and
+    /// `mul` are printed. An assignment of zero may be left out, as memory is zero at the start.
     #[test]
     fn a_loop_without_its_conditions_remains() {
         // a = 0; b = 5; sum = 0; mul = 1; 6 × (while; sum += a; mul *= a; a = a + 1); while; print × 2

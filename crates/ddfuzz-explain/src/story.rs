@@ -14,7 +14,7 @@ const LOOK_FIRST: &str = "Look here first: ";
 /// Largest number of links of the chain that the text of an explanation shows.
 const SHOWN: usize = 6;
 
-/// Number of lines that close the text: how sure it is, and what is not known.
+/// Number of lines that end the text: how sure it is, and what is not known.
 const CLOSING: usize = 2;
 
 /// Writes an explanation as a text of at most twelve lines.
@@ -206,7 +206,7 @@ fn is_text(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).is_ok_and(|text| text.chars().all(is_plain))
 }
 
-/// Returns the bytes of an input from the offset `at` on, some of them, as hexadecimal numbers.
+/// Returns the bytes of an input from the offset `at` on, at most eight, as hexadecimal numbers.
 fn around_byte(bytes: &[u8], at: usize) -> String {
     let shown = &bytes[at.min(bytes.len())..bytes.len().min(at.saturating_add(8))];
     let hex: Vec<String> = shown.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -216,8 +216,8 @@ fn around_byte(bytes: &[u8], at: usize) -> String {
     }
 }
 
-/// Returns the number of the line that has the byte at offset `at` of a text, and the text of that
-/// line close to the byte, quoted and escaped.
+/// Returns the number of the line with the byte at offset `at` of a text, and the part of the line
+/// within 20 bytes of it, quoted and escaped.
 fn around(text: &[u8], at: usize) -> (usize, String) {
     let at = at.min(text.len());
     let line = text[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -239,9 +239,9 @@ pub fn base(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
 
-/// Returns the index of the link of a chain at which to look first: the last confirmed one whose value
-/// a statement of the program wrote, except for what is printed; `None` where no such link is
-/// confirmed. What a variable becomes later follows from what it was.
+/// Returns the index of the link of a chain at which to look first: the last confirmed one whose
+/// value a statement of the program wrote. Links to output buffers are passed over, and so are
+/// later values of the variable of the confirmed link before. `None` where no link is left.
 pub fn look_first(chain: &[LinkRecord]) -> Option<usize> {
     let is_sure = |link: &LinkRecord| link.confidence == Confidence::Confirmed;
     let is_own = |index: &usize| {
@@ -272,7 +272,7 @@ pub fn change(link: &LinkRecord) -> String {
     }
 }
 
-/// Returns the name of a link's variable as the text shows it: without the fields of standard
+/// Returns the name of a link's variable as the text shows it: without the inner fields of standard
 /// containers; `input buffer` for memory of the C library into which the input is read.
 fn shown_name(link: &LinkRecord) -> String {
     match &link.writer {
@@ -351,8 +351,8 @@ fn chain(it: &Explanation, most: usize) -> Vec<String> {
     aligned(&rows)
 }
 
-/// Describes which function returned the value of a variable of the cause–effect chain, and where
-/// the runs went different ways before it was written; empty where neither is known.
+/// Describes where the value of a link's variable came from (a call, an earlier write, or another
+/// place), and where the runs went different ways before; empty where neither is known.
 pub fn origin(link: &LinkRecord) -> String {
     let returned = link
         .returned
@@ -366,8 +366,8 @@ pub fn origin(link: &LinkRecord) -> String {
     returned.or(kept).or(selected).unwrap_or_default() + &parting + &instead(link)
 }
 
-/// Names the statements that the failing run executes where only the passing one writes a variable;
-/// empty where none are known.
+/// Names the statements that the failing run executes instead of a write that only the passing run
+/// makes; empty where none are known.
 fn instead(link: &LinkRecord) -> String {
     let Some(first) = link.instead.first() else {
         return String::new();
@@ -381,8 +381,8 @@ fn instead(link: &LinkRecord) -> String {
 }
 
 /// Describes the statement `parted` after which the runs went different ways, and what wrote the
-/// value by which they did; empty where the statement is not known, or is at `line` itself and no
-/// such value is known.
+/// value on which that depends. Empty where the statement is not known; also where it is at `line`
+/// and no such value is known.
 fn parting(
     parted: &Option<FrameRecord>,
     decided: &Option<OriginRecord>,
@@ -429,7 +429,7 @@ fn overflow(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Says which block was moved while a pointer to it was kept.
+/// Says which call of `realloc` moved a block without whose move the run does not fail, if any.
 fn moved_early(it: &Explanation) -> Option<String> {
     (!it.moved_early.is_empty()).then(|| {
         format!(
@@ -441,13 +441,13 @@ fn moved_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Says where the value came from by which the run crashed, and which conditions avert that, in one line.
+/// Says in one line where the value came from by which the run crashed, and what averts that.
 fn how_it_failed(it: &Explanation) -> Option<String> {
     let facts: Vec<String> = value_origin(it).into_iter().chain(switched(it)).collect();
     (!facts.is_empty()).then(|| facts.join(" "))
 }
 
-/// Says where the value came from by which the run crashed, if the chain does not name that.
+/// Says where the value came from by which the run crashed, if the chain does not show that.
 fn value_origin(it: &Explanation) -> Option<String> {
     let found = it.origin.as_ref()?;
     let is_told = |place: &FrameRecord| {
@@ -478,14 +478,14 @@ fn value_origin(it: &Explanation) -> Option<String> {
     Some(format!("The value by which it crashes {how}{of}."))
 }
 
-/// Largest number of statements that the text names on which a value depends.
+/// Largest number of statements named for the values from which a value was made.
 const MADE_OF: usize = 3;
-/// Largest number of statements that the text names on which the value depends that a condition compares.
+/// Largest number of statements named for the values from which a compared value was made.
 const OF_CONDITION: usize = 2;
 
-/// Names the statements, at most `most`, that wrote the values on which a value depends, those that
-/// have computed numbers out of range first, then the latest ones, those last that only copied a
-/// value; empty where none are known.
+/// Names the statements, at most `most`, that wrote the values from which a value was made: first
+/// those that computed a number out of range, last those that only copied; of equal ones the latest
+/// first. Empty where none are known.
 fn made_of(origin: &OriginRecord, most: usize) -> String {
     let mut earlier: Vec<&OriginRecord> = origin.earlier.iter().collect();
     earlier.sort_by_key(|it| (!it.out_of_range, it.copies));
@@ -510,14 +510,15 @@ fn made_of(origin: &OriginRecord, most: usize) -> String {
     }
 }
 
-/// Names the statement that wrote a value, and the one that called its function.
+/// Names the statement that wrote a value, and its caller if that is in another function.
 fn with_caller(origin: &OriginRecord) -> String {
     let is_called = |it: &[FrameRecord]| it.len() > 1 && it[0].function != it[1].function;
     let count = if is_called(&origin.written) { 2 } else { 1 };
     calls(&origin.written[..count.min(origin.written.len())])
 }
 
-/// Says which conditions were decided otherwise in runs that did not fail.
+/// Says with which conditions, decided the other way, runs did not fail; `None` where none are
+/// known.
 fn switched(it: &Explanation) -> Option<String> {
     let condition = |it: &SwitchedRecord| {
         let at = shown_place(&it.condition);
@@ -550,7 +551,7 @@ fn freed_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Writes a sentence about the use of memory that is no longer the program's; empty where none is
+/// Writes a sentence about a use of the block after it was freed or moved; empty where none is
 /// seen.
 fn used_late(it: &Explanation) -> String {
     match it.used_late.is_empty() {
@@ -559,10 +560,10 @@ fn used_late(it: &Explanation) -> String {
     }
 }
 
-/// Returns the indices of at most `most` links that the text shows, in order: of a long chain the
-/// first one, the one at which to look first, those that say where a value came from, and the last
-/// ones of those that are confirmed best; of links that one statement wrote, the last of the
-/// best confirmed ones before the others.
+/// Returns the indices of the links that the text shows, at most `most`, in order. If the chain is
+/// longer, they are chosen by these criteria: the first link and the one at which to look first; a
+/// link that says where its value came from; a higher confidence; a known writer; of links with the
+/// same writer the last one; a later link.
 fn shown(chain: &[LinkRecord], most: usize) -> Vec<usize> {
     let look = look_first(chain);
     let mut all: Vec<usize> = (0..chain.len()).collect();

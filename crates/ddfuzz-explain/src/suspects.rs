@@ -1,5 +1,5 @@
-//! The statements at which to look first: of all that an explanation names, the few for which most
-//! speaks. Pure.
+//! Chooses the statements at which to look first, of all that an explanation names: those with the
+//! strongest evidence that they are wrong. Pure.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, SuspectRecord, WriterRecord,
 };
 
-/// Largest number of statements that are named, but for conditions whose other decision averts the failure.
+/// Largest number of statements that are named, without those at which a change averts the failure.
 pub(crate) const NAMED: usize = 3;
 /// Name of the function in which a program begins: it reads the input and calls what does the work.
 pub(crate) const MAIN: &str = "main";
@@ -20,26 +20,30 @@ pub(crate) const MAIN: &str = "main";
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
 /// How a run ends that its C library has aborted.
 const ABORTED: &str = "SIGABRT";
-/// What is said of a call that allocates a block behind which the run writes.
+/// Text about a call that allocates the heap block past whose end the run writes.
 const SHORT: &str = "allocates a block that is too short";
-/// What is said of a statement of another function that reads the size of such a block from memory, and so
-/// chooses it.
+/// Text about a statement that reads the size of the overflowed heap block from memory, in another
+/// function than the one that allocates the block.
 const CHOSEN: &str = "takes the size of that block from memory";
-/// What is said of a statement that wrote what the size of such a block was made of.
+/// Text about a statement that wrote a value from which the size of the overflowed heap block was
+/// computed.
 const OF_SIZE: &str = "wrote what the size of that block was made of";
-/// What is said of a statement that wrote what decides how much is written behind such a block.
+/// Text about a statement that wrote a value that decides how much is written past the end of the
+/// heap block.
 const EXTENT: &str = "wrote what decides how much is written behind that block";
-/// What is said of the statement that wrote the value by which the run fails.
+/// Text about the statement that wrote the value by which the run fails.
 const VALUE: &str = "wrote the value by which it fails";
-/// What is said of a statement that wrote where that value is read, which nothing has written.
+/// Text about a statement that wrote the pointer or index by which the failing value was read from
+/// a wrong place.
 const PLACE: &str = "wrote by which pointer or index the value is read by which it fails";
-/// What is said of a statement that wrote what that value was made of.
+/// Text about a statement that wrote a value from which the failing value was computed.
 const OF_VALUE: &str = "wrote what that value was made of";
-/// What is said of a statement that has computed a number out of range.
+/// Text about a statement that has computed a number below zero, or one too large for where it is
+/// kept.
 const OUT_OF_RANGE: &str = "computes a number below zero, or too large for where it is kept";
 
-/// Returns true if a source file belongs to no part of the program under test: to a standard library, to a
-/// dependency, or to the harness.
+/// Returns true if the source file `file` is no part of the program under test: a file of a
+/// standard library, of a dependency from a Cargo registry, or of the harness.
 fn is_foreign(file: &str) -> bool {
     let parts = [
         "/.cargo/registry/",
@@ -54,14 +58,14 @@ fn is_foreign(file: &str) -> bool {
 pub(crate) struct Suspects {
     /// The statements.
     pub found: Vec<SuspectRecord>,
-    /// Those that come after them: they are in `main`, or fail themselves.
+    /// Statements that are named after all in `found`: those in `main`, and the one that fails.
     last: Vec<SuspectRecord>,
     /// Source file and line of the statement that fails.
     failing: (Option<String>, Option<u64>),
 }
 
-/// The statement of some calls, innermost first, that is of the program itself, with the call that
-/// led to it where that is in another function; `None` where there is none.
+/// Returns the innermost of some calls (innermost first) that is in the program's own code, and the
+/// next such call if it is in another function; `None` where there is none.
 pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
     let is_own = |it: &&FrameRecord| {
         it.line.is_some() && it.file.as_ref().is_some_and(|file| !is_foreign(file))
@@ -74,27 +78,28 @@ pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
     (!place.is_empty()).then_some(place)
 }
 
-/// Returns true if a suspect is the statement of these calls, innermost first.
+/// Returns true if a suspect is at the innermost place of `place`, with the same caller if both
+/// have one.
 fn is_same(suspect: &SuspectRecord, place: &[FrameRecord]) -> bool {
     let mut both = suspect.place.iter().zip(place);
     both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
 }
 
 impl Suspects {
-    /// Adds a statement with the calls that led to it, innermost first, unless it is known already. Frames
-    /// that are not of the program itself are left out.
+    /// Adds the innermost statement of `calls` (innermost first) in the program's own code, with
+    /// its caller, unless it is among the suspects already. `why` is the text about it.
     fn add(&mut self, calls: &[FrameRecord], why: &str) {
         self.add_before(calls, (why, false), |_| false);
     }
 
-    /// Adds a statement as [`add`](Suspects::add) does, of which a run has shown that the failure
-    /// depends on it.
+    /// Adds a statement as [`add`](Suspects::add) does, and marks it as tested: a changed run has
+    /// shown that the failure depends on it.
     pub fn add_tested(&mut self, calls: &[FrameRecord], why: &str) {
         self.add_before(calls, (why, true), |_| false);
     }
 
-    /// Adds a statement as [`add`](Suspects::add) does; after all others where it is in `main`, or fails
-    /// itself: what is wrong there was mostly made elsewhere.
+    /// Adds a statement as [`add`](Suspects::add) does, but after all others if it is in `main` or
+    /// is the one that fails: a wrong value there was mostly made elsewhere.
     fn add_likely(&mut self, calls: &[FrameRecord], why: &str) {
         let failing = self.failing.clone();
         self.add_before(calls, (why, why == CONFIRMED), |it| {
@@ -102,8 +107,8 @@ impl Suspects {
         });
     }
 
-    /// Returns true if a statement with the call that led to it is known already. One in a function
-    /// that many call is told once for each caller.
+    /// Returns true if a statement is among the suspects already, with the same caller: a statement
+    /// in a function that several others call is one suspect for each caller.
     pub fn has(&self, place: &[FrameRecord]) -> bool {
         let mut all = self.found.iter().chain(&self.last);
         all.any(|it| is_same(it, place))
@@ -150,8 +155,8 @@ impl Suspects {
         }
     }
 
-    /// Adds what made the block too short behind whose end the run writes, and what decides how much it
-    /// writes: one of both is wrong.
+    /// Adds what made the size of the heap block past whose end the run writes, and what decides
+    /// how much it writes: one of the two is wrong.
     fn add_overflow(&mut self, block: &OverflowRecord) {
         let of_writer = |it: &&OriginRecord| {
             let place = own_place(&it.written);
@@ -189,7 +194,8 @@ impl Suspects {
         }
     }
 
-    /// Adds what has damaged the heap, or uses memory that is not the program's.
+    /// Adds the statements that have damaged the heap, read memory before it was set, freed a block
+    /// that is used later, or used a block after that.
     fn add_heap(&mut self, it: &Explanation) {
         if let Some(block) = &it.overflow {
             self.add_overflow(block);
@@ -217,8 +223,8 @@ impl Suspects {
         self.add(&it.used_late, "uses what was freed");
     }
 
-    /// Adds what made the value by which the run has failed, where another place for it may be
-    /// wrong as well: the others come first where the value is the same in both runs.
+    /// Adds what made the value by which the run has failed, if a statement is known that has
+    /// chosen the address to which that value was written.
     fn add_value(&mut self, it: &Explanation) {
         let is_chosen = it.observed.iter().any(|odd| odd.why == CHOOSES_PLACE);
         if let Some(value) = it.origin.as_ref().filter(|_| is_chosen) {
@@ -227,8 +233,9 @@ impl Suspects {
     }
 
     /// Adds what made the value by which the run has failed, and the confirmed variables of the
-    /// chain, the last one first. A value comes after the last variable if the passing run executes
-    /// the same statement, and it is in no link: as far as is known, it is the same in both runs.
+    /// chain, the last one first. The value comes after the last variable if the passing run
+    /// executes the statement that wrote the value, and no link has that statement: the value is
+    /// then probably the same in both runs.
     fn add_values(&mut self, it: &Explanation) {
         let links = it.chain.iter().rev().filter(|link| carries(link));
         let mut links: VecDeque<&LinkRecord> = links.collect();
@@ -253,8 +260,8 @@ impl Suspects {
         }
     }
 
-    /// Adds what made the first one of some links of which that is not named already, and removes it and
-    /// those before it.
+    /// Adds what made the variable of the first of `links` whose statement is not among the
+    /// suspects yet; removes that link and those before it from `links`.
     fn add_last_link(&mut self, links: &mut VecDeque<&LinkRecord>, chain: &[LinkRecord]) {
         let named = |it: &Suspects| it.found.len() + it.last.len();
         let before = named(self);
@@ -265,9 +272,9 @@ impl Suspects {
         }
     }
 
-    /// Adds what made a confirmed variable of the chain. A statement that only copies a value is
-    /// passed over, unless that one is named already, or is the first statement of the chain, which
-    /// took the value from the input: nothing has been made of it yet.
+    /// Adds what made the confirmed variable of a link. If the link's statement only copies a
+    /// value, the statement that computed the value is added instead, unless it is a suspect
+    /// already or is the first statement of the chain, which took the value from the input.
     fn add_link(&mut self, link: &LinkRecord, chain: &[LinkRecord]) {
         let made = link.made_of.as_ref().filter(|it| it.copies);
         let made = made.and_then(|it| it.earlier.iter().find(|it| !it.copies));
@@ -296,7 +303,7 @@ impl Suspects {
         }
     }
 
-    /// Puts the statements that come last, and have been tested, behind those found until now.
+    /// Moves the suspects that were put last and have been tested to the end of `found`.
     fn bring_tested_forward(&mut self) {
         let last = std::mem::take(&mut self.last);
         let (tested, last): (Vec<_>, Vec<_>) = last.into_iter().partition(|it| it.tested);
@@ -304,7 +311,8 @@ impl Suspects {
         self.last = last;
     }
 
-    /// Adds what made the values of which others were made, and those by which conditions decide.
+    /// Adds the statements that wrote the values from which the failing value was computed, and the
+    /// values that the conditions compare which lead to the failure.
     fn add_earlier(&mut self, it: &Explanation) {
         for value in it.origin.iter().flat_map(|it| &it.earlier) {
             self.add_likely(&value.written, OF_VALUE);
@@ -316,17 +324,17 @@ impl Suspects {
     }
 }
 
-/// What is said of the statement from which the value came by which the run fails.
+/// Returns the text about the statement that wrote a value by which the run fails.
 fn of_value(value: &OriginRecord) -> &'static str {
     if value.selects { PLACE } else { VALUE }
 }
 
-/// A value and all of which it was made.
+/// Returns a value's origin, and those of all values from which it was made.
 fn all(origin: &OriginRecord) -> impl Iterator<Item = &OriginRecord> {
     std::iter::once(origin).chain(&origin.earlier)
 }
 
-/// Returns true if the statement that wrote a value has written the variable of a link as well.
+/// Returns true if the statement that wrote a value is also the writer of some link's variable.
 fn is_in_chain(value: &OriginRecord, chain: &[LinkRecord]) -> bool {
     let Some(place) = own_place(&value.written) else {
         return false;
@@ -348,10 +356,9 @@ fn carries(link: &LinkRecord) -> bool {
     is_written && link.confidence == Confidence::Confirmed && !is_in_buffer(link)
 }
 
-/// Returns the statements of the program at which to look first: three at most that have computed a
+/// Returns the statements of the program at which to look first: at most three that have computed a
 /// number out of range, have damaged the heap, wrote the value by which the run failed, or made the
-/// confirmed variables of the chain, and after the first of them two conditions at most whose other
-/// decision averts the failure.
+/// confirmed variables of the chain; and with them those at which a change averts the failure.
 pub fn suspects(it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects {
         failing: (it.crash.file.clone(), it.crash.line),

@@ -225,9 +225,9 @@ impl Types {
         of.size == 1 && matches!(of.shape, Shape::Base(Encoding::Char | Encoding::Unsigned))
     }
 
-    /// Returns the range, in bytes of an object of type `id`, of the innermost record that has the byte at
-    /// `offset`; `None` where no record has it. An object may be several values of its type, one after the
-    /// other.
+    /// Returns the range of bytes of the innermost record that has the byte at `offset` in an
+    /// object of type `id`; `None` where no record has it. The object may be an array of values of
+    /// the type.
     pub fn record_at(&self, id: TypeId, offset: u64) -> Option<Range<u64>> {
         let of = self.get(id);
         let start = offset - offset.checked_rem(of.size)?;

@@ -31,16 +31,15 @@ pub struct Area {
     pub start: u64,
     /// Address after the last byte.
     pub end: u64,
-    /// Whether the whole range is one object, such as a heap block: an array in it ends where the
-    /// range does.
+    /// Whether the whole range is one object, such as a heap block: it ends with an array of
+    /// unknown length.
     pub is_block: bool,
 }
 
 /// A program state from which a memory graph is unfolded: its memory, registers, and valid objects.
 pub trait State: Memory {
-    /// Returns the valid memory around `address` that variables do not cover: a live heap block, a
-    /// data segment. `None` where a pointer is invalid: also for freed blocks, and for memory that
-    /// cannot be written.
+    /// Returns the valid memory around `address` outside of variables: a live heap block, or a data
+    /// segment. `None` for an invalid pointer, also to a freed block or to read-only memory.
     fn area(&self, address: u64) -> Option<Area>;
 
     /// Returns all live heap blocks, ascending.
@@ -57,8 +56,8 @@ pub trait State: Memory {
         Vec::new()
     }
 
-    /// Returns the class of the whole C++ object of which a part with a vtable pointer is at `address`,
-    /// and where it begins; `None` where the pointer tells no known class.
+    /// Returns the class and the beginning of the whole C++ object that has a part with a vtable
+    /// pointer at `address`; `None` where the pointer leads to no known vtable.
     fn whole_object(&mut self, _address: u64) -> Option<(u64, TypeId)> {
         None
     }
@@ -75,8 +74,8 @@ pub trait State: Memory {
 
 /// Largest number of atomic values (leaves) of one memory graph.
 const MOST_LEAVES: usize = 1 << 17;
-/// Largest number of types that are looked at for one memory graph. Records and unions without any
-/// value, and the members of unions within unions, may be far more than values.
+/// Largest number of types that are looked at for one memory graph: records and unions without
+/// values, and nested unions, may have far more types than values.
 const MOST_VISITS: usize = 4 * MOST_LEAVES;
 /// Largest depth of records, unions and arrays within each other; only broken debug information
 /// describes deeper ones.
@@ -85,8 +84,8 @@ const DEEPEST: usize = 64;
 const LARGEST: u64 = 4 << 20;
 /// Largest number of bytes of all objects of one memory graph; objects after that are left out.
 const MOST_BYTES: usize = 64 << 20;
-/// Size in bytes of the largest text, and of the largest part of a mapping between two objects,
-/// that becomes one object.
+/// Size in bytes of the longest text that becomes one object, and of the largest object for mapped
+/// memory to which no pointer leads.
 const PAGE: u64 = 4096;
 
 /// Builds the memory graph of `state` by following the pointers from `variables`. These are in the
@@ -177,8 +176,8 @@ impl Unfolding<'_> {
         bytes
     }
 
-    /// Returns true if the graph has a variable already where another one is stored: in an inlined
-    /// function, or in a declaration and its definition.
+    /// Returns true if an object of the graph has the place of `variable` already, or has its
+    /// address and name: as in an inlined function, or in a declaration and its definition.
     fn is_known(&self, address: u64, variable: &Variable) -> bool {
         let known = self.graph.containing(address);
         let same = |(id, _): (ObjectId, u64)| {
@@ -188,9 +187,9 @@ impl Unfolding<'_> {
         known.is_some_and(same)
     }
 
-    /// Follows all pointers and adds the objects to which they lead: those to records first, then
-    /// those to other types; a `char *` never claims a block that a typed pointer reaches, and one
-    /// into the middle of a block comes last.
+    /// Follows all pointers, and adds the objects to which they lead: first pointers to records,
+    /// then those to other types, then those to characters, of these last those into the middle of
+    /// a block. So a `char *` never claims a block to which a typed pointer leads.
     fn follow(&mut self) {
         let mut at = 0;
         loop {
@@ -575,9 +574,9 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Returns which member of a union is in use by the last enumeration before it in the record:
-    /// the index of the enumeration's current value, and the number of its values; `None` if there
-    /// is none.
+    /// Returns which member of a union is in use by the last enumeration among the fields `before`
+    /// it: the index of the enumeration's value, and the number of its values; `None` if there is
+    /// none.
     fn tag(&self, before: &[crate::types::Field], at: u64, bytes: &[u8]) -> Option<(usize, usize)> {
         before.iter().rev().find_map(|field| {
             let of = self.types.get(field.of);
@@ -593,7 +592,8 @@ impl Unfolding<'_> {
         })
     }
 
-    /// Returns the numbers of valid and of invalid pointers among the given atomic values (leaves).
+    /// Returns how many of the pointers among some atomic values (leaves) are valid, and how many
+    /// are not.
     fn count_pointers(&self, leaves: &[Leaf], bytes: &[u8]) -> (usize, usize) {
         let pointers = leaves
             .iter()
@@ -609,9 +609,9 @@ impl Unfolding<'_> {
         (valid.len(), invalid.len())
     }
 
-    /// Appends the atomic values of a union to `leaves`: those of the member that the record's tag
-    /// selects (an index among so many values), else of the member with the fewest invalid
-    /// pointers. A union without pointers stays a run of raw bytes.
+    /// Appends the atomic values of a union to `leaves`: those of the member that `tag` selects (an
+    /// index, of as many values as the union has members), else of the member with the fewest
+    /// invalid pointers. A union without valid pointers stays a run of raw bytes.
     fn union(
         &mut self,
         of: TypeId,

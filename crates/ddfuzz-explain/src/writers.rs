@@ -1,4 +1,5 @@
-//! Who wrote what a link is about: in the failing run, or in the passing one alone.
+//! What wrote the variable of a chain's link: a statement that the failing run executes, or one
+//! that only the passing run executes.
 
 use std::ops::Range;
 
@@ -16,12 +17,12 @@ use crate::graph::{Origin, Place};
 use crate::places::frame_record;
 use crate::report::FrameRecord;
 
-/// Largest number of statements that are told of those which the failing run executes where only the
-/// passing one writes a variable.
+/// Largest number of statements in a record that the failing run executes instead of a write that
+/// only the passing run makes.
 const INSTEAD: usize = 6;
 
-/// A point of a run from which a write is searched for, with the number of times that another
-/// statement was reached up to it.
+/// The point of a run after which a write is searched for, with the number of times that the run
+/// had then reached the statement at which the search ends.
 type Since = (Point, u64);
 
 impl Runs {
@@ -96,9 +97,8 @@ impl Runs {
         parting(&self.matched, [passing, failing], writer.side, last)
     }
 
-    /// Finds the statement of the failing run that wrote the value which a variable of the chain
-    /// (`link`) keeps there, where only the passing run writes another one; `None` where there is
-    /// none.
+    /// Finds the statement that wrote the value which a variable of the chain (`link`) keeps in the
+    /// failing run, while the passing run writes another value; `None` where there is none.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -120,9 +120,9 @@ impl Runs {
         Ok(found.filter(|it| it.by == By::Program))
     }
 
-    /// Returns the first point after which the runs go on at different statements, between the
-    /// point at which the variable before in the chain was relevant and the point of `link`; `None`
-    /// if there is none.
+    /// Returns the first point after which the runs go on at different statements, searched from
+    /// the last point at which the variable of the link before `link` was relevant up to the point
+    /// of `link`; `None` if there is none.
     pub fn parted_since(&self, link: &Link) -> Option<Matched> {
         let since = &self.matched[link.before?..link.cause.point];
         let next = |it: &Matched| {
@@ -133,7 +133,7 @@ impl Runs {
         since.iter().find(|it| next(it) == Some(true)).copied()
     }
 
-    /// Returns the points of one run, and the function that gives the index of a matched point
+    /// Returns all points of the run `side`, and a function that gives the index of a matched point
     /// among them.
     fn of_side(&self, side: Side) -> (&[Point], fn(&Matched) -> usize) {
         match side {
@@ -173,8 +173,9 @@ impl Runs {
         if_supported(self.engine.returned(points, &written))
     }
 
-    /// Finds where a value came from that the writer of a link read from another place than the same
-    /// statement of the passing run did; `None` where it did not, or that is not known.
+    /// Finds where a value came from that the writer of a link read from another place in memory
+    /// than the same statement of the passing run did, as a pointer or index led there; `None`
+    /// where it read from the same place, or that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -213,8 +214,9 @@ impl Runs {
         if_supported(self.engine.selected_origin(between, value))
     }
 
-    /// Finds where the failing value of a link's variable came from, with the statements by which it was
-    /// copied; `None` where that is not known.
+    /// Finds where the failing value of a link's variable came from: the statement that wrote it,
+    /// and as earlier origins, those that made the values from which it was copied or computed;
+    /// `None` where that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -232,8 +234,9 @@ impl Runs {
         if_supported(self.engine.value_history(points, to, value))
     }
 
-    /// Returns true if the place of a link's variable can be the same after the statement `both`
-    /// that has written it: a register holds the variable in the frame of the link's point only.
+    /// Returns true if a link's variable is in the same place right after the statement `both` has
+    /// written it. A variable in memory is; one in a register only if that statement is in the
+    /// frame of the link's point.
     fn stays_in_place(&self, link: &Link, delta: &Delta, both: &Matched) -> bool {
         match delta.failing_place {
             Place::Memory(_) => true,
@@ -244,7 +247,8 @@ impl Runs {
         }
     }
 
-    /// The values of a link's variable in the passing and the failing run, if it is a number or a text.
+    /// Returns the bytes of a link's variable in the passing and in the failing run; `None` if it
+    /// is neither a number nor a text.
     fn bytes_of(&self, link: &Link, delta: &Delta) -> Option<[Vec<u8>; 2]> {
         let states = self.states.get(&link.cause.point)?;
         let Change::Value {
@@ -263,8 +267,8 @@ impl Runs {
         Some([passing, failing])
     }
 
-    /// Returns the index of the point at which the statement of `writer` was executed last before
-    /// the point of a chain's link, in the run that made the write.
+    /// Returns the index of the point at which the run that made a write last executed the
+    /// statement of `writer`, up to the point of `link`.
     fn executed(&self, link: &Link, writer: &Writer) -> Option<usize> {
         let start = self.engine.statement_at(writer.pc)?;
         let (points, index_of) = self.of_side(writer.side);
@@ -281,8 +285,9 @@ impl Runs {
         parting(&self.matched, points, Side::Failing, last)
     }
 
-    /// Finds the condition that was decided differently in both runs after `last`, a point that
-    /// they share, and where its value came from; `None` where that is not known.
+    /// Finds the condition after which the two runs go different ways between `last`, a point that
+    /// they share, and the next shared point, and where the value came from that it tests; `None`
+    /// where that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -298,11 +303,12 @@ impl Runs {
         if_supported(self.engine.condition_origin(before, [passing, failing]))
     }
 
-    /// Returns statements that the failing run executes from `last`, the last point that both runs
-    /// share, up to the next one, where only the passing run writes the variable `delta` of a link:
-    /// those that write other fields of the record that has the variable, then those of the
-    /// function of `last`, the ones first that write memory other than their own local variables.
-    /// One for each line, the first ones only.
+    /// Returns statements that the failing run executes instead of the write of a link's variable
+    /// `delta`, which only the passing run makes: between `last`, the last point that both runs
+    /// share, and the next shared one. First come writes to other fields of the variable's record,
+    /// then statements of the function of `last`, of these the ones first that write memory other
+    /// than their own local variables. Each source line is returned once, at most [`INSTEAD`]
+    /// lines.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -341,8 +347,8 @@ impl Runs {
         Ok(found)
     }
 
-    /// Returns the addresses, in the failing run, of the record that has the variable `delta` of a link;
-    /// `None` where it is in none.
+    /// Returns the addresses, in the failing run, of the record (structure) of which the variable
+    /// `delta` of a link is a field; `None` where it is in none.
     fn record_of(&self, link: &Link, delta: &Delta) -> Option<Range<u64>> {
         let Place::Memory(address) = delta.failing_place else {
             return None;
@@ -393,9 +399,9 @@ impl Runs {
         statements.get(first) == Some(&pc)
     }
 
-    /// Returns the points of the failing and of the passing run after which a variable of the chain
-    /// (`link`) was written, each with the number of times that the statement of the link's own
-    /// point was reached up to it.
+    /// Returns the points of the failing and of the passing run at which the search for the write
+    /// of a link's variable begins, each with the number of times that the run had then reached the
+    /// statement of the link's point. `None` for the first link of a chain.
     fn since(&self, link: &Link) -> Option<(Since, Since)> {
         let to = self.matched[link.cause.point];
         let from = self.matched[link.before?];
@@ -443,8 +449,8 @@ impl Runs {
         Ok(self.statement_before(link, delta))
     }
 
-    /// Returns the number of the frame whose local variable is at an address of the failing run;
-    /// `None` where that is no local variable.
+    /// Returns the number of the frame (from the outermost one) whose local variable is at an
+    /// address of the failing run; `None` where no local variable is there.
     fn frame_of(&self, point: usize, address: u64) -> Option<usize> {
         let failing = &self.states.get(&point)?.failing;
         let (object, _) = failing.containing(address)?;
@@ -454,12 +460,11 @@ impl Runs {
         }
     }
 
-    /// Returns, as the writer of a variable of the chain (`link`), the last statement of its frame
-    /// that the failing run executed before the link's point, if the point before was examined and
-    /// had another cause: since then only this statement, and functions that it called, were
-    /// executed. `None` for a statement without an instruction that writes the variable's register, for
-    /// one of another function, since the register may have got its value after the return from there,
-    /// and where the variable differed from the passing run before the statement already.
+    /// Returns the last statement of the variable's frame that the failing run executed before the
+    /// point of a chain's link, as the writer of the link's variable. `None` where that is not
+    /// certain: points that were not examined lie between, and the variable differed from the
+    /// passing run before them; the statement is in another function; or it has no instruction that
+    /// writes the variable's register.
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
         let (before, to) = (self.matched[link.before?], self.matched[link.cause.point]);
         let states = self.states.get(&link.before?)?;

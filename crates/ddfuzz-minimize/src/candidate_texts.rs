@@ -262,8 +262,8 @@ impl<'a> CandidateTexts<'a> {
         self.contradictions.note(text, kind, reply.outcome, before);
     }
 
-    /// Records that some text failed in one run and did not fail in another, if it passed in `missed`
-    /// runs of a test that fails.
+    /// Records a contradiction (one text that failed in one run and not in another) if a failing
+    /// test has had `missed` further runs of its text that passed.
     pub fn note_missed(&mut self, missed: u64) {
         if missed > 0 {
             self.contradictions.record();
@@ -340,8 +340,9 @@ impl<'a> CandidateTexts<'a> {
         })
     }
 
-    /// Forgets that the best (the smallest failing text so far) does not fail without a byte of the
-    /// run `at`, because it failed when this was run again.
+    /// Forgets that the best (the smallest failing text so far) does not fail without one byte of
+    /// the run of equal bytes `at`, because another run of that text failed; records the
+    /// contradiction.
     pub fn refute(&mut self, at: &Range<usize>) {
         self.contradictions.record();
         self.singles.retain(|single, _| !at.contains(single));

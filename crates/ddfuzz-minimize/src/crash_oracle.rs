@@ -158,8 +158,9 @@ impl CrashOracle {
         self
     }
 
-    /// Runs `candidate` by the executor of the search. Of a process that serves many runs and does not
-    /// report the CPU time of each, the wall time counts, which is as long at least without threads.
+    /// Runs `candidate` by the executor of the search. If the executor does not report the CPU time
+    /// of a run, as for a process that serves many runs, the wall time takes its place, which is at
+    /// least as long in a program of one thread.
     fn run(&mut self, candidate: &[u8]) -> Result<Run, ExecError> {
         let begin = Instant::now();
         let run = self.executor.run(candidate)?;
@@ -239,10 +240,11 @@ impl CrashOracle {
         }))
     }
 
-    /// Tests `candidate`, which may show the hang that is preserved. A run that shows it takes all its
-    /// time, and so does the run under a tracer that names it: so the first run has only a part of the
-    /// time, and only the traced run has all of it and decides. Returns `None`, without a run, where
-    /// that would not be shorter: another crash is preserved, or candidates that pass take long.
+    /// Tests `candidate` if a hang is preserved. The first run has only a part of the time limit.
+    /// If it reaches that limit, a run under a tracer has the whole limit, and decides. So only a
+    /// candidate that hangs takes long, and it takes the whole limit once instead of twice. Returns
+    /// `None`, without a run, if another crash is preserved, or if passing candidates take so long
+    /// that the first run would need the whole limit.
     fn ask_hang(
         &mut self,
         candidate: &[u8],
@@ -361,7 +363,8 @@ impl CrashOracle {
     /// Compares class and keys of a crash with those of the crash that must be preserved. Gives
     /// FAIL if class and major key agree and, unless bytes were only deleted (`kind`), the minor
     /// key too; else UNRESOLVED, with a slip (a record of the other crash) if class or major key
-    /// differ. Of a hang whose place is not known, all hangs are FAIL.
+    /// differ. A hang without a known place counts as the preserved hang, if their classes agree
+    /// and the preserved one has no known place either.
     fn compare(
         &mut self,
         class: Class,

@@ -114,7 +114,8 @@ struct Driver<'a, 'o> {
     /// Size of the last best text that was passed to the caller, in bytes; [`usize::MAX`] before
     /// the first.
     passed: usize,
-    /// Whether a best text was not passed to the caller, since it is large.
+    /// Whether the caller has not yet received the present best text, because a large one is passed
+    /// on rarely.
     is_behind: bool,
 }
 
@@ -202,8 +203,8 @@ impl Driver<'_, '_> {
         minimized.ok_or(MinimizeError::Log(LogError::Empty))
     }
 
-    /// Continues the log to its end, and ends a step of the search that is being made when the
-    /// caller asks to stop, or when the time budget is used up.
+    /// Runs and logs all that the minimization still needs. A step of the search that takes long is
+    /// interrupted when the caller asks to stop, or when the time budget is used up.
     fn continue_watched(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         let flag = Arc::new(AtomicBool::new(false));
         self.progress.interrupt_by(Arc::clone(&flag));
@@ -232,7 +233,7 @@ impl Driver<'_, '_> {
         })
     }
 
-    /// Continues the log to its end.
+    /// Runs and logs, line by line, all that the minimization still needs up to the end of its log.
     fn continue_log(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         while let Some(line) = self.next_line_or_more()? {
             journal.append(&line)?;
@@ -284,8 +285,9 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// Makes the log line of the present test from its `known` outcome, without a run. In a large text
-    /// of equal lines thousands of such tests may follow each other.
+    /// Makes the log line of the present test from its outcome `known`, without a run; `None` if
+    /// the outcome is not known. A large text of equal lines may have thousands of such tests in a
+    /// row.
     fn known_test(&mut self, known: Option<(Outcome, Source)>) -> Option<Line> {
         let (outcome, source) = known?;
         self.test_line(source, Answer::of(outcome), &Hints::default())
@@ -297,8 +299,8 @@ impl Driver<'_, '_> {
         self.options.spent(executed, self.time())
     }
 
-    /// Ends what is being done if the budget of time is used up; returns false if it is not, or a
-    /// run is needed before.
+    /// Ends the present stage of the minimization if the budget of time is used up. Returns false
+    /// if it is not, or if the stage still needs a run (see `Progress::end_by_time`).
     fn ends_by_time(&mut self) -> bool {
         let is_shown = self.options.shown_in.is_some();
         self.options.is_out_of_time(self.time()) && self.progress.end_by_time(is_shown)

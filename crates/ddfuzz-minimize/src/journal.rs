@@ -143,8 +143,8 @@ fn difference(logged: &StartLine, start: &StartLine) -> Option<&'static str> {
     first.map(|(_, what)| what)
 }
 
-/// Checks whether the user has named another structure than that in the log; one that was chosen by
-/// the content of the input is that of the log.
+/// Checks whether the user has named a structure other than the one in the log. A structure that
+/// was recognized by the content of the input is the same as in the log, and is not compared.
 fn other_structure(logged: &StartLine, start: &StartLine) -> bool {
     start.structure_is_named && logged.structure != start.structure
 }

@@ -27,10 +27,10 @@ pub struct Options<'a> {
     /// Largest number of tests that run the target. When it is reached, the best so far is the
     /// result. `None` is no limit.
     pub budget_tests: Option<u64>,
-    /// Longest wall time of the minimization; when it is reached, the best so far is the result,
-    /// with the run that is being made. At least one run of the input has to fail, and a smaller
-    /// result is run again at least once. Tests and checks before a resume count, too; time in
-    /// callbacks does not. `None` is no limit.
+    /// Longest wall time of the minimization. When it is reached, the run that is being made is
+    /// ended, too, and the best so far is the result; but at least one run of the input has to
+    /// fail, and a smaller result is run again at least once. Tests and checks before a resume
+    /// count, too; time in callbacks does not. `None` is no limit.
     pub budget_time: Option<Duration>,
     /// Wall time of the runs in which the caller has just seen the input fail; it counts for
     /// `budget_time`, and no other run of the input is needed then. `None` if there were none.

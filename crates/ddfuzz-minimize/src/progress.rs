@@ -310,9 +310,10 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Ends the present stage because the budget of time is used up; returns false if the run that is
-    /// due is needed before: the input has not failed yet, or a smaller result was not run again.
-    /// `is_shown`: whether the caller has seen the input fail.
+    /// Ends the present stage because the budget of time is used up. Returns false if a run is
+    /// still needed: the input has not failed yet (and `is_shown` is false), or a result that is
+    /// smaller than the input was not run again after the search. `is_shown` says that the caller
+    /// has seen the input fail.
     pub fn end_by_time(&mut self, is_shown: bool) -> bool {
         let before = self.stage;
         self.end_by_budget();
@@ -329,13 +330,13 @@ impl<'a> Progress<'a> {
         self.stage != before
     }
 
-    /// Checks whether the result was run again after the search, or is the original input, which
-    /// has failed before it.
+    /// Checks whether the result was run again after the search, or is the original input, whose
+    /// runs before the search suffice.
     fn is_run_again(&self) -> bool {
         self.confirmed.tries > 0 || self.reduced().is_none()
     }
 
-    /// Ends the present stage without the runs that it still needs.
+    /// Ends the present stage before all its runs are made, and begins the next one.
     fn end_here(&mut self) {
         self.ceased = self.ceased.or(Some(match self.stage {
             Stage::Repeat => Stage::Confirm,
@@ -356,10 +357,10 @@ impl<'a> Progress<'a> {
         matches!(self.ceased, Some(Stage::Baseline | Stage::Axiom))
     }
 
-    /// Checks whether the result, and the removals on which its claim rests, were run again as often as
-    /// it takes to confirm it.
+    /// Checks whether the result was run again [`confirmations`](Progress::confirmations) times,
+    /// and all chosen removals on which its claim rests were run again.
     fn is_confirmed(&self) -> bool {
-        self.confirmed.tries >= self.confirmations() && self.is_repeated()
+        self.confirmed.tries >= self.confirmations() && self.are_repeats_done()
     }
 
     /// Checks whether the log ended because a budget was used up.
@@ -413,7 +414,7 @@ impl<'a> Progress<'a> {
         self.refuted_before || self.texts.is_contradicted()
     }
 
-    /// Returns how many times the result is run again at the end, to confirm that it fails.
+    /// Returns how many times the result has to be run again at the end, to confirm that it fails.
     fn confirmations(&self) -> u64 {
         match (
             self.is_flaky() || self.texts.is_contradicted(),

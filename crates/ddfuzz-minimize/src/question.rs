@@ -202,8 +202,9 @@ pub(super) trait Answerer {
     }
 }
 
-/// Wall time that the runs of one request should not exceed; after a longer one, the next request
-/// has fewer. Runs of a request that takes more than 10 ms are observed, which costs CPU time.
+/// Wall time that the runs of one request should not exceed: after a longer request, the next one
+/// has fewer runs. From 10 ms on, the processes of a request are checked for their limits again and
+/// again, which costs CPU time.
 const LONGEST: Duration = Duration::from_millis(8);
 /// Number of runs in the first request of several runs; the number below is the most in any.
 const FIRST: usize = 8;
@@ -330,7 +331,7 @@ mod tests {
 
     use super::*;
 
-    /// An oracle whose outcome and hints show which of its functions was called.
+    /// An oracle of tests whose outcome and hints tell which of its functions was called.
     struct Teller;
 
     impl Oracle for Teller {

@@ -31,9 +31,9 @@ const TESTS_PER_REPEAT: u64 = 20;
 /// Maximum number of times that one removal of a single byte is run again: one that fails in two of
 /// three runs passes in all of them, and in its test, once in 2000 times.
 const MOST_REPEATS: u64 = 6;
-/// Number of removals up to which each is run again twice where the result is confirmed three times at
-/// least. A program that fails in every second run would pass in all single ones, if as many runs are
-/// between them and the tests.
+/// Number of removals up to which each is run again twice, if `least` is at most three. A program
+/// that fails in every second run would otherwise pass in all of them, if each comes an even number
+/// of runs after its test.
 const FEW: u64 = 5;
 /// Maximum number of runs (votes) of one candidate of a flaky input. With a rare failure, all of
 /// them then miss it more often than once in [`ODDS`] times.
@@ -55,9 +55,9 @@ pub(super) enum Baseline {
     Never,
 }
 
-/// Returns the number of runs of the input that must all fail for it to count as failing in every
-/// run; larger if `doubtful`: an earlier run of it did not fail. Those are twenty where the runs on
-/// which a claim rests are repeated (`repeats`).
+/// Returns how many runs of the input before the search must all fail for the input to count as
+/// failing in every run: 3; if an earlier run of it did not fail (`doubtful`), 5, or 20 if the runs
+/// on which a claim rests are repeated (`repeats`).
 pub(super) fn agreeing(doubtful: bool, repeats: bool) -> u64 {
     match (doubtful, repeats) {
         (true, true) => ESTIMATING,
@@ -95,8 +95,8 @@ pub(super) fn open_runs(rate: Rate, slow: bool, agreeing: u64) -> u64 {
     all.saturating_sub(rate.tries)
 }
 
-/// Returns how many runs confirm a result of `executed` tests, if the runs on which a claim rests are
-/// repeated: one for each five tests, and at least `least`.
+/// Returns how many runs confirm a result of `executed` tests, if the runs on which a claim rests
+/// are repeated: one for every five tests, at least `least` and at most 20.
 pub(super) fn confirmations(executed: u64, least: u64) -> u64 {
     (executed / TESTS_PER_CONFIRMATION).clamp(least.min(ESTIMATING), ESTIMATING)
 }

@@ -36,8 +36,8 @@ pub(crate) fn exported_names(
     names
 }
 
-/// Checks whether one of the stack frames `steps` is in the function by which the C library ends a
-/// program, and calls what the program has registered for its end.
+/// Checks whether one of the stack frames `steps` is in the C library's function `exit`, which
+/// calls what the program has registered for its end.
 pub(crate) fn is_at_exit(steps: &[Step], layout: &Layout) -> bool {
     let mut names = steps.iter().filter_map(|step| exact_name(*step, layout));
     names.any(|name| &*name == "exit")
@@ -70,9 +70,9 @@ fn called_name(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option
 }
 
 /// Inserts a missing frame into the stack of a crash: that of a user function that ended in a tail
-/// call (`free(p)` or `hook()`) into a runtime or to an invalid address. Such a function leaves no
-/// frame on the stack, so the bug would be named by each of its callers. The call instruction in
-/// its caller still tells the start of the function, but not where in it the tail call is.
+/// call (`free(p)` or `hook()`) into a runtime or to an invalid address. Such a function has left
+/// no frame on the stack, so that its bug would count as a bug of each of its callers. The call
+/// instruction in its caller tells where the function starts, but not where in it the tail call is.
 pub(crate) fn recover_tail_call(
     frames: &mut Vec<RawFrame>,
     steps: &mut Vec<Step>,
@@ -99,7 +99,7 @@ pub(crate) fn recover_tail_call(
     }
 }
 
-/// Returns the start address of the user function that the stack frame `caller` called last, as
+/// Returns a frame at the start of the user function that the stack frame `caller` called last, as
 /// told by the call instruction before the frame's return address; `None` where that instruction
 /// does not tell, and for a runtime function.
 fn called(caller: Step, layout: &Layout, memory: &mut dyn Memory) -> Option<Step> {

@@ -35,8 +35,8 @@ pub(crate) struct Trace {
 /// ones, only if the target has no handler for the signal.
 const FREE_SNAPSHOTS: u32 = 16;
 
-/// Maximum number of crash signals without a snapshot, the last ones of a thread, of which the cause
-/// and the registers are kept.
+/// Maximum number of crash signals of one thread, the last ones at which no snapshot was taken,
+/// whose cause and registers are kept.
 const NOTED: usize = 8;
 
 /// A crash signal at which no snapshot was taken, because the target handles it.
@@ -60,13 +60,13 @@ pub(crate) struct Tracer<'a> {
     pub(super) request: &'a CutOffRequest,
     /// How the first process of the run ended; `None` while it runs.
     pub(super) main: Option<Ended>,
-    /// Snapshot of the process of the run that stopped itself (`SIGSTOP`) first, used if it is
-    /// never continued and has to be killed; `None` if no process stopped itself.
+    /// Snapshot of the first process of the run that stopped itself (`SIGSTOP`), used if the
+    /// process is never continued and has to be killed; `None` if no process stopped itself.
     pub(super) stopped: Option<Snapshot>,
     /// Result of the trace if the run was interrupted because it exceeded a limit, else `None`.
     pub(super) cut: Option<Trace>,
-    /// The last snapshot of each process of the run, by process id, with the id of the thread that
-    /// it shows.
+    /// The last snapshot of each process of the run, by process id, together with the id of the
+    /// thread whose state the snapshot has.
     last: HashMap<Pid, (Pid, Snapshot)>,
     /// The last crash signals of each thread at which no snapshot was taken, oldest first.
     handled: HashMap<Pid, Vec<HandledSignal>>,
@@ -274,8 +274,9 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Keeps cause and registers of a crash signal of the thread `tid` at which no snapshot is taken,
-    /// for the case that the target's handler then ends the process.
+    /// Keeps cause and registers of a crash signal of the thread `tid` at which no snapshot is
+    /// taken: if the target's handler of the signal ends the process, the snapshot is made from
+    /// them.
     fn note_handled(&mut self, tid: Pid, cause: Cause) {
         let Ok(registers) = Registers::of(tid) else {
             return;
@@ -289,8 +290,9 @@ impl<'a> Tracer<'a> {
         noted.push(HandledSignal { cause, registers });
     }
 
-    /// Reads the snapshot of the stopped thread `tid`. In the handler of a signal at which no
-    /// snapshot was taken, that of the code that the signal interrupted.
+    /// Reads a snapshot of the stopped thread `tid`. If the thread is in the handler of a crash
+    /// signal at which no snapshot was taken, the snapshot is that of the code that the signal
+    /// interrupted.
     fn read(&mut self, tid: Pid, cause: Cause) -> Snapshot {
         let snapshot = read(tid, cause, self.cache);
         let Some(noted) = self.handled.get(&tid) else {
@@ -306,9 +308,9 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Checks whether the snapshot `later` of the thread `tid` shows only a consequence of the
-    /// event that the previous snapshot of this thread shows, as when the target's signal handler
-    /// aborts.
+    /// Checks whether `later`, a snapshot of the thread `tid` of the process `process`, shows only
+    /// a consequence of the event in the last snapshot of the same thread, as when the target's
+    /// signal handler aborts.
     fn is_aftermath(&self, process: Pid, tid: Pid, later: &Snapshot) -> bool {
         let Some((thread, earlier)) = self.last.get(&process) else {
             return false;

@@ -36,8 +36,8 @@ impl Class {
         self.0.split_once(':').map_or("", |(_, kind)| kind)
     }
 
-    /// Returns the exit status in a class `exit:NUMBER`, which a crash has if its exit status
-    /// counted as a crash; `None` for other classes.
+    /// Returns the exit status in a class `exit:NUMBER`, the class of crashes whose exit status the
+    /// user has declared to be a crash; `None` for other classes.
     pub fn exit_status(&self) -> Option<i32> {
         self.0.strip_prefix("exit:")?.parse().ok()
     }
@@ -293,17 +293,17 @@ pub(crate) fn is_in_std(panic: &RustPanic) -> bool {
 }
 
 /// Checks whether the stack frame `frame` certainly is user code: true if frames of Rust's standard
-/// library were recognized on top of it. In a stripped Rust program they cannot be, because the
-/// standard library looks like the program.
+/// library were recognized on top of it. In a stripped Rust program none are recognized, because
+/// its copy of the standard library cannot be distinguished from its own code.
 fn is_known_own(frame: &RawFrame, snapshot: &Snapshot) -> bool {
     let of_std =
         |above: &RawFrame| above.module == frame.module || above.module.starts_with("libstd-");
     !frame.runtime && snapshot.runtime_on_top().iter().any(of_std)
 }
 
-/// Returns the stack of a crash that a Rust panic has raised, if a backtrace of the panic depends on
-/// it alone: it was read to its end, and frames of Rust's standard library are on top of it, as they
-/// are where the thread that panicked aborts.
+/// Returns the stack of a crash that a Rust panic has raised, if equal stacks certainly have equal
+/// backtraces: if the stack was read to its end, and frames of Rust's standard library are on top
+/// of it, as where the panicked thread itself aborts. Else `None`.
 pub(crate) fn panicking_stack(snapshot: &Snapshot) -> Option<&[RawFrame]> {
     if snapshot.torn || snapshot.end != End::Clean || snapshot.signal().is_none() {
         return None;
@@ -312,10 +312,10 @@ pub(crate) fn panicking_stack(snapshot: &Snapshot) -> Option<&[RawFrame]> {
     is_known_own(own, snapshot).then_some(&snapshot.frames[..])
 }
 
-/// Returns the text that identifies a Rust panic in its keys: usually its source location. If that
-/// is in the standard library, returns the first location outside of it in `backtrace`; or, without
-/// debug information, the location with the first user frame of the stack, or else with the
-/// function in the backtrace and the message without numbers.
+/// Returns the text that identifies a Rust panic in its keys: its source location `panic.location`,
+/// unless that is in the standard library. Then the first location outside of it in `backtrace`; if
+/// the backtrace has none, the location of the panic together with the innermost user frame of
+/// `stack`, or else with the function in the backtrace and the message without numbers.
 pub(crate) fn panic_place(
     panic: &RustPanic,
     backtrace: Option<&[u8]>,

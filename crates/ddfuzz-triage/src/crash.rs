@@ -181,8 +181,8 @@ impl Crash {
         self.found.as_ref().and_then(Found::campaign)
     }
 
-    /// Returns the crash with the id of the campaign that ran its file; the origin stays as it is
-    /// where it is no file.
+    /// Returns a copy of the crash record in which the user's file with the input has been run by
+    /// the campaign `id`. Of a crash whose input was not found as a file, the copy is equal.
     #[must_use]
     pub fn of_campaign(&self, id: String) -> Crash {
         let mut crash = self.clone();
@@ -403,8 +403,8 @@ impl Frame {
         })
     }
 
-    /// Returns the innermost function of the frame and its source line as text, as far as they are
-    /// known: `parse at list.c:12`; else module and offset: `exe+0x1189`.
+    /// Returns the innermost known function at the frame's code and its source line, or one of
+    /// them, as text: `parse at list.c:12`; else module and offset: `exe+0x1189`.
     pub fn place(&self) -> String {
         self.site().to_string()
     }
@@ -439,8 +439,8 @@ pub(crate) struct Run<'a> {
     /// Names of the sanitizers and Rust debug assertions that the program was compiled with; `None`
     /// where unknown.
     pub instrumentation: Option<Vec<String>>,
-    /// Two stacks from the sanitizer's report: of the allocation, and of the `free`, of the memory
-    /// that it is about; empty if the report has none.
+    /// Two stacks in the sanitizer's report about some memory: that of its allocation, and that of
+    /// its `free`; each is empty if the report lacks it.
     pub sites: (Vec<RawFrame>, Vec<RawFrame>),
 }
 
@@ -504,8 +504,8 @@ pub(crate) fn record(
 
 /// Returns the names of the user functions on the stack of a crash, innermost first, up to the
 /// first function without a name; the stable key is computed from them. An inlined function counts
-/// as the function that contains it. Only for an endless loop, the first name is the innermost
-/// inlined function, because the loop is written in it.
+/// as the function that contains it. Only of the frame with an endless loop (`has_loop`), the name
+/// is that of the innermost inlined function, because the loop is written in that one.
 fn own_names<'a>(frames: &'a [Frame], normalised: &Normalised, has_loop: bool) -> Vec<&'a str> {
     let own = normalised.own.iter();
     let own = own.map_while(|index| frames.get(*index)?.levels().last()?.name);

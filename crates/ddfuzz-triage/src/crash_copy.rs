@@ -16,9 +16,10 @@ use crate::snapshot_reader::{Cause, Stopped, has_address, interpret, is_aftermat
 use ddfuzz_exec::{CrashSnapshots, Ended};
 
 /// Reads the copies of registers and stack that dying processes of a run made of themselves in
-/// shared memory. Returns how the run ended (by the signal of the first process that certainly died
-/// of one, else `ended`), and the snapshot of the process that crashed; `None` if the run did not
-/// end by a crash signal or left no copy.
+/// shared memory. Returns how the run ended, and a snapshot of the process that crashed. If a
+/// process has certainly died of a signal, the run counts as ended by that of the first such
+/// process, else as `ended`. The snapshot is `None` if that is no crash signal, or if there is no
+/// copy.
 pub(crate) fn read_copies(
     copies: &CrashSnapshots,
     ended: Ended,
@@ -41,9 +42,9 @@ pub(crate) fn read_copies(
     (ended, last(copies, of_process, cache).map(Box::new))
 }
 
-/// Returns the snapshot made from the last of the copies (`slots`) of registers and stack that one
-/// dying process made of itself. Copies made at a mere consequence of an earlier signal (a signal
-/// handler that aborts) are left out.
+/// Returns the snapshot made from the last of the copies `slots`, which one dying process made of
+/// itself, one at each crash signal. Copies that show only a consequence of an earlier signal (such
+/// as a signal handler that aborts) are left out.
 fn last<'a>(
     copies: &CrashSnapshots,
     slots: impl Iterator<Item = &'a Slot>,

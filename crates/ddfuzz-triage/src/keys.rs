@@ -116,9 +116,10 @@ pub(crate) fn keys_include_object(class: &Class, snapshot: &Snapshot) -> bool {
     object_id(class, snapshot).is_some()
 }
 
-/// Returns by how many frames the minor key of a crash is shortened: one for each innermost frame
-/// that was dropped because its function only ends the program (`die`). 0 for a static, stripped
-/// program, where such functions of the C library cannot be distinguished from the user's.
+/// Returns the number of frames by which the minor key of a crash is shortened: one for each
+/// innermost frame that was left out because its function only ends the program (`die`). Always 0
+/// for a static, stripped program, where such functions of the C library cannot be distinguished
+/// from the user's.
 fn given_up(snapshot: &Snapshot, normalised: &Normalised) -> usize {
     match snapshot.opaque_runtime {
         true => 0,
@@ -200,9 +201,10 @@ fn function_id(frame: &RawFrame) -> Id<'_> {
     (&frame.module, frame.function_start.unwrap_or(frame.offset))
 }
 
-/// Returns the functions of the endless recursion of a stack overflow, sorted; if none recurs, the
-/// innermost function. Functions that recur only further out on the stack, before the innermost
-/// recurring one was first called, do not count (such as a recursive parser that called it).
+/// Returns, sorted, the functions of the endless recursion in a stack overflow; if there is none,
+/// the innermost function. They are those that occur at least [`RECURRING`] times between the
+/// innermost frame and the outermost call of the innermost function that does so. A recursive
+/// function further out, such as a parser that called them, does not count.
 fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>> {
     let frames = normalised.unfolded.iter();
     let function = |index: &usize| function_id(&snapshot.frames[*index]);

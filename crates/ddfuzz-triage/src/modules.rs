@@ -26,16 +26,16 @@ struct Identity {
     runtime: bool,
 }
 
-/// A parsed module (program or library) in use by a triager: the identity of its file, the names of
-/// functions that count as runtime functions because the user wants them ignored, and the parsed
-/// facts.
+/// A parsed module (program or library) that a triager uses: the identity of its file, the names of
+/// functions that count as runtime functions because the user wants keys to ignore them, and the
+/// parsed facts.
 type InUse = (Identity, Vec<String>, Weak<Module>);
 
 /// Parsed modules that the triagers of this process share: one with debug information takes some
 /// megabytes, and every minimization has its own triager.
 static IN_USE: Mutex<Vec<InUse>> = Mutex::new(Vec::new());
 
-/// Maximum number of parsed modules that a cache keeps, as when a target executes many programs.
+/// Maximum number of parsed modules in a cache; a target that executes many programs may need more.
 const MODULES: usize = 64;
 
 /// An executable mapping of a process, with the module (program or library) that is mapped there.

@@ -102,9 +102,9 @@ pub(crate) fn failed_assertion(snapshot: &Snapshot) -> bool {
     has_on_top(snapshot, &ASSERTS)
 }
 
-/// Returns the check of UndefinedBehaviorSanitizer whose minimal runtime has aborted the process
-/// (`out-of-bounds`); `None` if none of its handlers is among the innermost frames. That runtime
-/// prints no stack, so that its words alone could be the program's own.
+/// Returns the check of UndefinedBehaviorSanitizer (`out-of-bounds`) whose minimal runtime has
+/// aborted the process; `None` if no handler of that runtime is among the innermost frames. The
+/// frames decide, because the runtime prints one line only, which could be the program's own.
 pub(crate) fn failed_check(snapshot: &Snapshot) -> Option<String> {
     let names = exported_on_top(snapshot);
     names.filter_map(minimal_check).last()
@@ -122,7 +122,8 @@ fn has_on_top(snapshot: &Snapshot, functions: &[&str]) -> bool {
     exported_on_top(snapshot).any(|name| functions.contains(&name))
 }
 
-/// Returns the known names of the runtime functions that the innermost user frame called.
+/// Returns the known names of the functions of the runtime frames (C library, sanitizer) on top of
+/// the innermost user frame.
 fn exported_on_top(snapshot: &Snapshot) -> impl Iterator<Item = &str> {
     let frames = snapshot.runtime_on_top().iter();
     frames.filter_map(|frame| frame.exported.as_deref())

@@ -51,12 +51,12 @@ impl Unobservable {
     }
 }
 
-/// Returns the reason why passing runs of the program at `path` do not show that any of the crashes
-/// is fixed: it has none of the functions in which the program failed then, and so seems to be
-/// another program. `None` if it has one of them, or if none but `main` is known.
+/// Returns the reason why passing runs of the program at `path` do not show that `crashes` are
+/// fixed, if it seems to be another program: it contains the name of none of the user functions on
+/// the stacks of the crashes. `None` if it contains one, or if no function but `main` and the
+/// entries of fuzzing harnesses is known.
 ///
-/// # Errors
-/// If the program cannot be read.
+/// # Errors If the program cannot be read.
 pub fn another_program<'a>(
     path: &Path,
     crashes: impl Iterator<Item = &'a Crash>,
@@ -95,9 +95,9 @@ pub fn program_build_id(path: &Path) -> std::io::Result<Option<Arc<str>>> {
     Ok(build_id(&read_program(path)?))
 }
 
-/// Returns the reason why passing runs of the program at `path`, which has the build id `id`, do not
-/// show that crashes are fixed: it is the very build that crashed, in its own code. `None` if some
-/// crash is of another build, or if that is unknown.
+/// Returns the reason why passing runs of the program at `path`, whose build id is `id`, do not
+/// show that `crashes` are fixed, if it is the very build that crashed: all of them happened in
+/// code of that build's main program. `None` if one did not, or if its build is unknown.
 pub fn same_build<'a>(
     (path, id): (&Path, &str),
     mut crashes: impl Iterator<Item = &'a Crash>,
@@ -167,8 +167,9 @@ impl Crash {
         }
     }
 
-    /// Returns the reason why a different crash, in a build with other sanitizers than the one that
-    /// crashed, does not show that this crash is fixed; with advice to the user.
+    /// Returns the reason why a different crash does not show that this crash is fixed, if it
+    /// happens in a build with other sanitizers: different sanitizers may report the same bug.
+    /// Includes advice to the user.
     pub fn different_sanitizers(&self) -> Unobservable {
         let known = self.details.instrumentation.as_deref().unwrap_or_default();
         Unobservable::new(

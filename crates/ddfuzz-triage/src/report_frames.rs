@@ -57,8 +57,9 @@ impl ReportFrames {
     /// Combines the snapshot of a process with the sanitizer's report that the process wrote.
     /// Returns the snapshot with the stack frames that identify the bug, and whether these come
     /// from the report (true) or from the stack walk (false). The walked frames stay if they
-    /// contain the place that the report names (frames inside it then count as runtime); else the
-    /// report's frames replace them.
+    /// contain the innermost user frame of the report, and all frames inside of that one then count
+    /// as runtime; else the report's frames replace them. A walk from a deadly signal itself always
+    /// stays.
     pub(crate) fn join(
         &mut self,
         snapshot: Option<Box<Snapshot>>,
@@ -127,8 +128,8 @@ impl ReportFrames {
         })
     }
 
-    /// Sets the exported function name of a stack frame that was found to belong to a sanitizer or
-    /// the C library.
+    /// Looks up the exported name of the function of `frame`, a frame that was found to belong to a
+    /// sanitizer or the C library, and stores it in the frame.
     fn find_name(&mut self, frame: &mut RawFrame) {
         if frame.exported.is_some() {
             return;

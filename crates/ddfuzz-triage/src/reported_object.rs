@@ -158,8 +158,8 @@ pub enum ObjectKind {
     Global,
 }
 
-/// The object (variable or heap block) that a faulty access was meant for, as parsed from a
-/// sanitizer's report.
+/// The object (variable or heap block) that a faulty access was meant for, as a sanitizer's report
+/// describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportObject {
     /// Kind of the accessed object: stack variable, heap block or global variable.

@@ -94,8 +94,8 @@ const ABORTING: [&str; 6] = [
     "_ZSt9terminatev",
 ];
 
-/// Functions by which programs end themselves in another way than by an abort of their own: exits, and
-/// what compilers call where a check of the stack or of a buffer has failed.
+/// Functions by which programs end themselves in another way than by an abort of their own: exits,
+/// and what compilers call where a check of the stack or of a buffer has failed.
 const ENDING: [&str; 5] = [
     "exit",
     "_exit",

@@ -38,7 +38,7 @@ impl Crash {
     }
 
     /// Returns the crash site of a panic: the source location in the panic message, and the
-    /// function there.
+    /// function that panicked, if it is known.
     fn site_of_panic(&self, panic: &PanicRecord) -> Site {
         let location = panic.location.as_deref();
         let source = location.filter(|it| short_location(it) == panic.place);
@@ -91,9 +91,9 @@ impl Frame {
         })
     }
 
-    /// Returns the innermost function of the stack frame, with its source line, that belongs
-    /// neither to a standard library nor to code that runs fuzzing harnesses; `None` if all do. If
-    /// no function is known, returns module and offset.
+    /// Returns the innermost function at the stack frame's code that belongs neither to a standard
+    /// library nor to code that runs fuzzing harnesses, with its source line; `None` if all
+    /// functions do. If no function is known, returns module and offset.
     fn site_of_the_users(&self) -> Option<Site> {
         if self.levels().find_map(Level::site).is_none() {
             return Some(self.site());
@@ -158,14 +158,15 @@ const RUNNERS: [&str; 4] = [
     "/honggfuzz-0.",
 ];
 
-/// Names of functions, in crates that run fuzzing harnesses, that call the harness; used for
-/// programs without line information.
+/// Names of the functions by which crates that run fuzzing harnesses call the harness. The names
+/// decide in programs without line information.
 const RUNS: [&str; 2] = ["rust_fuzzer_test_input", "test_input_wrap"];
 
-/// Function that the macro `fuzz_target!` of cargo-fuzz defines.
+/// Name of the function that the macro `fuzz_target!` of cargo-fuzz defines.
 const FUZZ_TARGET: &str = "__libfuzzer_sys_run";
 
-/// Returns true if each harness has a function of this name, so that the name identifies none.
+/// Returns true if every fuzzing harness has a function with the name `name`, so that the name does
+/// not tell programs apart.
 pub(crate) fn is_in_each_harness(name: &str) -> bool {
     RUNS.contains(&name) || [FUZZ_TARGET, "LLVMFuzzerTestOneInput", "target_main"].contains(&name)
 }
@@ -261,8 +262,9 @@ pub fn short_source(source: &str) -> String {
     }
 }
 
-/// Returns a path in which `..` has taken away the part before it, as compilers do not that are
-/// given such paths; a `..` at the beginning stays. Links to folders are not looked at.
+/// Returns the path without `.` parts and without `..` parts: each `..` is removed together with
+/// the part before it, except at the beginning of the path. Compilers keep such parts of paths that
+/// they were given. The file system is not read, so links to folders are not followed.
 pub fn without_detours(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

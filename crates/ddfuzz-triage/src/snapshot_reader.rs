@@ -62,8 +62,9 @@ pub(crate) fn read(tid: Pid, cause: Cause, cache: &mut ModuleCache) -> Snapshot 
     }
 }
 
-/// Reads the snapshot of the code that a signal with the cause `cause` has interrupted, and whose
-/// registers were `registers`, from the thread `tid`, which is stopped in the handler of that signal.
+/// Reads the snapshot of the code that a signal has interrupted, from the thread `tid`, which is
+/// stopped in the target's handler of that signal. `cause`: the signal; `registers`: those of the
+/// interrupted code, kept since the signal.
 pub(crate) fn read_at(
     tid: Pid,
     registers: &Registers,
@@ -151,9 +152,10 @@ pub(crate) fn interpret(
     snapshot
 }
 
-/// Walks the stack of a crashed thread, and determines how control flow reached its program
-/// counter: normally, by a call to an invalid address, or by a return on a smashed stack. The walk
-/// starts where this requires.
+/// Determines how control flow reached the program counter of a crashed thread (normally, by a call
+/// to an invalid address, or by a return on a smashed stack), and walks the thread's stack: after
+/// such a call or return, not from the program counter, but from the frame of the caller, or of the
+/// function whose stack frame was overwritten.
 fn walk_back(
     cause: Cause,
     registers: &Registers,
@@ -196,8 +198,8 @@ fn walk_back(
     (control, walk(here, layout, memory))
 }
 
-/// Walks the stack of a crashed thread whose program counter is not in code; returns whether a call
-/// or a return to an invalid address led there, and the walk.
+/// Walks the stack of a crashed thread whose program counter is not in code. Returns whether a call
+/// to an invalid address led there, or a return on a smashed stack, and the walk.
 fn walk_from_nowhere(
     registers: &Registers,
     layout: &mut Layout,
@@ -233,9 +235,9 @@ fn walk_from_victim(registers: &Registers, layout: &Layout, memory: &mut dyn Mem
     }
 }
 
-/// Checks whether a walk over the stack of the first thread met only frames behind the entry
-/// function of the target (`main` or that of a harness), which has returned, and not at the end of
-/// the program.
+/// Checks whether a walk over the stack of the first thread met only runtime frames that lie
+/// outside of the target's entry function (`main` or that of a harness). The entry function has
+/// then returned, unless the program is at its end (`exit`), for which the result is false.
 fn is_behind_entry(walk: &Walk, layout: &Layout) -> bool {
     let frames = || walk.steps.iter().map(|step| frame(*step, layout));
     let starts = frames()
@@ -248,13 +250,14 @@ fn is_behind_entry(walk: &Walk, layout: &Layout) -> bool {
         && !is_at_exit(&walk.steps, layout)
 }
 
-/// Longest way, in bytes of code, from an invalid return address to the program counter of the
-/// crash that it led to.
+/// Maximum number of bytes of code between an invalid return address and the program counter of the
+/// crash that followed the return.
 const ASTRAY: u64 = 64;
 
-/// Checks whether a function has just returned to an address in the middle of a function of the
-/// target that no call precedes: a part of its return address was overwritten. The address still
-/// lies below the stack pointer, and the crash happened shortly behind it.
+/// Checks whether a function has just returned to a wrong address in the code of the target,
+/// because a part of its return address was overwritten: the return address, which still lies below
+/// the stack pointer, is in the middle of a function, follows no call instruction, and lies less
+/// than 64 bytes before the program counter, in the same function.
 fn returned_astray(registers: &Registers, layout: &Layout, memory: &mut dyn Memory) -> bool {
     let Some(address) = popped_return(registers, memory) else {
         return false;
@@ -330,9 +333,10 @@ fn fault(cause: Cause, control: Control, registers: &Registers, code: &[u8], map
     }
 }
 
-/// Returns the faulting memory access of a crash whose address the kernel does not tell: the one to
-/// a non-canonical address, among the accesses `touched` of the instruction. If there is none, as
-/// for a misaligned access, which faults in the same way, nothing is known.
+/// Returns the faulting memory access of a crash for which the kernel tells no address. After a
+/// call or return to an invalid address it is the fetch of code there; else it is the first access
+/// in `touched`, those of the instruction, to a non-canonical address. If there is none, as for a
+/// misaligned access, all parts of the result are unknown.
 fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
     let invalid = |address: Option<u64>, access| Fault {
         address: address.map(Address),
@@ -347,7 +351,7 @@ fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
 }
 
 /// Returns whether an instruction that makes the memory accesses `touched` read or wrote `address`;
-/// `None` where that is not clear.
+/// `None` if none of several accesses includes it.
 fn access_to(address: u64, touched: &[MemoryAccess]) -> Option<Access> {
     let holds = |it: &&MemoryAccess| address.wrapping_sub(it.address) < it.size.max(1);
     match (touched.iter().find(holds), touched) {
@@ -378,10 +382,10 @@ fn abort_message(event: Event, layout: &Layout, memory: &mut dyn Memory) -> Opti
     Some(String::from_utf8_lossy(text).trim_end().to_owned())
 }
 
-/// Checks whether the stop `later` of a thread is only a consequence of its stop `earlier`: the
-/// target's signal handler raises, aborts or crashes; or it raised the same signal again and
-/// returned; or the kernel could not deliver the first signal (no stack left) and kills the
-/// process.
+/// Checks whether the stop `later` of a thread is only a consequence of its stop `earlier`: either
+/// the thread is in the handler of the earlier signal; or it is at the same instruction again with
+/// a signal that was sent or that the kernel raised, because the handler sent it and returned, or
+/// because the kernel could not deliver the first signal (no stack left) and kills the process.
 pub(crate) fn is_aftermath(earlier: &Snapshot, later: &Snapshot) -> bool {
     let in_handler = later.interrupted.contains(&earlier.registers.pc);
     let again = earlier.registers.pc == later.registers.pc

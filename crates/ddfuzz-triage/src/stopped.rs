@@ -24,8 +24,9 @@ pub struct StoppedCrash {
 }
 
 /// Classifies crashes of threads that the calling thread traces by ptrace and has stopped at a
-/// signal. It does not know what the process printed, so that class and keys of crashes that only
-/// printed messages identify differ from those of a [`Triager`](crate::Triager).
+/// signal. The classifier does not know what the process printed. Class and keys of a crash that
+/// only a printed message identifies, such as a panic, therefore differ from those that a
+/// [`Triager`](crate::Triager) computes.
 pub struct StoppedClassifier {
     cache: ModuleCache,
 }

@@ -55,9 +55,9 @@ pub trait Tracee {
     /// process has ended.
     fn stderr_tail(&mut self) -> Vec<u8>;
 
-    /// Returns what the run printed about its crash (stderr, and the report of a sanitizer),
-    /// complete only after all processes of the run have ended. By default only the last 4 KiB of
-    /// stderr.
+    /// Returns what the run printed about its crash: stderr, and a sanitizer's report. The default
+    /// implementation returns only the last 4 KiB of stderr. The result is complete only after all
+    /// processes of the run have ended.
     fn said(&mut self) -> CrashMessages {
         CrashMessages {
             stderr: self.stderr_tail(),

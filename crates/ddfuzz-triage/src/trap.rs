@@ -21,7 +21,7 @@ pub enum Trap {
 }
 
 impl Trap {
-    /// Returns the bytes with which the machine code of the instruction begins.
+    /// Returns the bytes with which the machine code of this trap instruction begins.
     pub fn code(self) -> &'static [u8] {
         match self {
             Trap::Check => &[0x67, 0x0f, 0xb9],
@@ -29,7 +29,8 @@ impl Trap {
         }
     }
 
-    /// Returns the compiler's option without which a program may lack the instruction.
+    /// Returns the compiler options, for advice to users, without which a program may lack this
+    /// trap instruction; the text follows `compile the program as it was, with`.
     pub fn flag(self) -> &'static str {
         match self {
             Trap::Check => "-fsanitize=undefined -fsanitize-trap=undefined",
@@ -37,8 +38,9 @@ impl Trap {
         }
     }
 
-    /// Checks whether the program at `path` has the instruction: anywhere if a sanitizer alone
-    /// makes it, else in the function `function`. False if the program cannot be read.
+    /// Checks whether the program at `path` contains this trap instruction. [`Trap::Check`] may be
+    /// anywhere in its code, since only a sanitizer makes it; [`Trap::Plain`] must be in the
+    /// function named `function`. False if the program cannot be read.
     fn is_in(self, path: &Path, function: Option<&str>) -> bool {
         let Ok(bytes) = read_program(path) else {
             return false;

@@ -89,8 +89,8 @@ pub enum Quick {
     Ended(Ended),
 }
 
-/// One run of an input, with class and keys of its crash: its record can be made without another
-/// run, which might crash by another bug.
+/// One run of an input, with class and keys of its crash, and with all that its crash record needs:
+/// another run might crash by another bug.
 pub struct KeyedRun {
     run: Finished,
     /// `None` if the run ended without a crash.
@@ -129,11 +129,11 @@ pub struct Triager {
     refused: bool,
     /// Path of the target's program; `None` where it is unknown.
     program: Option<PathBuf>,
-    /// Hash of the last input that did not crash without a tracer, either.
+    /// Hash of the last input that was run without a tracer, too, and did not crash then either.
     passed_untraced: Option<u64>,
-    /// The last line that the last run of [`Triager::examine`] without a crash wrote to stderr.
+    /// Last line on stderr of the last input that did not crash in [`Triager::examine`].
     last_line: Option<String>,
-    /// Time limits of the runs that [`Triager::examine`] makes; `None`: those of all runs.
+    /// Time limits of the runs that [`Triager::examine`] makes; `None`: those of the target.
     examining: Option<TimeLimit>,
     /// Whether crash records name functions, source lines and the program's compiler options.
     names: bool,
@@ -147,7 +147,7 @@ pub struct Triager {
 /// Maximum number of backtraces of Rust panics that a triager keeps.
 const MOST_BACKTRACES: usize = 16;
 
-/// What a run with `RUST_BACKTRACE` wrote, for a panic with this source location and stack.
+/// What a run with `RUST_BACKTRACE` wrote to stderr, and location and stack of the run's panic.
 struct Backtrace {
     location: String,
     stack: Vec<RawFrame>,
@@ -246,8 +246,8 @@ impl Triager {
         self.symbolizer.turn_off();
     }
 
-    /// Sets whether [`examine`](Triager::examine) runs inputs that do not crash again to find
-    /// leaks.
+    /// Sets whether [`examine`](Triager::examine) runs an input that does not crash once more, to
+    /// find memory leaks.
     pub fn look_for_leaks(&mut self, leaks: bool) {
         self.settings.leaks = leaks;
     }
@@ -258,9 +258,10 @@ impl Triager {
         self.last_line.as_deref()
     }
 
-    /// Sets time limits for the runs that [`examine`](Triager::examine) makes; all others keep those
-    /// of the target. A search for a hang makes its runs within a part of the limit; only a run
-    /// within the whole limit shows that another input hangs, too.
+    /// Sets time limits for the runs that [`examine`](Triager::examine) makes; all others keep
+    /// those of the target. The search that minimizes a hang shortens the limits of the target: a
+    /// run within those does not show that a different input hangs, too, so that one gets full
+    /// limits.
     pub fn examine_within(&mut self, time: TimeLimit) {
         self.examining = Some(time);
     }
@@ -387,9 +388,9 @@ impl Triager {
         Ok(Some((keyed.quick(), keyed.run.cpu)))
     }
 
-    /// Runs `input`, which has crashed without a tracer and not under one, up to three times without
-    /// one; returns class and keys of its crash if it crashes each time, else `None`. The program
-    /// then is one of those that [avoid tracers](crate::programs_avoiding_tracers).
+    /// Runs `input`, which has crashed without a tracer and not under one, up to three times
+    /// without one; returns class and keys of its crash if it crashes each time, else `None`. The
+    /// program then is one of those that [avoid tracers](crate::programs_avoiding_tracers).
     ///
     /// # Errors
     /// When the target cannot be started.
@@ -399,9 +400,9 @@ impl Triager {
         Ok(keyed.transpose()?.map(|keyed| keyed.quick()))
     }
 
-    /// Runs an input that has not crashed under a tracer without one. If it crashes or exceeds a
-    /// limit in each of three runs, the program avoids tracers, and all later runs of it are made
-    /// without one; returns the last of these runs then, else `None`.
+    /// Runs an input that has not crashed under a tracer up to three times without one. If each run
+    /// crashes or exceeds a limit, notes that the program avoids tracers, so that all later runs of
+    /// it are made without one, and returns the last of these runs; else `None`.
     fn fails_untraced(&mut self, input: &[u8]) -> Result<Option<Finished>, ExecError> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(input);
         // What is tried again and again is flaky, and the program does not look for a tracer.
@@ -500,8 +501,8 @@ impl Triager {
         record(named, Some(&snapshot), &facts, &mut self.symbolizer)
     }
 
-    /// Returns the facts for the crash record of a run that was not made by this triager, and only
-    /// once: tries 1, its time unknown.
+    /// Returns the facts for the crash record of a run that was made once and by another part of
+    /// ddfuzz than this triager: one try, its time unknown.
     fn single_run<'a>(
         &self,
         ended: Ended,
@@ -541,9 +542,10 @@ impl Triager {
         })
     }
 
-    /// Returns what a run of the input with `RUST_BACKTRACE` writes to stderr; `None` if there is no
-    /// such run. For a panic at the same `location` with the same stack as an earlier one, returns
-    /// the backtrace of that one: making a backtrace takes the target much longer than the run.
+    /// Returns what a run of the input with `RUST_BACKTRACE` writes to stderr; `None` if there is
+    /// no such run. For a panic at the same `location` with the same stack as an earlier one,
+    /// returns the backtrace of that one: making a backtrace takes the target much longer than the
+    /// run.
     fn backtrace(
         &mut self,
         location: &str,

@@ -102,9 +102,9 @@ fn collect(
     Ok(trace)
 }
 
-/// Checks whether a snapshot explains how its run ended: it was taken at a signal, exit or exceeded
-/// limit of the kind by which the run ended. A signal that the target handled does not explain a
-/// later exit.
+/// Checks whether a snapshot explains how its run ended: it was taken at a signal and the run died
+/// of one, at an exit with the status of the run, or at the limit that the run exceeded. So a
+/// signal that the target handled does not explain a later exit.
 fn explains(snapshot: &Snapshot, ended: Ended) -> bool {
     match (snapshot.event, ended) {
         (Event::Signal { .. }, Ended::Signal(_)) => true,
@@ -186,8 +186,8 @@ impl PidFd {
 /// Minimum and maximum time between two checks whether a run exceeds its time or memory limit.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
 
-/// Time after which a run that exceeded its time limit counts as asleep, if none of its threads has
-/// run.
+/// Time for which none of its threads must have run, so that a run that exceeded its limit on wall
+/// time counts as asleep.
 const ASLEEP: Duration = Duration::from_millis(150);
 /// Time in which a run that sleeps in the kernel, or has stopped itself, must react when the
 /// watchdog interrupts it; else it is killed.

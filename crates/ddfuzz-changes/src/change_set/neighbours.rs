@@ -1,13 +1,14 @@
-//! Merging of changes of neighbouring lines, which git takes for a conflict: a change of line 12
-//! goes with another line 11, whoever has changed that.
+//! Merges changes of neighbouring lines, which git reports as a conflict: a change of line 12 can
+//! be applied although another change has changed line 11.
 
 use std::ops::Range;
 
 use super::{Hunk, in_range};
 
-/// Merges two texts that come from the text `base`, each given with its hunks since then. The hunks
-/// may stand side by side; returns `None` if two of them change the same line, or if one adds lines
-/// where another ends or begins, so that it is open which come first.
+/// Merges two texts that both come from the text `base`; `sides` has each text with its hunks.
+/// Hunks of the two texts may be on neighbouring lines. Returns `None` if two of them change the
+/// same line, or if one only adds lines at a place where another begins or ends, so that their
+/// order is open.
 pub(super) fn merge_neighbours(base: &[u8], sides: [(&[u8], &[&Hunk]); 2]) -> Option<Vec<u8>> {
     let base = ddfuzz_delta::lines(base);
     let sides = sides.map(|(text, hunks)| (ddfuzz_delta::lines(text), hunks));

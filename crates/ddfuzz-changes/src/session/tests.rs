@@ -61,8 +61,9 @@ fn nothing_is_logged_after_the_budget_is_used_up() {
     assert_eq!(String::from_utf8_lossy(&log), "");
 }
 
-/// The limits on the times of builds and tests, in seconds, that are learned from checks in a log;
-/// `slowest` are the times of the slowest build and test that each of them has, if any.
+/// Returns the time limits of builds and of tests, in seconds, that a session learns from three
+/// checks in a log; each of `slowest` has the times of the slowest build and test that a check
+/// records.
 fn learned_limits(slowest: [Option<[u64; 2]>; 3]) -> [u64; 2] {
     let check = |slowest: Option<[u64; 2]>| {
         let report = Report {

@@ -38,8 +38,8 @@ pub(crate) struct Forkserver {
     freshness: Freshness,
     limits: Limits,
     launch: Launch,
-    /// Number of environment variables in `launch` that the target gets without AFL++; those for
-    /// AFL++'s runtime follow them.
+    /// Number of the environment variables in `launch` that the target gets whatever its fork
+    /// server is; the variables for AFL++'s runtime follow them.
     own_variables: usize,
     coverage: Coverage,
     reporting: CoverageReporting,

@@ -177,8 +177,9 @@ impl AflServer {
             && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
     }
 
-    /// Reads the process id of the run from the fork server, and the run's wait status if the run
-    /// ends within `early`, or within a slice of time (10 ms) where `early` is `None`.
+    /// Reads the process id of the run from the fork server, and its wait status if it ends in
+    /// time: within `early`, or where that is `None` within a slice of time (10 ms). A run that
+    /// goes on has no status yet.
     fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, EarlyStatus), RequestError> {
         let mut words = [0; 8];
         let wanted = if early.is_some() { 4 } else { 8 };
@@ -203,9 +204,9 @@ impl AflServer {
         Ok((Pid::from_raw(pid), (length == 8).then_some(status)))
     }
 
-    /// Watches the limits of a run that goes on after [`forked`](AflServer::forked) until it ends.
-    /// Returns which limit ddfuzz killed it at (`None` if it did not), the run's wait status and
-    /// its CPU time.
+    /// Waits for the end of a run, of which [`forked`](AflServer::forked) has read no status yet,
+    /// and kills the run if it exceeds `limits`. Returns the limit at which it was killed (`None`
+    /// if it was not), its wait status and its CPU time.
     fn ended(
         &mut self,
         child: Pid,
@@ -315,8 +316,8 @@ struct Clocks {
 }
 
 impl Clocks {
-    /// Returns the CPU time of the run, from these CPU times, read at its end, and `before`, read
-    /// when the run had already lasted a slice of time (10 ms).
+    /// Returns the CPU time of a run: `self` was read at its end, `before` when it had already
+    /// lasted a slice of time (10 ms).
     fn since(self, before: Clocks) -> Duration {
         let dead = self.dead.saturating_sub(before.dead);
         match (before.served, self.served) {

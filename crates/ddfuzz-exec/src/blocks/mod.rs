@@ -186,8 +186,8 @@ impl BlockCoverage {
         Ok(Some(blocks))
     }
 
-    /// Is called once, after the first server of the target has started, and records which blocks
-    /// the server has passed before its fork point. Returns `Ok(true)` if the server runs the
+    /// Finds out, after the first server of the target has started, which blocks the server has
+    /// passed before its fork point, and records them. Returns `Ok(true)` if the server runs the
     /// shared code, `Ok(false)` if coverage is impossible, and `Err` if the server runs the shared
     /// code of some files only: a new coverage of these files, for which another server must be
     /// started.
@@ -295,8 +295,8 @@ impl BlockCoverage {
         self.arm(wanted)
     }
 
-    /// Changes the shared code so that the blocks that `wanted` names have breakpoints, and no
-    /// others; if they had them before, restores only the breakpoints that runs have hit.
+    /// Changes the shared code so that it has the breakpoints that `wanted` says, and no others. If
+    /// `wanted` was in force before, only sets the breakpoints again that runs have hit.
     fn arm(&mut self, wanted: Armed) -> io::Result<()> {
         let hit = std::mem::take(&mut self.hit);
         if wanted == self.armed {
@@ -379,7 +379,8 @@ impl BlockCoverage {
         is_signal && self.doubted != Some(run) && self.armed != Armed::Nothing
     }
 
-    /// Records that the same run is made once more, so that its end is in doubt again.
+    /// Forgets which run of the present call was made again: the same run is to be made once more,
+    /// and breakpoints may have changed how that one ends.
     pub(crate) fn forget_doubt(&mut self) {
         self.doubted = None;
     }
@@ -395,10 +396,10 @@ impl BlockCoverage {
         };
     }
 
-    /// Ends a call of the executor, which has made `runs`: returns the coverage of the runs that
-    /// exited and hit a breakpoint or, if `reporting` is `Every`, of all that exited, except those
-    /// that were made again without breakpoints, since not all of their blocks are known. Blocks
-    /// that only runs with another end hit still count as not reached.
+    /// Ends a call of the executor, which has made `runs`, and returns their coverage. A run that
+    /// did not exit has none; the blocks that it hit still count as not reached. If `reporting` is
+    /// `Every`, all other runs are reported, except one that was made again without breakpoints,
+    /// since not all of its blocks are known; else only those that hit a breakpoint.
     pub(crate) fn end_call(
         &mut self,
         runs: &[Run],

@@ -41,10 +41,10 @@ struct Sweep<'a> {
     starts: Vec<(&'a Segment, Vec<bool>)>,
     /// Addresses of the targets of direct jumps and calls in the program's code.
     targets: BTreeSet<u64>,
-    /// Addresses that instructions of the program refer to otherwise than as targets of direct
-    /// jumps and calls.
+    /// Addresses that instructions of the program refer to by anything but a direct jump or call.
     references: BTreeSet<u64>,
-    /// Whether the program is loaded at the addresses in its file, so that constants are addresses.
+    /// Whether the program is loaded at the addresses in its file, so that constants in its code
+    /// may be addresses.
     is_fixed: bool,
 }
 
@@ -131,9 +131,9 @@ impl Sweep<'_> {
         })
     }
 
-    /// Makes the targets of jumps and calls that were collected starts of blocks. A target inside
-    /// an instruction shows that its function is not decoded correctly: only the first instruction
-    /// of that function may have a breakpoint then.
+    /// Marks the collected targets of jumps and calls as starts of blocks. A target inside an
+    /// instruction shows that its function was not decoded correctly: only the first instruction of
+    /// that function may have a breakpoint then.
     fn apply_targets(&mut self) {
         for target in std::mem::take(&mut self.targets) {
             let is_start = self.is_start(target);
@@ -146,8 +146,9 @@ impl Sweep<'_> {
         }
     }
 
-    /// Allows a breakpoint only at the first instruction of each function into which an instruction
-    /// refers otherwise than by a direct jump or call: there may be data in it.
+    /// Handles each address in a function, other than its start, that an instruction refers to by
+    /// anything but a direct jump or call: the address may be one of data, so the function may have
+    /// a breakpoint at its first instruction only.
     fn apply_references(&mut self) {
         for reference in std::mem::take(&mut self.references) {
             if let Some(function) = self.function(reference) {
@@ -224,7 +225,8 @@ fn note_references(instruction: &Instruction, is_fixed: bool, references: &mut B
 mod tests {
     use super::*;
 
-    /// Returns the starts of blocks in functions that follow each other at 0x1000.
+    /// Returns the starts of blocks in `functions`, each given by its machine code; they follow
+    /// each other from the address 0x1000 on.
     fn starts_of(functions: &[&[u8]]) -> Vec<u64> {
         let mut image = Image {
             entry: 0,

@@ -127,9 +127,10 @@ impl CodeReader<'_> {
     }
 }
 
-/// Returns the constant that an instruction compares with or loads for a comparison, and the
-/// constant's width in bytes. Counted are also the subtraction of the first case of a `switch`, and
-/// loads of eight-byte constants, which no compare instruction can have as an operand.
+/// Returns the constant that an instruction compares with, or prepares a comparison with, and the
+/// constant's width in bytes; `None` for other instructions. Also counted are the subtraction of
+/// the first case of a `switch`, and loads of eight-byte constants, which no compare instruction
+/// can have as an operand.
 fn compared(instruction: &Instruction) -> Option<(u64, usize)> {
     let last = instruction.op_count().checked_sub(1)?;
     let kind = instruction.op_kind(last);
@@ -176,9 +177,9 @@ fn is_stack(register: Register) -> bool {
 }
 
 /// Returns true if the constant `bytes` may be a word that a program looks for, not a small number,
-/// size, mask or divisor: it has at least two, and at least half as many as bytes, different byte
-/// values other than 0 and 255; of four bytes at least three are neither, unless two are letters or
-/// digits.
+/// size, mask or divisor. Only byte values other than 0 and 255 count: at least two of them, and at
+/// least half as many as there are bytes, must be different. A constant of four bytes must have
+/// three such bytes, or two that are letters or digits.
 fn is_significant(bytes: &[u8]) -> bool {
     let mut telling: Vec<u8> = bytes.to_vec();
     telling.retain(|byte| !matches!(byte, 0 | 0xff));

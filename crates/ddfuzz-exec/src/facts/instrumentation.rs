@@ -124,8 +124,8 @@ const HANDLERS: [(&str, &str); 23] = [
 
 /// Returns the UBSan checks in a program, as `-fsanitize=` names them: each check whose handler the
 /// program calls, or only `undefined` if it calls the most frequent handlers, or if UBSan's whole
-/// runtime is linked but no call of a handler is found. `alone`: no other runtime that contains UBSan's handlers is
-/// linked.
+/// runtime is linked but no call of a handler is found. `alone`: no other runtime that contains
+/// UBSan's handlers is linked.
 fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     let (mut defined, mut called) = (HashMap::new(), BTreeSet::new());
     for symbol in file.symbols().chain(file.dynamic_symbols()) {
@@ -155,8 +155,8 @@ fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     checks
 }
 
-/// Returns true if a handler of UBSan belongs to its minimal runtime and returns to the program, which
-/// then shows nothing of the failed check: no option makes it end there.
+/// Returns true if the function `handler` of UBSan's minimal runtime returns to the program after a
+/// failed check: no option makes the program end there, so a run does not show the failure.
 fn goes_on(handler: &str) -> bool {
     let never_returns = ["builtin_unreachable", "missing_return"];
     let minimal = handler.strip_suffix("_minimal");

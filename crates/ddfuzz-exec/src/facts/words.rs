@@ -129,9 +129,10 @@ impl<'data> Texts<'data> {
         ranked.concat()
     }
 
-    /// Splits read-only data, `bytes` at the address `address`, into runs of printable characters,
-    /// also at addresses that code or a pointer table refers to. A run of at most 64 characters
-    /// before a NUL is not split: it is one C string, which code may copy in halves.
+    /// Splits read-only data, `bytes` at the address `address`, into runs of printable characters.
+    /// A run is split again at each address inside it that code (`references`) or a pointer table
+    /// refers to, unless it has at most 64 characters and a NUL follows: such a run is one C
+    /// string, of which code may copy the halves one by one.
     fn parts<'a>(
         &'a self,
         address: u64,
@@ -176,9 +177,11 @@ struct TextRun<'a> {
     ends: bool,
 }
 
-/// Returns true if a run of printable characters is a word for the dictionary, not a number whose
-/// bytes happen to be printable. `ends`: a NUL follows the run; `unnamed`: neither code nor a table
-/// of pointers refers to the run.
+/// Returns true if a run of printable characters may be a word of the dictionary: of 3 to 32 bytes,
+/// no message or path, and not by chance printable. A run that neither code nor a table of pointers
+/// refers to (`unnamed`) must be followed by a NUL (`ends`), have more than three characters, and
+/// consist of letters and digits to one half; any other run must meet one of these: a NUL follows,
+/// it has more than three characters, or it has two letters or digits.
 fn is_word(text: &[u8], ends: bool, unnamed: bool) -> bool {
     let letters = text
         .iter()

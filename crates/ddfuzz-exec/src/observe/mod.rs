@@ -117,14 +117,15 @@ pub fn start(target: &Target, way: Way) -> Result<Option<Box<dyn Observer>>, Exe
     })
 }
 
-/// CPU time that is added to twice the limit on CPU time of an observed run, because breakpoints
-/// make runs slower.
+/// Limit on the CPU time of an observed run: twice the target's limit, and this much more, because
+/// breakpoints make runs slower.
 const MORE_CPU: Duration = Duration::from_secs(1);
-/// Wall time that is added to twice the limit on wall time of an observed run, because breakpoints
-/// make runs slower.
+/// Limit on the wall time of an observed run: twice the target's limit, and this much more, because
+/// breakpoints make runs slower.
 const MORE_WALL: Duration = Duration::from_secs(5);
 
-/// Returns `target` with the limits of an observed run.
+/// Returns `target` with longer time limits, for observed runs: twice its own, plus [`MORE_CPU`]
+/// and [`MORE_WALL`].
 fn with_more_time(target: &Target) -> Target {
     let mut patient = target.clone();
     let limits = &mut patient.limits;

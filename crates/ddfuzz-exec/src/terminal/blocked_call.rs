@@ -23,10 +23,10 @@ enum WaitsFor {
     Other,
 }
 
-/// Returns true if a program goes on by itself, whose threads sleep in the system calls that the
-/// lines `calls` of `/proc/PID/syscall` show: one of its threads sleeps for a given time. While it
-/// leaves typed keys unread, it does not wait for keys; a program that has read all of them and
-/// waits for input waits for a key.
+/// Returns true if a program at a terminal will go on by itself, without another key. `calls`: the
+/// line of `/proc/PID/syscall` for each of its threads. A thread must be running or sleep for a
+/// given time. If typed keys are unread (`has_unread`), waiting for input for a given time counts,
+/// too; if all are read, no thread may wait for input, since the program waits for a key then.
 pub(super) fn goes_on_by_itself(calls: &[String], has_unread: bool) -> bool {
     let waits: Vec<WaitsFor> = calls.iter().map(|line| waits_for(line)).collect();
     let is_any = |of: &[WaitsFor]| waits.iter().any(|one| of.contains(one));
@@ -81,7 +81,8 @@ impl BlockedCall {
         }
     }
 
-    /// What a call waits for that watches `files` files; `is_timed`: only for a given time.
+    /// Returns what a thread waits for in a call that watches `files` files for input; `is_timed`:
+    /// the call waits at most for a given time.
     fn polls(&self, files: u64, is_timed: bool) -> WaitsFor {
         match (files, is_timed) {
             (0, true) => WaitsFor::Time,
@@ -91,12 +92,13 @@ impl BlockedCall {
         }
     }
 
-    /// Whether the argument `at` points to a time.
+    /// Whether the call's argument with the index `at`, a pointer to a time, is not null.
     fn has_pointer(&self, at: usize) -> bool {
         self.arguments[at] != 0
     }
 
-    /// Whether the argument `at` is a time in milliseconds: a negative one is none.
+    /// Whether the call's argument with the index `at` is a time in milliseconds; a negative number
+    /// means that the call waits without a time limit.
     fn has_milliseconds(&self, at: usize) -> bool {
         // The upper half of the register has no meaning.
         self.arguments[at] as u32 <= i32::MAX as u32

@@ -42,7 +42,8 @@ pub(super) struct Driver {
     pub(super) keys: Vec<u8>,
     pub(super) ending: Vec<u8>,
     pub(super) run: TerminalRun,
-    /// Time until which a program that sleeps for a time is waited for at the end of the input.
+    /// Time until which the driver, at the end of the input, waits for a program that sleeps for a
+    /// given time.
     pub(super) until: Instant,
     /// Number of typed bytes that the program had left unread when the driver last gave up waiting
     /// for it; 0 if it has read all since.
@@ -64,9 +65,9 @@ enum WaitLimit {
     /// The driver waits at most for [`WORK`] of the program's CPU time and [`LONGEST_WORK`] of wall
     /// time.
     Bounded,
-    /// The driver waits without a limit of its own, until the run exceeds its limits: a program
-    /// that computes without end hangs. A program that sleeps for a time is waited for until shortly
-    /// before.
+    /// The driver waits until the run exceeds its own limits, since a program that computes without
+    /// end hangs. For a program that sleeps for a given time, it waits until [`Driver::until`]
+    /// only.
     Limits,
 }
 
@@ -163,9 +164,10 @@ impl Driver {
         }
     }
 
-    /// Returns true if the processes of the session, of whose keys `unread` bytes are unread, sleep
-    /// for a time, as in a script with `sleep 1`, and so may go on before the run ends; also if one of
-    /// them has run or ended meanwhile, so that their calls are not those of one moment.
+    /// Returns true if the session's processes sleep for a given time, as in a script with `sleep
+    /// 1`, and so may go on by themselves before [`Driver::until`]. Also true if one of them ran or
+    /// ended while the driver looked at them, which says nothing of one moment. `unread`: number of
+    /// typed bytes that are unread.
     fn goes_on(&self, session: &Session, unread: usize) -> bool {
         if Instant::now() >= self.until {
             return false;
@@ -303,12 +305,12 @@ struct Session {
     leader: OwnedFd,
     pid: Pid,
     server: Pid,
-    /// What the kernel tells of a session of one process; `None` where it cannot be opened.
+    /// Files of `/proc` about a session of one process; `None` where they cannot be opened.
     files: Option<SessionFiles>,
 }
 
-/// Files of `/proc` that tell what the leading process of a session does, if it is the only one. They
-/// stay open: after each key they are read once, or several times.
+/// Files of `/proc` by which the driver looks at a session that consists of its leading process
+/// only. The files stay open, since they are read at least once after each key.
 struct SessionFiles {
     /// State and number of threads of the leading process.
     stat: File,
@@ -440,8 +442,8 @@ impl SessionFiles {
         })
     }
 
-    /// Determines what the session does if the process `leader`, of one thread, is all of it; `None` if
-    /// there are others, or that process was stopped.
+    /// Determines what the session does if the process `leader`, of one thread, is all of it;
+    /// `None` if there are others, or that process was stopped.
     fn activity(&self, leader: Pid) -> Option<Activity> {
         let mut line = [0; 512];
         let read = |file: &File, line: &mut [u8; 512]| file.read_at(line, 0).ok();

@@ -15,7 +15,7 @@ use crate::{Channel, Ended, Target, Terminal, prepared_target::Identity, termina
 /// Time by which each key extends the wall limit of a run at a terminal: a program may sleep after
 /// each key.
 const TIME_PER_KEY: Duration = Duration::from_millis(50);
-/// Longest limit on the elapsed time of a run at a terminal that makes a difference.
+/// Limit on the wall time of a run at a terminal, at which any longer limit is cut.
 const LONGEST: Duration = Duration::from_secs(1 << 20);
 /// Number of end-of-file keys (^D) that are typed at the end of a run, after the input and the keys
 /// that end the program.
@@ -62,8 +62,8 @@ impl Console {
     }
 
     /// Resets the terminal, and starts a thread that types `keys` as soon as the next run has the
-    /// terminal. `wall`: the limit on the elapsed time of the run. Fails when the terminal cannot be
-    /// reset, or no thread can be started.
+    /// terminal. `wall`: the limit on the elapsed time of the run. Fails when the terminal cannot
+    /// be reset, or no thread can be started.
     pub(crate) fn begin(&mut self, keys: &[u8], wall: Duration) -> io::Result<()> {
         self.finish();
         self.run = TerminalRun::default();

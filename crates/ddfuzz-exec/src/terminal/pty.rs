@@ -68,7 +68,7 @@ impl Pty {
         fcntl(&self.theirs, FcntlArg::F_SETFL(OFlag::O_RDWR))?;
         self.theirs
             .set_permissions(Permissions::from_mode(TERMINAL_MODE))?;
-        number(&self.theirs, libc::TIOCSETD, &mut 0)?; // the ordinary line discipline
+        ioctl_number(&self.theirs, libc::TIOCSETD, &mut 0)?; // the ordinary line discipline
         // SAFETY: this request takes no argument.
         Errno::result(unsafe { libc::ioctl(self.theirs.as_raw_fd(), libc::TIOCNXCL) })?;
         // Disabling ^S resumes output that ^S has stopped.
@@ -104,7 +104,7 @@ impl Pty {
     /// Returns the id of the terminal's foreground process group; `None` if it has none.
     pub(super) fn foreground(&self) -> Option<Pid> {
         let mut group = 0;
-        number(&self.ours, libc::TIOCGPGRP, &mut group).ok()?;
+        ioctl_number(&self.ours, libc::TIOCGPGRP, &mut group).ok()?;
         Some(Pid::from_raw(group)).filter(|pid| pid.as_raw() > 0)
     }
 
@@ -127,7 +127,7 @@ impl Pty {
         // Polling moves typed bytes to the queue at once.
         polled(&self.theirs);
         let mut count = 0;
-        let asked = number(&self.theirs, libc::FIONREAD, &mut count);
+        let asked = ioctl_number(&self.theirs, libc::FIONREAD, &mut count);
         asked.map_or(0, |()| usize::try_from(count).unwrap_or(0))
     }
 
@@ -158,7 +158,7 @@ fn peer(master: &PtyMaster) -> io::Result<File> {
 
 /// Makes the `ioctl` request `request` on the terminal `of`; the request reads or writes one
 /// number, `number`.
-fn number(of: &File, request: libc::Ioctl, number: &mut libc::c_int) -> nix::Result<()> {
+fn ioctl_number(of: &File, request: libc::Ioctl, number: &mut libc::c_int) -> nix::Result<()> {
     // SAFETY: these requests read or write one number where the pointer shows.
     let asked = unsafe { libc::ioctl(of.as_raw_fd(), request, std::ptr::from_mut(number)) };
     Errno::result(asked).map(drop)

@@ -1,4 +1,5 @@
-//! The C++ classes with virtual functions, and the vtables that tell of which class an object is.
+//! The C++ classes with virtual functions, and the vtables, by which the class of an object is
+//! found.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -28,7 +29,7 @@ impl Classes {
         *known = known.filter(|known| *known == of);
     }
 
-    /// Records that the class of this qualified name has a virtual base.
+    /// Records that the class with this qualified name has a virtual base.
     pub fn add_virtual_base(&mut self, name: &str) {
         let of = self.by_name.get(name).copied().flatten();
         self.with_virtual_bases.extend(of);
@@ -58,7 +59,8 @@ impl Classes {
     }
 }
 
-/// Returns the qualified name of a class in the demangled name of its vtable.
+/// Returns the qualified name of the class in the demangled name of its vtable; `None` for any
+/// other name.
 fn class_of_vtable(name: &str) -> Option<&str> {
     let of_demangler = name.strip_prefix("{vtable(");
     let of_demangler = of_demangler.and_then(|name| name.strip_suffix(")}"));
@@ -82,8 +84,8 @@ impl Vtables {
 }
 
 impl Reading<'_> {
-    /// Records the qualified name of a namespace or class, and a class with virtual functions. Those in
-    /// functions are left out.
+    /// Adds the name of a namespace or class to the qualified name in `around`, and records a class
+    /// that has virtual functions. Those inside functions are left out.
     pub(super) fn class(
         &mut self,
         unit: usize,

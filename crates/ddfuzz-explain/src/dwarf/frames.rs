@@ -173,7 +173,7 @@ pub struct Frame {
     pub code: u64,
     /// Canonical frame address: the stack pointer before the call.
     pub cfa: u64,
-    /// Where the value of each register is that the frame's function sees, by DWARF number.
+    /// For each register, by DWARF number, where its value is found that the frame's function sees.
     pub registers: [Saved; REGISTERS],
 }
 

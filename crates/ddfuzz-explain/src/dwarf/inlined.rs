@@ -76,8 +76,9 @@ impl DebugInfo {
         Some(own.unwrap_or(innermost))
     }
 
-    /// Returns the calls of inlined functions that lead to the code at `pc`, an address in the file,
-    /// innermost first: those in the program's own code, outside of the place of `pc` itself.
+    /// Returns the calls of inlined functions that lead to the code at `pc`, an address in the
+    /// file, innermost first: those in the program's own code, except for the one that already is
+    /// the place of `pc`.
     pub fn calls_inlined_at(&self, pc: u64) -> Vec<Place<'_>> {
         let mut calls = self.inlined_calls(pc);
         calls.retain(|it| !is_library_file(it.file));
@@ -88,7 +89,8 @@ impl DebugInfo {
         calls
     }
 
-    /// Returns the calls of inlined functions that lead to the code at `pc`, innermost first.
+    /// Returns the calls of inlined functions that lead to the code at `pc`, an address in the
+    /// file, innermost first.
     fn inlined_calls(&self, pc: u64) -> Vec<Place<'_>> {
         let Some(around) = self.function(pc) else {
             return Vec::new();

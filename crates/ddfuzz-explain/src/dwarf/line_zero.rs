@@ -1,5 +1,5 @@
-//! Code that the line table gives no line (line 0), such as what compilers have moved or shared: it
-//! gets the line of the code that is always executed right before it.
+//! Code without a line in the line table (line 0), such as code that the compiler has moved or
+//! shared: it gets the line of the code that is always executed right before it.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,9 +9,9 @@ use object::{Object, ObjectSection};
 
 use super::Lines;
 
-/// Gives rows of line 0 in some functions, by their address ranges, the line of the row before
-/// where the code runs on from there and no jump of the function leads into the row. The others
-/// stay without a line.
+/// In the functions with the address ranges `functions`, gives each row of line 0 the line of the
+/// row before it, if execution runs on from that row and no jump of the function leads into the row
+/// of line 0. Other rows stay without a line.
 pub(super) fn inherit<'a>(
     lines: &mut Lines,
     file: &object::File<'_>,
@@ -76,7 +76,8 @@ mod tests {
     use super::super::Line;
     use super::*;
 
-    /// The lines of three rows of two bytes each, the second one of which has none.
+    /// Returns the lines after [`inherit_in`] of three rows of two bytes each, of which the second
+    /// one has no line before.
     fn lines_of(code: [u8; 6]) -> Vec<u64> {
         let row = |(index, line): (u64, u64)| Line {
             address: 0x100 + 2 * index,

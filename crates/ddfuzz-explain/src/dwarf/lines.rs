@@ -17,8 +17,8 @@ pub struct Line {
     pub line: u64,
     /// Whether a debugger may stop here as at the beginning of a statement.
     pub is_statement: bool,
-    /// Whether the row of another line comes before at the same address: of two lines without code
-    /// between them, this is the second one.
+    /// Whether another line has a row at the same address before this one: a line without code of
+    /// its own.
     pub follows: bool,
 }
 

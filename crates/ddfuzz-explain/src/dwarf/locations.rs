@@ -48,8 +48,8 @@ pub trait Context {
         address
     }
 
-    /// Returns the value that a DWARF expression had when the frame's function was entered; `None`
-    /// where it is unknown.
+    /// Returns the value that the DWARF expression `_expression` had when the frame's function was
+    /// entered; `None` where it is unknown.
     fn at_entry(&mut self, _expression: &[u8]) -> Option<u64> {
         None
     }
@@ -95,8 +95,8 @@ pub fn evaluate(
     }
 }
 
-/// Continues a DWARF evaluation that has asked for something, such as memory or a register, with
-/// the answer from `context`; `None` where that is unknown.
+/// Resumes a DWARF evaluation with the answer from `context` to its request `asked`, such as for
+/// memory or a register; `None` where the answer is unknown.
 fn answer(
     evaluation: &mut Evaluation<Bytes>,
     asked: EvaluationResult<Bytes>,

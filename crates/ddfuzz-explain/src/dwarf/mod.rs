@@ -32,7 +32,7 @@ use symbols::{code_symbols, tls_size};
 pub(crate) type Bytes = EndianArcSlice<LittleEndian>;
 type Entry = DebuggingInformationEntry<Bytes>;
 
-/// Largest number of entries of which each takes its attributes from the next one.
+/// Largest number of entries in a chain of which each takes its attributes from the next one.
 const MOST_ORIGINS: usize = 64;
 
 /// Error: debug information that cannot be read.
@@ -143,7 +143,8 @@ pub struct DebugInfo {
     pub tls_size: u64,
     /// Producers of the compilation units: compiler and options with which each was compiled.
     pub producers: Vec<String>,
-    /// Source files of the compilation units that are still there, as the compiler was given them.
+    /// Source files of the compilation units that still exist, with the names that were given to
+    /// the compiler.
     pub sources: Vec<String>,
     /// Whether the debug information of compilation units is in files of their own (`-gsplit-dwarf`),
     /// which are not read.
@@ -255,8 +256,7 @@ struct Reading<'a> {
     is_split: bool,
 }
 
-/// The context of an entry of the debug information: the function it belongs to, and the addresses
-/// of its block.
+/// What is around an entry of the debug information: function, block, and namespace or class.
 #[derive(Clone)]
 struct Around {
     depth: isize,
@@ -380,7 +380,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Records what a compilation unit was compiled with, and from which file.
+    /// Records the compiler and options of a compilation unit, and its source file if that exists.
     fn compiled_from(&mut self, unit: usize, entry: &Entry) -> Result<(), gimli::Error> {
         let producer = self.text(unit, entry.attr_value(gimli::DW_AT_producer));
         self.producers.extend(producer);
@@ -404,7 +404,7 @@ impl Reading<'_> {
         Some((self.files + file as usize, line))
     }
 
-    /// Records a call in a function, so far without the values of its parameters.
+    /// Records a call in a function, without the values of its parameters, which are read later.
     fn call_site(
         &mut self,
         unit: usize,
@@ -560,8 +560,8 @@ impl Reading<'_> {
         Ok(located)
     }
 
-    /// Returns an expression in which an index into the table of addresses, at its beginning, is
-    /// replaced by the address.
+    /// Returns an expression with its first operation, an index into the table of addresses,
+    /// replaced by the address or constant of that index; other expressions unchanged.
     fn with_addresses(&self, unit: &Unit<Bytes>, expression: &[u8]) -> Arc<[u8]> {
         // DW_OP_addrx becomes DW_OP_addr, DW_OP_constx becomes DW_OP_const8u.
         let operation = match expression.first() {

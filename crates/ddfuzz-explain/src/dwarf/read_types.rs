@@ -7,7 +7,7 @@ use gimli::{AttributeValue, Dwarf, Unit, UnitOffset, UnitSectionOffset};
 use super::{Bytes, Entry};
 use crate::types::{Bits, Encoding, Field, Shape, Type, TypeId, Types};
 
-/// Number of types around a pointer type from which on its target is read after all of them.
+/// Nesting depth from which on the target of a pointer type is not read inside of it, but later.
 const DEEP: usize = 64;
 /// Largest number of types that are read inside each other. In damaged debug information a type may
 /// lead to itself.
@@ -21,10 +21,10 @@ pub(super) struct TypeReader {
     /// Structures that were read, by name, size and fields: compilation units that include one
     /// header describe one type.
     records: HashMap<String, TypeId>,
-    /// Number of types around the one that is being read, this one included.
+    /// Number of nested types that are being read, including the current one.
     depth: usize,
-    /// Pointer types, with the places of the types to which they lead, that are read once the types
-    /// around them are.
+    /// Pointer types whose targets are still to be read, each with the unit and offset of the
+    /// target.
     pending: Vec<(TypeId, usize, UnitOffset)>,
 }
 
@@ -155,7 +155,7 @@ impl TypeReader {
         Ok(id)
     }
 
-    /// Makes a pointer type that leads to nothing until its target is read.
+    /// Makes the type `id` a `void *` for now, and notes its target to be read later.
     fn leave_pending(&mut self, id: TypeId, size: Option<u64>, target: (usize, UnitOffset)) {
         let (name, size) = ("void *".to_owned(), size.unwrap_or(8));
         let shape = Shape::Pointer(Types::VOID);
@@ -358,7 +358,8 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Returns the index of a type like `of`, in which a pointer to bytes leads to `element`.
+    /// Returns the index of a type as `of`, but with pointers to bytes in its fields `inner`, `ptr`
+    /// and `pointer` (and in those of their types) that lead to `element` instead.
     fn pointing_to(&mut self, of: TypeId, element: TypeId) -> TypeId {
         let mut described = self.types.get(of).clone();
         match &mut described.shape {
@@ -385,9 +386,9 @@ impl TypeReader {
             .add(described.name, described.size, described.shape)
     }
 
-    /// Adds fields for the variants of a Rust enumeration to `fields`: the discriminant as an
-    /// enumeration, with a union of the variants' contents after it; or, where an otherwise invalid
-    /// value stands for the variant without content, only the content.
+    /// Adds fields for the variants of a Rust enumeration to `fields`: the discriminant, as an
+    /// enumeration, and a union of the variants' contents. Without a discriminant (an otherwise
+    /// invalid value of the content stands for the variant without one), only the content.
     fn variants(
         &mut self,
         reader: &Reader<'_>,
@@ -446,8 +447,8 @@ impl TypeReader {
         fields.push(plain_field("", at, of));
     }
 
-    /// Adds to `fields` the only variant of an enumeration that has contents; bytes where there are
-    /// several.
+    /// Adds the contents of an enumeration's variants to `fields`: the only variant that has one,
+    /// or if several have, all bytes.
     fn only_content(&mut self, members: Vec<Field>, size: u64, fields: &mut Vec<Field>) {
         let is_content = |field: &Field| match &self.types.get(field.of).shape {
             Shape::Record(inner) => !inner.is_empty(),
@@ -486,9 +487,9 @@ fn plain_field(name: &str, offset: u64, of: TypeId) -> Field {
     }
 }
 
-/// Returns the storage unit of a bit-field of `width` bits, by its offset in a record of `size`
-/// bytes, and the bits in it; `None` where no unit of the field's type holds it. `offset` is that
-/// of the debug information's entry, `unit` the size of the field's type.
+/// Returns the offset of a bit-field's storage unit in its record, and the bits in the unit; `None`
+/// where no unit fits. `width` is the number of bits, `unit` the size of the field's type and
+/// `size` that of the record in bytes; `offset` is the field's offset in the debug information.
 fn bit_field(entry: &Entry, offset: u64, width: u64, unit: u64, size: u64) -> Option<(u64, Bits)> {
     let from = match number(entry, gimli::DW_AT_data_bit_offset) {
         Some(from) => from,
@@ -578,9 +579,9 @@ impl Reader<'_> {
             .collect())
     }
 
-    /// Formats what tells one record from another: its name and size, and of each field the name,
-    /// the offset and the name of its type. Records of two modules may share a name and the names
-    /// of their fields.
+    /// Returns a text by which equal records are recognized: name and size, and of each field its
+    /// name, offset and type name. Records of two modules may share a name and the names of their
+    /// fields.
     fn signature(
         &self,
         at: UnitOffset,
@@ -597,8 +598,8 @@ impl Reader<'_> {
         Ok(text)
     }
 
-    /// Formats the name of an entry's type, with a `*` for each nameless type (a pointer, an array)
-    /// that leads there; only the first few are followed.
+    /// Returns the type name of an entry, with a `*` before it for each nameless type (pointer or
+    /// array) on the way to it; at most four are followed.
     fn name_of_type(&self, entry: &Entry) -> Result<String, gimli::Error> {
         let unit = &self.units[self.unit];
         let (mut entry, mut text) = (entry.clone(), String::new());

@@ -1,6 +1,6 @@
-//! What a recorded failing run shows beside the values by which it failed: a key that is changed
-//! while its entry is filed by it, the use of memory that was freed, and what chose a place that is
-//! written. Pure.
+//! What is odd in a recorded failing run: a field is changed by which its record is filed in a
+//! table, memory is used that was freed, or a statement has chosen a wrong address for a write.
+//! Pure.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -15,39 +15,41 @@ use crate::dwarf::frames::STACK_POINTER;
 
 /// Largest number of instructions through which an address is followed back.
 const FOLLOWED: usize = 400;
-/// Largest cost of an instruction on which the failure depends for which a changed key is searched.
+/// Largest cost (distance from the failure) of an instruction at which the search for a changed key
+/// begins.
 const CLOSE: u32 = 8;
 /// Largest size in bytes of a record that is filed by one of its fields.
 const RECORD: u64 = 512;
-/// Smallest number that may be the address of a record.
+/// Smallest number that is taken for the address of a record.
 const LOWEST: u64 = 0x1_0000;
-/// Number of bytes by which the stack pointer is higher at least when a function has returned.
+/// Number of bytes by which the stack pointer rises at least when a function returns.
 const RETURNED: u64 = 16;
-/// Largest size in bytes of the stack below and above which memory is not told from local variables.
+/// Distance in bytes from the stack pointer within which memory is taken for part of the stack.
 const STACK: u64 = 8 << 20;
 
 /// What is odd about an instruction of a failing run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oddity {
-    /// It changes a value by which the record that it belongs to is filed where it is found later.
+    /// The instruction changes a field by which its record was filed in a table, and by which the
+    /// program looks for the record later.
     ChangesKey,
-    /// It writes to a heap block that was freed.
+    /// The instruction writes to a heap block that was freed.
     WritesFreed,
-    /// It is in a function that has chosen where the value was written by which the run failed: it
-    /// decides that, or computes a part of the address.
+    /// The instruction has chosen the address to which the value was written by which the run
+    /// failed: it decides on that address, or computes a part of it.
     ChoosesPlace,
 }
 
 /// An instruction of a recorded run of which something is odd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anomaly {
-    /// Index of the instruction.
+    /// Index of the instruction in the recording.
     pub at: usize,
-    /// What is odd about it.
+    /// What is odd about the instruction.
     pub oddity: Oddity,
 }
 
-/// A write of an instruction to memory that is no local variable.
+/// A write of an instruction to memory that is not on the stack.
 struct Store {
     at: usize,
     address: u64,
@@ -63,13 +65,14 @@ pub struct Observed<'a> {
     is_user: &'a dyn Fn(u64) -> bool,
 }
 
-/// Returns true if an address is on the stack, as the stack pointer of an instruction says.
+/// Returns true if an address is on the stack: within [`STACK`] bytes of the stack pointer.
 fn is_on_stack(executed: &Executed, address: u64) -> bool {
     let stack = executed.registers[usize::from(STACK_POINTER)];
     (stack.saturating_sub(STACK)..stack.saturating_add(STACK)).contains(&address)
 }
 
-/// Returns the value that an instruction stores, if it copies one from a register or has it in itself.
+/// Returns the value that a store instruction writes: the one in its source register, or its
+/// constant; `None` for other instructions.
 fn stored(executed: &Executed) -> Option<u64> {
     let it = &executed.instruction;
     match it.op1_kind() {
@@ -99,8 +102,8 @@ impl<'a> Observed<'a> {
         }
     }
 
-    /// Returns what is odd in the recording, the most telling first. `order` are the instructions
-    /// on which the failure depends.
+    /// Returns what is odd in the recording, the most telling first. `order` has the instructions
+    /// on which the failure depends, the nearest ones first.
     pub fn anomalies(&self, order: &[Reached]) -> Vec<Anomaly> {
         let mut found = Vec::new();
         found.extend(self.changed_key(order));
@@ -109,9 +112,10 @@ impl<'a> Observed<'a> {
         found
     }
 
-    /// Where the value by which the run failed was only copied to where it was read: finds the
-    /// nearest instruction that has computed a part of the address, in a function that had returned
-    /// before the write, and before it the condition that decided on it.
+    /// Finds the instructions that chose the address to which the failing value was written, if the
+    /// value was only copied since: the nearest one that computed a part of the address, in a
+    /// function that returned before the write, and before it the conditional jump that decided on
+    /// it.
     fn chosen_place(&self, order: &[Reached]) -> Vec<Anomaly> {
         let nearest = order.iter().take_while(|it| it.cost == 0);
         let values = nearest.filter(|it| it.how == Dependence::Value);
@@ -152,8 +156,8 @@ impl<'a> Observed<'a> {
         Some(&self.stores[found])
     }
 
-    /// Returns instructions on which those of `first` depend by their values, with these, the
-    /// nearest ones first.
+    /// Returns the instructions `first` and those that made the values which they use, and so on,
+    /// the nearest ones first; at most [`FOLLOWED`].
     fn makers(&self, first: Vec<usize>) -> Vec<usize> {
         let mut rest = VecDeque::from(first);
         let (mut known, mut found) = (HashSet::new(), Vec::new());
@@ -169,7 +173,8 @@ impl<'a> Observed<'a> {
         found
     }
 
-    /// Returns the instructions on which the instruction `at` depends directly in one way.
+    /// Returns the instructions on which the instruction `at` depends directly, by the kind `how`
+    /// of dependence.
     fn direct(&self, at: usize, how: Dependence) -> Vec<usize> {
         let all = self.dependences.from(at).iter();
         all.filter(|it| it.1 == how)
@@ -177,9 +182,9 @@ impl<'a> Observed<'a> {
             .collect()
     }
 
-    /// Finds the first change of a field by which a record was filed, after that: the address to
-    /// which the pointer to the record was written was computed from the field, and the failure
-    /// depends on that pointer.
+    /// Finds the first change of a key. A pointer to a record is written to an address that was
+    /// computed from a field of the record (its key); the failure depends on that pointer; later,
+    /// an instruction changes the field.
     fn changed_key(&self, order: &[Reached]) -> Option<Anomaly> {
         let close = order.iter().take_while(|it| it.cost <= CLOSE);
         for filed in close.filter_map(|it| self.store_of(it.at)) {
@@ -253,7 +258,8 @@ impl<'a> Observed<'a> {
     }
 }
 
-/// Returns the calls that have led to a recorded instruction, innermost first, at most `most`.
+/// Returns the indices of the calls that led to the recorded instruction `at`, innermost first, at
+/// most `most`.
 pub fn callers(recorded: &Recorded, at: usize, most: usize) -> Vec<usize> {
     let stack = |at: usize| recorded.executed[at].registers[usize::from(STACK_POINTER)];
     let mut highest = stack(at);

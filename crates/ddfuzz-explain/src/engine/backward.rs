@@ -6,11 +6,11 @@ use std::collections::{BinaryHeap, HashMap};
 use super::dependence::{Dependence, Dependences, is_copy};
 use super::recorded::Recorded;
 
-/// Cost of a step back from a number that is computed to those of which it is made.
+/// Cost of a step back from a computed number to the numbers from which it was computed.
 const COMPUTED: u32 = 2;
-/// Cost of a step back from a value to what made the address from which it is read.
+/// Cost of a step back from a value to what made the address that it was read from.
 const ADDRESSED: u32 = 4;
-/// Cost of a step back to the condition that decided.
+/// Cost of a step back from an instruction to the conditional jump or call that led to it.
 const DECIDED: u32 = 6;
 /// Largest number of instructions that are visited.
 const VISITED: usize = 60_000;
@@ -18,18 +18,19 @@ const VISITED: usize = 60_000;
 /// An instruction on which a failure depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached {
-    /// Index of the instruction.
+    /// Index of the instruction in the recording.
     pub at: usize,
-    /// How far it is from the failure.
+    /// Distance of the instruction from the failure: the sum of the costs of the steps back to it.
     pub cost: u32,
-    /// Index of the instruction that depends on it.
+    /// Index of the instruction, one step nearer to the failure, that depends on it directly.
     pub from: usize,
-    /// How that instruction depends on it.
+    /// How the instruction `from` depends on it.
     pub how: Dependence,
 }
 
-/// Returns the instructions on which those of `seeds` depend by their values and addresses, and what those
-/// depend on, the nearest ones first.
+/// Returns the instructions on which those of `seeds` depend, directly and indirectly, by the
+/// dependences `found`; the ones with the lowest costs first. The jumps and calls that led to the
+/// seeds themselves are left out.
 pub fn backward(recorded: &Recorded, found: &Dependences, seeds: &[usize]) -> Vec<Reached> {
     let mut heap = BinaryHeap::new();
     let mut costs: HashMap<usize, u32> = HashMap::new();

@@ -1,4 +1,5 @@
-//! Runs of the failing input in which one instruction has another effect.
+//! Runs of the failing input in which one instruction is skipped, or one conditional jump goes the
+//! other way.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use super::run::{Next, Pace, Run};
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Side};
 
-/// Largest number of times that a changed run stops where the failing run has failed.
+/// Largest number of times that a changed run is stopped at the failing statement to count that.
 const ARRIVALS: usize = 2_000;
 
 /// What a recorded instruction does instead.
@@ -26,16 +27,17 @@ pub(crate) enum Change {
 
 /// How a run with a changed instruction ends.
 pub(crate) struct ChangedRun {
-    /// How it ends.
+    /// How the run ends.
     pub ending: Ending,
-    /// How often it has reached the failing statement after the changed instruction.
+    /// How often the run has reached the failing statement after the changed instruction.
     pub arrivals: usize,
 }
 
 impl Engine {
-    /// Makes the failing run with the recorded instruction `at` changed, and returns how it ends;
-    /// `None` where the instruction is not reached again. `failing` is the address of the failing
-    /// statement, `limit` the time limit of the rest of the run.
+    /// Makes the failing run with one execution of an instruction changed: the one with the index
+    /// `at` in the recording. Returns how the run ends; `None` if it does not come to that
+    /// execution again. `failing` is the address of the failing statement, `limit` the time limit
+    /// after the change.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -68,10 +70,10 @@ impl Engine {
         self.rest_of(&mut run.process, (limit, failing)).map(Some)
     }
 
-    /// Makes the failing run once, and at each of some decisions, in the order of time, a fork of
-    /// it that decides otherwise. `jumps` are conditional jumps by their addresses, `failing` is
+    /// Makes the failing run once, with a fork of it at each of `decisions` (in the order of time)
+    /// that is decided the other way. `jumps` has the conditional jumps by address, `failing` is
     /// the address of the failing statement, `limit` the time limit of a fork. `tell` is called
-    /// with how each fork ends, and returns false where no more is to be tried.
+    /// with the end of each fork; when it returns false, no more forks are made.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -121,8 +123,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the address of a jump with those of the calls that led to it, innermost first, at one of its
-    /// executions.
+    /// Returns the address of the statement that makes a decision, and those of the calls that led
+    /// to it, innermost first.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -142,7 +144,8 @@ impl Engine {
         Ok(calls)
     }
 
-    /// Starts the failing run, and lets it go on to a decision; `None` where it does not come there again.
+    /// Starts the failing run, and stops it at a decision; `None` if the run does not come to that
+    /// decision again.
     fn run_to_decision(
         &mut self,
         decision: &Decision,
@@ -166,7 +169,8 @@ impl Engine {
         Ok(Some((run, registers)).filter(|it| it.1.rsp == decision.stack))
     }
 
-    /// Lets a changed run go on to its end.
+    /// Lets a changed run go on to its end, or until `limit` is over, and counts how often it
+    /// reaches the statement at the address `failing`.
     fn rest_of(
         &mut self,
         process: &mut Process,
@@ -192,7 +196,8 @@ impl Engine {
         }
     }
 
-    /// Lets a run go on to its end, and counts how often it comes to the failing statement.
+    /// Lets a run go on to its end, and counts in `arrivals` how often it reaches the statement at
+    /// the address `failing`.
     fn finish_counted(
         &mut self,
         process: &mut Process,

@@ -1,5 +1,6 @@
-//! The values by which the failing run has failed: what the instruction that crashed uses, or what was
-//! compared before the program ended itself; and the size of a heap block that is too short.
+//! Follows back the values by which the failing run has failed (those that the crashing instruction
+//! uses, or that were compared before the program ended itself), and the size of a heap block that
+//! is too short.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -23,25 +24,27 @@ use super::writer::{By, Watched};
 use super::{Ending, Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::frames::STACK_POINTER;
 
-/// Numbers of points before the failure from which on a run's instructions are recorded one by one, the
-/// next one where those after them are too many.
+/// Numbers of points before the failure at which the recording of single instructions begins: the
+/// first one, or the next if the instructions after it are too many.
 const POINTS: [usize; 3] = [100, 20, 4];
-/// Largest distance, in bytes, of a faulting address from the pointer passed to a function of a
-/// library that is taken for its cause.
+/// Largest distance, in bytes, from a pointer that was passed to a library's function to the
+/// faulting address, for the pointer to be taken for the cause.
 const NEAR: u64 = 4096;
-/// Number of bits of the addresses that a program can have.
+/// Number of bits of an address that a program can use.
 const ADDRESS_BITS: u32 = 47;
-/// Largest number of calls that are told of an instruction of which something is odd.
+/// Largest number of calls given for an instruction about which something is odd.
 const CALLERS: usize = 3;
-/// Largest number of conditions of one function of a standard library whose values are followed back.
+/// Largest number of conditions of one function of a standard library whose compared values are
+/// followed back.
 const CONDITIONS: usize = 4;
-/// Largest number of instructions after the program's last own one that belong to how it ends.
+/// Largest number of instructions after the program's last own one for these to be counted as a
+/// part of how the program ends.
 const ENDING_STEPS: usize = 2000;
 
-/// The values of which one may have made an instruction crash: divisors, the registers of an address,
-/// the arguments of a library's function that are close to the faulting address, the address of a
-/// function that is none. The processor does not say which address could not be accessed where no memory
-/// can be: `fault` is `None` then.
+/// Returns the values of which one may have made the instruction `last` crash: a divisor, the
+/// registers of an address, the arguments of a library's function that are close to the faulting
+/// address `fault`, or the address of code that is called where none is. `fault` is `None` where
+/// the processor does not report it, as for an address that no memory can have.
 fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     if last.is_division() {
         return last.operands();
@@ -91,39 +94,43 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     registers.into_iter().map(Value::Register).collect()
 }
 
-/// An instruction of a failing run of which something is odd.
+/// An instruction of a failing run about which something is odd, with the result of a test.
 pub(crate) struct Odd {
-    /// What is odd about it.
+    /// What is odd about the instruction.
     pub oddity: Oddity,
-    /// Its address, and those of the calls that led to it, innermost first.
+    /// Address of the instruction, and those of the calls that led to it, innermost first.
     pub calls: Vec<u64>,
-    /// Whether a run without it, or with its other decision, does not fail.
+    /// Whether a run does not fail in which the instruction is skipped or, if it is a condition,
+    /// decided the other way.
     pub tested: bool,
 }
 
-/// What a recorded failing run shows beside the values by which it failed.
+/// What a recording of the whole failing run shows: odd instructions, and on what the failure
+/// depends.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// What is odd about some instructions.
+    /// The instructions about which something is odd.
     pub odd: Vec<Odd>,
-    /// Addresses of instructions on which the failure depends, of each function the nearest one
-    /// that computes, and the nearest one that decides; those nearest to the failure first.
+    /// Addresses of instructions on which the failure depends: of each function the nearest one
+    /// that computes a number, and the nearest one that decides; those nearest to the failure
+    /// first.
     pub nearest: Vec<u64>,
 }
 
-/// On what a failure depends in the recording of a whole run.
+/// The instructions on which the failure depends, in a recording of the whole failing run.
 pub(crate) struct FailureSlice {
-    /// The recording.
+    /// The recording of the failing run.
     pub recorded: Rc<Recorded>,
-    /// On which instructions each one depends.
+    /// For each instruction of the recording, those on which it depends directly.
     pub dependences: Dependences,
     /// The instructions on which the failure depends, the nearest ones first.
     pub order: Vec<Reached>,
 }
 
 impl Engine {
-    /// Follows the value back by which the failing run has failed: that of the instruction that
-    /// crashed, or of the condition after which the program has ended itself.
+    /// Finds where the value came from by which the failing run has failed: a value that the
+    /// crashing instruction uses, or one compared before the program ended itself. `None` where
+    /// nothing was recorded.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -148,7 +155,8 @@ impl Engine {
     }
 
     /// Returns the values by which a recorded run has failed, the address of the instruction that
-    /// has, and the index of the last one of the program's own; `None` where nothing is recorded.
+    /// uses them, and the index of the last instruction in the program's own code; `None` where
+    /// nothing is recorded.
     fn failing_values(
         &self,
         recorded: &Rc<Recorded>,
@@ -183,10 +191,10 @@ impl Engine {
         Some((used, of, own.unwrap_or(last)))
     }
 
-    /// Returns what the recorded failing run shows beside the values by which it failed: what is
-    /// odd, and the nearest statement of each function on which the failure depends. Nothing where
-    /// the run was not recorded. What is odd is tested in runs that may take `limit`, `averts` is
-    /// true for how they end where they do not fail.
+    /// Returns what the recording of the whole failing run shows: odd instructions, and of each
+    /// function the nearest ones on which the failure depends. Nothing where the run was not
+    /// recorded. Each odd instruction is tested in a run that may take `limit`; `averts` is true
+    /// for an end without failure.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -236,8 +244,8 @@ impl Engine {
         Ok(Seen { odd, nearest })
     }
 
-    /// Returns on what the failure depends in the recording of the whole failing run; `None` where
-    /// the run was not recorded.
+    /// Returns the instructions on which the failure depends, in the recording of the whole failing
+    /// run; `None` where the run was not recorded.
     pub(super) fn failure_slice(&mut self, ending: &Ending) -> Option<Rc<FailureSlice>> {
         if self.whole.slice.is_none() {
             let recorded = self.whole.run.clone()?;
@@ -256,10 +264,9 @@ impl Engine {
         self.whole.slice.clone()
     }
 
-    /// Returns the addresses of the nearest instruction of each of the program's functions that has
-    /// computed a number, and of the nearest one that has decided, among those of a recording on
-    /// which the failure depends (`order`); of functions that have only copied values the nearest
-    /// one.
+    /// Returns addresses of instructions of `order` (those on which the failure depends, the
+    /// nearest first): of each of the program's functions the first one that computes a number and
+    /// the first conditional jump; of a function without either, the first one.
     fn nearest(&self, whole: &Recorded, order: &[Reached]) -> Vec<u64> {
         let (mut known, mut functions) = (HashSet::new(), HashSet::new());
         let mut nearest = Vec::new();
@@ -287,9 +294,10 @@ impl Engine {
         nearest.into_iter().map(|it| it.1).collect()
     }
 
-    /// Returns the comparisons by which a program came to end itself: those of the function of a
-    /// standard library that its instruction `own`, the last one of its own, has called (a check of
-    /// an index), and the last one before that call.
+    /// Returns the indices of the comparisons that made a program end itself: the last one before
+    /// the call `own`, the last instruction of the program's own code, and those in the function of
+    /// a standard library that it called, such as a check of an index. `end` is the last
+    /// instruction.
     fn compared_before(&self, executed: &[Executed], own: usize, end: usize) -> Vec<usize> {
         let function = |at: &usize| {
             let pc = executed[*at].pc().wrapping_sub(self.bias);
@@ -318,9 +326,9 @@ impl Engine {
         found
     }
 
-    /// Returns the recorded instruction that has written behind a heap block, or called the function of a
-    /// library that has; `None` where a second run does not make that write. `points` are the points
-    /// (statement executions) of the failing run.
+    /// Returns the recorded instruction that has written past the end of the heap block `block`, or
+    /// the call of the library's function that has; `None` if a second run does not make that
+    /// write. `points` are the points (statement executions) of the failing run.
     fn writes_behind(
         &mut self,
         points: &[Point],
@@ -361,9 +369,10 @@ impl Engine {
         Ok(at.map(|at| (recorded.clone(), at)))
     }
 
-    /// Follows back what decided how much the failing run wrote behind a heap block: the length that it
-    /// gave to a function of a library, or the values of the condition of the loop that writes, and its index.
-    /// `None` where that is not known. `points` are the points (statement executions) of the failing run.
+    /// Finds where the value came from that decided how much the failing run wrote past the end of
+    /// a heap block: the length passed to a library's function, a value compared by the condition
+    /// of the writing loop, or an index of the write. `None` where that is not known. `points` are
+    /// the points (statement executions) of the failing run.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -401,7 +410,8 @@ impl Engine {
         Ok(self.history(points, of, used)?.origin)
     }
 
-    /// Returns true if the program has called a function that ends it, and not one that has failed.
+    /// Returns true if the program ended itself: by a call of a function for that, a thrown
+    /// exception, or a Rust panic.
     fn ends_itself(&self, ending: &Ending) -> bool {
         let own = ending.stack.iter().position(|pc| self.is_own_code(*pc));
         let called = own.and_then(|own| own.checked_sub(1));
@@ -415,9 +425,9 @@ impl Engine {
                 .is_some_and(|called| ends_program(&self.library_function(ending.stack[called])))
     }
 
-    /// Finds where the size came from with which the failing run has asked for a heap block: the
-    /// value from which the statement with the call computed it, and whether that only passes the value on.
-    /// `None` where that is not known.
+    /// Finds where the size came from with which the failing run allocated a heap block by the call
+    /// `asked`. Returns the origin of the value from which the calling statement computed the size,
+    /// and whether the statement passes the value on unchanged. `None` where that is not known.
     /// `points` are the points (statement executions) of the failing run.
     ///
     /// # Errors

@@ -10,37 +10,40 @@ use super::run::Pace;
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Point, Side};
 
-/// Number of conditions that are decided otherwise in forks of one run.
+/// Number of conditions that are decided the other way in forks of one run.
 const ROUND_OF_TESTS: usize = 60;
-/// Largest number of such runs.
+/// Largest number of runs from which such forks are made.
 const ROUNDS: usize = 5;
-/// Largest number of jumps whose other decision keeps a run from its end.
+/// Largest number of jumps for which a fork that goes the other way does not end in time; then the
+/// search ends.
 const HANGING: usize = 8;
 
 /// A condition of the failing run whose other decision lets it end well.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Critical {
-    /// The decision.
+    /// The decision that averts the failure when it is made the other way.
     pub decision: Decision,
-    /// Whether the run comes to the failing statement as often then as the failing run did.
+    /// Whether the run with the other decision reaches the failing statement as often after it as
+    /// the failing run did.
     pub reaches: bool,
-    /// Whether it writes first what the failing run has written.
+    /// Whether the output of the run with the other decision begins with all that the failing run
+    /// wrote before its failure.
     pub is_like: bool,
-    /// Whether the run exits with status 0 then.
+    /// Whether the run with the other decision exits with status 0.
     pub succeeds: bool,
-    /// Address of the jump, and those of the calls that led to it, innermost first.
+    /// Address of the deciding statement, and those of the calls that led to it, innermost first.
     pub calls: Vec<u64>,
 }
 
 /// Largest number of conditions that are returned.
 const FOUND: usize = 6;
-/// How much more an execution of a jump counts that follows in its order, compared with the binary
-/// logarithm of the number of events that came about by it.
+/// Penalty of an execution of a jump for each later execution of the same jump, when decisions are
+/// ranked, in units of the binary logarithm of the number of events that depend on a decision.
 const ROUND: usize = 4;
 
-/// Returns the order in which the decisions of a run are tried: of each jump the last one before
-/// those before it, and decisions by which little came about before others, by its order of
-/// magnitude.
+/// Returns the decisions of a run in the order in which they are tried: later executions of a jump
+/// before earlier ones, and decisions on which few events depend before others, compared by the
+/// order of magnitude.
 fn in_order(decisions: &[Decision]) -> Vec<Decision> {
     let mut rounds: HashMap<u64, usize> = HashMap::new();
     let mut ranked: Vec<(usize, Decision)> = Vec::new();
@@ -55,8 +58,9 @@ fn in_order(decisions: &[Decision]) -> Vec<Decision> {
 }
 
 impl Critical {
-    /// Returns the key by which conditions are sorted. Of those by which the run does not come to
-    /// the failing statement the last one guards it.
+    /// Returns the key by which conditions are sorted, the most telling first. Of those with which
+    /// the failing statement is not reached, the last condition of the run comes first: it guards
+    /// the statement.
     fn rank(&self) -> impl Ord + use<> {
         let next = match self.reaches {
             true => (false, self.decision.decided),
@@ -67,12 +71,13 @@ impl Critical {
 }
 
 impl Engine {
-    /// Finds the conditions of the failing run whose other decision averts the failure, one for
-    /// each source line: `averts` is true for how the run then ends. Those come first with which
-    /// the run still comes to the failing statement, then those with which it exits with status 0,
-    /// of these the ones that decide on least; of the others those that write first what the
-    /// failing run has written, the last ones first. `points` are the points (statement executions)
-    /// of the failing run, `limit` is the time limit of a test.
+    /// Finds the conditions of the failing run that avert the failure when decided the other way
+    /// (`averts` is true for the end of such a run), one for each source line. First come those
+    /// with which the run still reaches the failing statement; of both kinds those first with which
+    /// the run exits with status 0. The former are then sorted by how few events depend on them;
+    /// the others by whether the output begins as the failing run's, and by time, the last first.
+    /// `points` are the points (statement executions) of the failing run, `limit` is the time limit
+    /// of a test.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -130,8 +135,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Returns what the failing run has written when it fails, with what its C library still holds
-    /// then. `first` is its first point.
+    /// Returns the output of the failing run up to its failure, with what its C library has
+    /// buffered. `first` is the run's first point.
     fn output_before(&mut self, first: Point, limit: TimeLimit) -> Result<Vec<u8>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, first)?;

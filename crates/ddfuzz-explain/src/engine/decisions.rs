@@ -16,12 +16,11 @@ const EXECUTIONS: u64 = 1_000;
 /// Largest number of events of a run that are recorded: executions of jumps, and of statements.
 const EVENTS: usize = 20_000;
 
-/// A conditional jump of the program's own code, or the end of a function of it.
+/// A conditional jump in the program's own code, or a return instruction of one of its functions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Jump {
     instruction: Instruction,
-    /// Addresses of the code that is executed, or left out, by its decision; none for the end of a
-    /// function.
+    /// Addresses of the code that the jump's decision executes or leaves out; empty for a return.
     decides: Range<u64>,
 }
 
@@ -30,17 +29,18 @@ pub(crate) struct Jump {
 pub(crate) struct Decision {
     /// Address of the jump, or of the instruction that returns.
     pub pc: u64,
-    /// Address of the statement that decides: of the jump, or the one that the function has executed last.
+    /// Address of the deciding statement: that of the jump, or before a return, the last statement
+    /// of the function on another line than the return.
     pub statement: u64,
-    /// Number of recorded events (executions of jumps and statements) before it.
+    /// Number of events (executions of jumps and statements) recorded before the decision.
     pub time: usize,
-    /// How often the run has executed it, this time included.
+    /// How often the run has executed the jump or return, this time included.
     pub nth: u64,
-    /// Stack pointer.
+    /// The stack pointer at the decision.
     pub stack: u64,
-    /// Number of recorded events (executions of jumps and statements) that came about by it.
+    /// Number of recorded events (executions of jumps and statements) that depend on the decision.
     pub decided: usize,
-    /// How often the run comes to the failing statement after it.
+    /// How often the run comes to the failing statement after the decision.
     pub arrivals: usize,
 }
 
@@ -49,17 +49,18 @@ struct Event {
     pc: u64,
     stack: u64,
     nth: u64,
-    /// Whether the register of results is 0 or 1.
+    /// Whether the register `eax`, in which results are returned, is 0 or 1.
     is_truth: bool,
 }
 
 impl Jump {
-    /// Returns true if it is the end of a function.
+    /// Returns true if it is a return instruction.
     pub fn returns(&self) -> bool {
         self.instruction.flow_control() == FlowControl::Return
     }
 
-    /// Returns the registers with which a run goes on that decides otherwise than with these.
+    /// Returns `registers` changed so that the run goes on with the other decision: at the other
+    /// address after a jump, or with the returned 0 and 1 exchanged.
     pub fn otherwise(&self, registers: &user_regs_struct) -> user_regs_struct {
         match self.returns() {
             true => user_regs_struct {
@@ -73,8 +74,8 @@ impl Jump {
         }
     }
 
-    /// Returns the address at which a run goes on that decides with these flags, and the address at
-    /// which it would go on otherwise.
+    /// Returns the two addresses at which a run can go on after the jump: first the one that the
+    /// processor's flags `flags` select, then the other one.
     pub fn ways(&self, flags: u64) -> [u64; 2] {
         let (next, target) = (
             self.instruction.next_ip(),
@@ -87,7 +88,7 @@ impl Jump {
     }
 }
 
-/// Returns true if the processor's flags are such that an instruction with a condition acts.
+/// Returns true if the processor's flags `flags` meet the condition `code` of an instruction.
 fn is_met(code: ConditionCode, flags: u64) -> bool {
     let flag = |bit: u32| flags >> bit & 1 != 0;
     let (carry, parity, zero, sign, overflow) = (flag(0), flag(2), flag(6), flag(7), flag(11));
@@ -112,7 +113,8 @@ fn is_met(code: ConditionCode, flags: u64) -> bool {
     }
 }
 
-/// Returns the conditional jumps and the ends of a function's code, which begins at the address `start`.
+/// Returns the conditional jumps and the return instructions in a function's code, which begins at
+/// the address `start`.
 fn jumps_in(code: &[u8], start: u64) -> Vec<Jump> {
     let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     let all: Vec<Instruction> = decoder.into_iter().collect();
@@ -146,9 +148,9 @@ fn jumps_in(code: &[u8], start: u64) -> Vec<Jump> {
     conditional.map(jump).collect()
 }
 
-/// Counts for each event (address and stack pointer) how many later ones came about by it: up to
-/// the first one that is in the same function call, and not in the code on which the jump decides,
-/// or in one of its callers.
+/// Counts for each of `events` (address and stack pointer) how many later events depend on it, if
+/// it is one of `jumps`: all up to the first one in the same function call that is outside of the
+/// code on which the jump decides, or the first one in a caller.
 fn decided(events: &[(u64, u64)], jumps: &HashMap<u64, Jump>) -> Vec<usize> {
     let mut found = vec![0; events.len()];
     let mut open: Vec<usize> = Vec::new();
@@ -172,8 +174,8 @@ fn decided(events: &[(u64, u64)], jumps: &HashMap<u64, Jump>) -> Vec<usize> {
 }
 
 impl Engine {
-    /// Finds the conditional jumps of the functions of the program's own code that a run has
-    /// entered, whose points are given, by their addresses.
+    /// Finds the conditional jumps and returns, by address, in the program's own functions to which
+    /// the points of a run belong.
     pub(super) fn jumps(&self, run: &mut Run, points: &[Point]) -> HashMap<u64, Jump> {
         let mut functions: Vec<&Range<u64>> = Vec::new();
         for point in points {
@@ -195,8 +197,9 @@ impl Engine {
         found
     }
 
-    /// Makes the failing run, and records its decisions, in the order of time: of each jump the
-    /// first executions. `points` are the points (statement executions) of that run.
+    /// Makes the failing run, and returns its decisions in the order of time, with the conditional
+    /// jumps by address. Of each jump, only the first [`EXECUTIONS`] executions are recorded.
+    /// `points` are the points (statement executions) of that run.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -261,8 +264,8 @@ impl Engine {
         Ok((found, jumps))
     }
 
-    /// Returns the address of the last statement of the function call that the last of some events ends, on
-    /// another line than its end.
+    /// Returns the address of the last statement that a function call executed before it returned,
+    /// on another line than the return; the last of `events` is that return.
     fn returning(&self, events: &[Event]) -> u64 {
         let Some((end, before)) = events.split_last() else {
             return 0;
@@ -283,8 +286,8 @@ impl Engine {
             .map_or(end.pc, |it| it.pc)
     }
 
-    /// Executes the instruction at which a run has stopped: a conditional jump by its flags, others
-    /// by a step.
+    /// Executes the instruction at which a run has stopped at a breakpoint. A conditional jump is
+    /// not stepped over: the program counter is set to where the flags lead.
     pub(super) fn pass(
         &self,
         run: &mut Run,

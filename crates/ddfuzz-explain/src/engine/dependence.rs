@@ -14,15 +14,16 @@ use super::library::LibraryCall;
 use super::recorded::Recorded;
 use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
-/// Index of an instruction that is not known.
+/// Index that stands for an unknown instruction.
 const NONE: u32 = u32::MAX;
 /// Number of registers that are followed: the general ones, 32 of vectors, and the flags.
 const FOLLOWED: usize = REGISTERS + 33;
 /// Index of the flags among the registers that are followed.
 const FLAGS: usize = REGISTERS + 32;
-/// Largest number of bytes that one access to memory is followed for.
+/// Largest number of bytes of one memory access of which dependences are recorded.
 const WIDEST: u64 = 4096;
-/// Number of bytes behind a pointer on which the result of a library's function depends.
+/// Number of bytes at a pointer argument on which the result of a library's function is taken to
+/// depend.
 const SEEN: u64 = 8;
 /// DWARF number of the frame pointer.
 const FRAME_POINTER: usize = 6;
@@ -30,18 +31,19 @@ const FRAME_POINTER: usize = 6;
 /// How an instruction depends on an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dependence {
-    /// It uses the value that the earlier one has made.
+    /// The instruction uses a value that the earlier one has made.
     Value,
-    /// The earlier one has made a part of the address that it accesses.
+    /// The earlier instruction has made a part of the address at which the instruction accesses
+    /// memory.
     Address,
-    /// The earlier one is the conditional jump, or the call, that led to it.
+    /// The earlier instruction is the conditional jump, or the call, that led to the instruction.
     Control,
 }
 
 /// The dependences of all instructions of a recorded run, by their indices.
 #[derive(Default)]
 pub struct Dependences {
-    /// For each instruction the end of its dependences in `edges`.
+    /// For each instruction the index in `edges` after its last dependence.
     ends: Vec<u32>,
     edges: Vec<(u32, Dependence)>,
 }
@@ -63,13 +65,13 @@ impl Dependences {
     }
 }
 
-/// What the instruction at an address uses and changes, whatever the registers hold.
+/// The registers and the memory that an instruction uses and changes, whatever their values.
 struct Shape {
-    /// Registers whose values it uses.
+    /// Registers whose values the instruction uses.
     values: Vec<usize>,
-    /// Registers that make the addresses that it accesses.
+    /// Registers from which the instruction makes the addresses that it accesses.
     addresses: Vec<usize>,
-    /// Registers that it changes.
+    /// Registers that the instruction changes.
     written: Vec<usize>,
     memory: Vec<UsedMemory>,
 }
@@ -121,19 +123,22 @@ impl Shape {
     }
 }
 
-/// A function that is being executed: the call, and the jumps that decide what it executes now.
+/// A function call that is being executed, with the jumps on which the current instruction may
+/// depend.
 struct Frame {
     call: u32,
-    /// Index of each jump, and the addresses that are executed, or left out, by its decision.
+    /// Index of each jump, with the first address of the code on which it decides and the address
+    /// after.
     jumps: Vec<(u32, u64, u64)>,
 }
 
-/// One pass over the instructions, in the order of time.
+/// The state of one pass over the recorded instructions, in the order of time, that finds
+/// dependences.
 struct Pass {
     found: Dependences,
     shapes: HashMap<u64, Rc<Shape>>,
     registers: [u32; FOLLOWED],
-    /// The instruction that has last written each byte of memory, by words of eight bytes.
+    /// For each word of eight bytes of memory, the instruction that last wrote each of its bytes.
     memory: HashMap<u64, [u32; 8]>,
     frames: Vec<Frame>,
 }
@@ -161,7 +166,8 @@ impl Pass {
         }
     }
 
-    /// Adds the instructions that wrote some memory as those on which the current one depends.
+    /// Makes the current instruction depend on those that last wrote the `size` bytes of memory at
+    /// `address`.
     fn read(&mut self, address: u64, size: u64) {
         let mut last = NONE;
         for at in address..address.saturating_add(size.min(WIDEST)) {
@@ -180,7 +186,7 @@ impl Pass {
         }
     }
 
-    /// Adds the dependences of one instruction, and what it changes.
+    /// Adds the dependences of the instruction `at`, and records what it writes.
     fn execute(&mut self, recorded: &Recorded, at: usize) {
         let executed = &recorded.executed[at];
         let by = at as u32;
@@ -226,7 +232,7 @@ impl Pass {
         self.enter_or_leave(executed, at, recorded);
     }
 
-    /// Adds the jump, or the call, that decided that an instruction was executed.
+    /// Makes an instruction depend on the jump that led to it, or else on the call of its function.
     fn control(&mut self, executed: &Executed) {
         let pc = executed.pc();
         let frame = self.frames.last_mut();
@@ -239,7 +245,8 @@ impl Pass {
         self.depend(by, Dependence::Control);
     }
 
-    /// Follows jumps, calls and returns of the program's own code.
+    /// Records a call, a return, or a jump of the program's own code: which function is executed,
+    /// and on which code a jump decides.
     fn enter_or_leave(&mut self, executed: &Executed, at: usize, recorded: &Recorded) {
         let it = &executed.instruction;
         match it.flow_control() {
@@ -278,7 +285,8 @@ impl Pass {
         }
     }
 
-    /// Adds the dependences of a call of a library, and what it changes.
+    /// Adds the dependences of a call of a library's function, and records what the function
+    /// writes.
     fn call(&mut self, recorded: &Recorded, at: usize, call: LibraryCall) {
         let executed = &recorded.executed[at];
         let by = at as u32;
@@ -346,7 +354,8 @@ pub fn is_copy(executed: &Executed) -> bool {
 mod tests {
     use super::*;
 
-    /// Records instructions at 0x100 and behind, each executed with the same registers but for those given.
+    /// Records instructions from the address 0x100 on, each executed with the same registers except
+    /// for the given ones.
     fn recorded(code: &[(u64, &[u8])]) -> Recorded {
         let one = |(pc, bytes): &(u64, &[u8])| {
             let mut registers = [0x5000; REGISTERS];

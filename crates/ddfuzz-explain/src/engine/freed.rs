@@ -17,17 +17,19 @@ const TOGETHER: u64 = 4;
 /// The x86 instruction `ret`, which returns from a function.
 const RETURN: u8 = 0xc3;
 
-/// A call by which a heap block ends to be the program's, at least at its address, too early.
+/// A call of `free`, or of `realloc` that moves a block, after which the program still uses the
+/// block at its old address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// Addresses of the calls in the program's own code that led to it, innermost first.
+    /// Addresses of the calls in the program's own code that led to the call, innermost first.
     pub calls: Vec<u64>,
-    /// Addresses, in the program's own code, of the first use of the block after that and of the calls
-    /// that led to it, innermost first; empty where none is seen.
+    /// Addresses, in the program's own code, of the first use of the block after the call, and of
+    /// the calls that led to that use, innermost first; empty where none is seen.
     pub used: Vec<u64>,
 }
 
-/// Largest number of instructions after the call among which a use of the block is searched for.
+/// Largest number of instructions after the call of `free` or `realloc` among which a use of the
+/// block is searched for.
 const MOST_STEPS: usize = 20_000;
 
 /// The result of a run in which some calls of `free` did nothing.
@@ -48,10 +50,9 @@ fn is_returned(run: &Run, memory: &std::ops::Range<u64>) -> Result<bool, EngineE
 }
 
 impl Engine {
-    /// Finds the call of `free`, or the few successive ones, without which the failure does not
-    /// happen; `averts` judges by the end of a run whether it did not. `None` where there are none,
-    /// and where the run fails inside that call, because of what it is given. Of several calls that
-    /// are needed together, the last one is returned.
+    /// Finds the call of `free` without which the failing run ends as `averts` says; where up to
+    /// four successive calls are needed together, the last of them. `None` where there is none, or
+    /// where the run fails inside that call.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -104,9 +105,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns the first use of the block that the failing run frees by its call of `free` with the
-    /// number `nth`, from 1: addresses of code in the program, innermost first; empty where none is
-    /// seen. `None` if that call does not return.
+    /// Returns the first use of the block that the failing run frees by its `nth` call of `free`
+    /// (from 1): addresses in the program's own code of the use and of the calls that led to it,
+    /// innermost first; empty where none is seen. `None` if that call does not return.
     fn used_after_free(&mut self, nth: u64) -> Result<Option<Vec<u64>>, EngineError> {
         let Some((mut run, free)) = self.before_free()? else {
             return Ok(Some(Vec::new()));
@@ -145,10 +146,11 @@ impl Engine {
         }
     }
 
-    /// Executes a run one instruction at a time up to the first one of the program that uses some
-    /// memory, or passes its address as a declared parameter to a function of a library; returns
-    /// its address and those of the calls that led to it, innermost first. Empty where none is seen
-    /// before a function of a library returns the memory again.
+    /// Executes a run one instruction at a time up to the first one in the program's own code that
+    /// accesses `memory`, or passes an address in it to a library's function that declares the
+    /// parameter. Returns the addresses of that instruction and of the calls that led to it,
+    /// innermost first. Empty where no such use comes before a library's function returns an
+    /// address in `memory`, as `malloc` does when it reuses a block.
     pub(super) fn first_use(
         &mut self,
         run: &mut Run,
@@ -201,8 +203,8 @@ impl Engine {
         Ok(free.map(|free| (run, free)))
     }
 
-    /// Makes the failing run with some calls of `free`, those whose numbers are in `skipped`, doing
-    /// nothing; `None` where there are too many calls.
+    /// Makes the failing run with those calls of `free` doing nothing whose numbers (from 0) are in
+    /// `skipped`; `None` where the run makes more than [`MOST_CALLS`] calls.
     fn without_frees(
         &mut self,
         skipped: std::ops::Range<u64>,

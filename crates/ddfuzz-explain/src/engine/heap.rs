@@ -16,8 +16,8 @@ const TCACHE: u64 = 0x290;
 const TCACHE_BINS: u64 = 64;
 /// Number of bytes from the beginning of a heap that are read; blocks beyond them are not seen.
 const LARGEST: u64 = 256 << 20;
-/// Largest number of addresses at which a chunk is searched for after one whose size was
-/// overwritten.
+/// Largest number of addresses at which the next chunk is searched for after one whose size field
+/// was overwritten.
 const FAR: usize = 1 << 12;
 
 /// The live blocks on a process's heap, and the words in which the allocator keeps their sizes.
@@ -62,8 +62,8 @@ pub struct Damaged {
     pub word: u64,
 }
 
-/// Returns the first heap block after which the allocator's word is no size any more; `None` where
-/// all are intact, or the heap is not that of glibc's allocator.
+/// Returns the first heap block after which the allocator's size field is no valid size; `None`
+/// where all are valid, or the heap is not that of glibc's allocator.
 pub fn damaged(maps: &Maps, memory: &mut dyn Memory) -> Option<Damaged> {
     let mapping = maps.iter().find(|it| it.path.as_os_str() == "[heap]")?;
     let length = (mapping.end - mapping.start).min(LARGEST);
@@ -98,8 +98,8 @@ pub fn is_size(word: u64) -> bool {
     (32..LARGEST).contains(&size) && size.is_multiple_of(16)
 }
 
-/// Returns the large heap block that has a memory mapping to itself; `None` where the mapping is no
-/// such block.
+/// Returns the heap block that is so large that the allocator has mapped memory for it alone;
+/// `None` where the mapping is no such block.
 fn large_block(
     start: u64,
     end: u64,
@@ -153,9 +153,10 @@ impl Heap {
         at == end
     }
 
-    /// Returns the chunks of the heap but the last one: their addresses, sizes, and whether they
-    /// are in use; then the address of the last one. Appends the words with their sizes to
-    /// `headers`. A chunk whose size was overwritten ends where those after it fill the heap again.
+    /// Returns the chunks of the heap without the last one (address, size, whether in use), and the
+    /// address of the last one. Appends their size fields to `headers`. A chunk whose size field
+    /// was overwritten is taken to end at the first address from which on valid chunks fill the
+    /// heap.
     fn chunks(&self, headers: &mut Vec<Header>) -> (Vec<(u64, u64, bool)>, Option<u64>) {
         let end = self.start + self.image.len() as u64;
         let (mut chunks, mut at) = (Vec::new(), self.start);

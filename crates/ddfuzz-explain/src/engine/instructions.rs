@@ -20,9 +20,10 @@ pub struct Executed {
     /// The function of a library that the instruction calls, which was executed as a whole; `None` where
     /// it calls none.
     pub library: Option<LibraryCall>,
-    /// Number of parameters that this function declares; 0 where that is not known.
+    /// Number of parameters that the called library's function declares; 0 where that is not known.
     pub parameters: usize,
-    /// The number in the memory that the instruction adds to or subtracts from; `None` for others.
+    /// For an instruction that adds to memory or subtracts from it, the number there before; `None`
+    /// for others.
     pub before: Option<u64>,
 }
 
@@ -46,8 +47,8 @@ pub enum Value {
 }
 
 impl Executed {
-    /// Decodes the instruction at the program counter; `code` are the bytes there. `None` where
-    /// they are no instruction.
+    /// Decodes the first instruction in `code`, the bytes at the program counter in `registers`;
+    /// `None` where they are no instruction.
     pub fn new(code: &[u8], registers: [u64; REGISTERS]) -> Option<Executed> {
         let at = registers[REGISTERS - 1];
         let mut decoder = Decoder::with_ip(64, code, at, DecoderOptions::NONE);
@@ -55,7 +56,7 @@ impl Executed {
         (!instruction.is_invalid()).then(|| Executed::again(instruction, registers))
     }
 
-    /// A decoded instruction that is executed with these registers.
+    /// Returns a decoded instruction as executed with the values `registers`.
     pub(super) fn again(instruction: Instruction, registers: [u64; REGISTERS]) -> Executed {
         Executed {
             instruction,
@@ -87,8 +88,8 @@ impl Executed {
         matches!(flow, FlowControl::Call | FlowControl::IndirectCall)
     }
 
-    /// Returns the address at which a conditional jump that went to `next` would have gone on, had it
-    /// been decided otherwise.
+    /// Returns the address at which a conditional jump that went on at `next` would have gone on
+    /// with the other decision.
     pub fn other_way(&self, next: u64) -> u64 {
         match self.instruction.next_ip() {
             after if after == next => self.instruction.near_branch_target(),
@@ -112,8 +113,8 @@ impl Executed {
         matches!(self.instruction.mnemonic(), Mnemonic::Div | Mnemonic::Idiv)
     }
 
-    /// Returns address and size in bytes of the memory to which the instruction adds, or from which it
-    /// subtracts; `None` for other instructions.
+    /// Returns address and size in bytes of the memory that the instruction adds to or subtracts
+    /// from; `None` for other instructions.
     pub(super) fn summed(&self) -> Option<(u64, u64)> {
         let is_sum = matches!(
             self.instruction.mnemonic(),
@@ -126,7 +127,8 @@ impl Executed {
         }
     }
 
-    /// Returns the number that the instruction adds or subtracts; `None` where it is in memory.
+    /// Returns the number that the instruction adds or subtracts; `None` if that number is in
+    /// memory.
     pub(super) fn summand(&self) -> Option<u64> {
         let it = &self.instruction;
         if it.op_count() < 2 {
@@ -138,7 +140,7 @@ impl Executed {
         }
     }
 
-    /// Returns the number of bytes of the divisor of a division.
+    /// Returns the size of a division's divisor in bytes.
     pub(super) fn division_size(&self) -> usize {
         match self.instruction.op0_kind() {
             OpKind::Register => self.instruction.op0_register().size(),
@@ -153,8 +155,8 @@ impl Executed {
         })
     }
 
-    /// Returns address and size of the memory that the instruction accesses, for the first access
-    /// of which `is_such` is true (such as a read); `None` if there is none.
+    /// Returns address and size in bytes of the first memory access of the instruction for whose
+    /// kind (such as a read) `is_such` is true; `None` if there is none.
     fn memory(&self, is_such: fn(OpAccess) -> bool) -> Option<(u64, u64)> {
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(&self.instruction);
@@ -162,9 +164,9 @@ impl Executed {
         Some((self.address(found)?, size(found.memory_size())))
     }
 
-    /// Returns whether a function of a library that the instruction calls writes some memory; `None`
-    /// where it may: any but that of the frames which have led here, unless an argument points there or
-    /// close before.
+    /// Returns whether the call of a library's function writes to `memory`; false for other
+    /// instructions. `None` where that is not known: for a function of unknown effect, except for
+    /// memory in the callers' frames to which (or close before which) no argument points.
     pub(super) fn library_writes(&self, memory: Value) -> Option<bool> {
         let Some(call) = self.library else {
             return Some(false);
@@ -183,13 +185,13 @@ impl Executed {
         ((stack..stack + NEAR).contains(&address) && !is_told).then_some(false)
     }
 
-    /// Returns true if the instruction calls a function of a library that writes as many bytes as its third
-    /// argument says.
+    /// Returns true if the instruction calls a library's function that writes as many bytes as its
+    /// third argument says.
     pub fn library_writes_counted(&self) -> bool {
         matches!(self.library, Some(LibraryCall::Copy | LibraryCall::Fill))
     }
 
-    /// Returns true if the instruction accesses some of this memory.
+    /// Returns true if the instruction reads or writes any byte of `memory`.
     pub fn uses(&self, memory: &Range<u64>) -> bool {
         let is_inside = |it: Option<(u64, u64)>| {
             it.is_some_and(|(at, length)| at < memory.end && memory.start < at + length)
@@ -204,13 +206,13 @@ impl Executed {
         used.any(|it| is_write(it.access()) && general(it.register()) == Some(register))
     }
 
-    /// The memory that the instruction reads: address and number of bytes.
+    /// Returns address and size in bytes of the memory that the instruction reads.
     pub fn read(&self) -> Option<(u64, u64)> {
         self.memory(is_read)
     }
 
-    /// The memory that the instruction writes, unless it is addressed as a local variable of its own
-    /// function.
+    /// Returns address and size in bytes of the memory that the instruction writes; `None` if it
+    /// pushes, calls, or addresses the memory as a local variable of its function.
     pub(super) fn written_elsewhere(&self) -> Option<(u64, u64)> {
         let base = general(self.instruction.memory_base()).map(Value::Register);
         match base {
@@ -220,7 +222,7 @@ impl Executed {
         }
     }
 
-    /// Whether the instruction writes to a register or memory.
+    /// Returns true if the instruction writes to the place `value`: a register or memory.
     pub(super) fn is_write_to(&self, value: Value) -> bool {
         match value {
             Value::Register(register) => self.writes(register),
@@ -238,7 +240,8 @@ impl Executed {
         }
     }
 
-    /// The value that an operand of the instruction has: a register or the memory that is read.
+    /// Returns the place from which the operand with a number is read: a register or memory; `None`
+    /// for a constant.
     fn operand(&self, number_of: u32) -> Option<Value> {
         let it = &self.instruction;
         match it.op_kind(number_of) {
@@ -248,7 +251,8 @@ impl Executed {
         }
     }
 
-    /// Returns true if a register holds the place of a frame, and no value of the program.
+    /// Returns true if `value` is a register that holds a frame's address, and not a value of the
+    /// program.
     pub fn is_of_frame(&self, value: Value) -> bool {
         let stack = self.registers[usize::from(STACK_POINTER)];
         match value {
@@ -260,7 +264,8 @@ impl Executed {
         }
     }
 
-    /// The values that the instruction compares, or by which it divides.
+    /// Returns the places of the values that the instruction compares, or of the divisor of a
+    /// division.
     pub fn operands(&self) -> Vec<Value> {
         let it = &self.instruction;
         let count = if self.is_division() { 1 } else { 2 };
@@ -272,8 +277,8 @@ impl Executed {
         found
     }
 
-    /// Returns the address in a register to which the instruction jumps, or that it calls; `None` where it
-    /// is not in one.
+    /// Returns the address in a register that the instruction calls or jumps to; `None` if its
+    /// operand is no register.
     pub fn target(&self) -> Option<u64> {
         let is_register = self.instruction.op_kind(0) == OpKind::Register;
         let register = is_register.then(|| self.instruction.op_register(0));
@@ -290,8 +295,9 @@ impl Executed {
         registers.into_iter().filter_map(general).collect()
     }
 
-    /// Returns the values from which the instruction computes the one that it writes: the operands
-    /// that it reads; for `lea`, which only computes an address, the registers of that address.
+    /// Returns the places from which the instruction computes the value that it writes: the
+    /// operands that it reads; for `lea`, which only computes an address, the registers of that
+    /// address.
     pub fn terms(&self) -> Vec<Value> {
         if self.instruction.mnemonic() == Mnemonic::Lea {
             let registers = self.address_registers().into_iter();
@@ -323,8 +329,8 @@ impl Executed {
         matches!(mnemonic, Mnemonic::Add | Mnemonic::Sub | Mnemonic::Lea)
     }
 
-    /// Returns the register (DWARF number) in which the instruction counts: to which it adds a constant, or
-    /// from which it subtracts one; `None` for others.
+    /// Returns the register (DWARF number) that the instruction increases or decreases by a
+    /// constant; `None` for other instructions.
     pub fn counter(&self) -> Option<usize> {
         let it = &self.instruction;
         let register = it.op0_register();
@@ -337,16 +343,17 @@ impl Executed {
         general(register).filter(|_| counts && it.op0_kind() == OpKind::Register)
     }
 
-    /// Returns true if the instruction computes a number from others: it neither copies nor compares.
+    /// Returns true if the instruction computes the value that it writes to a register, and does
+    /// not copy it.
     pub fn computes(&self) -> bool {
         let written = value_of(self.instruction.op0_register());
         self.instruction.op0_kind() == OpKind::Register
             && written.is_some_and(|it| self.is_write_to(it) && self.copied(it).is_none())
     }
 
-    /// Returns the values from which the instruction computes the one that it writes, as
-    /// [`terms`](Executed::terms) does; for a conditional move the one that it has selected, by the
-    /// registers before the `next` instruction.
+    /// Returns the places from which the instruction computes the value that it writes, as
+    /// [`terms`](Executed::terms) does; for a conditional move only the operand that was selected,
+    /// as the registers before the `next` instruction show.
     pub fn selected_terms(&self, next: Option<&Executed>) -> Vec<Value> {
         let terms = self.terms();
         let number = general(self.instruction.op0_register());
@@ -367,8 +374,8 @@ impl Executed {
         }
     }
 
-    /// Returns the value that the instruction copies to `written`, which it writes; `None` if it does
-    /// more than copy, or sets that part of its destination to zero.
+    /// Returns the place whose value the instruction copies to the place `written`; `None` if it
+    /// computes that value, or sets that part of its destination to zero.
     pub(super) fn copied(&self, written: Value) -> Option<Value> {
         let it = &self.instruction;
         if let Some(call) = self.library {
@@ -411,7 +418,7 @@ impl Executed {
     }
 }
 
-/// Instructions that copy several bytes from one place to another: vectors, and strings.
+/// Instructions that copy several bytes from one place to another: vector moves and string moves.
 const MOVES: [Mnemonic; 24] = [
     Mnemonic::Movsb,
     Mnemonic::Movsw,
@@ -441,10 +448,10 @@ const MOVES: [Mnemonic; 24] = [
 
 /// DWARF numbers of the registers of the first arguments: rdi, rsi, rdx, rcx.
 pub const ARGUMENTS: [usize; 4] = [5, 4, 1, 2];
-/// Largest size in bytes of what an argument points to, and of the frames on the stack that are told from
-/// other memory.
+/// Distance in bytes: memory this far after an argument may be what the argument points to, and
+/// memory this far above the stack pointer is taken for callers' frames.
 const NEAR: u64 = 4096;
-/// DWARF number of the register that mostly points to the frame in code without optimization.
+/// DWARF number of the register (rbp) that points to the frame in most code without optimization.
 const FRAME_POINTER: usize = 6;
 /// Largest size in bytes of a stack frame.
 const LARGEST_FRAME: u64 = 1 << 20;
@@ -471,8 +478,8 @@ pub(super) fn size(size: MemorySize) -> u64 {
     (size.size() as u64).clamp(1, 64)
 }
 
-/// The value that is all of a register: a general one, or the first eight bytes of a vector; `None`
-/// for other registers.
+/// Returns the place that a register is: a general one as a whole, of a vector register its first
+/// eight bytes; `None` for other registers.
 fn value_of(register: Register) -> Option<Value> {
     let whole = |register| Value::Part {
         register,
@@ -484,13 +491,14 @@ fn value_of(register: Register) -> Option<Value> {
         .or_else(|| vector(register).map(whole))
 }
 
-/// Returns the DWARF number of a vector register, also for a part of one; `None` for other registers.
+/// Returns the DWARF number of the vector register of which `register` is all or a part; `None` for
+/// other registers.
 pub(super) fn vector(register: Register) -> Option<usize> {
     (register.is_vector_register()).then(|| REGISTERS + register.number())
 }
 
-/// Returns the DWARF number of a general register, also for a part of one; `None` for other
-/// registers.
+/// Returns the DWARF number of the general register of which `register` is all or a part; `None`
+/// for other registers.
 pub(super) fn general(register: Register) -> Option<usize> {
     use Register as R;
     const ALL: [Register; REGISTERS] = [

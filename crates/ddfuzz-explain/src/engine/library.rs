@@ -1,4 +1,4 @@
-//! Which function of a library a call enters, as far as what it does to memory matters.
+//! Which function of a library a call enters, and what that function does to memory.
 
 use std::collections::HashMap;
 
@@ -9,9 +9,10 @@ use super::instructions::{ARGUMENTS, Executed, Value};
 use super::process::Process;
 use crate::dwarf::frames::REGISTERS;
 
-/// Size of the code by which a program jumps to a function of a library, in instructions.
+/// Largest number of instructions of the code (the PLT stub) through which a program calls a
+/// library's function.
 const STUB: usize = 3;
-/// Number of bytes at the start of a freed block that the allocator may use.
+/// Number of bytes at the start of a freed block in which the allocator may keep its own data.
 const FREED: u64 = 64;
 /// Largest size of an instruction, in bytes.
 const LONGEST: usize = 15;
@@ -21,22 +22,22 @@ const LONGEST: usize = 15;
 pub enum LibraryCall {
     /// The function copies as many bytes as its third argument says.
     Copy,
-    /// The function copies a text up to its end.
+    /// The function copies a zero-terminated text.
     CopyText,
-    /// The function sets as many bytes as its third argument says to its second one.
+    /// The function sets memory to its second argument, as many bytes as its third argument says.
     Fill,
-    /// The function ends the life of the heap block that it is given.
+    /// The function frees the heap block to which its first argument points.
     Free,
     /// The function allocates a heap block of as many bytes as its first argument says.
     Allocate,
-    /// The function writes to no memory of the program that had a value before.
+    /// The function writes to no memory in which the program has stored a value.
     Nothing,
-    /// The function may do anything.
+    /// The function may write to any memory.
     Other,
 }
 
-/// Names of functions of the C and C++ libraries that write to no memory of the program that had a
-/// value before: those that compare, search, convert and print.
+/// Names of functions of the C and C++ libraries that write to no memory in which the program has
+/// stored a value: those that compare, search, convert and print.
 const HARMLESS: [&str; 42] = [
     "abs",
     "atof",
@@ -82,7 +83,8 @@ const HARMLESS: [&str; 42] = [
     "write",
 ];
 
-/// Returns true if the library's function of this name ends the life of the heap block that it is given.
+/// Returns true if the library's function of this name frees the heap block to which its first
+/// argument points.
 pub(super) fn frees(name: &str) -> bool {
     matches!(
         name,
@@ -91,7 +93,7 @@ pub(super) fn frees(name: &str) -> bool {
 }
 
 impl LibraryCall {
-    /// The kind of the C library's function of this name.
+    /// Returns the kind of the C library's function of this name.
     fn of(name: &str) -> LibraryCall {
         let plain = name.trim_end_matches("_chk");
         match plain.strip_prefix("__").unwrap_or(plain) {
@@ -107,8 +109,8 @@ impl LibraryCall {
         }
     }
 
-    /// Returns whether the function, called with these registers, writes to `memory`; `None` where that
-    /// is not known.
+    /// Returns whether the function, called with these registers, writes to `memory` (address and
+    /// size); `None` where that is not known.
     pub fn writes(self, registers: &[u64; REGISTERS], memory: (u64, u64)) -> Option<bool> {
         let [to, _, length] = [ARGUMENTS[0], ARGUMENTS[1], ARGUMENTS[2]].map(|it| registers[it]);
         let (address, size) = memory;
@@ -125,8 +127,8 @@ impl LibraryCall {
         }
     }
 
-    /// Returns the value from which the function, called with these registers, makes the one that it
-    /// writes to `memory`; `None` where that is not known.
+    /// Returns the place whose value the function, called with these registers, copies to `memory`
+    /// (address and size); `None` where it copies nothing there, or that is not known.
     pub fn copied(self, registers: &[u64; REGISTERS], memory: (u64, u64)) -> Option<Value> {
         let [to, from] = [ARGUMENTS[0], ARGUMENTS[1]].map(|it| registers[it]);
         let (address, size) = memory;
@@ -144,15 +146,15 @@ impl LibraryCall {
     }
 }
 
-/// The functions of libraries that a program calls, by the addresses, in its file, of the words that
-/// hold where they are. Each with the number of parameters that its declaration has, 0 where that is
-/// not known.
+/// The functions of libraries that a program calls, with the number of declared parameters (0 where
+/// unknown). The key is the address, in the program's file, of the word that holds the function's
+/// address at run time (its entry in the global offset table).
 #[derive(Default)]
 pub struct Imports(HashMap<u64, (LibraryCall, usize)>);
 
 impl Imports {
-    /// Reads the imported functions of an ELF file; `prototypes` has the number of parameters of those
-    /// that are declared.
+    /// Reads the imported functions of an ELF file; `prototypes` gives the number of declared
+    /// parameters by name.
     pub fn of(image: &[u8], prototypes: &HashMap<String, usize>) -> Imports {
         let Ok(file) = object::File::parse(image) else {
             return Imports::default();
@@ -171,9 +173,9 @@ impl Imports {
         Imports(named.collect())
     }
 
-    /// Returns what a call does that has just left the program's own code, for `entered`, and how many
-    /// parameters the called function declares; `bias` is the difference between addresses in the
-    /// process and in the file.
+    /// Returns which library's function the call instruction `call` enters, and how many parameters
+    /// it declares; `entered` is the first address outside of the program's own code, `bias` the
+    /// difference between addresses in the process and in the file.
     pub fn called(
         &self,
         call: &Executed,

@@ -93,8 +93,8 @@ pub enum EngineError {
     OutOfTime,
 }
 
-/// Returns what an experiment has found, and `None` where it would need what cannot be explained
-/// ([`EngineError::Unsupported`]): the experiment then shows nothing. Any other error is returned.
+/// Returns what an experiment has found. `None` if it failed because the program does what cannot
+/// be explained ([`EngineError::Unsupported`]). Any other error is returned.
 pub(crate) fn if_supported<T>(
     found: Result<Option<T>, EngineError>,
 ) -> Result<Option<T>, EngineError> {
@@ -204,7 +204,7 @@ pub struct Engine {
     library_names: RefCell<HashMap<u64, String>>,
     watchdog: Watchdog,
     limits: Limits,
-    /// Whether it is known at which address the program is loaded.
+    /// Whether the address at which the program is loaded is known.
     pub(crate) is_located: bool,
     /// Addresses in the process at which statements begin, ascending.
     pub(crate) statements: Vec<u64>,
@@ -212,7 +212,7 @@ pub struct Engine {
     pub(crate) test_limit: TimeLimit,
     /// When the whole explanation must be finished.
     pub deadline: Instant,
-    /// Until when values are followed back: what is then not known is not told.
+    /// Time until which values of the failing run are followed back, and changes of it are tested.
     pub(crate) facts_until: Allowance,
     /// Number of tests (forks of a run with a changed state) so far.
     pub tests: u64,
@@ -236,16 +236,17 @@ pub struct Engine {
     panic: Option<u64>,
     /// The functions of libraries that the program calls.
     imports: library::Imports,
-    /// Where values of the failing run came from that were read from memory, as far as they were
-    /// followed back.
+    /// Where values came from that the failing run has read from memory, one step back each, so
+    /// that none is followed back twice.
     followed: HashMap<origin::Reading, origin::Back>,
-    /// The instructions that were executed one by one between points.
+    /// Recordings of single instructions between points, so that none is made twice.
     recorded: HashMap<recorded::RecordingKey, Rc<recorded::Recorded>>,
     /// The recording of the whole failing run.
     pub(crate) whole: recorded::Whole,
     /// What is known of the program's own code that was executed one instruction at a time.
     code: recorded::KnownCode,
-    /// Number of values read from memory for which it is still tested whether they were set.
+    /// Number of further values, read from memory, of which a run may test whether anything had set
+    /// them.
     lives_left: usize,
     /// Whether a Rust panic ends a run where it begins, so that its stack is known.
     pub ends_at_panics: bool,

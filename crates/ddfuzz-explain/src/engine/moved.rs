@@ -1,5 +1,5 @@
-//! Heap blocks that are moved while a pointer to them is kept: runs in which some calls of `realloc`
-//! leave their block where it is.
+//! Finds a call of `realloc` that moves a heap block while the program keeps a pointer to its old
+//! address: in runs in which some calls of `realloc` leave their block where it is.
 
 use std::ops::Range;
 
@@ -11,39 +11,41 @@ use super::prepared::library_symbol;
 use super::run::{Next, Pace, Run, STOPS};
 use super::{Ending, Engine, EngineError, Side};
 
-/// Largest number of stops of a run.
+/// Largest number of stops of a run at allocating functions.
 const MOST_STOPS: usize = 20_000;
-/// Largest block that is made longer than asked for, in bytes.
+/// Largest requested size, in bytes, of a block that is made longer than requested.
 const LARGEST: u64 = 1 << 16;
 
-/// Addresses of functions of the C library.
+/// Addresses in the process of the C library's functions for heap blocks.
 #[derive(Clone, Copy)]
 struct Allocators {
     malloc: u64,
     calloc: u64,
     realloc: u64,
     free: u64,
-    /// Whether a block that has moved is freed where it was.
+    /// Whether the old block is freed when its content has been moved.
     frees: bool,
 }
 
-/// What has become of a run in which some calls of `realloc` moved their blocks and others did not.
+/// The result of a run in which the first calls of `realloc` moved their blocks and the later ones
+/// did not.
 struct Moved {
-    /// How the run has ended; `None` where it has not.
+    /// How the run has ended; `None` if it was stopped before its end.
     ending: Option<Ending>,
-    /// Number of calls that could move a block.
+    /// Number of calls of `realloc` that could move a block.
     calls: u64,
-    /// Calls in the program's own code that led to the last one that moved its block, innermost first.
+    /// Addresses of the calls, in the program's own code, that led to the last moving `realloc`,
+    /// innermost first.
     from: Vec<u64>,
-    /// Where the last block was that was moved; `None` if none was.
+    /// Old addresses of the block that was moved last; `None` if none was.
     block: Option<Range<u64>>,
 }
 
 impl Engine {
-    /// Finds the call of `realloc` without whose move of a block the failing run ends as `averts` says,
-    /// and with which it fails as `fails` says; `None` where there is none. All blocks are longer than
-    /// asked for, so that they have room to grow. Blocks that have moved are freed, or where the run
-    /// does not fail so then, left as they are.
+    /// Finds the call of `realloc` that must not move its block for the failing run to end as
+    /// `averts` says, and with whose move it fails as `fails` says; `None` where there is none. In
+    /// these runs all blocks are longer than requested, so that they can grow in place. A moved
+    /// block is freed at its old address, or kept there if the run does not fail when it is freed.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -90,7 +92,7 @@ impl Engine {
         Ok(Some(Lost { calls, used }))
     }
 
-    /// Finds the functions of the C library; `None` where the program does not use them.
+    /// Finds the C library's functions for heap blocks; `None` where the program does not use them.
     fn allocators(&mut self) -> Result<Option<Allocators>, EngineError> {
         let Some(run) = self.at_entry(Side::Failing)? else {
             return Ok(None);
@@ -109,8 +111,8 @@ impl Engine {
         }))
     }
 
-    /// Makes the failing run, in which the first calls of `realloc`, this many, move their blocks, and
-    /// the others leave them where they are; `None` where there are too many calls.
+    /// Makes the failing run, in which the first `moving` calls of `realloc` move their blocks, and
+    /// the others leave them where they are; `None` where there are too many stops.
     fn with_moves(
         &mut self,
         allocators: Allocators,
@@ -123,8 +125,9 @@ impl Engine {
         self.moving(&mut run, allocators, moving, u64::MAX)
     }
 
-    /// Returns the first use of the old place of the block that the call of `realloc` with this
-    /// number moves: addresses of code in the program, innermost first; empty where none is seen.
+    /// Returns the first use of a moved block at its old address, after the `nth` call of
+    /// `realloc`: addresses in the program's own code of the use and of the calls that led to it,
+    /// innermost first; empty where none is seen.
     fn used_after_move(
         &mut self,
         allocators: Allocators,
@@ -141,8 +144,9 @@ impl Engine {
         self.first_use(&mut run, block)
     }
 
-    /// Continues a run in which the first calls of `realloc`, this many, move their blocks, up to its end
-    /// or the return from the call with the number `last`; `None` where there are too many calls.
+    /// Continues a run, in which the first `moving` calls of `realloc` move their blocks, up to its
+    /// end or the return from the call with the number `last`; `None` where there are too many
+    /// stops.
     fn moving(
         &mut self,
         run: &mut Run,
@@ -203,7 +207,8 @@ impl Engine {
     }
 }
 
-/// The size that is asked for in place of another one: room for a block that grows to its sixteenfold.
+/// Returns the size to request instead of `size`: with room for the block to grow to 16 times its
+/// size.
 fn longer(size: u64) -> u64 {
     match size {
         1..=LARGEST => size * 16 + 64,
@@ -211,7 +216,8 @@ fn longer(size: u64) -> u64 {
     }
 }
 
-/// Makes a call of an allocating function, which is about to begin, ask for a longer block.
+/// Changes the argument of a call that is about to enter an allocating function, so that it
+/// requests a longer block.
 fn ask_for_more(registers: &mut user_regs_struct, allocators: Allocators) {
     if registers.rip == allocators.malloc {
         registers.rdi = longer(registers.rdi);
@@ -223,14 +229,14 @@ fn ask_for_more(registers: &mut user_regs_struct, allocators: Allocators) {
     }
 }
 
-/// Number of bytes that a block of glibc has.
+/// Returns the number of bytes that a block of glibc's allocator can hold.
 fn usable(run: &mut Run, block: u64) -> u64 {
     let size = run.process.word(block.wrapping_sub(8)).unwrap_or(0);
     (size & !7).saturating_sub(16)
 }
 
-/// Does what `realloc` does when it moves a block, and returns from its call; `None` where there is no
-/// memory, and nothing was done.
+/// Does what `realloc` does when it moves a block, and returns from its call with the new address;
+/// `None` if no memory is left: the run is then unchanged.
 fn move_block(
     run: &mut Run,
     registers: user_regs_struct,

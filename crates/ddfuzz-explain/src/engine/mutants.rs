@@ -12,40 +12,43 @@ use iced_x86::{
 /// What a mutant does instead, small changes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum MutantKind {
-    /// Two numbers are compared with the other answer where they are equal.
+    /// A comparison of two numbers gives the other result where they are equal (such as `<=` for
+    /// `<`).
     Boundary,
-    /// A constant is one larger or smaller.
+    /// A constant is larger or smaller by one.
     Constant,
-    /// A number is not cut to fewer bits, or is read with a sign, or without one.
+    /// A number is not truncated to fewer bits, or is read as signed instead of unsigned, or the
+    /// other way.
     Width,
     /// Two arguments of a call are exchanged.
     Exchanged,
-    /// A sum is a difference, or the other way; or bits are combined by another operator.
+    /// An addition is a subtraction, or the other way; or bits are combined by another operator.
     Operator,
     /// Another variable is read, or another field.
     Operand,
-    /// What a variable was copied from is used in place of the copy.
+    /// The original from which a local variable was copied is used in place of the copy.
     Original,
-    /// Another field is read wherever the statement reads one.
+    /// Another field is read at each place where the source line reads one field.
     Fields,
-    /// What follows a part of a `switch` is not executed after it.
+    /// After one case of a `switch`, the program leaves the `switch` instead of falling through to
+    /// the next case.
     Break,
     /// A statement is executed before or after its neighbours.
     Order,
-    /// A condition is decided otherwise each time.
+    /// A condition is negated.
     Negated,
-    /// A value is not stored, or a function is not called.
+    /// A value is not stored, or a function is not called: the instruction is left out.
     LeftOut,
-    /// A condition is never met, or always.
+    /// A condition is always true, or always false.
     Fixed,
-    /// A stored number is one larger or smaller.
+    /// A stored number is larger or smaller by one.
     Number,
     /// A function sets a field or a global variable in addition.
     Added,
 }
 
 impl MutantKind {
-    /// Returns true for changes that few instructions allow.
+    /// Returns true for a kind of mutant that few instructions have.
     pub fn is_rare(self) -> bool {
         matches!(
             self,
@@ -53,7 +56,7 @@ impl MutantKind {
         )
     }
 
-    /// Returns what the mutant does instead, as the end of a sentence.
+    /// Returns what a mutant of the kind does instead, as the end of a sentence.
     pub fn words(self) -> &'static str {
         match self {
             MutantKind::Boundary => "with the other answer for equal numbers",
@@ -75,7 +78,7 @@ impl MutantKind {
     }
 }
 
-/// How a mutant is made.
+/// How a mutant is made from the running program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Patch {
     /// These bytes replace those of the code, from an address on.
@@ -93,11 +96,11 @@ pub(crate) enum Patch {
 /// A program whose code differs in one place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mutant {
-    /// Address of the instruction to which the change belongs.
+    /// Address of the instruction that stands for the change in reports.
     pub pc: u64,
-    /// What it does instead.
+    /// What the mutant does instead.
     pub kind: MutantKind,
-    /// How it is made.
+    /// How the mutant is made.
     pub patch: Patch,
 }
 
@@ -113,9 +116,10 @@ impl Mutant {
 
 /// Registers in which the first arguments of a call are passed.
 const ARGUMENTS: [Register; 4] = [Register::RDI, Register::RSI, Register::RDX, Register::RCX];
-/// Largest number of instructions before a call among which those are that set its arguments.
+/// Largest distance, in instructions, from a call back to those that set its arguments.
 const SETTING: usize = 24;
-/// Largest number of instructions between two that use registers in place of each other.
+/// Largest distance, in instructions, between two instructions of which one may use the registers
+/// of the other.
 pub(super) const NEARBY: usize = 10;
 /// The instruction that does nothing.
 const NOP: u8 = 0x90;
@@ -125,14 +129,16 @@ pub(super) struct Code<'a> {
     pub bytes: &'a [u8],
     pub start: u64,
     pub all: Vec<(Instruction, ConstantOffsets)>,
-    /// Whether the variables of the function are addressed by the register RBP.
+    /// Whether the register RBP points to the function's frame.
     has_frame_pointer: bool,
-    /// The places in memory that instructions read or write relative to a register: by whether that is the
-    /// frame, and size, in the order of the code.
+    /// The places in memory that instructions access by a register and a displacement: index of the
+    /// instruction and displacement, in the order of the code, by whether the register points to
+    /// the frame, and by size in bytes.
     pub places: HashMap<(bool, usize), Vec<(usize, i64)>>,
 }
 
-/// Returns the operand of an instruction that is memory at a register and a displacement alone.
+/// Returns register and displacement of an instruction that accesses memory by just these two;
+/// `None` for other instructions.
 pub(super) fn simple_place(it: &Instruction) -> Option<(Register, i64)> {
     let is_memory = (0..it.op_count()).any(|at| it.op_kind(at) == OpKind::Memory);
     let is_simple = it.memory_index() == Register::None
@@ -142,7 +148,7 @@ pub(super) fn simple_place(it: &Instruction) -> Option<(Register, i64)> {
     (is_memory && is_simple).then(|| (it.memory_base(), it.memory_displacement64() as i64))
 }
 
-/// Returns true if an instruction writes to memory, as its first operand.
+/// Returns true if an instruction writes to memory as its first operand.
 fn stores(it: &Instruction) -> bool {
     let writes = matches!(
         it.mnemonic(),
@@ -158,7 +164,8 @@ fn stores(it: &Instruction) -> bool {
     writes && it.op0_kind() == OpKind::Memory
 }
 
-/// Returns the condition with the other answer for equal numbers.
+/// Returns the condition code that differs from `condition` for equal numbers only; `None` if there
+/// is none.
 fn boundary(condition: u8) -> Option<u8> {
     match condition {
         0x2 | 0x6 => Some(condition ^ 0x4),
@@ -199,7 +206,7 @@ impl<'a> Code<'a> {
         code
     }
 
-    /// Returns true for registers by which the variables of the function are addressed.
+    /// Returns true for a register that points to the function's frame, in which its variables are.
     pub fn is_frame(&self, register: Register) -> bool {
         register == Register::RSP || register == Register::RBP && self.has_frame_pointer
     }
@@ -209,7 +216,7 @@ impl<'a> Code<'a> {
         self.bytes[from..from + it.len()].to_vec()
     }
 
-    /// Adds the mutants of the instruction `at`.
+    /// Adds the mutants of the instruction with the index `at` to `found`.
     fn add(&self, at: usize, found: &mut Vec<Mutant>) {
         let (it, offsets) = &self.all[at];
         if it.is_invalid() {
@@ -240,7 +247,7 @@ impl<'a> Code<'a> {
         )
     }
 
-    /// Adds other conditions of a jump, a conditional move or `setcc`.
+    /// Adds mutants of a conditional jump, conditional move or `setcc` with another condition.
     fn add_condition(
         &self,
         it: &Instruction,
@@ -282,7 +289,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Adds other constants.
+    /// Adds mutants with a constant that is larger or smaller by one.
     fn add_constant(
         &self,
         at: usize,
@@ -331,7 +338,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Adds the other operator of sums and differences, and the others of bits.
+    /// Adds mutants with subtraction for addition, the other way, or another operator on bits.
     fn add_operator(
         &self,
         it: &Instruction,
@@ -370,8 +377,8 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Adds a number that is not cut, and one with or without a sign. A change belongs to the first
-    /// statement that has cut it.
+    /// Adds mutants in which a number is not truncated, or is extended with or without its sign.
+    /// The first statement that uses the truncated number stands for the change in reports.
     fn add_width(
         &self,
         at: usize,
@@ -411,8 +418,9 @@ impl<'a> Code<'a> {
         push(MutantKind::Width, pc, whole);
     }
 
-    /// Adds the end of a part of a `switch`, where the instruction `at` is the last one of it and is
-    /// followed by the next part: one of `cases` begins there.
+    /// Adds a mutant that leaves a `switch` after one of its cases, if the instruction `at` is the
+    /// last one of a case and the next case begins after it; `cases` are the addresses at which
+    /// cases begin.
     fn add_break(&self, at: usize, cases: &[u64], found: &mut Vec<Mutant>) {
         let it = &self.all[at].0;
         let next = it.next_ip();
@@ -433,7 +441,8 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Adds calls with exchanged arguments, and stored numbers that are one larger or smaller.
+    /// Adds mutants that stop at a breakpoint for each change: calls with two arguments exchanged,
+    /// and stored numbers that are larger or smaller by one.
     fn add_stops(&self, at: usize, it: &Instruction, found: &mut Vec<Mutant>) {
         let pc = it.ip();
         if self.is_call(it) {
@@ -465,9 +474,9 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Returns the bytes of an instruction in which the number at an offset, with a size, is changed by
-/// `change`; `None` where it has no room for that. A number that fills its operand (`is_whole`) may
-/// have a sign or none: it must be changed by that much in both cases.
+/// Returns the bytes of an instruction with the number at an offset, of a size in bytes, changed by
+/// `change`; `None` if the result does not fit. If the number is as wide as the operand
+/// (`is_whole`), the result must fit as a signed and as an unsigned number.
 pub(super) fn changed(
     bytes: &[u8],
     (offset, size): (usize, usize),
@@ -488,9 +497,9 @@ pub(super) fn changed(
     is_exact.then_some(bytes)
 }
 
-/// Returns the mutants of a function's code, which begins at the address `start`. `line` is the
-/// source line of the code at an address, and whether a statement there is executed; `cases` are the
-/// addresses at which the parts of its `switch` begin.
+/// Returns the mutants of a function's code `bytes`, which begins at the address `start`. `line`
+/// gives, for an address, the source line and whether the failing run executes a statement there;
+/// `cases` are the addresses at which the cases of a `switch` begin.
 pub(super) fn mutants(
     bytes: &[u8],
     start: u64,
@@ -509,8 +518,8 @@ pub(super) fn mutants(
     found
 }
 
-/// Returns the addresses of the tables by which a function's code, which begins at the address
-/// `start`, jumps.
+/// Returns the addresses of the jump tables (of `switch` statements) in a function's code, which
+/// begins at the address `start`.
 pub(super) fn jump_tables(bytes: &[u8], start: u64) -> Vec<u64> {
     let code = Code::new(bytes, start);
     let jumps = code.all.iter().enumerate();
@@ -521,7 +530,7 @@ pub(super) fn jump_tables(bytes: &[u8], start: u64) -> Vec<u64> {
     tables.map(|(it, _)| it.ip_rel_memory_address()).collect()
 }
 
-/// Returns the ranges of addresses, without repetition.
+/// Returns the address ranges without duplicates; overlapping ones are kept.
 pub(super) fn distinct(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
     let mut found: Vec<Range<u64>> = Vec::new();
     for range in ranges {
@@ -536,7 +545,7 @@ pub(super) fn distinct(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u6
 mod tests {
     use super::*;
 
-    /// The kinds and bytes of the mutants of some code.
+    /// Returns the kinds and bytes of the mutants of some code.
     fn patches(code: &[u8]) -> Vec<(MutantKind, Vec<u8>)> {
         let all = mutants(code, 0x1000, |_| Some((1, true)), &[]).into_iter();
         let bytes = |patch| match patch {

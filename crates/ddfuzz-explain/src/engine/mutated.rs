@@ -18,35 +18,37 @@ use super::watchdog::TimeLimit;
 use super::{Engine, EngineError, Point, Side, Trace};
 use crate::suspects::MAIN;
 
-/// Largest number of times that a run of a mutant stops for its change.
+/// Largest number of times that a run of a mutant stops at its breakpoint; then it counts as a
+/// timeout.
 const STOPS: usize = 400;
-/// Number of bytes that no instruction has.
+/// One more than the largest size of an instruction, in bytes.
 const LONGEST: u64 = 16;
-/// Largest number of entries of a table of jumps.
+/// Largest number of entries of a jump table that are read.
 const CASES: usize = 256;
 /// Largest number of mutants that are run.
 const MUTANTS: usize = 8_000;
-/// Largest number of statements that may not end in time with one kind of change.
+/// Largest number of source lines with a kind of mutant that does not end in time; then no more
+/// mutants are run.
 const HANGING: usize = 600;
-/// Largest number of mutants that are compared with the program in other runs.
+/// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;
 /// Largest number of mutants that are returned.
 const FOUND: usize = 6;
 
-/// How a run of a mutant ended.
+/// How a run of a mutant, or of the unchanged program, ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MutantEnd {
-    /// Its end.
+    /// Exit status or signal, or a timeout.
     pub ended: Ended,
-    /// What it wrote to stdout.
+    /// What the run wrote to stdout.
     pub output: Vec<u8>,
-    /// What it wrote, by the file descriptor; `None` where that was not recorded, or cannot be.
+    /// What the run wrote, by file descriptor; `None` where that was not recorded, or could not be.
     pub(super) written: Option<BTreeMap<u64, Vec<u8>>>,
 }
 
 impl MutantEnd {
-    /// Returns true if what the run wrote is known, and that is something: other runs can be
-    /// compared with it.
+    /// Returns true if it is known what the run wrote, and that is not empty: other runs can then
+    /// be compared with it.
     fn is_comparable(&self) -> bool {
         (self.written.as_ref()).is_some_and(|it| it.values().any(|bytes| !bytes.is_empty()))
     }
@@ -57,50 +59,53 @@ impl MutantEnd {
 pub(crate) struct Averting {
     /// The mutant.
     pub mutant: Mutant,
-    /// Whether its run of the failing input writes first what the failing run has written.
+    /// Whether the mutant's output on the failing input begins with all that the failing run wrote
+    /// before its failure.
     pub is_like: bool,
-    /// Eighths of the lines which the failing run has written that this run writes as well.
+    /// How many eighths of the lines that the failing run wrote are in the mutant's output as well.
     kept: usize,
-    /// Whether that run exits with status 0.
+    /// Whether the mutant exits with status 0 on the failing input.
     pub succeeds: bool,
-    /// Whether the changed statement is the one that fails.
+    /// Whether the changed statement is the one at which the failing run fails.
     fails: bool,
-    /// Whether it is in the function in which the program begins.
+    /// Whether the changed statement is in `main`.
     is_main: bool,
     /// Which runs execute the changed statement; `None` where that is not known.
     executed: Option<Executions>,
     /// Number of other inputs with which the program, unchanged, ends well, writes something and
     /// executes the changed instruction.
     pub others: usize,
-    /// Number of those with which the mutant ends in the same way and writes the same, wherever it writes.
+    /// Number of the inputs counted by `others` on which the mutant ends in the same way and writes
+    /// the same to every file.
     pub alike: usize,
     /// Number of other inputs with which the program, unchanged, fails and executes the changed
     /// instruction.
     pub failing: usize,
-    /// Number of those with which the mutant ends well.
+    /// Number of the inputs counted by `failing` on which the mutant ends well.
     pub mended: usize,
 }
 
 impl Averting {
-    /// Returns true if the mutant changes most runs of other inputs that do not fail.
+    /// Returns true if the mutant behaves differently in most runs of other inputs that do not
+    /// fail.
     fn changes_much(&self) -> bool {
         self.others > 0 && self.alike * 2 < self.others
     }
 
-    /// Returns true if the mutant changes at most every second run of other inputs that does not
-    /// fail (what they write may be wrong as well), and some run shows that: one that does not
-    /// fail, or, where only runs that fail execute the statement, several in which the mutant
-    /// averts the failure.
+    /// Returns true if runs of other inputs support the mutant. It must leave at least half of
+    /// those alike that do not fail, and at least one of them; where it leaves none alike (as all
+    /// fail), it must avert at least [`ENOUGH`] other failures, or one if several runs execute its
+    /// statement and all fail.
     fn is_telling(&self) -> bool {
         let all = self.executed.unwrap_or_default();
         let is_seen = all.passing == 0 && all.failing.0 > ENOUGH && self.mended > 0;
         (is_seen || self.alike > 0 || self.mended >= ENOUGH) && self.alike * 2 >= self.others
     }
 
-    /// Returns how much speaks for the mutant's statement: the logarithm of the likelihood that it
-    /// is the one to be mended, but for a constant. What a mutant leaves as it is in other runs
-    /// says most; whether it averts other failures as well says least, because these may be others
-    /// and right ones.
+    /// Returns how much evidence there is that the mutant's statement is wrong, as a logarithm of a
+    /// likelihood up to a constant. It grows with the share of other runs that the mutant leaves
+    /// alike, the output that it keeps, how well the statement tells failing from passing runs, and
+    /// a little with the share of other failures that it averts.
     fn weight(&self) -> f64 {
         let share = |part: usize, all: usize| ((1.0 + part as f64) / (1.0 + all as f64)).ln();
         let eighths = |part: usize| (0.1 + part as f64 / 8.0).ln();
@@ -117,7 +122,8 @@ impl Averting {
         known + ends - 0.02 * f64::from(self.mutant.kind as u8) - penalties.sum::<f64>()
     }
 
-    /// Compares two mutants by their weights, the more telling one first.
+    /// Compares two mutants by their weights; the one with more evidence is less, so that it is
+    /// sorted first.
     fn compare(&self, other: &Averting) -> Ordering {
         other.weight().total_cmp(&self.weight())
     }
@@ -150,8 +156,9 @@ impl Engine {
         found
     }
 
-    /// Lets a fork with a changed code run on; `None` where it did what cannot be followed. What it
-    /// writes is recorded at the given pace.
+    /// Runs a fork of the stopped run `stand` with the mutation `patch`, or without one; `None` if
+    /// the fork did what cannot be followed. With the pace [`Pace::SystemCalls`], what it writes is
+    /// recorded.
     pub(super) fn run_mutant(
         &mut self,
         stand: &mut Stand,
@@ -229,11 +236,10 @@ impl Engine {
         })
     }
 
-    /// Finds mutants of the program that keep the failing run from failing: `averts` is true for
-    /// how a run then ends. They are compared with the program in runs of `others`: returned are
-    /// those that change next to nothing there, the ones that change least first, one for each
-    /// source line. `limit` is the time limit of a test. The search ends early where the time is
-    /// over for what is learned of the failing run.
+    /// Finds mutants of the program that keep the failing run from failing (`averts` is true for
+    /// how they then end), and compares them with the program in runs of the inputs `others`.
+    /// Returns those with the most evidence, one for each source line. `limit` is the time limit of
+    /// a test. The search ends early when `facts_until` is over.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -287,7 +293,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Runs mutants in forks of the failing run, and returns those that keep it from failing.
+    /// Runs the mutants `all` in forks of the failing run, stopped in `stand`, and returns those
+    /// that keep it from failing.
     fn averting(
         &mut self,
         mut stand: Stand,
@@ -330,9 +337,9 @@ impl Engine {
         Ok(found)
     }
 
-    /// Sorts mutants: those of which there are few first, then those in statements that failing runs
-    /// execute rather than others, of these in those that are executed rarely, and the first one of
-    /// each kind and source line before others of them; then small changes first.
+    /// Sorts mutants by these criteria: rare kinds first; statements that failing runs execute
+    /// rather than others; statements that are executed rarely, and the first mutant of its kind on
+    /// a line; small changes.
     fn sort_mutants(&self, all: &mut Vec<Mutant>, spectrum: &Spectrum) {
         let mut rounds: HashMap<_, usize> = HashMap::new();
         let mut ranked: Vec<_> = Vec::new();
@@ -353,8 +360,9 @@ impl Engine {
         all.extend(ranked.into_iter().map(|it| it.1));
     }
 
-    /// Compares mutants with the program in a run of another input, and counts those runs in which
-    /// they execute the changed instruction.
+    /// Compares the mutants `found` with the program in runs of another input, stopped in `stand`:
+    /// each mutant whose changed instruction the program executes is run, and the result is counted
+    /// in it.
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,
@@ -398,8 +406,8 @@ impl Engine {
     }
 }
 
-/// Adds what a process has written by the system call from which it returns. Where that cannot be
-/// read, nothing is known of what the process writes (`None`).
+/// Adds to `written` what a process has written by the system call from which it returns. Sets it
+/// to `None` if that cannot be read: what the process writes is then unknown.
 fn add_written(
     written: &mut Option<BTreeMap<u64, Vec<u8>>>,
     process: &mut Process,
@@ -448,8 +456,8 @@ fn add_written(
     Ok(())
 }
 
-/// Returns how many eighths of the lines of `before` are in `after` as well, each as often as it is
-/// there; eight if there are none.
+/// Returns how many eighths of the lines of `before` are also in `after`, each line as often as it
+/// occurs; 8 if `before` is empty.
 fn kept(before: &[u8], after: &[u8]) -> usize {
     let mut left: HashMap<&[u8], usize> = HashMap::new();
     for line in ddfuzz_delta::lines(after) {
@@ -467,7 +475,7 @@ fn kept(before: &[u8], after: &[u8]) -> usize {
     (kept * 8).checked_div(lines.len()).unwrap_or(8)
 }
 
-/// Changes the registers before the changed instruction is executed.
+/// Changes `registers` as `patch` says, before the changed instruction is executed.
 fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
     match patch {
         Patch::Exchange(_, [one, other]) => {
@@ -492,7 +500,8 @@ fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
     }
 }
 
-/// Lets a process go on elsewhere after an instruction that was executed, where a patch says so.
+/// After an instruction was executed, lets the process go on at another address if `patch` is
+/// [`Patch::Leave`].
 fn leave(process: &mut Process, patch: &Patch) -> Result<(), EngineError> {
     let Patch::Leave(at, to) = patch else {
         return Ok(());
@@ -511,7 +520,8 @@ fn leave(process: &mut Process, patch: &Patch) -> Result<(), EngineError> {
     Ok(())
 }
 
-/// Returns the addresses in a table of jumps, each as a distance from the table.
+/// Returns the addresses to which a jump table leads; each entry is a distance from the table's
+/// address.
 fn targets(process: &mut Process, table: u64) -> Vec<u64> {
     let entries = process.bytes(table, 4 * CASES);
     let entries = entries.chunks_exact(4).map(|it| {
@@ -521,7 +531,7 @@ fn targets(process: &mut Process, table: u64) -> Vec<u64> {
     entries.collect()
 }
 
-/// Returns the number of a general register in debug information.
+/// Returns the DWARF number of a general register.
 fn dwarf_number(register: Register) -> u16 {
     match register {
         Register::RAX => 0,

@@ -13,27 +13,28 @@ use super::sources::{Source, comparison, decisions, inputs, last_write, reads, r
 use super::writer::{By, LastWrite, Watched};
 use super::{Engine, EngineError, Point, Side, if_supported};
 
-/// Number of points before a condition, or before a statement that writes, from which on a run's
-/// instructions are recorded one by one.
+/// Number of points before a condition, or before a statement that writes, at which the recording
+/// of a run's single instructions begins.
 pub(super) const FEW_POINTS: usize = 30;
-/// Number of points before and after a write from which on, and up to which, a run's instructions are
+/// Number of points before and after a write between which a run's single instructions are
 /// recorded.
 const SHORT: usize = 30;
-/// Largest number of points of each run among which the condition is searched for by which the runs
+/// Largest number of points of each run in which the condition is searched for after which the runs
 /// went different ways.
 const BETWEEN: usize = 60;
-/// Largest number of conditions for which it is searched where their values came from.
+/// Largest number of conditions of which it is tried to find where the compared values came from.
 const TRIED: usize = 3;
 
-/// Largest number of statements to which one value is followed back.
+/// Largest number of statements to which one failing value is followed back.
 const STEPS: usize = 12;
-/// Largest number of values that the failing run reads from memory for which it is tested whether they
-/// were set.
+/// Largest number of values, read from memory by the failing run, of which a further run tests
+/// whether anything had set them.
 pub(super) const LIVES: usize = 6;
-/// Largest number of values that are followed back for that: those that a statement computes its own
-/// from are followed one by one.
+/// Largest number of values that are followed back, one by one, for one failing value: those from
+/// which statements computed others.
 const TERMS: usize = 40;
-/// Largest number of calls of libraries of which it is tested whether they have written one value.
+/// Largest number of calls of libraries' functions of which further runs test whether they have
+/// written one value.
 const UNSURE: usize = 4;
 /// Largest size of an instruction, in bytes.
 pub(super) const LONGEST: u64 = 15;
@@ -50,38 +51,41 @@ pub struct Origin {
     /// The last point of the failing run before the value was written or computed; `None` where that is not
     /// known.
     pub point: Option<Point>,
-    /// Whether nothing wrote the value: `written` is then the call that allocated the memory, or of the
-    /// function whose variable it is, since when nothing has set it.
+    /// Whether nothing has set the memory that the value was read from: `written` is then the call
+    /// that allocated the block, or the call of the function whose local variable it is.
     pub is_unset: bool,
-    /// Whether the statement has only copied the value, from memory.
+    /// Whether the statement that wrote the value only copied it from memory.
     pub is_copy: bool,
-    /// Whether the statement has computed a number below zero from numbers that are not, or one that loses
-    /// its upper bits where it is kept.
+    /// Whether the statement has computed a number below zero from numbers that are not, or one
+    /// that is too large for where it is stored.
     pub is_out_of_range: bool,
-    /// Whether a call of `free` has written the value: it is read from a block that is no longer live.
+    /// Whether a call of `free` has written the value, which was read from the freed block.
     pub is_freed: bool,
-    /// Which of the values that the failing instruction uses, or the failed condition compares, depends on
-    /// this one: its number, from 0.
+    /// Number, from 0, of the operand that depends on this value, among the values that the failing
+    /// instruction uses or the failed condition compares.
     pub operand: usize,
-    /// Whether that value depends on this one only by where it is read: by a pointer or an index.
+    /// Whether that operand depends on this value only as the pointer or index by which it was
+    /// read.
     pub selects: bool,
-    /// Where the values came from of which this one was made, and those of which they were made, the
-    /// latest ones first.
+    /// Origins of the values from which this one was made, directly or indirectly, the latest ones
+    /// first.
     pub earlier: Vec<Origin>,
 }
 
-/// A value that an instruction of the failing run uses: the recorded instructions, the index of
-/// that one, and the value.
+/// A use of a value in the failing run: the recording, the index of the instruction that uses the
+/// value, and the place of the value.
 pub(super) type Used = (Rc<Recorded>, usize, Value);
 
 /// A value that is to be followed back.
 struct Pending {
     used: Used,
-    /// The index of the origin whose statement used the value to make its own; `None` where there is none.
+    /// Index, among the origins found so far, of the one whose statement made its value from this
+    /// one; `None` where there is none.
     made: Option<usize>,
-    /// As in [`Origin`].
+    /// Number of the operand that depends on the value, as in [`Origin::operand`].
     operand: usize,
-    /// As in [`Origin`].
+    /// Whether the operand depends on the value only by a pointer or index, as in
+    /// [`Origin::selects`].
     selects: bool,
 }
 
@@ -96,38 +100,42 @@ impl Pending {
     }
 }
 
-/// What is read by an instruction: its address, the point before it, and the memory.
+/// A read of memory: address of the reading instruction, last point before it, address and size in
+/// bytes of the memory.
 pub(super) type Reading = (u64, Option<Point>, u64, u64);
 
-/// One step back from a value: where it came from.
+/// Where a value came from, one step back.
 #[derive(Clone, Default)]
 pub(super) struct Back {
-    /// The statement that made the value; `None` where that is not known, or not the program's own.
+    /// The code that made the value; `None` where that is not known, or not in the program's own
+    /// code.
     origin: Option<Origin>,
     /// The recorded instruction that made the value; `None` where none was recorded.
     moment: Option<(Rc<Recorded>, usize)>,
-    /// The values of which it was made.
+    /// The values from which it was made.
     made_of: Vec<Used>,
-    /// The values that say from where it was read: pointers and indices.
+    /// The pointers and indices by which it was read.
     selected_by: Vec<Used>,
-    /// Whether nobody wrote the value: it stood there from the start, or is read from a wrong place.
+    /// Whether no write by the program's own code is known that left the value in memory: it may be
+    /// there from the start, or the read may be from a wrong place.
     is_unwritten: bool,
 }
 
-/// The write to some memory that a recorded instruction reads.
+/// The write that left a value in the memory that a recorded instruction reads.
 struct MemoryWrite {
     last: LastWrite,
     address: u64,
     size: u64,
-    /// The point up to which the last write is meant.
+    /// The point of the read, up to which the write is the last one.
     to: Point,
 }
 
-/// The statements to which a value was followed back, one for each line.
+/// The statements to which a failing value was followed back, one for each source line.
 struct Told {
-    /// The statements, in the order in which they were found.
+    /// Where values came from, in the order in which they were found, one origin for each line.
     found: Vec<Origin>,
-    /// Source file and line of each of them, after the line that is passed over.
+    /// Source file and line of each element of `found`, after a first element for the line whose
+    /// statements are left out.
     places: Vec<Option<(String, u64)>>,
 }
 
@@ -139,8 +147,8 @@ impl Told {
         }
     }
 
-    /// Returns the first statement, with all others as those on which it depends; `None` where
-    /// there is none.
+    /// Returns the first origin, with all others as its [`earlier`](Origin::earlier) ones; `None`
+    /// where there is none.
     fn origin(self) -> Option<Origin> {
         let mut found = self.found.into_iter();
         let first = found.next()?;
@@ -150,8 +158,9 @@ impl Told {
         })
     }
 
-    /// Adds a statement at a place, unless one of its line is known; returns the index of the statement of
-    /// that line. `None` where the line is unknown, or is passed over.
+    /// Adds an origin at the source file and line `place`, unless one of that line is known;
+    /// returns the index of that line's origin. `None` where the line is unknown, or is to be left
+    /// out.
     fn add(&mut self, origin: Origin, place: Option<(String, u64)>) -> Option<usize> {
         let place = Some(place.filter(|(_, line)| *line > 0)?);
         match self.places.iter().position(|it| *it == place) {
@@ -169,26 +178,27 @@ impl Told {
     }
 }
 
-/// A condition that was decided differently in both runs.
+/// A condition after which the two runs go different ways.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decided {
     /// Address of the jump that depends on the condition.
     pub at: u64,
-    /// Where the value came from, in the failing run, on which the condition depends.
+    /// Where the value that the condition tests came from in the failing run.
     pub by: Origin,
 }
 
-/// A value that is followed back in the failing run.
+/// How far a failing value was followed back.
 pub(crate) struct History {
-    /// Where the value came from; `None` where that is not known.
+    /// Where the value came from, with what it was made of; `None` where that is not known.
     pub origin: Option<Origin>,
-    /// The recorded instructions that have used or written the value, and those of which it was made,
-    /// the latest ones first.
+    /// The recorded instructions to which the value was followed back: first the one that failed by
+    /// it, then those that made it, the latest ones first.
     pub(super) moments: Vec<(Rc<Recorded>, usize)>,
 }
 
-/// Returns true if the recorded instruction `by` has computed a number out of range, which `at`
-/// uses. What a statement computes on the way to its result is kept nowhere.
+/// Returns true if the recorded instruction `by` has computed a number out of range that is kept in
+/// a variable. False if `at`, which uses the number, only continues the computation of the same
+/// statement, with a result that is not below zero.
 fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     let executed = &recorded.executed;
     let is_kept = !executed[at].computes()
@@ -197,9 +207,9 @@ fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     is_kept && is_out_of_range(executed, by, at)
 }
 
-/// Returns where a value came from, with what the recorded instructions show of the statement that
-/// made it. `back` leads to that statement; the recorded instruction `at` uses the value, which it
-/// has from `source`.
+/// Completes the origin of a value by what the recording shows of the statement that made the
+/// value, to which `back` leads. The recorded instruction `at` uses the value, which it has from
+/// `source`.
 fn observed(
     origin: &Origin,
     back: &Back,
@@ -224,8 +234,8 @@ fn observed(
     }
 }
 
-/// Takes the first value to be followed back among those of the operand of which the fewest statements are
-/// known.
+/// Removes and returns the first pending value of the operand for which the fewest origins are in
+/// `found`, so that all operands are followed back alike.
 fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending> {
     let known = |at: &usize| {
         let operand = pending[*at].operand;
@@ -236,10 +246,10 @@ fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending>
 }
 
 impl Engine {
-    /// Follows values back that recorded instructions use: to the statements that have written them, to
-    /// those that have written what these made them of, and then to those that have written by which
-    /// pointer or index they were read. Statements on the line of the instruction `of` are passed over.
-    /// `points` are the points of the failing run.
+    /// Follows the values `values` of recorded instructions back: to the statements that wrote
+    /// them, those that wrote the values from which these were made, and so on; then to those that
+    /// wrote the pointers and indices by which they were read. Statements on the line of the
+    /// instruction at the address `of` are left out. `points` are the points of the failing run.
     pub(super) fn history(
         &mut self,
         points: &[Point],
@@ -300,15 +310,16 @@ impl Engine {
         Ok(History { origin, moments })
     }
 
-    /// Returns true if a recorded instruction `at` that has copied a value from `source` has taken it from
-    /// memory that its function has read. A parameter is read by the function that passes it.
+    /// Returns true if the recorded instruction `at` copies a value that its own function has read
+    /// from memory. A parameter is read by the calling function instead.
     fn is_copy(&self, (recorded, at): (&Recorded, usize), source: Source) -> bool {
         let function = |at: usize| self.function(recorded.executed[at].pc());
         matches!(source, Source::Read { at: read, .. } if function(read) == function(at))
     }
 
-    /// Finds where a value that a recorded instruction uses came from. Whether a library's function has
-    /// written it is tested in another run; where it has, the call has computed the value.
+    /// Finds where a value that the recorded instruction `at` uses came from. If a library's
+    /// function may have written it, another run tests that; a value that it wrote counts as
+    /// computed by the call.
     fn source_of(
         &mut self,
         recorded: &Recorded,
@@ -329,8 +340,8 @@ impl Engine {
         Ok(None)
     }
 
-    /// Follows a value one step back: to the instruction that computed it, or to the write that
-    /// left it in memory, and to the values from which that made it.
+    /// Follows a value one step back from `source`: to the instruction that computed it, or the
+    /// write that left it in memory, and to the values from which it was made.
     fn step_back(
         &mut self,
         points: &[Point],
@@ -373,7 +384,8 @@ impl Engine {
     }
 
     /// Follows a value one step back that the recorded instruction `at` reads from memory: to the
-    /// write that left it there, or to where the life of the memory begins if nothing has set it.
+    /// last write there or, if nothing has set the memory, to where its life begins: the call that
+    /// allocated it, or that of the function whose local variable it is.
     fn read_back(
         &mut self,
         points: &[Point],
@@ -417,8 +429,9 @@ impl Engine {
         Ok(back)
     }
 
-    /// Finds where a value came from that the failing run has at a point, the one with the index `to` among
-    /// `points`, all points of that run; `None` where that is not known.
+    /// Finds where a value came from that the failing run has at the point `points[to]`; `None`
+    /// where that is not known. `points` are all points of the failing run, `value` is the place of
+    /// the value.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -441,10 +454,11 @@ impl Engine {
         Ok(self.history(points, 0, used)?.origin)
     }
 
-    /// Finds the condition after which the runs differ most between two points that they share, and
-    /// where its value came from in the failing run; `None` where that is not known. `before` are
-    /// the points of the failing run up to the first of the two, `between` those of the passing and
-    /// of the failing run from the first to the second.
+    /// Finds the condition after which the runs go different ways for the longest time between two
+    /// points that they share, and where the value that it tests came from in the failing run;
+    /// `None` where that is not known. `before` are the points of the failing run up to the first
+    /// of the two points, `between` those of the passing and of the failing run from the first to
+    /// the second.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -478,9 +492,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds where the value came from by which a jump went elsewhere in the failing run than in
-    /// the passing one; `at` and `other` are the indices of the jump in both runs' instructions.
-    /// `None` where that is not known.
+    /// Finds where the value came from by which a jump leads elsewhere in the failing run than in
+    /// the passing one; `at` and `other` are its indices in the recordings of the failing and the
+    /// passing run. `None` where that is not known.
     fn decision(
         &mut self,
         points: &[Point],
@@ -516,10 +530,10 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds where a value came from that a statement of the failing run read from another place than
-    /// the same statement of the passing run did, to compute what it wrote to `value`. `between` are points
-    /// of the passing and the failing run from the statement on to the next one. `None` where that is not
-    /// known.
+    /// Finds where a value came from that a statement of the failing run read from another place in
+    /// memory than the same statement of the passing run, when it computed what it wrote to
+    /// `value`. `between` are the points of the passing and of the failing run from that statement
+    /// to the next one. `None` where the runs read from the same place, or that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -548,7 +562,8 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds who wrote the memory that a recorded instruction reads; `None` where that is not known.
+    /// Finds the write that left the value in the memory which the recorded instruction `at` reads
+    /// (`address`, `size`); `None` where none is known.
     fn last_write_before(
         &mut self,
         recorded: &Recorded,
@@ -581,8 +596,8 @@ impl Engine {
         }))
     }
 
-    /// Returns the values from which the value stored by a write was computed; none where that is
-    /// not known.
+    /// Returns the instruction that made the write `write`, and the values from which it computed
+    /// the written value; both are empty where that is not known.
     fn made_of(&mut self, points: &[Point], write: &MemoryWrite) -> Result<Back, EngineError> {
         let (address, size) = (write.address, write.size);
         let written = Value::Memory(address, size);
@@ -638,7 +653,8 @@ impl Engine {
 }
 
 impl MemoryWrite {
-    /// Returns where the value came from that an instruction has read: from this write.
+    /// Returns the origin of a value that the instruction at the address `read` has read from the
+    /// memory of this write.
     fn origin(&self, read: u64) -> Origin {
         Origin {
             read: Some(read),

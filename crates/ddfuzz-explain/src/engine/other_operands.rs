@@ -1,5 +1,5 @@
-//! Mutants that read another variable: another place in memory or register, as bytes of the same
-//! length. Pure.
+//! Mutants that read another variable in place of one: another place in memory, or another
+//! register. The changed instruction is as long as before. Pure.
 
 use std::collections::HashSet;
 
@@ -7,31 +7,31 @@ use iced_x86::{ConstantOffsets, Instruction, Mnemonic, OpKind, Register};
 
 use super::mutants::{Code, Mutant, MutantKind, NEARBY, Patch, changed, simple_place};
 
-/// Largest number of other variables that are read in place of one.
+/// Largest number of other local variables that are read in place of one.
 const VARIABLES: usize = 8;
-/// Number of instructions beside one that takes an address, among which a pointer is loaded to what
-/// is copied there.
+/// Largest distance, in instructions, between one that takes a local variable's address and one
+/// that loads a pointer to the original from which the variable is copied.
 const BESIDE: usize = 4;
 /// Largest number of other fields that are read in place of one.
 const FIELDS: usize = 6;
 /// Largest number of other registers that are read in place of one.
 const REGISTERS: usize = 3;
-/// Largest number of instructions between the first and the last one of a source line.
+/// Largest number of instructions over which the code of one source line may extend.
 const LINE: usize = 40;
 
-/// Where an instruction names a register that it reads.
+/// The part of an instruction in which it names a register that it reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// As its first or second operand.
+    /// The first or second operand (0 or 1).
     Operand(u32),
-    /// As the register that an address begins with.
+    /// The base register of an address.
     Base,
-    /// As the register by which an address is indexed.
+    /// The index register of an address.
     Index,
 }
 
-/// Returns the place of the byte ModRM in an instruction, that of its prefix REX, and whether the
-/// bits `reg` of ModRM name its first operand.
+/// Returns where an instruction has its byte ModRM and its prefix REX (`None` without one), and
+/// whether the bits `reg` of ModRM name the first operand. `None` for instructions of other forms.
 fn layout(bytes: &[u8]) -> Option<(usize, Option<usize>, bool)> {
     let is_prefix = |it: &&u8| matches!(it, 0x66 | 0xf2 | 0xf3 | 0x2e | 0x36 | 0x3e | 0x26);
     let prefixes = bytes.iter().take_while(is_prefix).count();
@@ -49,8 +49,8 @@ fn layout(bytes: &[u8]) -> Option<(usize, Option<usize>, bool)> {
     }
 }
 
-/// Returns the bytes of an instruction in which the register in a role is another one, given by its
-/// number; `None` where that takes more bytes.
+/// Returns the bytes of an instruction in which the register in the role `role` is replaced by the
+/// one with the given number; `None` where that cannot be encoded in the same length.
 pub(super) fn with_register(bytes: &[u8], role: Role, number: usize) -> Option<Vec<u8>> {
     let (modrm, rex, first_is_reg) = layout(bytes)?;
     let (mode, rm) = (bytes.get(modrm)? >> 6, bytes[modrm] & 7);
@@ -104,7 +104,8 @@ pub(super) fn read_registers(it: &Instruction) -> Vec<(Role, Register)> {
 }
 
 impl Code<'_> {
-    /// Adds reads of other variables of the frame, and of other fields.
+    /// Adds mutants that read another local variable, or another field of the same size, in place
+    /// of the one that the instruction `at` reads.
     pub(super) fn add_operand(
         &self,
         at: usize,
@@ -132,7 +133,8 @@ impl Code<'_> {
         }
     }
 
-    /// Adds the use of other registers, of those that instructions nearby use in the same way.
+    /// Adds mutants that read another register of the same size in place of one that the
+    /// instruction `at` reads: one that instructions nearby use in the same way.
     pub(super) fn add_registers(
         &self,
         at: usize,
@@ -175,9 +177,10 @@ impl Code<'_> {
         }
     }
 
-    /// Adds the use of what a variable of the frame was copied from, in place of that of its
-    /// address. The change belongs to the statement that copies: the first one that takes the
-    /// address, beside a pointer to the original.
+    /// Adds mutants that pass a pointer to the original from which a local variable was copied,
+    /// where the instruction `at` takes the variable's address. The first instruction that takes
+    /// that address stands for the change in reports: it copies, next to where a pointer to the
+    /// original is loaded.
     pub(super) fn add_original(
         &self,
         at: usize,
@@ -218,8 +221,9 @@ impl Code<'_> {
         }
     }
 
-    /// Adds reads of another field in place of one that the instruction `at` reads, wherever its
-    /// source line reads that; `lines` are those of the instructions.
+    /// Adds mutants that read another field in place of the one that the instruction `at` reads, at
+    /// all places where the same source line reads that field. `lines` has the line of each
+    /// instruction.
     pub(super) fn add_fields(
         &self,
         at: usize,
@@ -264,8 +268,8 @@ impl Code<'_> {
         }
     }
 
-    /// Returns the variables of the frame of a size beside the one at `offset`, those first that are
-    /// used next to the instruction `at`.
+    /// Returns the frame offsets of other local variables of a size than the one at `offset`, those
+    /// first that are used nearest to the instruction `at`.
     fn other_variables(&self, at: usize, size: usize, offset: i64) -> Vec<i64> {
         let known = self.places.get(&(true, size)).into_iter().flatten();
         let mut known: Vec<&(usize, i64)> = known.filter(|it| it.1 != offset).collect();
@@ -278,8 +282,8 @@ impl Code<'_> {
         known.take(VARIABLES).collect()
     }
 
-    /// Returns the neighbours of the field at `offset`, and the fields of that size that the function
-    /// reads or writes, the nearest ones of the record first.
+    /// Returns the offsets of other fields of a size than the one at `offset`: the two next to it,
+    /// and those that the function reads or writes; the nearest ones first.
     fn other_fields(&self, size: usize, offset: i64) -> Vec<i64> {
         let known = self.places.get(&(false, size)).into_iter().flatten();
         let mut known: Vec<i64> = known.map(|it| it.1).filter(|it| *it != offset).collect();

@@ -1,5 +1,5 @@
-//! Numbers that instructions have computed and that are hardly meant: below zero from numbers that are
-//! not, or larger than the place where they are kept. Pure.
+//! Recognizes computed numbers that are probably not intended: numbers below zero computed from
+//! numbers that are not, and numbers too large for where they are stored. Pure.
 
 use iced_x86::{Mnemonic, OpKind, Register};
 
@@ -7,10 +7,11 @@ use super::instructions::{Executed, Value, general};
 
 /// DWARF number of the register in which divisions return the remainder: rdx.
 const REMAINDER: usize = 1;
-/// Number of instructions after a computation among which a shorter copy of its result is searched for.
+/// Number of instructions after a computation among which a copy of only the lower bytes of its
+/// result is searched for.
 const SOON: usize = 12;
 
-/// The operations on integers whose results may need more bits than they have.
+/// The operations on integers whose results may not fit into their destination.
 const ARITHMETIC: [Mnemonic; 7] = [
     Mnemonic::Add,
     Mnemonic::Sub,
@@ -21,11 +22,11 @@ const ARITHMETIC: [Mnemonic; 7] = [
     Mnemonic::Dec,
 ];
 
-/// The operations that take a number apart.
+/// The shifts by which a program takes a number apart, to use its bytes one by one.
 const SHIFTS: [Mnemonic; 4] = [Mnemonic::Shr, Mnemonic::Sar, Mnemonic::Shrd, Mnemonic::Ror];
 
-/// Returns true if the instruction `by` has computed a number below zero from numbers that are not, or
-/// one of which a later instruction, up to `until`, keeps the lower bits only.
+/// Returns true if the instruction `by` has computed a number below zero from numbers that are not,
+/// or a number of which only the lower bits are copied by an instruction up to `until`.
 pub fn is_out_of_range(executed: &[Executed], by: usize, until: usize) -> bool {
     let (Some(it), Some(next)) = (executed.get(by), executed.get(by + 1)) else {
         return false;
@@ -52,7 +53,7 @@ pub fn is_out_of_range(executed: &[Executed], by: usize, until: usize) -> bool {
     }
 }
 
-/// Returns true if the instruction `by` has computed a number below zero in a register.
+/// Returns true if the number that the instruction `by` has put into a register is below zero.
 pub fn is_negative(executed: &[Executed], by: usize) -> bool {
     let (Some(it), Some(next)) = (executed.get(by), executed.get(by + 1)) else {
         return false;
@@ -61,8 +62,8 @@ pub fn is_negative(executed: &[Executed], by: usize) -> bool {
     general(register).is_some_and(|number| signed(next.registers[number], register.size()) < 0)
 }
 
-/// Returns true if a number in memory is out of range after an instruction that adds to it or subtracts
-/// from it.
+/// Returns true if an instruction that adds to a number in memory (or subtracts from it) has made
+/// it too large for its `size` bytes, or below zero.
 fn is_sum_out_of_range(it: &Executed, size: usize) -> bool {
     let (Some(before), Some(by)) = (it.before, it.summand()) else {
         return false;
@@ -81,7 +82,7 @@ fn is_sum_out_of_range(it: &Executed, size: usize) -> bool {
     from >= 0 && (by < 0) == is_added && signed(result, size) < 0
 }
 
-/// The lower bytes of a register as a signed number.
+/// Returns the lower `size` bytes of a register as a signed number.
 fn signed(value: u64, size: usize) -> i64 {
     match size {
         4 => i64::from(value as u32 as i32),
@@ -89,7 +90,8 @@ fn signed(value: u64, size: usize) -> i64 {
     }
 }
 
-/// Returns true if a subtraction, or an addition of a negative constant, has led below zero.
+/// Returns true if a subtraction, or an addition of a negative constant, has led from a number that
+/// is not below zero to one that is.
 fn is_below_zero(it: &Executed, (number, size): (usize, usize), result: u64) -> bool {
     let instruction = &it.instruction;
     let result = signed(result, size);
@@ -116,7 +118,8 @@ fn is_below_zero(it: &Executed, (number, size): (usize, usize), result: u64) -> 
     from >= 0 && is_lowered && result < 0
 }
 
-/// Returns true if an addition of one or two bytes has a result that is smaller than what was added to.
+/// Returns true if an addition of one or two bytes has overflowed: its result is smaller than the
+/// number to which was added.
 fn carries(it: &Executed, number: usize, (result, size): (u64, usize)) -> bool {
     let mask = (1 << (8 * size)) - 1;
     let is_addition = matches!(it.instruction.mnemonic(), Mnemonic::Add | Mnemonic::Inc);
@@ -124,8 +127,8 @@ fn carries(it: &Executed, number: usize, (result, size): (u64, usize)) -> bool {
     is_addition && !is_lowered && result & mask < it.registers[number] & mask
 }
 
-/// Returns true unless the last instruction before `at` that wrote to a register has set its lower
-/// one or two bytes only: those above then belong to another number.
+/// Returns true unless the last instruction before `at` that wrote the register `number` has set
+/// only its lower one or two bytes: its other bytes then belong to another number.
 fn is_whole(executed: &[Executed], at: usize, number: usize) -> bool {
     let mut before = executed[..at].iter().rev();
     let last = before.find(|it| it.is_write_to(Value::Register(number)));
@@ -135,8 +138,8 @@ fn is_whole(executed: &[Executed], at: usize, number: usize) -> bool {
     })
 }
 
-/// Returns true unless one of the registers from which an instruction computes a number has been set in its
-/// lower one or two bytes only.
+/// Returns true unless a register from which the instruction `by` computes a number was last set in
+/// its lower one or two bytes only.
 fn are_terms_whole(executed: &[Executed], by: usize) -> bool {
     let terms = executed[by].terms().into_iter();
     let mut registers = terms.filter_map(|it| match it {
@@ -146,10 +149,10 @@ fn are_terms_whole(executed: &[Executed], by: usize) -> bool {
     registers.all(|number| is_whole(executed, by, number))
 }
 
-/// Returns true if the instruction `by` stores only the lower one or two bytes of a register whose
-/// number needs more; or needs the highest bit of them, where the first instructions of `reading`,
-/// which read them, take that for the sign. A number that is taken apart by shifts is not stored
-/// short.
+/// Returns true if the instruction `by` stores only the lower one or two bytes of a number in a
+/// register that does not fit into them. A number that fits only without a sign counts if the first
+/// of the instructions `reading` reads it as signed. A number that is taken apart by shifts does
+/// not count.
 pub fn is_stored_short(executed: &[Executed], by: usize, reading: &[Executed]) -> bool {
     let instruction = &executed[by].instruction;
     let source = instruction.op1_register();
@@ -173,8 +176,9 @@ pub fn is_stored_short(executed: &[Executed], by: usize, reading: &[Executed]) -
     !fits.contains(&value) || value >= half && is_read_signed(reading, source.size())
 }
 
-/// Returns true if the first of some instructions reads a number of so many bytes from memory, and
-/// it or one of the next ones takes the highest bit for the sign.
+/// Returns true if the first of the instructions `reading` reads a number of `size` bytes from
+/// memory, and the program uses it as signed: that instruction extends the sign, or the next one
+/// that copies the number does.
 fn is_read_signed(reading: &[Executed], size: usize) -> bool {
     let Some(first) = reading.first() else {
         return false;
@@ -194,8 +198,8 @@ fn is_read_signed(reading: &[Executed], size: usize) -> bool {
             .is_some_and(is_sign)
 }
 
-/// Returns true if one of some instructions copies only the lower one or two bytes of a register whose
-/// number needs more.
+/// Returns true if the first instruction in `range` that copies only the lower one or two bytes of
+/// the register `number` loses a part of the number in it.
 fn is_cut(executed: &[Executed], number: usize, range: std::ops::RangeInclusive<usize>) -> bool {
     for at in range.take(SOON) {
         let Some(it) = executed.get(at) else {

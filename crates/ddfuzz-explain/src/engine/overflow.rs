@@ -1,6 +1,6 @@
-//! Writes behind the end of heap blocks: which block, who allocated it, and who wrote. A run that
-//! has crashed is made again, with a watch on the word in which the allocator keeps the size of the
-//! next block.
+//! Finds accesses past the end of heap blocks: which block, who allocated it, and who wrote. A run
+//! that has crashed is made again, with a watchpoint on the word in which the allocator keeps the
+//! size of the next block.
 
 use std::collections::HashMap;
 
@@ -18,12 +18,12 @@ use crate::dwarf::frames::Frame;
 use crate::unfold::Area;
 
 /// Largest number of stops of a run in which the allocations of a block and writes past its end are
-/// followed.
+/// observed.
 const MOST_STOPS: usize = 60_000;
 /// Largest number of calls on the stack that are recorded for an allocation.
 const CALLERS: usize = 4;
-/// Largest number of bytes from the end of mapped memory to an address that a run reaches because a
-/// block before that end is too short.
+/// Largest distance, in bytes, from the end of mapped memory to a crashing access that counts as
+/// one past the end of a heap block.
 const FARTHEST: u64 = 16 << 20;
 /// Names of the C library's functions that allocate memory.
 const ALLOCATORS: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "memalign"];
@@ -37,11 +37,11 @@ const RSI: usize = 4;
 pub struct Overflow {
     /// The allocation of the block past whose end the run has written.
     pub block: Allocated,
-    /// What wrote over the word after the block in which the allocator keeps a size.
+    /// The write that changed the allocator's size field after the block.
     pub write: LastWrite,
-    /// Address of that word.
+    /// Address of the overwritten size field.
     pub word: u64,
-    /// Whether the run no longer fails in the same way when that word keeps its value.
+    /// Whether the run no longer fails in the same way when the size field keeps its value.
     pub is_averted: bool,
 }
 
@@ -53,29 +53,31 @@ pub struct Allocated {
     /// Addresses of the calls in the program's own code that led to the allocation, innermost
     /// first.
     pub calls: Vec<u64>,
-    /// The call of the allocating function, by which the size can be followed back.
+    /// The call of the allocating function, from which the size can be followed back.
     pub asked: AllocationCall,
 }
 
-/// A heap block from whose pointer the address was computed at which a run has crashed, behind its end.
+/// A heap block past whose end a run has crashed by an access, at an address computed from the
+/// block's pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Beyond {
     /// The allocation of the block.
     pub block: Allocated,
     /// Address of the instruction that crashed.
     pub at: u64,
-    /// Whether the instruction reads, and does not write.
+    /// Whether the instruction that crashed reads (and does not write).
     pub is_read: bool,
 }
 
 /// A call of a function that allocates memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationCall {
-    /// Address to which the function returns.
+    /// Return address of the call.
     pub back: u64,
-    /// How often the run had called an allocating function from there, this time included.
+    /// How often the run had called an allocating function with that return address, this time
+    /// included.
     pub nth: u64,
-    /// DWARF numbers of the registers with the arguments that make the size.
+    /// DWARF numbers of the registers with the arguments that determine the size.
     pub sizes: &'static [usize],
 }
 
@@ -86,11 +88,11 @@ struct Pending {
     asked: AllocationCall,
 }
 
-/// What a run has shown up to now of a heap block: its allocation, and the write past its end.
+/// What a run has shown so far about one heap block: its allocation, and the write past its end.
 #[derive(Default)]
 struct Followed {
     pending: Vec<Pending>,
-    /// Numbers of calls of allocating functions, by the address to which they return.
+    /// Number of calls of allocating functions so far, by their return address.
     calls: HashMap<u64, u64>,
     allocated: Option<Allocated>,
     overwritten: Option<(Allocated, LastWrite)>,
@@ -100,8 +102,8 @@ struct Followed {
 }
 
 impl Engine {
-    /// Finds the heap block past whose end the failing run has written first; `None` where the
-    /// words of the allocator are as it left them, or the block's allocation was not seen.
+    /// Finds the heap block past whose end the failing run has written first; `None` where no size
+    /// field of the allocator was overwritten, or the block's allocation was not seen.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -119,7 +121,7 @@ impl Engine {
         let Some((block, write)) = followed.overwritten else {
             return Ok(None);
         };
-        let is_averted = !fails(&self.kept(damaged)?);
+        let is_averted = !fails(&self.with_word_restored(damaged)?);
         Ok(Some(Overflow {
             block,
             write,
@@ -128,9 +130,9 @@ impl Engine {
         }))
     }
 
-    /// Finds the heap block from whose pointer the failing run has computed the address at which it
-    /// crashed, behind the end of the block; `None` where there is none. `history` is that of the
-    /// crash.
+    /// Finds the heap block past whose end the failing run has crashed by an access, at an address
+    /// that it computed from the block's pointer; `None` where there is none. `history` says where
+    /// the values of the crash came from.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -168,8 +170,8 @@ impl Engine {
         }))
     }
 
-    /// Starts the failing run with a watchpoint on the allocator's word that gets overwritten;
-    /// `None` where the program's first instruction is not known.
+    /// Starts the failing run with a watchpoint on the size field that it overwrites; `None` where
+    /// the program's first instruction is not known.
     fn watching(&mut self, damaged: Damaged) -> Result<Option<Run>, EngineError> {
         let run = self.at_entry(Side::Failing)?;
         if let Some(run) = &run {
@@ -183,9 +185,9 @@ impl Engine {
         Ok(run)
     }
 
-    /// Follows the damaged block through the failing run: its last allocation, and the first write after
-    /// that which has overwritten the word after the block. What was not seen is missing. `ended` is the
-    /// same run after it has crashed.
+    /// Observes a heap block in a new failing run: its last allocation, and the first write after
+    /// that to the size field behind it. What was not seen is missing in the result. `ended` is an
+    /// earlier, crashed process of the same run, in which the allocating functions are looked up.
     fn followed(&mut self, ended: Run, damaged: Damaged) -> Result<Followed, EngineError> {
         let address = |name: &&str| library_symbol(&ended.process, name);
         let allocators: Vec<u64> = ALLOCATORS.iter().filter_map(address).collect();
@@ -212,7 +214,8 @@ impl Engine {
         Ok(Followed::default())
     }
 
-    /// Records in `known` a call of an allocating function, or the return from one.
+    /// Records in `known` that a run enters the allocating function with the index `allocator`, or,
+    /// without an index, returns from one.
     fn allocating(
         &mut self,
         run: &mut Run,
@@ -263,7 +266,8 @@ impl Engine {
     }
 
     /// Returns the addresses of the calls on the stack that are in the program's own code,
-    /// innermost first; those in headers of a standard library only where there are no others.
+    /// innermost first. If only code in headers of a standard library is on the stack, returns
+    /// that.
     pub(super) fn own_calls(&self, frames: &[Frame]) -> Vec<u64> {
         let codes = frames.iter().enumerate().map(|(index, frame)| match index {
             0 => frame.code - 1,
@@ -278,8 +282,8 @@ impl Engine {
         calls
     }
 
-    /// Records in `known` a write to the watched word of the allocator that has made it a size that
-    /// no block can have.
+    /// Records in `known` a stop at which the watched size field has changed: the write, if it has
+    /// made the field a value that no size can be; that there is none, if the field is valid again.
     fn compare(
         &mut self,
         run: &mut Run,
@@ -308,9 +312,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs the failing run to its end, and restores the allocator's word whenever it is
+    /// Runs the failing run to its end, and restores the allocator's size field each time it is
     /// overwritten by a value that is no size. Returns how the run ended.
-    fn kept(&mut self, damaged: Damaged) -> Result<Ending, EngineError> {
+    fn with_word_restored(&mut self, damaged: Damaged) -> Result<Ending, EngineError> {
         let unsteady = EngineError::Unsupported(super::Unsupported::Unsteady);
         let mut run = self.watching(damaged)?.ok_or(unsteady)?;
         let mut value = None;

@@ -49,7 +49,7 @@ pub struct Process {
     breakpoints: BTreeMap<u64, u8>,
     /// Whether the process has ended and was waited for.
     ended: bool,
-    /// Its CPU time as far as it is counted in [`cpu_spent`].
+    /// CPU time of the process that is already counted in `cpu_spent`.
     counted: Duration,
     watchdog: Watchdog,
 }
@@ -270,8 +270,8 @@ impl Process {
         })
     }
 
-    /// Executes the instruction under a breakpoint, and returns true if it has written to watched
-    /// memory.
+    /// Executes the instruction at `address`, under a breakpoint, and returns true if it has
+    /// written to watched memory.
     ///
     /// # Errors
     /// When the process is gone.
@@ -281,8 +281,8 @@ impl Process {
         Ok(!self.ended && self.debug_register(6)? & 0xf != 0)
     }
 
-    /// Executes the instruction at the program counter if a breakpoint is there. What happened then
-    /// is not reported.
+    /// Executes the instruction at the program counter if a breakpoint is there; else does nothing.
+    /// How the process stopped is not reported.
     ///
     /// # Errors
     /// When the process is gone.
@@ -360,7 +360,7 @@ impl Process {
         })
     }
 
-    /// Returns true if the process has memory that it may write, and that its forks share.
+    /// Returns true if the process has writable memory that its forks would share with it.
     pub fn shares_memory(&self) -> bool {
         let path = format!("/proc/{}/maps", self.pid);
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -370,12 +370,12 @@ impl Process {
             .any(|it| it.contains('w') && it.ends_with('s'))
     }
 
-    /// Sets a time limit: the process is killed when it is over, unless the result is dropped before.
+    /// Sets a time limit, after which the process is killed. Dropping the result removes the limit.
     pub fn limit(&self, limit: TimeLimit) -> Limit {
         self.watchdog.arm(&self.handle, self.pid, limit)
     }
 
-    /// Counts the CPU time of the process, for the sum of all processes (`cpu_spent`).
+    /// Adds the CPU time that the process has used since the last count to the sum `cpu_spent`.
     pub fn count_cpu(&mut self) {
         let mut id = 0;
         // SAFETY: `id` is a valid place for the number of the clock; the call has no other effect.

@@ -20,33 +20,37 @@ use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
 /// Largest number of instructions of a run that are recorded.
 const MOST_STEPS: usize = 20_000;
-/// Number of recorded instructions from which on no more are kept.
+/// Number of recorded instructions, in all recordings together, from which on new recordings are
+/// not kept.
 const MOST_KEPT: usize = 200_000;
-/// Largest number of instructions outside of the program's own code that are recorded after the last
-/// point of a run.
+/// Largest number of instructions in a row outside of the program's own code that are recorded
+/// after the last point of a run.
 const BEYOND: usize = 2000;
 
 /// Largest number of instructions that are recorded of a whole run.
 const MOST_WHOLE: usize = 60_000;
-/// Number of instructions after which it is estimated from the points that were passed whether the
-/// rest has too many.
+/// Number of instructions at which it is estimated, from the share of points passed, whether the
+/// whole run has too many.
 const ESTIMATED: usize = 4_000;
-/// Part of the time for facts of the failing run in which it is recorded as a whole, as its divisor.
+/// A recording of the whole run may take the time for facts about the failing run divided by this
+/// number.
 const WHOLE_TIME: u32 = 2;
-/// Largest number of points of a whole run from which on it is recorded.
+/// Largest number of points of a recording of the whole run; of a longer run, the last ones are
+/// recorded.
 const WHOLE_POINTS: usize = 5_000;
-/// Smallest number of bytes that a jump has to jump over for its code not to be looked at.
+/// Number of bytes from which on code that a conditional jump skips is not decoded.
 const FARTHEST: u64 = 2048;
-/// Number of bytes behind a pointer that are compared around a call of a library.
+/// Number of bytes at a pointer argument that are compared before and after a call of a library's
+/// function.
 const NEAR: usize = 512;
 /// DWARF numbers of the registers of all arguments: rdi, rsi, rdx, rcx, r8, r9.
 const ALL_ARGUMENTS: [usize; 6] = [5, 4, 1, 2, 8, 9];
 
-/// Largest number of terms of an address among which a pointer is searched for.
+/// Largest number of terms of an address that are tried as the pointer from which it was computed.
 const TERMS: usize = 16;
 
-/// What a recording is known by: the run, statement and number of arrivals of its first and of its
-/// last point, and the number of its points.
+/// Key of a recording: the run, address and number of arrivals of its first and of its last point,
+/// and the number of its points.
 pub(super) type RecordingKey = (Side, (u64, u64), (u64, u64), usize);
 
 /// The instructions that a run has executed one by one from a point on.
@@ -63,8 +67,8 @@ pub(crate) struct Recorded {
     /// address and number of bytes. Only changes close to what the arguments point to are seen, and
     /// only in a recording of a whole run.
     pub changed: HashMap<usize, Vec<(u64, u64)>>,
-    /// Where the code that a conditional jump jumps over ends by a jump: where that leads to, by
-    /// the address behind it. Known only in a recording of a whole run.
+    /// For the address after the code that a conditional jump skips: the target of the jump with
+    /// which that code ends (the end of the other branch). Only in a recording of a whole run.
     pub branches: HashMap<u64, u64>,
 }
 
@@ -73,34 +77,35 @@ pub(crate) struct Recorded {
 pub(super) struct Code {
     /// The decoded instruction.
     instruction: Instruction,
-    /// Whether it belongs to a function with debug information.
+    /// Whether the instruction belongs to a function with debug information.
     is_own: bool,
-    /// Whether it is the program's own code, and not that of a standard library.
+    /// Whether the instruction is in the program's own code, and not in a standard library.
     is_user: bool,
 }
 
-/// The recording of a whole run.
+/// The recording of the whole failing run.
 #[derive(Default)]
 pub(crate) struct Whole {
-    /// All instructions of the failing run, or its last ones; `None` where they are too many.
+    /// The recorded instructions: all, or the last ones; `None` where the run was not recorded.
     pub run: Option<Rc<Recorded>>,
-    /// Until when that is recorded, with the memory that calls of libraries change; `None` where it is not.
+    /// The time until which the run is being recorded, with the memory that libraries' functions
+    /// change; `None` at other times.
     until: Option<Allowance>,
-    /// On what the failure depends in that run, once it is known.
+    /// The instructions on which the failure depends, once they were searched for.
     pub(super) slice: Option<Rc<FailureSlice>>,
 }
 
-/// What is known of the code of the program itself, by its addresses.
+/// What is known of the program's own code, by its addresses.
 #[derive(Default)]
 pub(super) struct KnownCode {
     instructions: HashMap<u64, Code>,
-    /// As in [`Recorded`].
+    /// Ends of skipped code, as in [`Recorded::branches`].
     branches: HashMap<u64, u64>,
 }
 
 impl Recorded {
-    /// The part of a recording that begins at the first of some points and, with `is_bounded`, ends
-    /// at the last one; `None` where not all of these are in it.
+    /// Returns the part of a recording from the first of `points` on, up to the last of them if
+    /// `is_bounded`; `None` where the recording does not have exactly these points in a row.
     fn cut(&self, points: &[Point], is_bounded: bool) -> Option<Recorded> {
         let index = |point: &Point| {
             let is_it = |(_, it): &(usize, Point)| (it.pc, it.nth) == (point.pc, point.nth);
@@ -123,7 +128,8 @@ impl Recorded {
         })
     }
 
-    /// The last point that was passed when an instruction was executed.
+    /// Returns the index of the last point that was passed when the instruction `at` was executed;
+    /// `None` where none was.
     pub fn passed(&self, at: usize) -> Option<usize> {
         let behind = self.points.partition_point(|(index, _)| *index <= at);
         behind.checked_sub(1)
@@ -135,9 +141,9 @@ impl Recorded {
         self.passed(at).map_or(0, |point| self.points[point].0)
     }
 
-    /// Returns the numbers from which the address was computed that the instruction `at` accesses,
-    /// or that it gives to a function of a library, by additions and subtractions: one of them may
-    /// be the pointer.
+    /// Returns the numbers from which an address was computed by additions and subtractions: the
+    /// address that the instruction `at` accesses, or those that it passes to a library's function.
+    /// One of the numbers may be the pointer.
     pub fn pointers(&self, at: usize) -> Vec<u64> {
         let executed = &self.executed;
         let registers = match executed[at].is_library_call() {
@@ -173,14 +179,14 @@ impl Recorded {
     }
 
     /// Finds where a value that the instruction `at` uses came from; `None` where the recorded
-    /// instructions do not say.
+    /// instructions do not show that.
     pub fn source(&self, at: usize, value: Value) -> Option<Source> {
         source(&self.executed, at, value, |at| self.statement(at))
     }
 }
 
-/// Returns the number of bytes that a conditional jump jumps over; `None` for other instructions,
-/// and for jumps back or far ahead.
+/// Returns the size in bytes of the code that a conditional jump skips; `None` for other
+/// instructions, for jumps back, and for [`FARTHEST`] bytes or more.
 fn skipped(jump: &Instruction) -> Option<usize> {
     let is_jump = jump.flow_control() == FlowControl::ConditionalBranch;
     let size = jump.near_branch_target().checked_sub(jump.next_ip());
@@ -188,8 +194,8 @@ fn skipped(jump: &Instruction) -> Option<usize> {
     Some(size as usize)
 }
 
-/// Returns where the jump leads to that ends the code over which `jump` jumps, with the address
-/// behind it; `None` where that ends otherwise. `bytes` are that code.
+/// Decodes the code `bytes` that `jump` skips. If it ends with a jump ahead, returns the address
+/// after it and the target of that jump, which is the end of the other branch; else `None`.
 fn jump_behind(jump: &Instruction, bytes: &[u8]) -> Option<(u64, u64)> {
     let decoder = Decoder::with_ip(64, bytes, jump.next_ip(), DecoderOptions::NONE);
     let last = decoder.into_iter().last()?;
@@ -202,7 +208,8 @@ fn jump_behind(jump: &Instruction, bytes: &[u8]) -> Option<(u64, u64)> {
     (is_jump && is_ahead).then_some((last.next_ip(), target))
 }
 
-/// Returns the runs of bytes in which memory differs from what it was before, `read` reads it again.
+/// Returns the ranges of memory (address and number of bytes) whose content differs from `before`;
+/// `read` reads the present content.
 fn changes(
     before: &[(u64, Vec<u8>)],
     mut read: impl FnMut(u64, usize) -> Vec<u8>,
@@ -225,14 +232,14 @@ fn changes(
     found
 }
 
-/// Returns true if a run of `all` points has more instructions than the `most` that are recorded,
-/// as the first ones say.
+/// Returns true if a run of `all` points is estimated, at each [`ESTIMATED`] recorded instructions,
+/// to have clearly more than `most` instructions.
 fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
     let (executed, passed) = (recorded.executed.len(), recorded.points.len());
     executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4
 }
 
-/// Returns the number that some bytes are, the lowest one first; `None` for more than eight.
+/// Returns the little-endian number in `bytes`; `None` for more than eight bytes.
 fn number(bytes: &[u8]) -> Option<u64> {
     let mut all = [0; 8];
     all.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -240,10 +247,11 @@ fn number(bytes: &[u8]) -> Option<u64> {
 }
 
 impl Engine {
-    /// Runs to the first of some points, and executes the instructions up to the crash, or with
-    /// `is_bounded` to the last one of them, one at a time. Functions of libraries are executed as a
-    /// whole. A run that leaves the program's own code after the last point is recorded for a while only.
-    /// Instructions that were recorded before are not executed again.
+    /// Records the instructions that a run executes from the first of `points` on: up to the crash,
+    /// or if `is_bounded`, to the last of `points`. They are executed one at a time, a library's
+    /// function as a whole. After the last point, at most [`BEYOND`] instructions in a row outside
+    /// of the program's own code are recorded. A part that was recorded before is not executed
+    /// again.
     pub(super) fn record(
         &mut self,
         side: Side,
@@ -272,9 +280,10 @@ impl Engine {
         Ok(recorded)
     }
 
-    /// Records all instructions of the failing run from its first point on, or the last ones where
-    /// these are too many, with the memory that libraries change. Nothing is recorded where the run
-    /// does not end before [`MOST_WHOLE`] instructions.
+    /// Records all instructions of the failing run from its first point in `main` on, with the
+    /// memory that libraries' functions change. Of a run of more than [`WHOLE_POINTS`] points, the
+    /// last ones are recorded. Nothing is recorded if these have more than [`MOST_WHOLE`]
+    /// instructions.
     pub(crate) fn record_whole(&mut self, points: &[Point]) -> Result<(), EngineError> {
         // What runs before `main` is called by the C library.
         let is_main = |it: &Point| self.function(it.pc) == Some("main");
@@ -291,7 +300,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Decodes the instruction at an address, unless that is known; `None` where there is none.
+    /// Returns the decoded instruction at an address, and whose code it is; `None` where there is
+    /// none.
     fn code_at(&mut self, run: &mut Run, pc: u64) -> Option<Code> {
         if let Some(known) = self.code.instructions.get(&pc) {
             return Some(*known);
@@ -314,7 +324,8 @@ impl Engine {
         Some(code)
     }
 
-    /// Records instructions as [`record`](Engine::record) does, in a new run, at most `most`.
+    /// Does what [`record`](Engine::record) does, in a new run. If it has not ended after `most`
+    /// instructions, an unbounded recording is empty.
     fn record_anew(
         &mut self,
         side: Side,
@@ -365,9 +376,10 @@ impl Engine {
         Ok(recorded)
     }
 
-    /// Returns the writes that the program's own code makes from the first of some points of the failing
-    /// run to the last one, but for those to local variables of the writing function: address of the
-    /// instruction, address and number of the written bytes. Calls of libraries are left out.
+    /// Returns the writes that the program's own code makes between the first and the last of
+    /// `points` in the failing run: address of the instruction, address and size in bytes of the
+    /// written memory. Writes to local variables of the writing function, and by libraries, are
+    /// left out.
     pub(crate) fn writes_between(
         &mut self,
         points: &[Point],
@@ -378,8 +390,9 @@ impl Engine {
         Ok(written.collect())
     }
 
-    /// Executes one instruction, or one call of a library as a whole; returns the registers after
-    /// it, `None` if the run has crashed by it.
+    /// Executes one instruction of a run, or a call of a library's function as a whole, which is
+    /// then noted in the last instruction of `recorded`. Returns the registers after it; `None` if
+    /// the run crashed by it.
     pub(super) fn step_once(
         &mut self,
         run: &mut Run,
@@ -435,9 +448,9 @@ impl Engine {
         Ok(Some(by_number(&after)))
     }
 
-    /// Returns the memory to which the arguments of the last recorded instruction point, a call of
-    /// a library that may write anywhere: addresses and bytes. Empty where changes are not
-    /// recorded.
+    /// Returns the memory (address and bytes) to which the arguments of the last recorded
+    /// instruction point, if it calls a library's function that may write anywhere and a whole run
+    /// is recorded; else nothing.
     fn pointed_to(&self, run: &mut Run, recorded: &Recorded) -> Vec<(u64, Vec<u8>)> {
         let last = recorded
             .executed
@@ -457,8 +470,8 @@ impl Engine {
         all.filter(|(_, bytes)| !bytes.is_empty()).collect()
     }
 
-    /// Returns whether the library's function that the recorded instruction `at` of the failing run calls
-    /// writes to some memory; `None` where another run does not come there.
+    /// Returns whether the library's function that the recorded instruction `at` of the failing run
+    /// calls changes some memory; `None` where another run does not come to that call.
     pub(super) fn call_writes(
         &mut self,
         recorded: &Recorded,
@@ -501,8 +514,8 @@ impl Engine {
         }
     }
 
-    /// Lets a run that has executed the first of some recorded instructions next go on to the last
-    /// one; returns false where it ends before that.
+    /// Lets a run go on from the first of the recorded instructions `executed`, which is its next
+    /// one, to the last of them; returns false if the run ends before.
     pub(super) fn go_to(
         &mut self,
         run: &mut Run,

@@ -24,8 +24,7 @@ const MOST_STOPS: usize = 4000;
 /// has got its value.
 const MOST_STEPS: usize = 20_000;
 
-/// What [`Engine::register_writer`] finds the writer of: a variable that is kept in a register, or
-/// the value of a register that no variable describes.
+/// What [`Engine::register_writer`] finds the writer of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A variable of a frame, which is in the register of this number.
@@ -294,9 +293,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// Returns true if the code of the statement that begins at `pc`, up to the next one, has an
-    /// instruction that writes a general register, or a call after which the register holds another
-    /// value.
+    /// Returns true if the statement that begins at `pc` has an instruction that writes the general
+    /// register `register`, or a call, which may change that register.
     pub(crate) fn has_write_to(&self, pc: u64, register: usize) -> bool {
         let start = pc.wrapping_sub(self.bias);
         let function = self.info.function(start);
@@ -365,10 +363,10 @@ impl Engine {
     }
 }
 
-/// Returns the step after which a variable has kept `value`, as an index: a statement that has
-/// changed it, or the first instruction of the function, to which it was passed; `None` where that
-/// is not known. Where the variable is not visible, a register that has the value already proves
-/// nothing.
+/// Returns the index of the step after which a variable has kept `value` up to the last step: a
+/// step at a statement that has changed it, or at the first instruction of the function if it was
+/// passed as a parameter. `None` where that is not known. If the variable is not visible at a step,
+/// the step counts as a change only if the variable's register has another value there.
 fn last_change(steps: &[&Step], value: &[u8]) -> Option<usize> {
     let mut register = None;
     for (index, step) in steps.iter().enumerate().rev() {
@@ -395,9 +393,9 @@ fn last_change(steps: &[&Step], value: &[u8]) -> Option<usize> {
 }
 
 /// Returns the address of the last statement that has written a variable, or of the call that has
-/// passed it, among the steps since it had got its value, with the instructions of each. `register`
-/// is where it is after them. `None` where no instruction has written it. One that copies the
-/// variable from the place that it had at the beginning of the statement does not write it.
+/// passed it, among `steps`. `executed` has the instructions of each step, `register` is where the
+/// variable is after them. `None` where no instruction has written it. An instruction that only
+/// moves the variable from its earlier place does not write it.
 fn last_write(steps: &[&Step], register: usize, executed: &[Vec<Executed>]) -> Option<u64> {
     let mut place = Value::Register(register);
     for (step, executed) in steps.iter().zip(executed).rev() {
@@ -413,8 +411,8 @@ fn last_write(steps: &[&Step], register: usize, executed: &[Vec<Executed>]) -> O
     steps.first()?.caller
 }
 
-/// Returns true if instructions have given a value to `place`, and not only copied it from where it
-/// was before them.
+/// Returns true if the instructions have given `place` a new value, and have not only copied the
+/// one that was in `place` or `before` (the variable's earlier place) at the beginning.
 fn is_written(executed: &[Executed], place: Value, before: Option<Value>) -> bool {
     let mut value = place;
     for it in executed.iter().rev() {
@@ -462,7 +460,8 @@ mod tests {
         }
     }
 
-    /// What [`last_change`] finds: the statement, or the call before it.
+    /// Returns the address of the statement, or of the call, at which [`last_change`] finds the
+    /// change.
     fn written(steps: &[Step]) -> Option<u64> {
         let steps: Vec<&Step> = steps.iter().collect();
         let found = last_change(&steps, &[5]).map(|it| steps[it]);

@@ -1,4 +1,4 @@
-//! Where a value that a statement got from a call was computed: in the function that returned it, by
+//! Where a value that a statement got from a call was computed in the called functions: found by
 //! single steps through the statement and the functions that it calls.
 
 use ddfuzz_triage::memory::Memory;
@@ -70,7 +70,7 @@ impl Engine {
             let (_, of_passing) = self.through(Side::Passing, passing, &path, None)?;
             let (mut run, of_failing) = self.through(Side::Failing, failing, &path, None)?;
             // The variable may be elsewhere after this statement.
-            if path.is_empty() && !has(&mut run, written.place, &written.failing)? {
+            if path.is_empty() && !has_value(&mut run, written.place, &written.failing)? {
                 break;
             }
             drop(run);
@@ -84,7 +84,7 @@ impl Engine {
             for (index, result) in differing.into_iter().rev().take(TRIED) {
                 path.push(index);
                 let (mut run, _) = self.through(Side::Failing, failing, &path, Some(result))?;
-                if has(&mut run, written.place, &written.passing)? {
+                if has_value(&mut run, written.place, &written.passing)? {
                     continue 'deeper;
                 }
                 path.pop();
@@ -101,10 +101,11 @@ impl Engine {
         Ok(None)
     }
 
-    /// Runs to a statement and steps through it. `path` selects nested calls, by their numbers in
-    /// each function; the result of the last one is replaced, if `replaced` is given. Returns the
-    /// run, stopped after the statement, and the calls made by the function at the end of `path`
-    /// (by the statement itself for an empty path).
+    /// Runs the run `side` to the statement at `point` and steps through it. `path` selects nested
+    /// calls: the index of a call in the statement, of a call in the called function, and so on.
+    /// With `replaced`, the result of the selected call is replaced by that number. Returns the
+    /// run, stopped after the statement, and the calls made by the selected function; for an empty
+    /// path those made by the statement.
     fn through(
         &mut self,
         side: Side,
@@ -119,8 +120,9 @@ impl Engine {
         Ok((run, calls))
     }
 
-    /// Steps through a function up to its return, or through one statement of it (`is_statement`),
-    /// as [`through`](Engine::through) says, and appends its calls to `calls`.
+    /// Steps through a function up to its return, or through one statement of it if `is_statement`,
+    /// with `path` and `replaced` as for [`through`](Engine::through), and appends the calls that
+    /// the function at the end of the path makes to `calls`.
     fn walk(
         &mut self,
         run: &mut Run,
@@ -207,9 +209,9 @@ impl Engine {
         }
     }
 
-    /// Finds the last instruction that changed the result of a call, in the called function: the
-    /// call at the end of `path` from a statement of the failing run. `None` where the function is
-    /// none of the program's own.
+    /// Returns the address of the instruction that computed the result of a call, in the called
+    /// function. The call is selected by `path` from the statement of the failing run at `point`.
+    /// `None` where the function is not in the program's own code.
     fn computed(&mut self, point: Point, path: &[usize]) -> Result<Option<u64>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, point)?;
@@ -223,8 +225,8 @@ impl Engine {
         }
     }
 
-    /// Steps to the call with this number in the current function, and into the function that is
-    /// called.
+    /// Steps a run to the call with the index `call` in the current function, and into the called
+    /// function.
     fn enter(&mut self, run: &mut Run, call: usize) -> Result<(), EngineError> {
         let mut seen = 0;
         for _ in 0..MOST_STEPS {
@@ -241,8 +243,9 @@ impl Engine {
         Err(EngineError::Unsupported(Unsupported::Unsteady))
     }
 
-    /// Steps through a function up to its return, and returns the address of the instruction that computed
-    /// its result, or read it from memory that the function has not written; `None` where there is none.
+    /// Steps a run to the return of the current function, and returns the address of the
+    /// instruction that computed its result, or that read it from memory which the function has not
+    /// written; `None` where there is none.
     fn last_result(&mut self, run: &mut Run) -> Result<Option<u64>, EngineError> {
         let mut executed: Vec<Executed> = Vec::new();
         for _ in 0..MOST_STEPS {
@@ -271,8 +274,8 @@ impl Engine {
     }
 }
 
-/// Returns true if a place has this value in a run.
-fn has(run: &mut Run, place: Place, value: &[u8]) -> Result<bool, EngineError> {
+/// Returns true if a place has the value `value` in a stopped run.
+fn has_value(run: &mut Run, place: Place, value: &[u8]) -> Result<bool, EngineError> {
     let bytes = match place {
         Place::Memory(address) => run.process.bytes(address, value.len()),
         Place::Register(number @ 0..=16) => by_number(&run.process.registers()?)

@@ -19,7 +19,7 @@ use crate::unfold::Area;
 /// Number of arrivals at a statement that a trace records; later ones are ignored, as those of a
 /// busy loop.
 pub const MOST_HITS: u64 = 400;
-/// Wall time that a run which stops often may take, as a multiple of the target's limit.
+/// Factor from the target's time limit to the wall time that a run may take which is stopped often.
 pub(super) const STOPS: u32 = 20;
 /// Largest number of points of a trace.
 pub const MOST_POINTS: usize = 100_000;
@@ -51,17 +51,18 @@ pub enum Next {
     Ended(Box<Ending>),
 }
 
-/// Where a resumed run halts.
+/// Why a resumed run halts, in detail.
 pub(super) enum Halt {
-    /// At a breakpoint, a watched address or a trap of its own, or behind a step.
+    /// At a breakpoint, a watched address, or a trap instruction of the program, or after a single
+    /// step.
     Trap,
     /// At the entry to or the exit from a system call.
     SystemCall,
-    /// Before it dies of this signal.
+    /// Before the process dies of this signal.
     Dying(i32),
-    /// Before it exits.
+    /// Before the process exits.
     Exiting,
-    /// The run has ended so.
+    /// The process has ended like this.
     Ended(Ended),
 }
 
@@ -74,8 +75,8 @@ pub enum Pace {
     SystemCalls,
 }
 
-/// A cache of the stack's frames at earlier stops, so that the stack is not walked anew at each
-/// one.
+/// The stack's frames at the last stop, from which the hash of the next stack is computed, without
+/// a new walk of frames that are the same.
 #[derive(Default)]
 struct ShadowStack {
     /// Address of each frame, its return address, and the hash of the frames around it; outermost

@@ -105,7 +105,7 @@ impl Engine {
             self.stop_at(&mut stand, *address)?;
         }
         let found = find_slice(&tree, |kept| {
-            let ending = self.only(&mut stand, &tree, kept, &entries)?;
+            let ending = self.run_kept(&mut stand, &tree, kept, &entries)?;
             Ok::<bool, EngineError>(ending.is_some_and(|ending| goal.holds(&ending, &whole)))
         })?;
         Ok(match found {
@@ -165,8 +165,9 @@ impl Engine {
         }
     }
 
-    /// Returns true if a stop is in the middle of the statement of the stop before: another part of
-    /// the same line, such as the condition of a loop after the jump to it.
+    /// Returns true if `stop` is in the same statement as the stop `last` before it: in the same
+    /// frame, at another part of the same line, such as the condition of a loop after the jump to
+    /// it.
     fn is_rest(&self, last: &Stopped, stop: &Stopped) -> bool {
         let same_frame = !last.is_entry && !stop.is_entry && last.cfa == stop.cfa;
         same_frame && last.pc != stop.pc && self.same_line(last.pc, stop.pc)
@@ -205,9 +206,9 @@ impl Engine {
         frame.cfa
     }
 
-    /// Executes only the kept events (statement executions) in a fork of the stopped run, and
-    /// returns how it ended; `None` where it did not end by itself.
-    fn only(
+    /// Executes only the statement executions for which `kept` is true, in a fork of the stopped
+    /// run, and returns how the fork ended; `None` where it did not end by itself.
+    fn run_kept(
         &mut self,
         stand: &mut Stand,
         tree: &CallTree,

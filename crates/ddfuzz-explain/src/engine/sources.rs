@@ -1,5 +1,5 @@
-//! Where a value came from, by the instructions that were executed: back through registers, to the
-//! word of memory that was read, or to the instruction that computed it. Pure.
+//! Where a value came from, by the executed instructions: follows it back through registers to the
+//! memory from which it was read, or to the instruction that computed it. Pure.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,7 +7,8 @@ use std::ops::Range;
 use super::instructions::{Executed, RESULT, Value, is_clobbered};
 use crate::dwarf::frames::STACK_POINTER;
 
-/// Number of computations through which reads are followed.
+/// Number of computations, one on the result of another, through which the reads for a value are
+/// followed back.
 const COMPUTED: usize = 2;
 
 /// Where a value came from, in a list of executed instructions.
@@ -25,8 +26,7 @@ pub enum Source {
     /// The instruction with this index computed the value, or is the call of a library that
     /// returned it.
     Computed(usize),
-    /// The call of a library with this index may have written the value: `address` and `size` are its
-    /// memory.
+    /// The call of a library's function with this index may have written the value.
     Unsure {
         /// Index of the call.
         at: usize,
@@ -37,9 +37,10 @@ pub enum Source {
     },
 }
 
-/// Finds where a value that the instruction `at` uses came from, by the executed instructions
-/// before it; `None` where these do not say. Values in memory are followed back to the start of the
-/// statement that reads them: `statement` returns its index for that of an instruction.
+/// Finds where the value in the place `value`, which the instruction `at` uses, came from; `None`
+/// where the instructions before `at` do not show that. In memory it is followed back only to the
+/// start of the statement that reads it: `statement` returns the index of that start for an
+/// instruction.
 pub fn source(
     executed: &[Executed],
     at: usize,
@@ -87,9 +88,8 @@ pub fn source(
     }
 }
 
-/// The reads of memory from which a value was computed, by the indices of the instructions that read,
-/// with address and size: those of the last instruction of a range that wrote it, and of what computed
-/// its operands.
+/// Returns the reads of memory from which the last write to `value` in `range` was computed,
+/// through at most two computations: index of the reading instruction, address and size in bytes.
 pub fn reads(
     executed: &[Executed],
     range: Range<usize>,
@@ -122,8 +122,8 @@ pub fn reads(
     found
 }
 
-/// The values from which an instruction makes the one that it writes to `written`: the value that it
-/// copies, else those that it computes with.
+/// Returns the places from which an instruction makes the value that it writes to `written`: the
+/// one that it copies, else all with which it computes.
 pub fn inputs(it: &Executed, written: Value) -> Vec<Value> {
     match it.copied(written) {
         Some(copied) => vec![copied],
@@ -132,7 +132,7 @@ pub fn inputs(it: &Executed, written: Value) -> Vec<Value> {
     }
 }
 
-/// Returns the index of the last instruction in a range that writes some memory: itself, or by a call of a
+/// Returns the index of the last instruction in a range that writes some memory, itself or by a
 /// library's function that certainly does; `None` where there is none.
 pub fn last_write(executed: &[Executed], range: Range<usize>, memory: Value) -> Option<usize> {
     let writes = |at: &usize| {
@@ -142,8 +142,8 @@ pub fn last_write(executed: &[Executed], range: Range<usize>, memory: Value) -> 
     range.rev().find(writes)
 }
 
-/// Returns the index of the instruction by which a register was pushed that the instruction `at`
-/// pops; `None` where that pops nothing, or something else than was in this register.
+/// Returns the index of the instruction that pushed a register onto the stack, if the instruction
+/// `at` pops the same value back into the register; else `None`.
 fn saved(executed: &[Executed], at: usize, register: Value) -> Option<usize> {
     let (address, size) = executed[at].read().filter(|_| executed[at].is_pop())?;
     let memory = Value::Memory(address, size);
@@ -152,8 +152,9 @@ fn saved(executed: &[Executed], at: usize, register: Value) -> Option<usize> {
     is_same.then_some(by)
 }
 
-/// The last instruction in a range that writes some memory; in place of it the call of a library that may
-/// have written it.
+/// Returns the index of the last instruction in a range that writes some memory, `Ok(None)` if
+/// there is none. If a later call of a library's function may have written it, returns the index of
+/// that call as the error.
 fn written_in(
     executed: &[Executed],
     range: Range<usize>,
@@ -171,9 +172,9 @@ fn written_in(
     Ok(None)
 }
 
-/// Returns the jumps after which two runs go different ways, as indices in both lists: those first
-/// after which most was executed before both runs come to the same instruction of the same frame
-/// again.
+/// Returns the jumps after which two runs go different ways, as pairs of their indices in both
+/// lists. Those come first after which the most instructions are executed until both runs are at
+/// the same instruction of the same frame again.
 pub fn decisions(failing: &[Executed], passing: &[Executed]) -> Vec<(usize, usize)> {
     let place = |it: &Executed| (it.pc(), it.registers[usize::from(STACK_POINTER)]);
     let mut found = Vec::new();
@@ -203,8 +204,8 @@ pub fn decisions(failing: &[Executed], passing: &[Executed]) -> Vec<(usize, usiz
         .collect()
 }
 
-/// Returns the index of the last instruction before `at` that sets the flags which the conditional
-/// jump `at` reads; `None` where it is not close.
+/// Returns the index of the last instruction before `at` that sets the processor's flags which
+/// `at`, a conditional jump for instance, reads; `None` if it is more than 16 instructions away.
 pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
     let read = executed[at].instruction.rflags_read();
     (0..at)
@@ -213,10 +214,10 @@ pub fn comparison(executed: &[Executed], at: usize) -> Option<usize> {
         .find(|before| executed[*before].instruction.rflags_modified() & read != 0)
 }
 
-/// Returns the first of the rounds of a loop in which a register was counted, by the index `by` of the last
-/// one, and the values that the condition compares by which the loop goes on, with the index of that
-/// comparison: the number that was counted depends on these. `by` itself and none where nothing was counted
-/// in rounds.
+/// If the instruction `by` counts in a loop (adds a constant to a register in each round), returns
+/// the index of its execution in the first round, and the values that the loop's condition compares
+/// beside the counter, each with the index of the comparison: the final count depends on them. Else
+/// returns `by` and no values.
 pub fn rounds(executed: &[Executed], by: usize) -> (usize, Vec<(usize, Value)>) {
     let Some(counter) = executed[by].counter().map(Value::Register) else {
         return (by, Vec::new());
@@ -243,9 +244,9 @@ pub fn rounds(executed: &[Executed], by: usize) -> (usize, Vec<(usize, Value)>) 
     (first, other.map(|value| (at, value)).collect())
 }
 
-/// Returns the conditional jumps that decided that the instruction `last` was executed, the latest
-/// ones first: jumps of its function, and of the functions that called it, in the program's own
-/// code.
+/// Returns the conditional jumps that may have decided that the instruction `last` was executed,
+/// the latest first: jumps in its function and in the calling ones, at addresses for which
+/// `is_user` is true.
 pub fn guards(executed: &[Executed], last: usize, is_user: impl Fn(u64) -> bool) -> Vec<usize> {
     let stack = |at: usize| executed[at].registers[usize::from(STACK_POINTER)];
     let (mut level, mut highest) = (stack(last), stack(last));

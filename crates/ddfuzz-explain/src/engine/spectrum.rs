@@ -14,23 +14,23 @@ use super::{Engine, EngineError, Point, Trace};
 
 /// Largest number of inputs that are chosen for a comparison.
 const CHOSEN: usize = 20;
-/// Number of runs from which on more of them that execute a statement say nothing more of it.
+/// Number of runs that suffice for a statement: further ones that execute it are not compared.
 pub(super) const ENOUGH: usize = 3;
 
 /// Which runs execute a statement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Executions {
-    /// How often the failing run executes it, as far as its points were recorded.
+    /// How often the failing run executes the statement, as far as its points were recorded.
     pub times: usize,
-    /// Number of runs that fail and execute it, of all that fail.
+    /// Number of failing runs that execute the statement, and of all failing runs.
     pub failing: (usize, usize),
-    /// Number of other runs that execute it.
+    /// Number of runs without failure that execute the statement.
     pub passing: usize,
 }
 
 impl Executions {
-    /// Returns how well its executions tell failing runs from others, in eighths (Ochiai's
-    /// coefficient).
+    /// Returns how well the statement tells failing runs from others, as eighths of Ochiai's
+    /// coefficient: from 0 (no failing run executes it) to 8 (all failing runs do, and no other).
     pub fn suspicion(self) -> usize {
         let (failing, all) = self.failing;
         let product = (all * (failing + self.passing)) as f64;
@@ -41,10 +41,9 @@ impl Executions {
     }
 }
 
-/// A run of another input: whether it fails, and which of the statements it executes that the failing
-/// run does.
+/// A run of another input: whether it fails, and which statements of the failing run it executes.
 struct Covered {
-    /// Position of the input among the others.
+    /// Index of the input among the other inputs.
     input: usize,
     fails: bool,
     executed: HashSet<u64>,
@@ -81,8 +80,9 @@ impl Spectrum {
         }
     }
 
-    /// Returns the inputs, by their positions, whose runs together execute each of some statements
-    /// several times where runs do that, those first that execute most: the first input in any case.
+    /// Returns the indices of inputs whose runs together execute each of `statements` at least
+    /// [`ENOUGH`] times, as far as there are such runs, failing and other ones counted apart; at
+    /// most [`CHOSEN`]. The input that adds most comes first, but input 0 before all.
     pub fn chosen(&self, statements: &HashSet<u64>) -> Vec<usize> {
         let mut missing: HashMap<(bool, u64), usize> = HashMap::new();
         let mut left: Vec<&Covered> = self.runs.iter().collect();
@@ -114,8 +114,9 @@ impl Spectrum {
 }
 
 impl Engine {
-    /// Counts the executions of the statements of the failing run, and which of the runs with other
-    /// inputs execute them, as far as an eighth of the time suffices. `first` is the first point of a run.
+    /// Counts how often the failing run executes each of its statements, and how many runs of the
+    /// inputs `others` do. Runs as many inputs as an eighth of the time allows. `first` is the
+    /// point at which each run is forked.
     pub(super) fn spectrum(
         &mut self,
         trace: &Trace,
@@ -149,7 +150,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Returns those of some instructions that a fork of the stopped run executes, and how it ends.
+    /// Returns those of the addresses `places` that a fork of the stopped run executes, and how the
+    /// fork ends; `None` where it did what cannot be followed.
     pub(super) fn executed(
         &mut self,
         stand: &mut Stand,

@@ -88,8 +88,8 @@ impl Modules {
         }
     }
 
-    /// Returns the frame of the function that has called an address at which there is no code;
-    /// `None` where the word on top of the stack does not point into a module.
+    /// Returns the frame of the function that has called an address without code (by a bad function
+    /// pointer); `None` where the word on top of the stack is not a return address in a module.
     fn behind_wild_call(&self, frame: &mut Frame, memory: &mut dyn Memory) -> Option<Frame> {
         let Saved::Live(sp) = frame.registers[usize::from(STACK_POINTER)] else {
             return None;
@@ -227,7 +227,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Returns true if a header of a standard library defines the function of a frame.
+    /// Returns true if the function of a frame is defined in a header of a standard library.
     fn is_of_library(&self, frame: &Frame) -> bool {
         let function = self.info.function(frame.code.wrapping_sub(self.bias));
         let place = function.and_then(|function| self.info.lines.place(function.ranges[0].start));
@@ -350,9 +350,9 @@ impl Reading<'_> {
         found
     }
 
-    /// Returns the registers and words that are compared without variables: those of
-    /// [`Reading::undescribed`], with the place on the stack in each name, and the words of the
-    /// program's data segments.
+    /// Returns the registers and words that are compared if no variables are read: those of
+    /// [`undescribed`](Reading::undescribed), with the place on the stack in each name, and the
+    /// words of the program's data segments.
     fn raw(
         &self,
         frames: &[Frame],

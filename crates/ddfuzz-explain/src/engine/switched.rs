@@ -1,4 +1,5 @@
-//! Conditions that are decided otherwise in a run that fails: does it end well then?
+//! Tests conditions near a failure: does the failing run end well when one is decided the other
+//! way?
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -12,28 +13,28 @@ use super::{Ending, Engine, EngineError, Point};
 
 /// Largest number of conditions that are tried for each statement.
 const NEAREST: usize = 4;
-/// Largest number of runs in which a condition is decided otherwise.
+/// Largest number of runs in which a condition is decided the other way.
 const TRIED: usize = 24;
 /// Largest number of conditions that are returned, one for each statement.
 const FOUND: usize = 3;
-/// Largest number of those runs that may not end in time.
+/// Largest number of such runs that may not end in time; then the search ends.
 const HANGING: usize = 2;
 
-/// A condition of the failing run: had it been decided otherwise, the run would have ended well.
+/// A condition of the failing run that averts the failure when it is decided the other way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Switched {
     /// Address of the jump that depends on the condition.
     pub at: u64,
-    /// Where the value came from that was compared; `None` where that is not known.
+    /// Where the value that the condition tests came from; `None` where that is not known.
     pub by: Option<Origin>,
 }
 
 impl Engine {
-    /// Finds the conditions by which the failing run came to its failure, and to the statements that
-    /// wrote the value by which it failed, whose other decision averts the failure: `averts` is true for
-    /// how the run then ends. All but the first one are such that the failing statement is executed
-    /// nonetheless. `limit` is the time limit of such a run, `points` are the points
-    /// (statement executions) of the failing run.
+    /// Finds conditions that avert the failure when decided the other way (`averts` is true for the
+    /// end of such a run): of those that led to the failing statement, or to the statements that
+    /// made the failing value (`history`). With all but the first one, the failing statement is
+    /// still executed. `limit` is the time limit of a run, `points` are the points (statement
+    /// executions) of the failing run.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -93,8 +94,8 @@ impl Engine {
         Ok(found)
     }
 
-    /// Finds where the value came from by which the recorded jump `at` decides; `None` where that is not
-    /// known.
+    /// Finds where the value came from on which the recorded jump `at` depends; `None` where that
+    /// is not known.
     fn compared_by(
         &mut self,
         points: &[Point],

@@ -55,8 +55,8 @@ impl Criterion {
         Criterion::Exit(status, same)
     }
 
-    /// Judges a run: FAIL if it fails as the failing run does, PASS if it ends as the passing run
-    /// does, else UNRESOLVED.
+    /// Returns the outcome of a run by its end `ending`: FAIL if it fails as the failing run does,
+    /// PASS if status and output are those of the end `passing`, else UNRESOLVED.
     pub fn judge(&self, ending: &Ending, passing: &Ending) -> Outcome {
         if self.fails(ending) {
             return Outcome::Fail;
@@ -109,8 +109,8 @@ impl Engine {
         self.stand_in(run, limit)
     }
 
-    /// Starts a run with another input, `input`, up to its point `first`, where tests are forked; `None`
-    /// if the run cannot be stopped there. `limit`: time that a test there may take.
+    /// Starts a run with the input `input`, stopped at its point `first`, from which tests are
+    /// forked; `None` if the run does not come to that point. `limit` is the time limit of a test.
     pub(crate) fn stand_with(
         &mut self,
         input: &[u8],
@@ -125,8 +125,9 @@ impl Engine {
         }
     }
 
-    /// Returns a [`Stand`], from which tests are forked, for a run that has stopped without
-    /// breakpoints. `limit`: time that a test there may take.
+    /// Makes a stopped run, in which no breakpoints are set, a [`Stand`], from which tests are
+    /// forked. `limit` is the time limit of a test. Fails if the process has sockets open, or
+    /// memory that forks would share.
     pub(crate) fn stand_in(&self, run: Run, limit: TimeLimit) -> Result<Stand, EngineError> {
         let files = run.process.open_files();
         if files.sockets > 0 {
@@ -145,7 +146,7 @@ impl Engine {
         })
     }
 
-    /// Returns the run from which tests were forked.
+    /// Ends the tests, and returns the run from which they were forked.
     pub(crate) fn released(&mut self, mut stand: Stand) -> Result<Run, EngineError> {
         let instruction = self.system_call.ok_or_else(no_system_call)?;
         for child in std::mem::take(&mut stand.ended) {
@@ -162,9 +163,9 @@ impl Engine {
         self.capture(&mut stand.run)
     }
 
-    /// Forks the stopped run, applies a plan (the changes of a test) to the fork, and lets it run
-    /// on: to its end, or to a statement where its state is captured (`until`: its address, and the
-    /// number of arrivals there from here).
+    /// Forks the stopped run, applies the plan (changes) of a test to the fork, and lets it run on:
+    /// to its end, or to a statement at which its state is read. `until` has the address of that
+    /// statement, and the number of arrivals there, counted from the fork on.
     ///
     /// # Errors
     /// When forking or tracing fails.
@@ -249,7 +250,7 @@ impl Engine {
         }
     }
 
-    /// Applies a plan (allocations and writes) to a process; `None` where a block cannot be
+    /// Applies a plan (allocations, then writes) to a process; `None` where a block cannot be
     /// allocated or a place cannot be written.
     fn apply(&mut self, plan: &Plan, process: &mut Process) -> Option<()> {
         let mut new = Vec::new();

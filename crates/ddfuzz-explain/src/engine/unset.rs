@@ -1,5 +1,6 @@
-//! Memory that is read before it is set: a heap block since its allocation, a local variable since the
-//! call of its function. The failing run is made again with the memory watched.
+//! Finds memory that is read before anything sets it: a heap block since its allocation, a local
+//! variable since the call of its function. The failing run is made again with a watchpoint on the
+//! memory.
 
 use ddfuzz_triage::memory::{Maps, Memory};
 
@@ -16,13 +17,13 @@ const MOST_STOPS: usize = 20_000;
 /// Number of bytes below the stack pointer that a function may use.
 const RED_ZONE: u64 = 128;
 
-/// Where the life of some memory begins.
+/// The event with which the life of some memory begins.
 #[derive(Clone, Copy)]
 enum Begins {
-    /// With a call of this function, by which the frame has this address (the caller's stack pointer
-    /// before the call).
+    /// A call of the function at `entry` whose frame has the canonical frame address `cfa`: the
+    /// memory is a local variable of that call.
     Call { entry: u64, cfa: u64 },
-    /// When a function of the C library returns a heap block around it.
+    /// The return of a heap block that contains the memory from an allocating function.
     Allocation,
 }
 
@@ -30,23 +31,23 @@ enum Begins {
 struct Pending {
     stack_pointer: u64,
     size: u64,
-    /// Whether the function sets the block.
+    /// Whether the function itself sets the block, as `calloc` and `realloc` do.
     is_set: bool,
 }
 
-/// What the run has shown up to now.
+/// What the run has shown so far about the memory.
 #[derive(Default)]
 struct Life {
     pending: Vec<Pending>,
-    /// The calls that led to where the life of the memory begins, innermost first; `None` where it was
-    /// set since.
+    /// Addresses of the calls that led to the last beginning of the memory's life, innermost first;
+    /// `None` if something has set the memory since, or its life has not begun.
     unset: Option<Vec<u64>>,
 }
 
 impl Engine {
-    /// Returns the addresses of the calls in the program's own code by which the life of some memory of
-    /// the failing run begins, innermost first, where nothing sets any of it from there to the point
-    /// `to`; `None` where it is set, or that is not known.
+    /// Returns the addresses of the calls in the program's own code, innermost first, with which
+    /// the life of some memory (address and size) begins in the failing run, if nothing sets any of
+    /// it from then to the point `to`. `None` if something sets it, or that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -100,7 +101,7 @@ impl Engine {
                             return Ok(life.unset.filter(|calls| !calls.is_empty()));
                         }
                     }
-                    self.live(&mut run, (begins, &allocators), address, &mut life)?;
+                    self.record_stop(&mut run, (begins, &allocators), address, &mut life)?;
                     if run.process.step_over_writes(registers.rip)? {
                         life.unset = None;
                     }
@@ -110,7 +111,8 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns where the life of the memory at `address` begins that is alive at the point `to`.
+    /// Returns with what event the life of the memory at `address` begins that the failing run has
+    /// at the point `to`; `None` for a global variable, and where that is not known.
     fn life_of(&mut self, address: u64, to: Point) -> Result<Option<Begins>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, to)?;
@@ -136,8 +138,9 @@ impl Engine {
         }))
     }
 
-    /// Records what the breakpoint shows at which a run is stopped: a begin of the memory's life.
-    fn live(
+    /// Records in `life` what a breakpoint at which the run is stopped shows: that the life of the
+    /// memory at `address` begins, or that an allocating function was called, which may return it.
+    fn record_stop(
         &mut self,
         run: &mut Run,
         (begins, allocators): (Begins, &[(&str, u64)]),
@@ -184,8 +187,9 @@ impl Engine {
     }
 }
 
-/// Returns true if the system call at which a run is stopped may write to some memory: one that reads a
-/// file to a place before or in it.
+/// Returns true if the system call at which a run is stopped may write to the memory at `address`:
+/// it reads a file into a buffer that has some of the memory, or into buffers that are not looked
+/// at.
 fn reads_into(run: &Run, address: u64, size: u64) -> Result<bool, EngineError> {
     let registers = run.process.registers()?;
     let call = registers.orig_rax as i64;

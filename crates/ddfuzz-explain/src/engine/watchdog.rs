@@ -23,12 +23,12 @@ struct Armed {
     /// Whether the current process was killed because its time was over.
     fired: bool,
     closed: bool,
-    /// When the thread looks at the latest, if nobody wakes it.
+    /// When the thread wakes by itself for its next check; `None` before the first one.
     wakes: Option<Instant>,
 }
 
-/// How long a process may take: it is killed once it has used the CPU time `cpu`, or waits after the
-/// wall time `wall`.
+/// Time limit of a process. It is killed when it has used the CPU time `cpu`; when it sleeps or
+/// waits after the wall time `wall`; and after 40 times `wall` in any case.
 #[derive(Clone, Copy, Debug)]
 pub struct TimeLimit {
     /// Maximum CPU time of the process and its descendants.
@@ -38,7 +38,7 @@ pub struct TimeLimit {
 }
 
 impl TimeLimit {
-    /// The limit of a process that may run or wait for `time`.
+    /// Returns a limit of `time` for both the CPU time and the wall time.
     pub fn of(time: Duration) -> TimeLimit {
         TimeLimit {
             cpu: time,
@@ -46,7 +46,7 @@ impl TimeLimit {
         }
     }
 
-    /// A limit that is a quarter as long, for the many runs that are hardly worth more.
+    /// Returns a limit with a quarter of the CPU time, for tests of which there are many.
     pub fn shorter(self) -> TimeLimit {
         TimeLimit {
             cpu: (self.cpu / 4).max(LEAST_TIME),
@@ -54,7 +54,7 @@ impl TimeLimit {
         }
     }
 
-    /// A limit that is `factor` times as long, for a process that is stopped often.
+    /// Returns a limit that is `factor` times as long, for a process that is stopped often.
     pub fn times(self, factor: u32) -> TimeLimit {
         TimeLimit {
             cpu: self.cpu * factor,
@@ -64,7 +64,7 @@ impl TimeLimit {
 }
 
 thread_local! {
-    /// CPU time of the processes that this thread has traced, as far as it is counted.
+    /// CPU time, counted so far, of the processes that this thread has traced.
     static TRACED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn cpu_spent() -> Duration {
     clock(libc::CLOCK_THREAD_CPUTIME_ID) + TRACED.get()
 }
 
-/// Counts CPU time of a process that this thread traces.
+/// Adds CPU time of a traced process to the sum of this thread.
 pub(super) fn count_traced(time: Duration) {
     TRACED.set(TRACED.get() + time);
 }
@@ -89,8 +89,8 @@ pub(super) fn clock(id: libc::clockid_t) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// How long a part of an explanation may take: the CPU time of the tracing thread and of what it
-/// traces, and for a machine that is too busy, a wall time.
+/// How long a part of an explanation may take: the CPU time of the tracing thread and of the traced
+/// processes, and a wall time, which counts on a busy machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     cpu: Duration,
@@ -98,23 +98,24 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// The allowance of what may use `cpu` from now on, and must end at `wall`.
+    /// Returns an allowance of the CPU time `cpu` from now on, that ends at `wall` in any case.
     pub fn new(cpu: Duration, wall: Instant) -> Allowance {
         let cpu = cpu_spent().saturating_add(cpu);
         Allowance { cpu, wall }
     }
 
-    /// Returns true if the time is over.
+    /// Returns true if the allowance is used up.
     pub fn is_over(&self) -> bool {
         Instant::now() >= self.wall || cpu_spent() >= self.cpu
     }
 
-    /// Returns a part of what is left, by its divisor.
+    /// Returns an allowance of what is left of this one, divided by `divisor`.
     pub fn part(&self, divisor: u32) -> Allowance {
         self.parts(1, divisor)
     }
 
-    /// Returns what is left but for a part of it, by its divisor.
+    /// Returns an allowance of what is left of this one, less the part that is left divided by
+    /// `divisor`.
     pub fn but(&self, divisor: u32) -> Allowance {
         self.parts(divisor - 1, divisor)
     }
@@ -127,8 +128,7 @@ impl Allowance {
     }
 }
 
-/// The time limit of a process, which is killed at the latest after [`PATIENCE`] times the wall time
-/// on a busy machine.
+/// The time limit of one running process, with what is needed to check it and to kill the process.
 struct Deadline {
     process: OwnedFd,
     pid: Pid,
@@ -139,11 +139,11 @@ struct Deadline {
     latest: Instant,
 }
 
-/// Least CPU time of a shorter limit.
+/// Smallest CPU time of a limit that [`shorter`](TimeLimit::shorter) returns.
 const LEAST_TIME: Duration = Duration::from_millis(20);
 
-/// Factor by which a process may exceed its time limit, in wall time, on a machine too busy to run
-/// it.
+/// Factor by which a process may exceed the wall time of its limit on a machine that is too busy to
+/// run it.
 const PATIENCE: u32 = 40;
 
 impl Deadline {
@@ -242,7 +242,7 @@ impl Watchdog {
         }
     }
 
-    /// Returns true if the process that was given a time limit last was killed because that was over.
+    /// Returns true if the process that was given a time limit last was killed by that limit.
     pub fn has_fired(&self) -> bool {
         let (state, _) = &*self.armed;
         state.lock().unwrap_or_else(PoisonError::into_inner).fired
@@ -257,7 +257,7 @@ impl Watchdog {
 }
 
 impl Limit {
-    /// Returns true if the process was killed because its time was over.
+    /// Returns true if the process was killed by its time limit.
     pub fn is_over(&self) -> bool {
         self.watchdog.has_fired()
     }

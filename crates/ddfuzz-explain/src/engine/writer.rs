@@ -1,5 +1,5 @@
-//! Who wrote a variable: hardware watchpoints in a run, and a comparison at each system call, since
-//! writes of the kernel trigger none.
+//! Finds who wrote a variable: by hardware watchpoints in a run, and by a comparison at each system
+//! call, since writes of the kernel trigger no watchpoint.
 
 use std::os::unix::fs::MetadataExt;
 
@@ -233,9 +233,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns true if the watched memory belongs to its variable's own frame now. Called functions
-    /// save the registers that hold their callers' variables in their own frames, and earlier calls
-    /// had their frames at the same place: such writes are none of the variable.
+    /// Returns true if the watched memory belongs to the frame of its variable at this moment. It
+    /// may also be part of a called function's frame, or of one of an earlier call: writes by those
+    /// are no writes of the variable.
     fn is_of_frame(
         &mut self,
         process: &mut super::process::Process,
@@ -252,8 +252,9 @@ impl Engine {
         }))
     }
 
-    /// Describes the write to `address` that has just been made: the innermost frame in the program's
-    /// own code, and what it had called; `None` where no frame is in the program's own code.
+    /// Describes the write to `address` that has just been made: the innermost frame in the
+    /// program's own code, and what it was executing or had called; `None` where no frame is in the
+    /// program's own code.
     pub(super) fn describe(
         &mut self,
         process: &mut super::process::Process,
@@ -322,7 +323,8 @@ impl Engine {
         }
     }
 
-    /// Returns true if an instruction is before the first statement of its function.
+    /// Returns true if the instruction at `pc` is in the prologue of its function, before its first
+    /// statement.
     fn is_prologue(&self, pc: u64) -> bool {
         let at = pc.wrapping_sub(self.bias);
         let Some(function) = self.info.function(at) else {
@@ -415,8 +417,9 @@ fn is_reader(name: &str) -> bool {
     READERS.contains(&name.trim_start_matches("_IO_")) || READERS.contains(&name)
 }
 
-/// Returns true if content can come from an open file: it is neither a directory nor `/dev/null`,
-/// and it is not open for writing only, as the file `details` of `/proc/PID/fdinfo` says.
+/// Returns true if the program may read content from an open file: `facts` is neither a directory
+/// nor `/dev/null`, and the file at the path `details` (in `/proc/PID/fdinfo`) does not say that it
+/// is open for writing only.
 fn is_readable(facts: &std::fs::Metadata, details: &str) -> bool {
     if facts.is_dir() || facts.rdev() == libc::makedev(1, 3) {
         return false;

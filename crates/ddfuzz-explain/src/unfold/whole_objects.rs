@@ -1,12 +1,12 @@
-//! Objects of C++ classes behind pointers to their base classes.
+//! Whole objects of C++ classes, to whose parts pointers to base classes lead.
 
 use crate::types::TypeId;
 use crate::unfold::{Area, LARGEST, Unfolding};
 
 impl Unfolding<'_> {
-    /// Returns address and class of the whole C++ object to which a pointer to the class `to` leads. It
-    /// is that of the pointer where the object's vtable pointer tells none that is derived from it and
-    /// fits into `area`.
+    /// Returns address and class of the whole C++ object to which `pointer`, a pointer to the class
+    /// `to`, leads: by the object's vtable pointer, if that tells a class derived from `to` whose
+    /// object fits into `area`; else the pointer's own address and class.
     pub(super) fn whole_object(&mut self, pointer: u64, to: TypeId, area: Area) -> (u64, TypeId) {
         let as_declared = (pointer, to);
         if !self.types.is_polymorphic(to) {

@@ -134,10 +134,10 @@ impl Progress {
         }
     }
 
-    /// Ends the runs before the search, or those that confirm its result, because the budget of
-    /// time is used up, as far as no run is needed: the failing input has failed, the passing input
-    /// was run, and so was each side that differs from its input. `is_shown`: whether the caller
-    /// has seen the failing input fail.
+    /// Ends the stages of runs before the search and of confirmations after it, because the budget
+    /// of time is used up. A stage does not end before its necessary run: one failing run of the
+    /// failing input (unless `is_shown`: the caller has seen it fail), one run of the passing
+    /// input, and one confirmation of each side that differs from its input.
     pub fn end_by_time(&mut self, is_shown: bool) {
         self.advance_stages();
         if self.moved.is_some() {
@@ -149,7 +149,8 @@ impl Progress {
         self.end_confirmations();
     }
 
-    /// Ends the confirmations of sides that were run again, or need not be.
+    /// Ends the confirmation of each side that was run again after the search, or is the same as
+    /// its input.
     fn end_confirmations(&mut self) {
         while let Stage::Confirm(side) = self.stage
             && self.is_run_again(side)
@@ -161,14 +162,14 @@ impl Progress {
         }
     }
 
-    /// Ends the present stage without the runs that it still needs; `next` is the next one.
+    /// Ends the present stage before all its runs are made, and begins the stage `next`.
     fn end_here(&mut self, next: Stage) {
         self.ceased = self.ceased.or(Some(self.stage));
         self.stage = next;
     }
 
-    /// Checks whether a side was run again after the search, or is the input that it began as,
-    /// which was run before the search.
+    /// Checks whether a side was run again after the search, or still is the input that it began
+    /// as, which was run before the search.
     fn is_run_again(&self, side: Side) -> bool {
         let sides = &self.sides;
         match side {
@@ -193,7 +194,8 @@ impl Progress {
         self.ceased == Some(Stage::Baseline)
     }
 
-    /// Checks whether both sides were run again as often as it takes to confirm them.
+    /// Checks whether both sides were run again [`confirmations`](Progress::confirmations) times;
+    /// for `max`, only the passing side.
     fn is_confirmed(&self) -> bool {
         let needed = self.confirmations();
         let failing = match self.goal {
@@ -203,7 +205,7 @@ impl Progress {
         failing.min(self.confirmed_passing.tries) >= needed
     }
 
-    /// Returns how many times each side is run again at the end, to confirm it.
+    /// Returns how many times each side has to be run again at the end, to confirm its outcome.
     fn confirmations(&self) -> u64 {
         match self.least_confirmations {
             Some(least) => confirmations(self.sides.counts.executed, least),
@@ -407,9 +409,9 @@ impl Progress {
         Ok(())
     }
 
-    /// Ends the present stage if the check shows that the budget of time has ended it: the passing
-    /// input is run before the failing one was run as often as without a budget, or the passing side
-    /// before the failing one.
+    /// Ends the present stage without its remaining runs if `check` belongs to the next one, which
+    /// shows that the budget of time had ended the stage: a run of the passing input while the
+    /// failing one was due, or a confirmation of the passing side while the failing side was due.
     fn end_stage_before(&mut self, check: &CheckLine) -> Result<(), String> {
         match (self.stage, check.what) {
             (Stage::Baseline, What::Axiom) => self.end_here(Stage::Axiom),

@@ -338,7 +338,8 @@ impl Sides {
         })
     }
 
-    /// Returns the rule that leads to a neighbour of a side, and its configuration. Takes O(ranges).
+    /// Returns the configuration (set of deltas) of a neighbour, and the rule by which the search
+    /// would make it. Takes time in proportion to the number of ranges.
     pub fn tested(&self, neighbour: Neighbour) -> (Rule, Config) {
         let single = |delta: usize| Config::all(delta + 1).minus(&Config::all(delta));
         let config = match neighbour {

@@ -82,10 +82,10 @@ impl Progress<'_> {
         Ok(())
     }
 
-    /// Returns the stage that follows the last confirmation of the result: the removals on which a claim
-    /// rests are run again. It is an error if the
-    /// empty input fails only in some runs of a script. If the best failed in none of its
-    /// confirmations, the original input is confirmed in its place.
+    /// Returns the stage that follows the last confirmation of the result: runs of the removals on
+    /// which a claim rests, or the end of the log. If the best failed in none of its confirmations,
+    /// the original input is confirmed in its place. If the result and the empty input both fail in
+    /// only some runs of an interestingness script, the minimization ends with an error.
     pub(super) fn after_confirmations(&mut self) -> Stage {
         let steady = self.confirmed.hits == self.confirmed.tries;
         if self.by_script && self.empty_fails && !steady {

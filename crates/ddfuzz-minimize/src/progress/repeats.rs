@@ -8,18 +8,20 @@ use crate::candidate_texts::{CandidateTexts, remove};
 use crate::progress::{Progress, Stage};
 use crate::steadiness::{ESTIMATING, repeated_removals};
 
-/// The removals of single bytes of the best that are run again, because the claim rests on one run of
-/// each: of an unsteady failure, one run that does not fail says little.
+/// The removals of single bytes of the best that are run again, because the claim rests on only one
+/// run of each: if the failure is flaky, one run without it proves little.
 #[derive(Debug)]
 pub(super) struct Repeats {
-    /// The runs of equal bytes of which one is removed, the next one last.
+    /// Removals that are still to be run, the next one last; each is the run of equal bytes of
+    /// which one byte is removed.
     open: Vec<Range<usize>>,
-    /// The best without a byte of the last of `open`; empty if none is open.
+    /// The best text after the next removal in `open`; empty if none is left.
     text: Vec<u8>,
 }
 
 impl Repeats {
-    /// Chooses `chosen` of the `removals`, spread evenly, each `times` times in succession.
+    /// Chooses `chosen` of the `removals`, spread evenly over them, and plans `times` runs of each
+    /// in a row.
     fn new(
         removals: &[Range<usize>],
         (chosen, times): (usize, usize),
@@ -47,15 +49,15 @@ impl Repeats {
         &self.text
     }
 
-    /// Returns the removals that are not run again yet, the next one last.
+    /// Returns the removals that are still to be run again, the next one last.
     pub fn open(&self) -> &[Range<usize>] {
         &self.open
     }
 }
 
 impl Progress<'_> {
-    /// Begins to run the removals again on which a claim rests; returns false if there is none to run,
-    /// because nothing is claimed or the log is one without these runs.
+    /// Begins to run removals again on which the claim rests. Returns false if there is nothing to
+    /// run again: nothing is claimed, or the log is an older one, without such runs.
     pub(super) fn begin_repeats(&mut self) -> bool {
         let is_claimed = !self.is_flaky() && !self.is_contradicted() && self.restored.is_none();
         let Some(least) = self.least_confirmations.filter(|_| is_claimed) else {
@@ -75,15 +77,16 @@ impl Progress<'_> {
         is_begun
     }
 
-    /// Checks whether the removals on which the claim rests were run again, as far as they have to be.
-    pub(super) fn is_repeated(&self) -> bool {
+    /// Checks whether no chosen removal still has to be run again.
+    pub(super) fn are_repeats_done(&self) -> bool {
         let open = |repeats: &Repeats| !repeats.open.is_empty();
         !self.repeats.as_ref().is_some_and(open)
     }
 
-    /// Takes the outcome of a removal that was run again. If it fails, nothing is claimed: the proof
-    /// tests it once more, so that it may be the next result, and the result is confirmed as often as
-    /// an unsteady one.
+    /// Takes the outcome of the removal that was run again. If it fails, the claim is refuted: the
+    /// stage of proof tests that removal once more, so that it may become the result, which is then
+    /// confirmed as often as that of a flaky failure. If a budget was used up before, only the
+    /// confirmations follow.
     pub(super) fn feed_repeat(&mut self, outcome: Outcome) {
         let Some(repeats) = &mut self.repeats else {
             return;
@@ -105,7 +108,7 @@ impl Progress<'_> {
                     false => Stage::End,
                 };
             }
-            (None, _) if self.is_repeated() => self.stage = Stage::End,
+            (None, _) if self.are_repeats_done() => self.stage = Stage::End,
             (None, _) => {}
         }
     }

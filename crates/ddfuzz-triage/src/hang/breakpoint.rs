@@ -92,7 +92,7 @@ pub(super) struct Breakpoint {
 
 impl Breakpoint {
     /// Writes a breakpoint instruction into the code of the process of the stopped thread `tid`, at
-    /// the program counter of `place`, and returns the breakpoint.
+    /// `place.pc`, where a caller continues after its call, and returns the breakpoint.
     pub fn plant(tid: Pid, place: Place) -> nix::Result<Breakpoint> {
         let before = ptrace::read(tid, place.pc as ptrace::AddressType)?;
         let breakpoint = Breakpoint { place, before };

@@ -58,8 +58,8 @@ impl Tracer<'_> {
         let _ = nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGKILL);
     }
 
-    /// Takes a snapshot of the thread `tid`, if it belongs to the first process of the run that
-    /// stops itself (`SIGSTOP`), in case it is never continued and the run is killed.
+    /// Takes a snapshot of the thread `tid` if its process is the first of the run to stop itself
+    /// (`SIGSTOP`). The snapshot is used if the process is never continued and has to be killed.
     pub(super) fn note_stopped(&mut self, tid: Pid) {
         if self.stopped.is_none() {
             let stack = Stack::of(tid, self.cache);
@@ -105,8 +105,8 @@ pub(crate) struct CutOffRequest {
 }
 
 impl CutOffRequest {
-    /// Creates a place for a request to interrupt a run, which is not made yet; each process of the
-    /// run may use `memory` bytes.
+    /// Creates the place for a request to interrupt a run; no request is made yet. `memory`: limit
+    /// on the resident memory of each process of the run, in bytes.
     pub(crate) fn within(memory: u64) -> CutOffRequest {
         CutOffRequest {
             word: AtomicU8::new(0),
@@ -184,17 +184,17 @@ impl Tracer<'_> {
         Some(stack.snapshot(level, Event::OutOfMemory, tid, self.cache))
     }
 
-    /// Changes the event of the crash to "out of memory" if its process exceeds the memory limit.
-    /// Then an allocation failed and the program gave up before the watchdog looked, which is a
-    /// matter of chance.
+    /// Changes the event of `crash` to "out of memory" if the process uses more memory than its
+    /// limit. Then an allocation has failed and the program has given up, before the watchdog
+    /// looked: by chance, the watchdog could as well have come first.
     pub(crate) fn blame_memory(&self, process: Pid, crash: &mut Snapshot) {
         if resident_memory(process) > self.request.memory() {
             crash.event = Event::OutOfMemory;
         }
     }
 
-    /// Returns a thread of the process with the most resident memory: the one that uses the
-    /// processor, else the first one. `None` if all threads have ended.
+    /// Returns a thread of that process of the run which has the most resident memory: the one that
+    /// uses the processor, else the first one. `None` if all threads of the run have ended.
     fn largest_running_thread(&mut self) -> nix::Result<Option<Pid>> {
         let threads = self.threads.threads();
         let processes = threads.iter().map(|(_, process)| *process);

@@ -18,9 +18,8 @@ use ddfuzz_exec::tracing::resume;
 /// Time in which a call must return, or it counts as endless when the cause of a hang is searched.
 /// Time in which the thread waits for a processor does not count.
 pub(super) const RETURNS: Duration = Duration::from_millis(150);
-/// Divisor of `RETURNS`, the time in which a call must return. A hanging thread that uses less CPU
-/// time than the quotient, while the call that does not return is searched, counts as waiting and
-/// not as running.
+/// Divisor of [`RETURNS`]. A hanging thread that uses less CPU time than the quotient, while the
+/// call that does not return is searched, counts as waiting and not as running.
 const WAITING_DIVISOR: u32 = 8;
 /// Time in which a call must return in a run that exceeded its memory limit, or it counts as
 /// endless: long compared to one memory allocation, short enough not to exhaust the machine's
@@ -70,8 +69,8 @@ pub(super) struct Test {
 }
 
 /// The innermost call of a hanging thread that does not return: the thread's stack, the index of
-/// the call in it, and the endless loop. During the search for this call, the call that the search
-/// has reached.
+/// the call in the stack, and the endless loop. While that call is searched, the type holds the
+/// call that the search has reached.
 pub(super) struct StuckCall {
     /// Stack of the hanging thread, as it was read last.
     pub stack: Stack,
@@ -368,8 +367,8 @@ impl Tracer<'_> {
 }
 
 impl StuckCall {
-    /// Returns the start of a search for the call that does not return: the innermost call of the
-    /// thread's stack `stack`, without a loop.
+    /// Returns the state in which a search for the call that does not return begins: at the
+    /// innermost call of `stack`, with no loop known.
     fn at_innermost(stack: Stack) -> StuckCall {
         StuckCall {
             stack,
@@ -379,7 +378,7 @@ impl StuckCall {
     }
 
     /// Checks whether the search has come to the outermost frame that could be read, although the
-    /// stack goes on.
+    /// stack has further frames.
     fn is_at_an_unclean_end(&self) -> bool {
         self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean
     }
@@ -425,9 +424,10 @@ impl Waiting<'_> {
         all.find(|it| it.was_met(thread)).copied()
     }
 
-    /// Handles the hit of a breakpoint by the thread `thread`: returns what it shows if the call
-    /// that is waited for has returned or its loop was left; else resumes the thread, or keeps it
-    /// stopped if it is another thread of the process.
+    /// Handles a hit of `breakpoint` by the thread `thread`. Returns what the hit shows if the call
+    /// that is waited for has returned, or its loop was left. Else resumes the thread; another
+    /// thread of the same process is kept stopped, because the breakpoint would have to be removed
+    /// for it.
     fn met(&mut self, breakpoint: &Breakpoint, thread: Pid, process: Pid) -> Option<TrapHit> {
         let is_exit = self.exits.iter().any(|it| it.place == breakpoint.place);
         if thread == self.tid {

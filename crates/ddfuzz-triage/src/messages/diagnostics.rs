@@ -44,9 +44,9 @@ impl Diagnostics {
         Diagnostics::of_process(ended, said, |_| true)
     }
 
-    /// Like [`Diagnostics::of`], of a process that may not have each sanitizer: `may_have` tells of
-    /// a sanitizer whether the process that died may have it. Of others, no report on stderr is
-    /// taken, which the program has printed itself.
+    /// Parses the output `said` of a run for messages, as [`Diagnostics::of`] does, but takes a
+    /// report on stderr only if the process that died may have the sanitizer, as `may_have` tells;
+    /// any other process has printed the text itself.
     pub fn of_process(
         ended: Ended,
         said: CrashMessages,
@@ -122,14 +122,14 @@ impl Diagnostics {
     }
 }
 
-/// Checks whether a sanitizer's report says more than that the program has called `abort`, which
-/// the program's own messages and its stack explain better.
+/// Checks whether a sanitizer's report explains the end of a program: false if it says only that
+/// the program has called `abort`, which its own messages and its stack explain better.
 fn explains(report: &Report) -> bool {
     report.signal_class() != Some("abrt")
 }
 
-/// Checks whether a text that was parsed as a sanitizer's report certainly is one: other programs
-/// print "runtime error" too.
+/// Checks whether a text that was parsed as a sanitizer's report certainly is one. A report of
+/// UndefinedBehaviorSanitizer must have a stack: other programs print `runtime error`, too.
 fn is_sure(report: &Report) -> bool {
     report.tool != Tool::Ubsan || !report.stack.is_empty()
 }

@@ -10,7 +10,8 @@ pub struct GoPanic {
     /// Function of the first stack frame of the panic that is outside Go's runtime and standard
     /// library, else of the first one outside the runtime; `None` if there is no such frame.
     pub function: Option<String>,
-    /// Source line `FILE:LINE` of that frame; `None` if there is no such frame.
+    /// Source line `FILE:LINE` of the stack frame whose function is `function`; `None` if there is
+    /// no such frame.
     pub line: Option<String>,
 }
 
@@ -76,8 +77,9 @@ fn library_of(place: &str) -> Option<&str> {
     Some(&place[..at + "/src/".len()])
 }
 
-/// Checks whether a frame is in Go's standard library, whose sources are in the directory
-/// `library`: its file is there, in the folder that the function's import path names.
+/// Checks whether a stack frame is in Go's standard library, whose sources are in the directory
+/// `library`: its source line `place` must be there, in the folder that the import path of
+/// `function` names.
 fn is_in_library(function: &str, place: &str, library: &str) -> bool {
     let file = place.strip_prefix(library);
     let behind_folders = function.rfind('/').map_or(0, |at| at + 1);

@@ -20,10 +20,11 @@ const MESSAGE_LINES: usize = 16;
 
 const SAID: &str = " panicked at ";
 
-/// Returns the Rust panic in stderr that ended the program; `None` where there is none. The thread
-/// has survived a panic after which it panics again, unless the later one follows from it: in a
-/// destructor during unwinding, or at a function that cannot unwind. A panic of another thread
-/// follows from the earlier one, as in a thread that joins the panicked one.
+/// Returns the Rust panic in stderr that ended the program; `None` where there is none. It is the
+/// last one of the thread that panicked first, up to the first panic of another thread: a thread
+/// has survived a panic after which it panics again. But panics that only follow from another one
+/// do not count: one in a destructor during unwinding, one at a function that cannot unwind, and
+/// one of a thread that joins a panicked thread.
 pub fn rust_panic(stderr: &[u8]) -> Option<RustPanic> {
     let mut lines = lines(stderr);
     let mut ended: Option<(String, RustPanic)> = None;
@@ -58,20 +59,21 @@ const IN_DESTRUCTOR: &str = "panic in a destructor during cleanup";
 /// Message of the panic that follows one which leaves a function that cannot unwind.
 const CANNOT_UNWIND: &str = "panic in a function that cannot unwind";
 
-/// Checks whether `thread`, as a panic names it, is the same thread each time: the main thread, or
-/// one with its id. Several threads may have the same name.
+/// Checks whether `thread`, as the message of a panic names a thread, can only mean one thread: the
+/// main thread, or one whose id is given. Several threads may have the same name.
 fn is_one_thread(thread: &str) -> bool {
     thread.starts_with("'main'") || thread.ends_with(')')
 }
 
-/// Checks whether a panic says only that another thread, or a function, has panicked.
+/// Checks whether a panic says only that there was an earlier panic, for example in a thread that
+/// was joined or that held a lock.
 fn joins(panic: &RustPanic) -> bool {
     const FOLLOW: [&str; 3] = ["Any { .. }", "PoisonError", "a scoped thread panicked"];
     FOLLOW.iter().any(|text| panic.message.contains(text))
 }
 
-/// Returns the panic whose first line has the text `rest` after `panicked at `, and is followed by
-/// `lines`; `None` if it is not a panic's.
+/// Parses a Rust panic: `rest` is the text after `panicked at ` in its first line, `lines` are the
+/// lines that follow. `None` if the text does not have the form of a panic.
 fn panic_at(rest: &str, lines: impl Iterator<Item = String>) -> Option<RustPanic> {
     // Since Rust 1.73: the location, and the message in the lines behind it.
     if let Some(location) = rest.strip_suffix(':').filter(|it| is_location(it)) {
@@ -193,8 +195,8 @@ pub fn backtrace_place(stderr: &[u8]) -> Option<String> {
     function
 }
 
-/// Returns the part of `stderr` that begins with the message of `panic`, the last one from the same
-/// location; all of it if there is none.
+/// Returns the part of `stderr` from the last message of a panic at the location of `panic` on; all
+/// of `stderr` if there is no such message.
 pub(crate) fn from_panic<'a>(stderr: &'a [u8], panic: &RustPanic) -> &'a [u8] {
     let begin = format!("{SAID}{}:", panic.location);
     let mut windows = stderr.windows(begin.len());

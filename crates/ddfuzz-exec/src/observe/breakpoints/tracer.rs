@@ -13,9 +13,9 @@ use crate::tracing::{resume, seize_tree, wait};
 
 /// Maximum number of cases that are read of one `switch` statement.
 const CASES: u64 = 16;
-/// Limits on the hits of one breakpoint, as pairs of numbers: while the run has had fewer hits than
-/// the first number in total, a breakpoint is removed once it was hit more often than the second.
-/// The limit falls during a run, so that loops do not hide what comes at the end.
+/// Limits on the hits of one breakpoint, as pairs (total, hits): while the run has had fewer than
+/// `total` hits of all breakpoints, a breakpoint is removed at more than `hits` of its own hits;
+/// after all pairs, at its next hit. So loops do not displace what comes at the end of a run.
 const MOST_HITS: [(u32, u32); 3] = [(4000, 500), (7000, 50), (9000, 5)];
 
 fn most_hits(hits: u32) -> u32 {
@@ -250,8 +250,9 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Emulates the call of a comparison callback at a breakpoint, which only returns, and records
-    /// its operands; returns false if the return address cannot be read.
+    /// Emulates a comparison callback at whose first instruction a thread has stopped: records the
+    /// operands and lets the thread return at once, since the callback does nothing else. Returns
+    /// false if the return address cannot be read.
     fn call(
         &mut self,
         kind: HookKind,

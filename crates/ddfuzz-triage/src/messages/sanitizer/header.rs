@@ -77,9 +77,9 @@ fn undefined(location: &str, message: &str) -> Header {
     }
 }
 
-/// Returns the part of a sanitizer report's first line that is the same in each run: `said`, the
-/// text after the sanitizer's name, without registers, threads and ids at its end, and without an
-/// address that does not identify the fault.
+/// Returns the part of `said`, the first line of a sanitizer's report after the sanitizer's name,
+/// that is the same in each run: without registers, threads and ids at its end, and without a last
+/// word that is an address (after `on`, `on address` or a colon).
 fn steady(said: &str) -> &str {
     const ENDS: [&str; 7] = [
         " at pc 0x",

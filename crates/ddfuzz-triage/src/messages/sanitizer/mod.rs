@@ -14,8 +14,8 @@ pub use ddfuzz_exec::Sanitizer as Tool;
 use ddfuzz_exec::facts::DEBUG_ASSERTIONS;
 
 /// Checks whether a program that was compiled with `-fsanitize=FLAG` may print reports of the
-/// sanitizer `tool`: the runtimes of address sanitizers look for leaks, and those of all sanitizers
-/// contain UndefinedBehaviorSanitizer's.
+/// sanitizer `tool`: of `flag` itself, of LeakSanitizer if `flag` is `address` or `hwaddress`, and
+/// of UndefinedBehaviorSanitizer, which all sanitizers' runtimes contain.
 pub(crate) fn comes_with(tool: Tool, flag: &str) -> bool {
     match tool {
         Tool::Ubsan => flag != DEBUG_ASSERTIONS,
@@ -148,7 +148,7 @@ struct Reading {
     /// Stack frame, in the report, of the function that declares the accessed stack variable;
     /// `None` if it was not read yet.
     holder: Option<ReportFrame>,
-    /// Whether the line of the report that was parsed last was a stack frame.
+    /// Whether the last line of the report that was parsed is a stack frame.
     in_stack: bool,
     /// Whether the kind of error is a guess so far, because the report's first line has unknown
     /// words.
@@ -177,8 +177,9 @@ impl Reading {
         }
     }
 
-    /// Checks whether the first stack of the report has been read, so that a further header line
-    /// begins a second report. Some sanitizers print the header twice before the first stack.
+    /// Checks whether the first stack of the report has been read, so that a further first line of
+    /// a report begins a second report. Some sanitizers print their first line twice before the
+    /// first stack.
     fn is_over(&self) -> bool {
         !self.report.stack.is_empty()
     }
