@@ -37,9 +37,26 @@ const CALLERS: usize = 3;
 /// Largest number of conditions of one function of a standard library whose compared values are
 /// followed back.
 const CONDITIONS: usize = 4;
+/// Number of the register in which a function of the C library takes the length of what it copies
+/// or fills.
+const LENGTH: usize = ARGUMENTS[2];
+/// Size of a page of memory in bytes.
+const PAGE: u64 = 4096;
 /// Largest number of instructions after the program's last own one for these to be counted as a
 /// part of how the program ends.
 const ENDING_STEPS: usize = 2000;
+
+/// Returns true if a library's function was given a pointer and, as its third argument, a length by
+/// which the address `fault` is more than a page past the pointer: the length is too large, not the
+/// pointer wrong.
+fn is_long(call: &Executed, fault: u64) -> bool {
+    let length = call.registers[LENGTH];
+    let distances = ARGUMENTS[..2]
+        .iter()
+        .map(|number| fault.checked_sub(call.registers[*number]));
+    let mut distances = distances.flatten();
+    distances.any(|distance| (PAGE..length).contains(&distance))
+}
 
 /// Returns the values of which one may have made the instruction `last` crash: a divisor, the
 /// registers of an address, the arguments of a library's function that are close to the faulting
@@ -74,6 +91,7 @@ fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
         return last.operands();
     }
     let registers = match fault {
+        Some(fault) if last.is_library_call() && is_long(last, fault) => vec![LENGTH],
         Some(fault) if last.is_library_call() => {
             let is_near = |number: &usize| {
                 let value = last.registers[*number];

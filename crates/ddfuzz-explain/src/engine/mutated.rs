@@ -32,6 +32,10 @@ const MUTANTS: usize = 8_000;
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;
+/// Largest number of mutants that are compared in more than a few other runs, and number of runs of
+/// either end that are enough then.
+const COMPARED_CLOSELY: usize = 60;
+const CLOSELY: usize = 12;
 /// Largest number of mutants that are returned.
 const FOUND: usize = 6;
 
@@ -110,7 +114,9 @@ impl Averting {
         let share = |part: usize, all: usize| ((1.0 + part as f64) / (1.0 + all as f64)).ln();
         let eighths = |part: usize| (0.1 + part as f64 / 8.0).ln();
         let suspicion = self.executed.map_or(0, Executions::suspicion);
-        let known = share(self.alike, self.others) + 0.2 * share(self.mended, self.failing);
+        let known = share(self.alike, self.others) + 0.2 * share(self.mended, self.failing)
+            // Each run that stays as it is says something, the first ones most.
+            + 0.15 * (1.0 + self.alike as f64).ln();
         let ends = eighths(self.kept) + 0.6 * eighths(suspicion);
         // What a failed assertion decides itself says little.
         let penalties = [
@@ -274,18 +280,25 @@ impl Engine {
         let statements = found
             .iter()
             .filter_map(|it| self.statement_at(it.mutant.pc));
-        for input in spectrum.chosen(&statements.collect()) {
-            if self.facts_until.is_over() || found.is_empty() {
-                break;
+        let chosen = spectrum.chosen(&statements.collect());
+        // The most telling ones are compared in all other runs as well.
+        let rest = (0..others.len()).filter(|it| !chosen.contains(it));
+        let rounds = [(chosen.clone(), ENOUGH), (rest.collect(), CLOSELY)];
+        for (inputs, enough) in rounds {
+            for input in inputs {
+                if self.facts_until.is_over() || found.is_empty() {
+                    break;
+                }
+                let Some(mut stand) = self.stand_with(&others[input], first, limit)? else {
+                    continue;
+                };
+                self.compare_mutants(&mut stand, &mut found, &averts, enough)?;
+                // Others are not told any more.
+                found.retain(|it| !it.changes_much());
             }
-            let Some(mut stand) = self.stand_with(&others[input], first, limit)? else {
-                continue;
-            };
-            self.compare_mutants(&mut stand, &mut found, &averts)?;
-            // Others are not told any more.
-            found.retain(|it| !it.changes_much());
+            found.sort_by(Averting::compare);
+            found.truncate(COMPARED_CLOSELY);
         }
-        found.sort_by(Averting::compare);
         found.retain(Averting::is_telling);
         let mut lines = HashSet::new();
         found.retain(|it| lines.insert(self.line(it.mutant.pc)));
@@ -368,6 +381,7 @@ impl Engine {
         stand: &mut Stand,
         found: &mut [Averting],
         averts: impl Fn(&MutantEnd) -> bool,
+        enough: usize,
     ) -> Result<(), EngineError> {
         let Some(plain) = self.run_mutant(stand, None, Pace::SystemCalls)? else {
             return Ok(());
@@ -384,7 +398,7 @@ impl Engine {
                 break;
             }
             let known = if passes { it.others } else { it.failing };
-            if known > ENOUGH || !executed.contains(&it.mutant.pc) {
+            if known > enough || !executed.contains(&it.mutant.pc) {
                 continue;
             }
             let Some(end) = self.run_mutant(stand, Some(&it.mutant.patch), Pace::SystemCalls)?
