@@ -8,9 +8,9 @@ use crate::sequence::lines;
 /// they are compared by lines first.
 const BYTE_BY_BYTE: usize = 64 * 1024;
 
-/// Number of differing bytes in one place up to which its pieces have [`BYTE_BY_BYTE`] bytes. The
-/// pieces of a larger place are smaller by as much as it is larger, since comparing two pieces takes
-/// time in the square of their size.
+/// Maximum number of differing bytes in one place that are compared in pieces of [`BYTE_BY_BYTE`]
+/// bytes. In a place with `k` times as many bytes, the pieces have a `k`-th of that size, since
+/// comparing two pieces takes time in the square of their size.
 const IN_LARGE_PIECES: usize = 1 << 20;
 
 /// Minimum size, in bytes, of the pieces in which a large place is compared.

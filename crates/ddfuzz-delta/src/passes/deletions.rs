@@ -43,8 +43,9 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     unresolved * 2 >= needed && needed > 0
 }
 
-/// Tests the text without the bytes in front of `to` that are like deleted ones. Returns the position at
-/// which the deletion of single bytes continues.
+/// Tests the text without those bytes before position `to` that are guessed not to be needed,
+/// because they equal bytes that were deleted. Returns the position from which single bytes are
+/// deleted next.
 async fn repeat(work: &mut CurrentBest, alike: &mut Alike, to: usize) -> usize {
     let Some(places) = alike.guess(work, 0..to) else {
         return to;
