@@ -282,7 +282,7 @@ impl<'a> ListSearch<'a> {
             }
             to = self.units.first_equal(self.work, needed).max(range.start);
             spacing.record_needed();
-            pattern.kept(needed + 1 - to);
+            pattern.record_kept(needed + 1 - to);
             to = self.repeat(&mut pattern, range.start..to).await;
             if fruitless == 0 {
                 to = self.repeat_alike(&mut alike, range.start..to).await;

@@ -31,7 +31,7 @@ pub(super) struct Siblings {
 }
 
 impl Siblings {
-    /// Creates the state for deleting children in `tree`, in which no node was tried yet.
+    /// Creates the state for deleting children of the nodes of `tree`, none of which was tried yet.
     pub fn of(tree: SyntaxTree) -> Siblings {
         let done = vec![false; tree.nodes.len()];
         Siblings {
@@ -75,8 +75,9 @@ impl Siblings {
         }
     }
 
-    /// Returns the ranges of the text to delete for the children with the indices `cuts`: each
-    /// child with the separator after it, or with the separator before it if it is the last one.
+    /// Returns the ranges of the text to delete for those children of the present node whose
+    /// indices in the list are in `cuts`: each child with the separator after it, or with the one
+    /// before it if none follows.
     fn places(&self, cuts: &[Range<usize>]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         for cut in cuts {
@@ -99,8 +100,8 @@ impl Siblings {
         union(places)
     }
 
-    /// Deletes the syntax nodes that lie in `places`, the deleted ranges of the text, and moves the
-    /// other nodes to their new positions.
+    /// Removes the nodes that lie in `places`, the deleted ranges of the text, from the tree, and
+    /// moves the other nodes to their new positions.
     fn delete(&mut self, places: &[Range<usize>]) {
         let is_gone = |node: &SyntaxNode| !node.place.is_empty() && is_within(places, &node.place);
         let gone: Vec<bool> = self.nodes.iter().map(is_gone).collect();
@@ -186,7 +187,7 @@ impl Units for Siblings {
 mod tests {
     use super::*;
 
-    /// A root with `count` leaves of one byte.
+    /// Makes a tree of a root with `count` leaves of one byte.
     fn flat(count: usize) -> SyntaxTree {
         let leaf = |index: usize| SyntaxNode {
             place: index..index + 1,

@@ -69,7 +69,7 @@ fn is_worth_it(tree: &Tree, fewest: usize) -> bool {
 }
 
 /// Shortens chains of nested pairs of brackets, outermost first, until no chain becomes shorter, or
-/// [`FRUITLESS_CHAINS`] chains in a row do not.
+/// until [`FRUITLESS_CHAINS`] successive chains do not.
 async fn hoist(work: &mut CurrentBest, parse: &Parse) {
     let (mut done, mut fruitless) = (0, 0);
     while let Some(tree) = parse(&work.text()) {
