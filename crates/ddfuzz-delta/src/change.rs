@@ -153,8 +153,8 @@ fn by_lines(passing: &[u8], failing: &[u8]) -> Vec<Change> {
     found.into_iter().map(in_bytes).collect()
 }
 
-/// Returns the start offset, in bytes, of each line in the text that the lines make together,
-/// followed by the end offset of the last line.
+/// Returns the offsets, in bytes, at which `lines` begin in their concatenation, followed by the
+/// offset at which the last line ends.
 fn starts(lines: &[&[u8]]) -> Vec<usize> {
     let ends = lines.iter().scan(0, |end, line| {
         *end += line.len();

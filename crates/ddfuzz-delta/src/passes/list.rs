@@ -10,17 +10,17 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::gap_model::{GapModel, Pattern, likely_half};
 use crate::passes::units::Units;
 
-/// Numbers of units at the end of a list that are tried alone, one number after the other: if the
-/// needed units are a cluster at the end, all other units are deleted at once.
+/// Numbers of units at the end of a list that are tested without all other units, one number after
+/// the other: if the needed units are a cluster at the end, all others are deleted at once.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// Number of units above which a list is bisected at its front before the sweep, although it is too
-/// short for the next larger end in [`CLUSTERS`] to be tried, and none of the tried ends fails
-/// alone.
+/// Number of units above which a list is bisected at its front before the sweep if it has no more
+/// units than the next of [`CLUSTERS`], so that only its ends of fewer units were tested, and none
+/// of them fails.
 const CLUSTERED: usize = 1024;
 
-/// Number of units above which the first and the last unit of a list are not tested alone;
-/// bisection decides about them.
+/// Number of units above which no test tries the first unit or the last unit of a list alone,
+/// because bisection decides about them, too.
 const MANY: usize = 4096;
 
 /// A search that deletes units (bytes, lines or others) of the current best text: first at both
@@ -28,8 +28,8 @@ const MANY: usize = 4096;
 pub(super) struct ListSearch<'a> {
     work: &'a mut CurrentBest,
     units: &'a mut dyn Units,
-    /// True if units were deleted because a repeating pattern predicted it, so that some remaining
-    /// units were not tested.
+    /// True if units were deleted by the guess that a pattern of deleted and kept units repeats, so
+    /// that some of the remaining units were not tested.
     guessed: bool,
     /// Number of UNRESOLVED tests of the list search so far.
     unresolved: usize,

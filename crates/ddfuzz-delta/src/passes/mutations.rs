@@ -1,4 +1,5 @@
-//! The pass `mutations`: shorter texts with other bytes, which no deletion reaches.
+//! The pass `mutations`: tests shorter texts in which other bytes are changed, which passes that
+//! only delete cannot reach.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,12 +30,13 @@ const LEAST_TESTS: usize = 2000;
 /// grant of tests; the pass gets a grant at the beginning, and again whenever a test shortens the
 /// text.
 const GRANTS: usize = 10;
-/// Number of successive mutations without success after which a text that was shortened by
-/// mutations before is given back to the deleting passes.
+/// Number of successive mutations without success after which the pass ends, if it has shortened
+/// the text before; then the passes that delete bytes are run again.
 const PATIENCE: usize = 400;
-/// Largest number of bytes or numbers of a text that one mutation changes at once.
+/// Maximum number of bytes or numbers that one mutation changes in a text.
 const MOST_CHANGES: usize = 4;
-/// Values that a mutation writes over bytes: limits of numbers, and the digit `0`.
+/// Values that a mutation writes over bytes: the least and greatest values of signed and unsigned
+/// bytes, 1, and the digit `0`.
 const LIMITS: [u8; 6] = [0, 1, 0x7f, 0x80, 0xff, b'0'];
 
 /// A generator of pseudo-random numbers, the same for each run of a search (splitmix64).

@@ -40,7 +40,7 @@ pub(super) trait Units: Send {
     }
 
     /// Returns true if a later pass of the search tests the deletion of each remaining unit alone,
-    /// so that this search may stop early.
+    /// so that units which a guess has left untested need no second sweep.
     fn are_retried(&self) -> bool {
         false
     }

@@ -213,8 +213,8 @@ pub fn counted(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Makes the nodes of `text`: a part for each of `strings`, and the lines between them. A number
-/// directly before strings that is not larger than how many follow each other states the number of
-/// these strings.
+/// directly before the first of `n` successive strings is taken for a count of strings if it is at
+/// most `n`; it is computed anew when counted strings are deleted.
 fn string_nodes(reader: &mut Reader, text: &[u8], style: Style, strings: &[Counted]) -> Vec<Node> {
     let mut nodes = Vec::new();
     let (mut at, mut next) = (0, 0);

@@ -1,13 +1,13 @@
-//! Readers for images and sound whose blocks are not described by one length each: GIF, FLAC and
-//! Ogg.
+//! Readers for GIF, FLAC and Ogg files: images and sound in which not every block states its length
+//! in one number.
 
 use crate::node::{Group, Label, Meaning, Node};
 use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
 use crate::reader::Reader;
 
-/// Returns `nodes` with one more node: a payload of the bytes of `text` from offset `at` on, if
-/// there are any.
+/// Returns `nodes` followed by a payload of the bytes of `text` from offset `at` on; without it, if
+/// there are no such bytes.
 pub fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
     if at < text.len() {
         nodes.push(Node::payload(&text[at..]));
@@ -36,7 +36,8 @@ pub fn gif(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(rest(nodes, text, at))
 }
 
-/// Returns the size in bytes of the color table that a byte of flags states; 0 if there is none.
+/// Returns the size, in bytes, of the GIF color table that the byte `flags` describes; 0 if it says
+/// that there is none.
 fn color_table(flags: u8) -> usize {
     match flags & 0x80 {
         0 => 0,

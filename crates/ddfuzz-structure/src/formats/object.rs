@@ -33,8 +33,8 @@ pub struct Object<'a> {
     pub regions: BTreeMap<usize, Region>,
 }
 
-/// A number in an entry of a table: its offset in the entry and its width in bytes, what it states
-/// about a group, and what is added to that (`bias`).
+/// A number in an entry of a table: its offset in the entry, its width in bytes, what it states
+/// about a group, and a constant (`bias`) that is added to the stated value.
 pub struct Stated {
     pub at: usize,
     pub width: usize,
@@ -84,8 +84,8 @@ impl<'a> Object<'a> {
         usize::try_from(self.number(at, width)?).ok()
     }
 
-    /// Checks whether the range `place` can become a region: it is not empty, lies in the file
-    /// after the file's head, and overlaps no region made so far.
+    /// Returns true if the range `place` can become a region: it is not empty, lies in the file
+    /// after the file's header, and overlaps no region made so far.
     pub fn is_free(&self, place: &Range<usize>) -> bool {
         let before = self.regions.range(..place.end).next_back();
         place.start >= self.head
