@@ -325,7 +325,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// Returns true if the group is of this kind.
+    /// Returns true if `group` is of this kind: deletable by itself, or together with another
+    /// group.
     fn has(self, group: &Group) -> bool {
         match group.part {
             Part::No => false,
@@ -356,7 +357,8 @@ struct Removal<'a> {
 }
 
 impl Removal<'_> {
-    /// Returns a copy of the tree without the removed groups.
+    /// Returns a copy of the tree `root` without the groups of the kind `kind` that have the given
+    /// indices, and without all groups that are deleted together with them.
     fn of(kind: Kind, indices: &[usize], root: &Group) -> Group {
         let mut removal = Removal {
             kind,

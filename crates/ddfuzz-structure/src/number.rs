@@ -336,7 +336,7 @@ fn varint(mut number: u64) -> Vec<u8> {
     written
 }
 
-/// Writes a number as [`Encoding::VarintBig`] does.
+/// Encodes a number as a varint of SQLite ([`Encoding::VarintBig`]).
 fn varint_big(number: u64) -> Vec<u8> {
     let mut written = vec![number as u8];
     let mut rest = match number >> 56 {
@@ -354,7 +354,8 @@ fn varint_big(number: u64) -> Vec<u8> {
     written
 }
 
-/// Reads a number as [`Encoding::VarintBig`] does, and returns it with its size in bytes.
+/// Reads a varint of SQLite ([`Encoding::VarintBig`]) at the beginning of `text`, and returns it
+/// with its size in bytes.
 fn read_varint_big(text: &[u8]) -> Option<(u64, usize)> {
     let mut number = 0;
     for (index, byte) in text.iter().take(9).enumerate() {
@@ -565,7 +566,7 @@ static CRC64: [u64; 256] = {
     table
 };
 
-/// Computes the CRC-64 of [`Sum::Crc64`].
+/// Computes the checksum CRC-64 of `bytes`, as xz files have it ([`Sum::Crc64`]).
 fn crc64(bytes: &[u8]) -> u64 {
     let fold = |crc: u64, byte: &u8| CRC64[usize::from(crc as u8 ^ byte)] ^ (crc >> 8);
     !bytes.iter().fold(u64::MAX, fold)

@@ -14,7 +14,8 @@ pub struct Runs {
     pub first: Label,
     /// Number of each row in the original file, in ascending order.
     pub numbers: Arc<[u64]>,
-    /// How the runs are written.
+    /// How the runs of numbers are written in the file: each before its first row, or all in one
+    /// list.
     pub form: RunForm,
 }
 
@@ -26,9 +27,9 @@ pub enum RunForm {
     Head(usize, Arc<[u8]>),
     /// First number and length of all runs in one place, between `front` and `back`.
     List {
-        /// Bytes before the first run.
+        /// Bytes that the list of runs has before the first run.
         front: Arc<[u8]>,
-        /// Bytes after the last run.
+        /// Bytes that the list of runs has after the last run.
         back: Arc<[u8]>,
         /// True if nothing is written as long as no row of the original file was deleted.
         is_implied: bool,

@@ -22,7 +22,8 @@ const SMALLEST: usize = 64;
 const NEARLY: usize = 8;
 /// Number of pieces into which a needed part is divided at most.
 const PIECES: usize = 4;
-/// Number of recent tests by which it is decided whether the pass goes on.
+/// Number of the last tests that must have deleted enough of the text for the pass that deletes
+/// large parts to go on.
 const RECENT: usize = 24;
 /// Minimum share of the text, as the divisor of its size, that the last [`RECENT`] tests together
 /// must have deleted for the pass to go on.
@@ -30,7 +31,7 @@ const ENOUGH: usize = 24;
 /// Minimum share of the text, as the divisor of its size, that a round must have deleted for
 /// another round to follow.
 const WORTHWHILE: usize = 8;
-/// Maximum number of rounds over the tree.
+/// Maximum number of rounds in which large parts of a text are deleted by its syntax tree.
 const ROUNDS: usize = 3;
 
 /// Deletes large parts of a text by its syntax tree. A part is a run of siblings. The largest part

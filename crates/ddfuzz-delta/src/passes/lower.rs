@@ -120,7 +120,7 @@ async fn drop_columns(
 /// The place of a number in the payloads of a document.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Index of the payload with the number.
+    /// Index, in the document, of the payload that contains the number.
     payload: usize,
     form: Form,
     /// Offset, in bytes, of the number in its payload.
@@ -153,9 +153,9 @@ struct Columns {
     place: Place,
     /// The number, which is the number of columns if the guess is right.
     count: usize,
-    /// Index of the payload with the columns.
+    /// Index, in the document, of the payload whose columns the number counts.
     data: usize,
-    /// Number of rows in the payload.
+    /// Number of rows of the payload whose columns are counted.
     rows: usize,
     /// Number of bytes at the beginning of each row that belong to no column.
     head: usize,

@@ -8,7 +8,8 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
 use crate::passes::units::Bytes;
 
-/// Name, in logs, of the pass.
+/// Name, in logs, of the pass that shortens long words whose lengths must stay multiples of a
+/// number.
 const RULE: &str = "multiples";
 /// Numbers of bytes that are deleted at once. Each of them divides the first one.
 const GROUPS: [usize; 6] = [24, 12, 8, 4, 3, 2];

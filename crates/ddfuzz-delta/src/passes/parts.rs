@@ -167,7 +167,7 @@ const TIED: GroupKind = GroupKind {
 
 /// A kind of pieces of a document that a list search deletes (or makes smaller), and how.
 pub(super) struct GroupKind {
-    /// Name, in logs, of the pass.
+    /// Name, in logs, of the pass that deletes pieces of this kind.
     pub rule: &'static str,
     /// Returns how many pieces of this kind a document has.
     pub count: fn(&dyn Document) -> usize,
@@ -317,12 +317,12 @@ impl Places {
 /// Which parts of a document are in the list of a list search.
 #[derive(Clone, Copy)]
 enum Scope {
-    /// All parts.
+    /// All parts of the document are in the list.
     All,
-    /// The parts directly inside of the part with this index.
+    /// The parts that are directly inside of the part with this index are in the list.
     Inside(usize),
-    /// The parts at this depth (with this number of parts around them), except those with an
-    /// [`Inside`](Scope::Inside) scope of their own.
+    /// The parts at this depth (with this number of parts around them) are in the list, except
+    /// those that have an [`Inside`](Scope::Inside) list of their own.
     Rest(usize),
 }
 

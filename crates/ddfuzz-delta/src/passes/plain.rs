@@ -181,7 +181,7 @@ fn deepest(nodes: &[tree::Node]) -> usize {
 /// A piece of a statement: words in one line, or a pair of brackets.
 enum Piece {
     Words(Range<usize>),
-    /// Index of the pair in the tree of brackets.
+    /// A pair of brackets, as its index in the tree of brackets.
     Pair(usize),
 }
 
@@ -233,14 +233,15 @@ impl TreeBuilder {
         self.end(depth);
     }
 
-    /// Adds a node without children.
+    /// Adds a node without children, which covers the range `place` of the text, to the syntax
+    /// tree.
     pub fn leaf(&mut self, place: Range<usize>, kind: u16, class: SyntaxClass) {
         self.written = self.written.max(place.end);
         self.begin(place, kind, class);
         self.end(self.depth() - 1);
     }
 
-    /// Ends all open nodes and returns the tree.
+    /// Ends all open nodes and returns the syntax tree.
     pub fn finish(mut self) -> SyntaxTree {
         self.end(0);
         SyntaxTree {

@@ -20,7 +20,8 @@ use crate::passes::words::{
 };
 use crate::{Edit, ExtraTests, Outcome, Replacement};
 
-/// Maximum size, in bytes, of results that are refined.
+/// Maximum size, in bytes, of results of a search that are reduced once more by their structure,
+/// after they were shown to be 1-minimal.
 const REFINED: usize = 1 << 10;
 /// Maximum number of successive tests without success after which the refinement of a result ends;
 /// tests whose outcomes are known from the cache count, too.

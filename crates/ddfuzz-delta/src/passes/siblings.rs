@@ -23,7 +23,8 @@ pub(super) struct Siblings {
     done: Vec<bool>,
     /// The nodes with children that were not tried yet, each as its size in bytes and its index.
     open: BinaryHeap<(usize, usize)>,
-    /// Indices of those children of the present node that can still be deleted.
+    /// Indices, in the syntax tree, of those children of the node being tried that were not deleted
+    /// yet.
     children: Vec<usize>,
     /// Number of successive syntax nodes, up to the last one tried, that needed at least one of
     /// their children.
@@ -43,7 +44,7 @@ impl Siblings {
         }
     }
 
-    /// Returns the node with this index in the present syntax tree.
+    /// Returns the node with the index `index` in the syntax tree of the present text.
     pub fn node(&self, index: usize) -> &SyntaxNode {
         &self.nodes[index]
     }

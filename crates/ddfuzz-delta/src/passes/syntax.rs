@@ -48,7 +48,7 @@ pub(super) const ROUGH: usize = 256;
 /// Minimum size, in bytes, of programs that are reduced by their large nodes, and whose names become
 /// short, before children of small nodes are deleted.
 const LARGE: usize = 1 << 11;
-/// Maximum size, in bytes, of such programs: larger ones take long to parse.
+/// Maximum size, in bytes, of programs that are reduced by their large nodes.
 const LARGEST: usize = 1 << 14;
 /// Size, in bytes, above which a program loses its largest parts first.
 const LARGE_PROGRAM: usize = 10 << 10;

@@ -385,7 +385,8 @@ impl<'a> Parser<'a> {
         });
     }
 
-    /// Adds a leaf for the text from the end of the last node up to `end`.
+    /// Adds a leaf to the tree of brackets for the text from the end of the last node up to `end`,
+    /// if it is not empty. What precedes its last `:` or `=` is the leaf's name.
     fn leaf(&mut self, end: usize) {
         if self.from < end {
             let named = self.text[self.from..end]

@@ -212,9 +212,10 @@ async fn delete_long_words(work: &mut CurrentBest) {
 /// At which places a clause (run of tokens) that is deleted may end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ends {
-    /// Before a token of the same class as the first one of the clause, or at the end of the text.
+    /// A clause may end before a token of the same class as its first token, or at the end of the
+    /// text.
     Alike,
-    /// Before any token.
+    /// A clause may end before any token.
     Any,
 }
 

@@ -154,7 +154,8 @@ pub fn remove_abandoned(folder: &Path) {
     }
 }
 
-/// Returns true if `path` is a name of the open file or directory.
+/// Returns true if `path` names the file or directory that is open as `file`, without following a
+/// symbolic link at `path`.
 pub fn is_at(file: &File, path: &Path) -> bool {
     let id = |facts: Metadata| (facts.dev(), facts.ino());
     let there = path.symlink_metadata().map(id).ok();

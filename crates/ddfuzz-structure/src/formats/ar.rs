@@ -9,11 +9,11 @@ use crate::reader::Reader;
 
 /// Size of the signature of an `ar` archive, in bytes.
 const SIGNATURE: usize = 8;
-/// Size of the header of a member, in bytes.
+/// Size, in bytes, of the header of a member of an `ar` archive.
 const HEAD: usize = 60;
-/// Range of the member's size in its header.
+/// Range of bytes in the header of an `ar` member that state the size of the member.
 const SIZE: Range<usize> = 48..58;
-/// Range of the member's name in its header.
+/// Range of bytes in the header of an `ar` member that hold its name.
 const NAME: Range<usize> = 0..16;
 /// Name field of the member that is the table of symbols of all members.
 const SYMBOLS: &[u8] = b"/               ";

@@ -19,9 +19,9 @@ const MOST_MEMBERS: usize = 1 << 13;
 /// Size of a block of a tar file, in bytes.
 const TAR_BLOCK: usize = 512;
 
-/// Offset of the size of a file in the header of a tar file.
+/// Offset, in the header of a file in a tar archive, of the size of that file.
 const TAR_SIZE: usize = 124;
-/// Offset of the checksum of the header in the header of a tar file.
+/// Offset, in the header of a file in a tar archive, of the checksum of that header.
 const TAR_SUM: usize = 148;
 /// Ranges of the fields in the header of a tar file: name, mode, user, group, size, time, checksum,
 /// kind, link, signature with the name of the user, name of the group, device, and the rest.
@@ -128,7 +128,7 @@ struct Member<'a> {
     entry: &'a [u8],
     /// Offset of the member's local header in the file, in bytes, as the entry states it.
     at: usize,
-    /// True if a member was read at that offset.
+    /// True if the member was read at the offset that its entry in the central directory states.
     is_there: bool,
     labels: MemberLabels,
 }

@@ -29,13 +29,13 @@ const MOST_INDEXED: usize = 1 << 14;
 
 /// The rows of a picture whose pixels are not compressed.
 struct Rows {
-    /// Number of bits of a pixel.
+    /// Size of a pixel in bits.
     bits: usize,
     /// Number of bytes of a row that contain pixels.
     used: usize,
     /// Size of a row in bytes, including the zeros that pad it.
     size: usize,
-    /// Number of rows.
+    /// Number of rows of the picture.
     count: usize,
 }
 

@@ -61,9 +61,10 @@ impl Index {
 struct Cff<'a> {
     text: &'a [u8],
     root: Label,
-    /// Labels of the strings in the file.
+    /// Labels of the strings in the file, in the order of the String INDEX.
     strings: Vec<Label>,
-    /// The glyphs of the font around the table; `None` if there is none.
+    /// The glyphs of the OpenType font that contains the CFF table; `None` for a CFF font without
+    /// an OpenType font around it.
     glyphs: Option<&'a Glyphs>,
     /// Offset after the last of the four INDEX structures that follow the header; regions are after
     /// it.
@@ -79,7 +80,8 @@ struct Entry {
     operands: Vec<Range<usize>>,
 }
 
-/// Reads a bare CFF font into the nodes of its tree, as [`cff`] does.
+/// Reads a CFF font that is a file of its own, without an OpenType font around it, into the nodes
+/// of its tree, as [`cff`] does.
 pub fn bare(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     cff(reader, text, None)
 }

@@ -18,7 +18,7 @@ const BEFORE: [&[u8]; 2] = [b"", b"$"];
 /// Minimum mean size, in bytes, of the strings of a text with several of them: smaller sizes agree
 /// with a text by chance.
 const FEWEST: usize = 4;
-/// Minimum size, in bytes, of the only string of a text.
+/// Minimum size, in bytes, of a string after its size if it is the only such string of a text.
 const SINGLE: usize = 16;
 /// Minimum number of strings for each number that is written like the size of a string but counts
 /// none.

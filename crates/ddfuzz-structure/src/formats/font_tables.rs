@@ -7,9 +7,9 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Size of the head of the table `name`, and of a record in it, in bytes.
+/// Sizes, in bytes, of the header of the table `name` and of a record in it.
 const NAMES: (usize, usize) = (6, 12);
-/// Size of the head of the table `cmap`, and of a record in it, in bytes.
+/// Sizes, in bytes, of the header of the table `cmap` and of a record in it.
 const MAPS: (usize, usize) = (4, 8);
 
 /// Makes the nodes of the table `name`: records, and the strings to which they refer. If the

@@ -39,7 +39,8 @@ pub struct Glyphs {
     wide: usize,
     /// Ranges of the glyphs' outlines in the table `glyf`; empty if the font has CFF outlines.
     places: Vec<Range<usize>>,
-    /// Encoding of the offsets in the table `loca`.
+    /// Encoding of the offsets in the table `loca`: two bytes with half of the offset, or four
+    /// bytes.
     offset: Encoding,
 }
 

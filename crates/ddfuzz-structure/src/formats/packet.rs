@@ -16,7 +16,7 @@ const IPV6: usize = 40;
 const UDP: usize = 8;
 const TCP: usize = 20;
 
-/// Protocol numbers in IP headers.
+/// Numbers by which the header of an IP packet states that it contains ICMP, TCP, UDP or ICMPv6.
 const IS_ICMP: u8 = 1;
 const IS_TCP: u8 = 6;
 const IS_UDP: u8 = 17;

@@ -95,7 +95,7 @@ pub fn pdf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::new(file.root, nodes).into()])
 }
 
-/// Returns the offsets at which `sign` begins in `text`.
+/// Returns the offsets of all occurrences of the bytes `sign` in `text`, which do not overlap.
 pub fn find_all<'a>(text: &'a [u8], sign: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
     memchr::memmem::find_iter(text, sign)
 }

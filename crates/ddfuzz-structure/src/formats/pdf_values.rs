@@ -66,7 +66,8 @@ pub fn skip_space(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Returns the end of the name, number or word that contains offset `at`.
+/// Returns the offset after the name, number or word that contains offset `at`: before the next
+/// white space or delimiter.
 fn skip_word(text: &[u8], at: usize) -> usize {
     let word = text.get(at..).unwrap_or_default();
     at + word.iter().take_while(|byte| !is_end(**byte)).count()

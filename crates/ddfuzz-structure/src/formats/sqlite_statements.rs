@@ -144,7 +144,7 @@ fn tokens(statement: &[u8]) -> Vec<Token> {
 mod tests {
     use super::indexed_clauses;
 
-    /// Returns the clauses of a statement as texts.
+    /// Returns the texts of the clauses that [`indexed_clauses`] finds in a statement.
     fn clauses(statement: &str) -> Vec<&str> {
         let clauses = indexed_clauses(statement.as_bytes());
         clauses.into_iter().map(|place| &statement[place]).collect()

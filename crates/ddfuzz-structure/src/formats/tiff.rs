@@ -357,7 +357,8 @@ impl Tiff<'_> {
         Some(label)
     }
 
-    /// Returns how strips and tiles are compressed, if it is known.
+    /// Returns the method by which the strips and tiles of a picture are compressed, as an entry of
+    /// its directory states it; `None` if that is missing or of an unknown method.
     fn method(&self, entries: &[(Entry, Label)]) -> Option<Codec> {
         let mut entries = entries.iter();
         let (entry, _) = entries.find(|(entry, _)| entry.tag == COMPRESSION)?;

@@ -34,9 +34,10 @@ struct Module<'a> {
     /// in the file. A written index is the number of those before it that remain.
     types: Vec<Label>,
     functions: Vec<Label>,
-    /// Number of imported functions.
+    /// Number of imported functions of the module, whose indices precede those of its own
+    /// functions.
     imported: usize,
-    /// Label of the group of data segments.
+    /// Label of the group of all data segments of the module.
     data: Label,
 }
 
@@ -406,8 +407,8 @@ fn counted(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
     Some((nodes, end))
 }
 
-/// Skips the description of an import at offset `at`, its kind and type; returns the offset after
-/// it, and true if the import is a function.
+/// Reads the kind and the type of the import's description at offset `at`; returns the offset after
+/// it, and true if the import is a function. `None` if it cannot be read.
 fn skip_import(text: &[u8], at: usize) -> Option<(usize, bool)> {
     let kind = *text.get(at)?;
     let limits = |at: usize| {
