@@ -34,13 +34,16 @@ pub struct Merged {
 /// does not exist.
 ///
 /// Entries, corpora and bundled programs are united. If several directories have an entry, the
-/// record with the better origin stays, and the better minimization; one whose result passes, as one
-/// of them has recorded, is not chosen. All other minimizations are archived, but those of which
-/// another one tells all. Of run counts, the larger one for each campaign stays. The result does not
-/// depend on order, grouping or repetition. Checkpoint, statistics and the journal of `triage` belong
-/// to one campaign and are not merged. The inputs are not changed; other processes may be writing to
-/// them. Fails if a directory cannot be opened, or `into` is one of `inputs` or lies inside one:
-/// nothing is changed then. If a file cannot be written, or power fails, merging again continues.
+/// crash record with the better origin stays, and the better minimization becomes the current one;
+/// a minimization whose result no longer fails, as one of the directories records, does not. All
+/// other minimizations are archived, except earlier states of one that is kept (whose log begins
+/// with their log). Of run counts, the larger one for each campaign stays. The result does not
+/// depend on order, grouping or repetition. Checkpoint, statistics and the journal of `triage`
+/// belong to one campaign and are not merged. The inputs are not changed; other processes may be
+/// writing to them.
+///
+/// Fails if a directory cannot be opened, or `into` is one of `inputs` or lies inside one: nothing
+/// is changed then. If a file cannot be written, or power fails, merging again continues.
 pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     let readers = inputs.iter().map(|input| Reader::open(input));
     let readers = readers.collect::<Result<Vec<_>, _>>()?;
@@ -268,9 +271,9 @@ impl EntryFiles<'_> {
         }
     }
 
-    /// Merges the current and the archived minimizations of the entry, and its explanation. `builds`:
-    /// the builds of the entry's target, if there are several. What the destination loses as its
-    /// current minimization is archived before it is replaced.
+    /// Merges the current and the archived minimizations of the entry, and its explanation.
+    /// `builds`: the builds of the entry's target, if there are several. If another minimization
+    /// replaces the current one of the destination, the latter is archived first.
     fn merge_minimizations(&self, builds: Option<&TargetBuilds>) -> Result<(), StoreError> {
         let original = fs::metadata(self.into.join(layout::ORIGINAL));
         let original = original.map_or(0, |facts| facts.len());
@@ -319,10 +322,11 @@ impl EntryFiles<'_> {
         Ok(())
     }
 
-    /// Replaces the current minimization (reproducer, log and result) by the chosen one. The result
-    /// file is removed first and written last, so that it never stands beside files of another
-    /// minimization; one that does not belong to its reproducer stays until that is removed. If this
-    /// is cut off, the remaining files are worth less than those of either minimization.
+    /// Replaces the current minimization of the destination (reproducer, log and result) by the
+    /// chosen one. The result file is removed first and written last, so that it never stands
+    /// beside files of another minimization; a result that did not fit its reproducer before is
+    /// removed after that reproducer. If the process is killed in between, the files that remain
+    /// rank below both minimizations when the merge is repeated.
     fn replace_minimization(&self, current: &CurrentMinimizations) -> Result<(), StoreError> {
         let mut removed = [layout::OUTCOME, layout::MINIMIZED];
         if current.ours.is_damaged() {

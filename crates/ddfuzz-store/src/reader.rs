@@ -44,14 +44,14 @@ impl Reader {
             other => other,
         });
         match found? {
-            DirectoryState::Ours(_) => Ok(Reader::at(root)),
+            DirectoryState::Ours(_) => Ok(Reader::unchecked(root)),
             DirectoryState::Nothing if root.is_dir() => Err(nothing()),
             DirectoryState::Nothing => Err(StoreError::Missing(root.to_owned())),
         }
     }
 
     /// Makes a reader of the output directory `root` without checking that it is one.
-    pub(super) fn at(root: &Path) -> Reader {
+    pub(super) fn unchecked(root: &Path) -> Reader {
         Reader {
             root: root.to_owned(),
         }

@@ -132,8 +132,8 @@ impl KnownRuns {
         }
     }
 
-    /// Returns the consecutive runs of `text` that met its condition, if there are at least
-    /// `least`.
+    /// Returns the consecutive runs that all met their condition, if they are runs of the content
+    /// `text` and at least `least` in number; else `None`.
     pub(super) fn met(&self, text: &[u8], least: usize) -> Option<&MetRuns> {
         let met = self.met.as_ref().filter(|met| met.count >= least)?;
         (met.content == ContentHash::of(text)).then_some(met)
