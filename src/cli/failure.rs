@@ -50,7 +50,8 @@ impl From<Exit> for ExitCode {
 /// Hint for a command that has saved its state.
 pub const CONTINUE: &str = "continue with the same command and --resume";
 
-/// What is told of runs of several workers that fail only when each is made alone.
+/// Explanation for the user of an input that fails each time when it is run alone, but not each
+/// time when several workers make runs.
 pub const DISTURBED: &str = "runs at the same time disturb each other (do they use a fixed port, a \
                              lock or a fixed file?)";
 
@@ -94,8 +95,8 @@ impl Failure {
         .hint_of(path, error.kind())
     }
 
-    /// Creates a failure for an output file at `path` that cannot be written because of `error`; a
-    /// full disk is told as for the files of an output directory.
+    /// Creates a failure for an output file at `path` that cannot be written because of `error`. A
+    /// full disk has the same exit code and name as for a file of an output directory.
     pub fn unwritten(path: &Path, error: FileError) -> Failure {
         match error.is_full() {
             true => Failure::from(error),

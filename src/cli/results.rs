@@ -183,8 +183,9 @@ impl ResultArgs {
         self.resume || (self.to_stdout() && self.log.is_none() && !self.force)
     }
 
-    /// Returns the failure of the command; if the log in its way is that of another search, with a hint
-    /// for a user who has not asked to continue it.
+    /// Returns the failure of the command, with a hint to name another log if the result goes to
+    /// stdout and the user has named no log: the log beside the input is that of another search, or
+    /// cannot be written there. Other failures stay as they are.
     pub fn explain(&self, failure: Failure) -> Failure {
         let is_beside = self.to_stdout() && self.log.is_none();
         match failure.kind() {

@@ -107,8 +107,8 @@ impl<'a> SoughtFailure<'a> {
     }
 }
 
-/// Returns the path by which a program of the versions' directories is recorded, which is not
-/// looked for in PATH: `program` itself if it has a slash, else the name behind `./`.
+/// Returns the path by which a program in the directory of a version is recorded: `program` itself
+/// if it contains a slash, else `./` followed by `program`, so that it is not looked for in PATH.
 pub(super) fn inside(program: &OsStr) -> OsString {
     match program.as_bytes().contains(&b'/') {
         true => program.to_owned(),

@@ -177,9 +177,10 @@ pub(super) fn search(
     })
 }
 
-/// Returns the failure of a search; if a version has the wrong outcome and each is tested by the same
-/// program, with a hint at that; if the second version has no failing change, and there are
-/// uncommitted ones, with a hint at these.
+/// Returns the failure of a search, with a hint in two cases. A version has the wrong outcome, and
+/// the program is given by an absolute path, so that it is the same for each version: give its path
+/// in the version. The second version does not fail, or no change in it does, and the repository
+/// has uncommitted modifications: commit these.
 fn with_hint(failure: Failure, subject: &Subject) -> Failure {
     let is_outcome = ["old-not-passing", "not-failing"].contains(&failure.kind());
     if let Some(hint) = subject.same_program_hint().filter(|_| is_outcome) {

@@ -254,8 +254,8 @@ impl ReplacedCorpus {
         Ok(Some(self.aside.clone()))
     }
 
-    /// Returns whether the old corpus is to be deleted, and all that is in it, now at `place`, was
-    /// there before the cleanup.
+    /// Returns true if the old corpus, now at `place`, is to be deleted and has the same files as
+    /// before the cleanup.
     fn is_as_before(&self, place: &Path) -> bool {
         let before = self.before.as_ref();
         before.is_some_and(|before| digest(place, self.max_len).is_ok_and(|now| now == *before))
@@ -319,8 +319,9 @@ struct CorpusDigest {
     sum: u64,
 }
 
-/// Returns the digest of the corpus at `place`; the reason why it must not be deleted, if not all
-/// that is in it is an input of at most `max_len` bytes, which a cleanup reads.
+/// Returns the digest of the corpus at `place`. The error is the reason why the corpus must not be
+/// deleted: it has something that a cleanup does not read, such as a file of more than `max_len`
+/// bytes or an entry that is no input.
 fn digest(place: &Path, max_len: u64) -> Result<CorpusDigest, String> {
     let mut digest = CorpusDigest { files: 0, sum: 0 };
     let mut listing = Listing::new(&[place.to_owned()], None).map_err(|error| error.to_string())?;

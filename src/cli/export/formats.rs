@@ -81,8 +81,8 @@ pub(super) struct ExportRequest<'a> {
     pub(super) input: Input<'a>,
     /// File name of the exported C test, for the compiler command in its comment.
     pub(super) file: &'a str,
-    /// Whether the program may be run, to see whether its status shows the crash. If not, the crash
-    /// record tells that.
+    /// Whether the program may be run, to see whether its exit status shows the crash. If false,
+    /// the crash record decides that.
     pub(super) may_run: bool,
 }
 

@@ -372,7 +372,7 @@ impl RunArgs {
     /// Warns that the output directory of a resumed campaign records no settings: it was stopped
     /// before it had stored them, or is of an older version.
     fn warn_of_unrecorded(&self, output: &Output) {
-        let (seeds, dictionaries) = self.seeds.named();
+        let (seeds, dictionaries) = self.seeds.given_paths();
         if seeds.is_empty() && dictionaries.is_empty() {
             output.say(&format!(
                 "warning: {} does not record with which seeds, dictionaries and limits the campaign \
@@ -389,9 +389,9 @@ impl RunArgs {
         RecordedSettings::read(&reader).ok()?
     }
 
-    /// Takes those settings of a resumed campaign that are not given again from its `recorded`
-    /// ones: the structure by which inputs are mutated, and that the time limit of its target is
-    /// set.
+    /// Copies from the `recorded` settings of a resumed campaign to `settings` what is not given
+    /// again: by which structure inputs are mutated, and that the user has set a time limit for the
+    /// target, which is then not adapted.
     fn keep_recorded(&self, recorded: &RecordedSettings, settings: &mut Settings) {
         if self.mutate_structure == MutateStructureArg::Auto {
             let structure = recorded.mutated_structure.clone();
@@ -404,9 +404,9 @@ impl RunArgs {
         }
     }
 
-    /// Whether an option says how to fuzz.
+    /// Returns true if an option about the campaign is given, such as a limit, a seed or inputs.
     fn says_how(&self) -> bool {
-        let (seeds, dictionaries) = self.seeds.named();
+        let (seeds, dictionaries) = self.seeds.given_paths();
         let limits = [self.time, self.total_time].iter().any(Option::is_some);
         let numbers = [self.runs, self.seed, self.max_len];
         let others = [&self.known, &self.against];

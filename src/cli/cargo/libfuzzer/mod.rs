@@ -173,7 +173,7 @@ impl GivenInputs {
     /// Checks that the seeds and dictionaries can be read, and copies single seeds, and several
     /// dictionaries as one.
     fn of(args: &SeedArgs) -> Result<GivenInputs, Failure> {
-        let (seeds, dictionaries) = args.named();
+        let (seeds, dictionaries) = args.given_paths();
         let mut given = GivenInputs {
             corpora: Vec::new(),
             dictionary: None,

@@ -106,9 +106,10 @@ impl TriageJob<'_> {
         }
     }
 
-    /// Examines the inputs of all tasks by worker threads, and returns the results with the indices
-    /// of the tasks, in their order; without those that the user's stop has left. `triagers`: those
-    /// that were started before and wait for work.
+    /// Examines the inputs of all `tasks` by worker threads, and returns the results by the index
+    /// of the task. If the user stops the triage, results of the tasks that are left are missing.
+    /// `triagers`: triagers that were started before and are idle; workers take them and put them
+    /// back.
     fn examine_all(
         &self,
         tasks: &[SettleTask],

@@ -248,7 +248,7 @@ fn sanitizers(of: &Reproducer, called: &ProgramCall<'_>) -> String {
 /// Options of sanitizers, as their environment variables have them.
 const OPTIONS: &str = {};
 
-/// Adds `OPTIONS` to the sanitizers' variables, after the user's own: the last of equal ones counts.
+/// Appends `OPTIONS` to the variables of sanitizers; of an option given twice the last one counts.
 fn tell_sanitizers(command: &mut Command, scratch: &Path) {{
     for name in [
         {},
