@@ -277,9 +277,9 @@ pub struct InputFile {
     saved_from: Option<String>,
 }
 
-/// Returns the input file at `path`. What can be read only once is saved in a file of the working
-/// directory, named after its hash, because logs refer to their inputs by path: stdin if `path` is `-`,
-/// a pipe, or what a file descriptor leads to.
+/// Returns the input file at `path`. An input that can be read only once (stdin for `-`, a pipe, or
+/// what a file descriptor leads to) is first saved in a file of the working directory, named after
+/// its hash, because logs refer to their inputs by path.
 pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     let there = |path| InputFile {
         path,

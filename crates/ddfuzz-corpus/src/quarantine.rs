@@ -273,11 +273,10 @@ fn in_order(failing: &[FailingInput]) -> Vec<&FailingInput> {
     ordered
 }
 
-/// Stores a crash that occurred while the content `of` was trimmed; `test` is the number of the
+/// Stores a crash that occurred while the content `of` was trimmed. `test` is the number of the
 /// test whose candidate crashed (`None` for a check), and `campaign` the id of the cleanup's
-/// campaign. Returns the id of the stored crash; `None`,
-/// and stores nothing, if `slip` has no crash record. The crash's group is minimized by the next
-/// call of [`quarantine`].
+/// campaign. Returns the id of the stored crash; `None`, and stores nothing, if `slip` has no crash
+/// record. The crash's group is minimized by the next call of [`quarantine`].
 ///
 /// # Errors
 /// When a file cannot be written; another call continues.

@@ -289,7 +289,8 @@ impl LastBuilds {
     /// more with one of these builds; `None` if it was not checked with one of them. Inputs whose
     /// record names no known campaign count as found by the directory's own.
     ///
-    /// # Errors When the group's entries cannot be read.
+    /// # Errors
+    /// When the group's entries cannot be read.
     pub fn status(&self, group: &Group) -> Result<Option<Status>, StoreError> {
         let major = group.record.major.short();
         let of = |build: &Build| match build.is_unchecked(group.kind, &major) {

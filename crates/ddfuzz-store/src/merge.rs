@@ -301,8 +301,8 @@ impl EntryFiles<'_> {
         }
     }
 
-    /// Writes the files of an archived minimization. The result file never stands beside files of
-    /// another minimization.
+    /// Writes the files of an archived minimization; `ending` is the ending of their names. The
+    /// result file never stands beside a log or a reproducer of another minimization.
     fn write_archived(&self, ending: &str, files: &Minimization) -> Result<(), StoreError> {
         let name = |name| format!("{name}.{ending}");
         let outcome = name(layout::OUTCOME);
@@ -314,7 +314,8 @@ impl EntryFiles<'_> {
         self.put(&outcome, files.outcome.as_ref())
     }
 
-    /// Removes the explanation: it never stands beside a reproducer that it does not explain.
+    /// Removes the explanation of the failure from the destination's folder, because it does not
+    /// explain the reproducer that is written there next.
     fn remove_explanation(&self) -> Result<(), StoreError> {
         for name in layout::EXPLANATION_FILES {
             self.put(name, None)?;
@@ -346,8 +347,8 @@ impl EntryFiles<'_> {
         self.put(layout::OUTCOME, chosen.and_then(|one| one.outcome.as_ref()))
     }
 
-    /// Replaces the explanation of a failure by that of the other folder, which explains the same
-    /// reproducer, if there is none, or one whose JSON text sorts later.
+    /// Copies the explanation of a failure from the folder that is merged, where the reproducer is
+    /// the same, to the destination, if there is none, or one whose JSON text sorts later.
     fn merge_explanations(&self) -> Result<(), StoreError> {
         let record = |folder: &Path| json::bytes(&folder.join(layout::EXPLANATION_RECORD));
         let ours = record(self.into)?.filter(|ours| !is_blank(ours));
@@ -363,7 +364,8 @@ impl EntryFiles<'_> {
         Ok(())
     }
 
-    /// Replaces the file of this name by that of the other folder, which may have none.
+    /// Replaces the file of this name in the destination by that of the folder that is merged;
+    /// removes it if there is no such file.
     fn take(&self, name: &str) -> Result<(), StoreError> {
         self.put(name, json::bytes(&self.from.join(name))?.as_ref())
     }

@@ -14,7 +14,8 @@ use crate::merged_builds::TargetBuilds;
 use crate::{Minimized, StoreError, hash_of, json, layout, reader};
 use ddfuzz_minimize::log::Log;
 
-/// Name that stands for the build of a minimization whose log names none.
+/// Text that the names of archived files contain in place of a build's hash, if the log of the
+/// minimization names no build.
 const UNKNOWN_BUILD: &str = "earlier";
 /// Number of characters of a build's hash in the names of archived files.
 const BUILD_DIGITS: usize = 16;

@@ -57,8 +57,9 @@ impl Store {
         Reader::open(root)
     }
 
-    /// Opens an output directory for writing as [`Store::create_or_resume`] does; without
-    /// `campaign`, one that has no campaign of its own, such as that of a merge, gets none.
+    /// Opens an output directory for writing as [`Store::create_or_resume`] does. If `campaign` is
+    /// `None`, a directory that has no campaign of its own, such as that of a merge, stays without
+    /// one.
     pub fn open(root: &Path, campaign: Option<Campaign>) -> Result<Store, StoreError> {
         campaign::examine(root)?;
         folder::create_all(root)?;

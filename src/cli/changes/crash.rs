@@ -42,9 +42,9 @@ impl<'a> SoughtFailure<'a> {
         }
     }
 
-    /// Sets the failure, and whether the program lies in the versions' directories, to what the log
-    /// `logged` of an earlier call says. Does nothing if that call has ended with a refuted check; the
-    /// failure stays with `--group`.
+    /// Takes over what the log `logged` of an earlier call says: the failure (unless `--group`
+    /// names it), and whether the program lies in the versions' directories. Does nothing if that
+    /// call has ended with a refuted check ([`is_refuted`]).
     pub(super) fn recall(&self, args: &ChangesArgs, logged: Option<&Log>) {
         let logged = logged.filter(|log| !is_refuted(log));
         let start = logged.and_then(|log| log.start.as_ref());

@@ -252,7 +252,8 @@ fn search_in(
     })
 }
 
-/// Returns what a search with these arguments shall find.
+/// Returns the goal of a search: with `--difference` a single change that makes the failure come
+/// once others are applied, else a smallest set of changes that makes the old version fail.
 fn goal(args: &ChangesArgs) -> Goal {
     match args.difference {
         true => Goal::Difference,

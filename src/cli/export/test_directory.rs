@@ -81,7 +81,7 @@ pub(super) fn write(
     Ok(first_error.map_or(Exit::Done, |error| error.exit))
 }
 
-/// What writing the tests of several groups has come to.
+/// The result of writing the tests of several groups.
 pub(super) struct Done {
     written: WrittenTests,
     /// Number of groups that have a test.

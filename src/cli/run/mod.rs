@@ -290,8 +290,8 @@ impl RunArgs {
         Ok(())
     }
 
-    /// Chooses the input generator, that of the campaign if it is resumed, whose settings are
-    /// `recorded`, and prints the warnings about the target.
+    /// Chooses the input generator, for a resumed campaign by its settings `recorded`, and prints
+    /// the warnings about the target.
     fn settle(
         &self,
         started: &mut Started,
@@ -383,7 +383,7 @@ impl RunArgs {
     }
 
     /// Reads the settings that the campaign in the output directory has recorded, for `--resume`;
-    /// `None` if there are none, or they cannot be read, of which opening the directory tells.
+    /// `None` if there are none, or they cannot be read (opening the directory fails then, too).
     fn recorded_settings(&self) -> Option<RecordedSettings> {
         let reader = self.resume.then(|| Reader::open(&self.out).ok())??;
         RecordedSettings::read(&reader).ok()?

@@ -28,8 +28,8 @@ use crate::triage::{Crash, Found, Key, Quick, Triager};
 /// Maximum number of inputs that are run again alone, to see whether runs of several workers have
 /// disturbed each other; one of them that then crashes each time is enough.
 const RUN_ALONE: usize = 8;
-/// Number of runs alone in all of which a flaky input must crash to show that other runs have
-/// disturbed those before.
+/// Number of runs alone: if a flaky input crashes in all of them, other runs disturbed the earlier
+/// ones.
 const RUNS_ALONE: u32 = 20;
 
 /// One call of `ddfuzz triage`: the input files to run, the target, and the options.

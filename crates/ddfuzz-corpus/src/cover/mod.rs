@@ -51,8 +51,8 @@ impl Effort {
         }
     }
 
-    /// Returns limits of less work than these, for a preliminary set cover that need not be proved
-    /// optimal: a tenth of the steps, and no branch-and-bound search.
+    /// Returns limits for a preliminary set cover that need not be proved optimal: a tenth of these
+    /// steps, and no branch-and-bound search.
     pub fn first(self) -> Effort {
         Effort {
             nodes: 0,

@@ -148,8 +148,8 @@ pub enum MeasureError {
     /// determined.
     #[error(transparent)]
     Identity(#[from] CampaignError),
-    /// A run of an uninstrumented program ended by itself, and it is not known which basic blocks it
-    /// reached, because it ended otherwise with breakpoints.
+    /// It is unknown which basic blocks a run of an uninstrumented program reached: with
+    /// breakpoints, by which blocks are found, the run ended differently than without.
     #[error("{DIFFERS}")]
     LacksCoverage,
     /// The journal of observed runs, or the temporary list of paths, cannot be read or written.

@@ -32,8 +32,8 @@ type SettleResult = Option<(Vec<u8>, Examined)>;
 /// The files of each crash variant, the smallest first.
 #[derive(Default)]
 struct SmallestFiles {
-    /// Size in bytes and index of the files of each variant; also of files that have moved to
-    /// another one.
+    /// For each variant, size in bytes and index of its files, smallest first. A file that was
+    /// found to belong to another variant stays in the list until it is the smallest one.
     files: BTreeMap<usize, BinaryHeap<Reverse<(u64, usize)>>>,
 }
 
