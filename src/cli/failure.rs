@@ -162,8 +162,8 @@ impl Failure {
         }
     }
 
-    /// Returns the failure with a hint that names the first missing directory or file of `path`;
-    /// without a new hint if the path exists.
+    /// Returns the failure with a hint that names the first directory or file of `path` that does
+    /// not exist. If all of `path` exists, the failure stays as it is.
     pub fn hint_where_missing(self, path: &Path) -> Failure {
         let absolute = absolute(path);
         let is_missing = |path: &&Path| matches!(path.try_exists(), Ok(false));
@@ -247,8 +247,8 @@ impl Failure {
         }
     }
 
-    /// Returns the failure with `how` in place of the hint to continue with `--resume`, which not
-    /// every command has.
+    /// Returns the failure; in its hint, if it has one, the advice to continue with `--resume` is
+    /// replaced by `how`, for a command that is continued in another way.
     pub fn continued_by(self, how: &str) -> Failure {
         match &self.report.error.hint {
             Some(hint) if hint.contains(CONTINUE) => {

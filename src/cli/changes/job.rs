@@ -458,9 +458,9 @@ fn named_versions(
     }
 }
 
-/// Prints warnings before a search for changes: if the history from the old to the new version
-/// cannot be searched by commits, and why; if submodules or files of Git LFS change, whose contents
-/// builds do not get.
+/// Prints warnings before a search for changes: the history from the old to the new version cannot
+/// be searched by commits (with the reason); submodules or Git LFS files change, whose contents are
+/// missing in the versions that are built.
 fn warn(
     subject: &Subject,
     args: &ChangesArgs,

@@ -169,9 +169,10 @@ impl ReplacedCorpus {
         Ok(old)
     }
 
-    /// Fails if a directory exists at `CORPUS.old`, to which the replaced corpus is to be moved,
-    /// unless `--delete-old` is given and an earlier cleanup has moved it there. A new corpus that a
-    /// killed call has left there does not count.
+    /// Fails if a directory exists at `CORPUS.old`, to which the replaced corpus is to be moved.
+    /// Does not fail in two cases: `--delete-old` is given, an earlier cleanup has moved the
+    /// directory there, and it contains inputs only; or it is a copy of kept files that a killed
+    /// call has left.
     fn check_aside(&self) -> Result<(), Failure> {
         // What a killed call has left there is what the corpus was to be replaced by.
         if !self.is_aside() || self.place.is_incoming(&self.aside) {

@@ -52,8 +52,8 @@ enum Existing {
 }
 
 /// Writes a Rust test for each given crash group into the folder `dir`, and prints which files were
-/// written, and of which groups no test could be made. The exit code is then that of the first of
-/// these errors.
+/// written, and for which groups no test could be made. If there are such groups, returns the exit
+/// code of the first one's error.
 pub(super) fn write(
     args: &ExportArgs,
     reader: &Reader,
