@@ -57,10 +57,10 @@ pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
     }
 }
 
-/// Returns advice about a run of the input at `path` that has not crashed: the program may have been
-/// killed by itself, or have refused the input file for its name, where it gets its input in a file
-/// (`@@`) whose name has no ending, that of `path` has one, and the run has ended with an error
-/// status. Else `None`.
+/// Returns advice on a run that ended by `ended` without a crash; `None` if there is none. If
+/// SIGKILL ended the run: the program may have killed itself. If the run ended with an error
+/// status, and the program reads its input from a file (`@@`): it may have refused the file for its
+/// name, which has no ending, unlike that of the input at `path`.
 pub fn advice_on_end(target: &Target, path: Option<&Path>, ended: Ended) -> Option<String> {
     let status = match ended {
         Ended::Exit(status) => status,
@@ -84,9 +84,10 @@ pub fn advice_on_end(target: &Target, path: Option<&Path>, ended: Ended) -> Opti
     })
 }
 
-/// Checks by trial runs whether the breakpoints by which the blocks of an unmodified program are
-/// covered change how its runs end: the program handles or blocks SIGTRAP, or reads its own code.
-/// False if the target ends differently each time, and if its coverage is not by breakpoints.
+/// Checks by trial runs whether breakpoints, by which the covered blocks of an unmodified program
+/// are found, change how its runs end: such a program handles or blocks SIGTRAP, or reads its own
+/// code. Returns false if coverage is not measured by breakpoints, and if the runs without
+/// breakpoints end differently, too.
 pub fn is_disturbed(executor: &mut dyn Executor) -> Result<bool, ExecError> {
     if executor.code().is_none() {
         return Ok(false);

@@ -70,9 +70,10 @@ impl SeedArgs {
         }
     }
 
-    /// Reads the seeds and words of a resumed campaign that began with the settings `recorded`, and
-    /// returns them with the sources of the seeds. What the user gives again takes the place of
-    /// what is recorded. A classic campaign finds recorded seeds itself.
+    /// Reads the seeds and dictionary words of a resumed campaign, and returns them with the
+    /// sources of the seeds. `recorded` are the settings with which the campaign began; seeds and
+    /// dictionaries that the user gives again replace the recorded ones. A classic campaign finds
+    /// recorded seeds itself, so that none are returned for it unless the user gives some.
     pub fn read_resumed(
         &self,
         recorded: &RecordedSettings,
@@ -120,7 +121,7 @@ impl SeedArgs {
     }
 
     /// Returns the paths given by `--seeds`, and those given by `--dict`.
-    pub fn named(&self) -> (&[PathBuf], &[PathBuf]) {
+    pub fn given_paths(&self) -> (&[PathBuf], &[PathBuf]) {
         (&self.seeds, &self.dict)
     }
 
@@ -393,9 +394,9 @@ impl GeneratorArg {
 
     /// Chooses the input generator of a campaign. `Auto` means the coverage-guided one if the
     /// started target reports coverage, else the classic one. `Guided` also takes the basic blocks
-    /// of an unmodified program as its coverage, and fails if there is no coverage either way. A
-    /// program whose runs the breakpoints for that change gets the classic one, with a warning in
-    /// `warnings`.
+    /// of an unmodified program as its coverage, and fails if there is no coverage either way. If
+    /// the breakpoints by which these blocks are found change how the program's runs end, the
+    /// classic generator is chosen, and a warning is added to `warnings`.
     pub fn settle(
         self,
         started: &mut Started,

@@ -101,7 +101,8 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(report(&args, checked, not_run, target, output))
 }
 
-/// Fails if options of the command line do not fit the target that a failure records.
+/// Fails if the options of the command line do not fit one of the targets that failures in `groups`
+/// record. Does nothing if the command line names a target.
 fn check_options(
     args: &CheckArgs,
     recorded: &Recorded,
@@ -218,7 +219,7 @@ fn one_target(
         warn_without_file(&campaigns, &target, output);
         return Ok(Some(target));
     }
-    let (own, others) = subjects(recorded, groups);
+    let (own, others) = have_own_targets(recorded, groups);
     let of_many = match groups.is_empty() {
         true => !reader.studies()?.is_empty(),
         false => own && !others,
@@ -253,7 +254,7 @@ fn finders(groups: &[StoredGroup]) -> BTreeSet<String> {
     finders
 }
 
-/// Reasons why runs that pass show no fix of groups.
+/// Reasons why passing runs do not show that groups are fixed.
 #[derive(Default)]
 struct Doubts {
     /// The reason that holds for all groups; `None` if there is none.
@@ -263,8 +264,9 @@ struct Doubts {
 }
 
 impl Doubts {
-    /// Returns the reasons for runs of recorded targets, as options change them: those that `subject`
-    /// returns for the entries.
+    /// Returns the reasons why passing runs on the recorded targets do not show that groups are
+    /// fixed: options of the command line change the conditions under which the groups were found.
+    /// `subject` returns the target and the way with which an entry is run again.
     fn of_recorded(
         reader: &Reader,
         groups: &[StoredGroup],
@@ -290,9 +292,9 @@ impl Doubts {
         self.all.as_ref().or(single)
     }
 
-    /// Adds the reason for each group whose crashes are all of the build of `target` that is checked
-    /// now ([`same_build`]). None for a script, and for a program whose arguments name files: what
-    /// it does depends on their contents, too.
+    /// Adds a reason for each group without one whose crashes were all found with the build of
+    /// `target` that is checked now ([`same_build`]). Adds none if `target` is a script, or if its
+    /// arguments name existing files: what it does depends on their contents, too.
     fn add_same_build(&mut self, groups: &[StoredGroup], target: &Target) -> Result<(), Failure> {
         let Program::Path(path) = &target.program else {
             return Ok(());
@@ -318,11 +320,12 @@ impl Doubts {
     }
 }
 
-/// Returns the reasons why runs of `target` that pass show no fix: in a directory with results of
-/// several targets, a group was also found on others; or the input reaches the program otherwise, or
-/// in another environment or directory; or the program has another file name than the recorded ones,
-/// and none of the functions in which the groups failed. There are none of the last kind if no
-/// program is recorded, or if it comes with ddfuzz.
+/// Returns the reasons why passing runs of `target` do not show that a group is fixed. There are
+/// three kinds: the group was found with other arguments, or by another input channel, or in
+/// another environment or directory; in an output directory with results of several targets, the
+/// group was also found on another one; the program has another file name than the recorded ones,
+/// and contains none of the functions in which the group failed. There are none of the last kind if
+/// no program is recorded, or if `target` comes with ddfuzz.
 fn doubts(reader: &Reader, groups: &[StoredGroup], target: &Target) -> Result<Doubts, Failure> {
     let file = reader.campaigns()?;
     let finders = Finders::of_target(reader, target)?;
@@ -423,9 +426,9 @@ fn other_than_found(
     })
 }
 
-/// Returns the reason why runs of `target` do not show that a group is fixed of which `entries` were
-/// found on other targets; `None` if there are no such entries, or the last one's target is not
-/// recorded.
+/// Returns the reason why runs of `target` do not show that a group is fixed: `entries` of the
+/// group were found on another target. `None` if there are no `entries`, or if the target of the
+/// last one is not recorded.
 fn found_elsewhere<'a>(
     file: &CampaignFile,
     entries: impl Iterator<Item = &'a Entry>,
@@ -462,9 +465,9 @@ fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) 
     }
 }
 
-/// Checks where the targets of the recorded failures are recorded. Returns two bools: whether some
-/// failures in `groups` record a target of their own, and whether some do not.
-fn subjects(recorded: &Recorded, groups: &[StoredGroup]) -> (bool, bool) {
+/// Returns two bools: whether there is a failure in `groups` for which [`Recorded::of_entry`] has a
+/// target of its own, and whether there is one for which it has none.
+fn have_own_targets(recorded: &Recorded, groups: &[StoredGroup]) -> (bool, bool) {
     let (mut own, mut others) = (false, false);
     for entry in entries(groups) {
         match recorded.of_entry(entry) {
@@ -522,11 +525,12 @@ fn gone(target: &Target) -> Option<&Path> {
     }
 }
 
-/// The targets of the campaigns of an output directory, if it has results of several targets.
+/// The targets of the campaigns of an output directory, by the campaign's id; empty if all
+/// campaigns have the same target.
 struct Recorded(HashMap<String, TargetRecord>);
 
 impl Recorded {
-    /// Reads the targets of all campaigns; none if they are all the same.
+    /// Reads the targets of all campaigns; returns an empty map if they are all the same.
     fn of(reader: &Reader) -> Result<Recorded, Failure> {
         let file = reader.campaigns()?;
         let records = file
@@ -539,9 +543,9 @@ impl Recorded {
         Ok(Recorded(if is_one { HashMap::new() } else { records }))
     }
 
-    /// Returns the target and the way of execution by which a failure was found: as its own record
-    /// has them, in a study of many programs, else as its campaign has them, in a directory with
-    /// results of several targets; `None` elsewhere.
+    /// Returns the target on which a failure was found, and the way of execution: those in the
+    /// failure's own record, as in a study of many programs, else those of its campaign, if the
+    /// output directory has results of several targets; else `None`.
     fn of_entry(&self, entry: &Entry) -> Option<(Target, Way)> {
         let of_campaign = || self.0.get(entry.crash.campaign()?);
         let record = match &entry.crash.of {
@@ -552,10 +556,11 @@ impl Recorded {
     }
 }
 
-/// Returns the target and the way of execution with which a recorded failure is run again: those
-/// named on the command line, else those in the failure's own record, else `one`, those that all
-/// failures without such a record share. `None` if there are none of these, as for a failure that
-/// another process has added meanwhile.
+/// Returns the target and the way with which a recorded failure is run again: `one` if the command
+/// line names a target; else those recorded for this failure alone ([`Recorded::of_entry`]),
+/// changed by the options; else `one`, which all other failures share. A hang or an out-of-memory
+/// failure gets its recorded limits unless the command line gives others. `None` if there is no
+/// such target, as for a failure that another process has added meanwhile.
 fn subject(
     args: &CheckArgs,
     recorded: &Recorded,

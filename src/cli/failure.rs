@@ -50,7 +50,8 @@ impl From<Exit> for ExitCode {
 /// Hint for a command that has saved its state.
 pub const CONTINUE: &str = "continue with the same command and --resume";
 
-/// What is told of runs of several workers that fail only when each is made alone.
+/// Explanation for the user of an input that fails each time when it is run alone, but not each
+/// time when several workers make runs.
 pub const DISTURBED: &str = "runs at the same time disturb each other (do they use a fixed port, a \
                              lock or a fixed file?)";
 
@@ -94,8 +95,8 @@ impl Failure {
         .hint_of(path, error.kind())
     }
 
-    /// Creates a failure for an output file at `path` that cannot be written because of `error`; a
-    /// full disk is told as for the files of an output directory.
+    /// Creates a failure for an output file at `path` that cannot be written because of `error`. A
+    /// full disk has the same exit code and name as for a file of an output directory.
     pub fn unwritten(path: &Path, error: FileError) -> Failure {
         match error.is_full() {
             true => Failure::from(error),
@@ -161,8 +162,8 @@ impl Failure {
         }
     }
 
-    /// Returns the failure with a hint that names the first missing directory or file of `path`;
-    /// without a new hint if the path exists.
+    /// Returns the failure with a hint that names the first directory or file of `path` that does
+    /// not exist. If all of `path` exists, the failure stays as it is.
     pub fn hint_where_missing(self, path: &Path) -> Failure {
         let absolute = absolute(path);
         let is_missing = |path: &&Path| matches!(path.try_exists(), Ok(false));
@@ -246,8 +247,8 @@ impl Failure {
         }
     }
 
-    /// Returns the failure with `how` in place of the hint to continue with `--resume`, which not
-    /// every command has.
+    /// Returns the failure; in its hint, if it has one, the advice to continue with `--resume` is
+    /// replaced by `how`, for a command that is continued in another way.
     pub fn continued_by(self, how: &str) -> Failure {
         match &self.report.error.hint {
             Some(hint) if hint.contains(CONTINUE) => {

@@ -144,7 +144,7 @@ fn called(typed: Vec<OsString>, line: &CommandLine) -> ExitCode {
     }
 }
 
-/// A command line, and what clap says of it.
+/// A command line, and the result of parsing it with clap.
 struct ParsedCall {
     /// The words that were parsed.
     call: config::Call,

@@ -169,7 +169,7 @@ pub fn print(line: &str) {
     print_bytes(format!("{line}\n").as_bytes());
 }
 
-/// Whether something that was to be printed on stdout is not there.
+/// Whether output to stdout failed, so that some of it is missing there.
 static IS_CUT_OFF: AtomicBool = AtomicBool::new(false);
 /// Whether a result could not be written as JSON.
 static IS_BROKEN: AtomicBool = AtomicBool::new(false);
@@ -252,7 +252,8 @@ impl Output {
         self.say(&format!("warning: group {major} {what}"));
     }
 
-    /// Prints a warning for each program that this call has found to fail without a tracer only.
+    /// Prints a warning for each program that, as this call has found, fails without a tracer
+    /// (ptrace), but not under one.
     pub fn warn_of_tracers(&self) {
         for program in programs_avoiding_tracers() {
             self.say(&format!(

@@ -9,10 +9,10 @@ use crate::exec::{Channel, Target, TargetRecord, Way};
 use crate::report::text::{printable, shell_word};
 use crate::triage::{Crash, Unobservable};
 
-/// Returns the reason why passing runs of `now` do not show that a failure is fixed that was found
-/// on the target `record`: the input channel, environment or working directory is another one,
-/// because an option says so or none does, or the input is given on stdin in place of a file or the
-/// other way round. `None` if there is no such difference.
+/// Returns the reason why passing runs of `now` do not show that `crash`, found on the target
+/// `record`, is fixed: the input is given on stdin in place of a file or the other way round, or
+/// the input channel, the environment or the working directory is another one. The reason also says
+/// which options to add or omit. `None` if there is no such difference.
 pub(super) fn other_conditions(
     record: &TargetRecord,
     crash: &Crash,
@@ -58,19 +58,20 @@ pub(super) fn other_conditions(
     difference.reason()
 }
 
-/// In what the conditions of a run differ from those of a failure, and by which options.
+/// How the conditions of a run differ from those under which a failure was found, and which options
+/// of the command line make the difference.
 #[derive(Default)]
 struct Difference {
     what: Vec<&'static str>,
-    /// Options that the failure was found with.
+    /// Options with which the failure was found, and which the run does not have.
     add: Vec<OsString>,
-    /// Options of the run that the failure was found without.
+    /// Options of the run without which the failure was found.
     omit: Vec<OsString>,
 }
 
 impl Difference {
-    /// Adds a difference: what is another one, and the options for it with which the failure was
-    /// found, and with which it is run now.
+    /// Adds a difference: `what` names the condition that differs, `found` are the options for it
+    /// with which the failure was found, and `now` those with which it is run now.
     fn note(&mut self, what: &'static str, found: Vec<OsString>, now: Vec<OsString>) {
         self.what.push(what);
         self.add.extend(found);
@@ -108,16 +109,16 @@ fn assignment_option((name, value): &Variable) -> OsString {
     option
 }
 
-/// Whether two targets run in the same directory, be it by another path; `None` stands for a
-/// temporary one.
+/// Returns true if both paths of working directories lead to the same directory; `None` stands for
+/// a temporary one.
 fn is_same_directory(one: Option<&Path>, other: Option<&Path>) -> bool {
     let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     one.map(whole) == other.map(whole)
 }
 
-/// Returns true if the arguments of `now` contain `@@` less often than the channel of the recorded
-/// target needs it, although it gets its input by them: a program that reads no input would seem to
-/// have all its crashes fixed.
+/// Returns true if the arguments of `now` contain `@@` less often than the recorded target `found`
+/// needs it to get its input, and the program of `now` has no entry function that is given the
+/// input. Such a program reads no input, so that all its crashes would seem to be fixed.
 pub(super) fn lacks_files(found: &Target, now: &Target) -> bool {
     let needed = match &found.channel {
         Channel::TwoFiles => marks(found).min(2),
@@ -140,11 +141,12 @@ fn calls_entry(target: &Target) -> bool {
 /// An environment variable: its name and its value.
 type Variable = (OsString, OsString);
 
-/// The variable that names directories of libraries. Like the program, it names what is checked.
+/// Environment variable with the directories of shared libraries. It may be set for a check though
+/// a failure was found without it: like the program, it names what is checked.
 const LIBRARIES: &str = "LD_LIBRARY_PATH";
 
-/// Returns whether a target inherits no environment variables, and those that ddfuzz sets for it,
-/// sorted; `names_libraries`: without [`LIBRARIES`].
+/// Returns whether a target inherits no environment variables, and the variables that ddfuzz sets
+/// for it, sorted; [`LIBRARIES`] is left out if `names_libraries` is true.
 fn environment(target: &Target, names_libraries: bool) -> (bool, Vec<&Variable>) {
     let counts = |(name, _): &&Variable| !(names_libraries && name == LIBRARIES);
     let mut variables: Vec<_> = target.env.iter().filter(counts).collect();

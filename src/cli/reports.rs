@@ -62,7 +62,8 @@ impl ReportArgs {
         check_reports(&all, output)
     }
 
-    /// Fails if `file`, into which the same call writes another report, is also that of one of these.
+    /// Fails if `file`, into which the same call writes a report of another kind, is also the file
+    /// of one of the requested Markdown, SARIF and JUnit reports.
     pub fn check_other(&self, file: &Path) -> Result<(), Failure> {
         let all = [&self.markdown, &self.sarif, &self.junit];
         let mut all = all.into_iter().flatten();

@@ -183,8 +183,9 @@ impl ResultArgs {
         self.resume || (self.to_stdout() && self.log.is_none() && !self.force)
     }
 
-    /// Returns the failure of the command; if the log in its way is that of another search, with a hint
-    /// for a user who has not asked to continue it.
+    /// Returns the failure of the command, with a hint to name another log if the result goes to
+    /// stdout and the user has named no log: the log beside the input is that of another search, or
+    /// cannot be written there. Other failures stay as they are.
     pub fn explain(&self, failure: Failure) -> Failure {
         let is_beside = self.to_stdout() && self.log.is_none();
         match failure.kind() {
@@ -276,9 +277,9 @@ pub struct InputFile {
     saved_from: Option<String>,
 }
 
-/// Returns the input file at `path`. What can be read only once is saved in a file of the working
-/// directory, named after its hash, because logs refer to their inputs by path: stdin if `path` is `-`,
-/// a pipe, or what a file descriptor leads to.
+/// Returns the input file at `path`. An input that can be read only once (stdin for `-`, a pipe, or
+/// what a file descriptor leads to) is first saved in a file of the working directory, named after
+/// its hash, because logs refer to their inputs by path.
 pub fn input_file(path: PathBuf) -> Result<InputFile, Failure> {
     let there = |path| InputFile {
         path,

@@ -128,7 +128,8 @@ impl ShowArgs {
     }
 }
 
-/// Returns what reports for CI tell of the groups `views` of the output directory `out`.
+/// Returns the data of the groups `views` of the output directory `out` that reports for CI servers
+/// contain.
 fn findings(reader: &Reader, out: &Path, views: &[GroupView]) -> Result<Findings, Failure> {
     let target = reader.campaigns()?.current.and_then(|campaign| {
         let limits = campaign.limits?;

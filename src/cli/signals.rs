@@ -70,8 +70,8 @@ fn is_ignored(signal: i32) -> bool {
     }
 }
 
-/// Starts a thread that tells the user at a terminal, a second after the first signal, why the
-/// command has not ended yet: the current run goes on until its time limit.
+/// Starts a thread that prints a message on a terminal if the command has not ended a second after
+/// the first signal: the current run goes on until its time limit.
 fn explain_delay(stop: Arc<AtomicBool>) -> Result<(), Failure> {
     let watch = move || {
         while !stop.load(Ordering::Relaxed) {
@@ -116,8 +116,8 @@ pub fn deadline(total: Option<Duration>, stop: &Arc<AtomicBool>) -> Result<Deadl
     deadline.map_err(|error| Failure::new(Exit::Internal, "system", error))
 }
 
-/// Returns `result`, but if it is a failure and `stop` is true, the failure "interrupted" instead:
-/// Ctrl-C also kills a target that is just being started.
+/// Returns `result`; but if it is a failure and `stop` is true, returns the failure "interrupted"
+/// in its place, because Ctrl-C also kills a target that is being started.
 pub fn unless_stopped<T>(stop: &AtomicBool, result: Result<T, Failure>) -> Result<T, Failure> {
     let of_target = |exit| matches!(exit, Exit::Baseline | Exit::Internal);
     result.map_err(|failure| match stop.load(Ordering::Relaxed) {

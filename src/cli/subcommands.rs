@@ -74,8 +74,8 @@ impl CommandLine {
         self.with_subcommands(|_| true)
     }
 
-    /// Returns a parser that has only the subcommands of which a word has the name. It accepts and
-    /// understands these words as the parser of all subcommands does.
+    /// Returns a parser that knows only those subcommands whose names are among the words of the
+    /// call. It parses these words as the parser of all subcommands would.
     pub fn command_for(&self, words: &[OsString]) -> Command {
         self.with_subcommands(|name| words.iter().any(|word| word == name))
     }

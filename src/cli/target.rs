@@ -268,8 +268,8 @@ impl TargetArgs {
         }
     }
 
-    /// Sets what the options say of `target` beside its program and limits; a variable replaces the
-    /// one of the same name.
+    /// Sets all that the options say of `target`, except its program and limits; a variable of the
+    /// environment replaces the one of the same name.
     fn apply(&self, target: &mut Target) -> Result<(), Failure> {
         for (name, value) in &self.env {
             // In its place: the order of variables may matter, too.
@@ -402,8 +402,8 @@ impl TargetArgs {
     }
 }
 
-/// Returns the warning that the target runs as root, because the user nobody cannot access the path
-/// `closed`.
+/// Returns the warning that the target runs as root, because the user `nobody`, as whom it would
+/// run otherwise, cannot access the path `closed`.
 fn root_warning(closed: &ClosedPath) -> String {
     let right = if closed.path.is_dir() { "o+x" } else { "o+rx" };
     let path = shell_word(&closed.path);
@@ -618,10 +618,10 @@ pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure
     asked.over(recorded)
 }
 
-/// Returns the target on which the groups of an output directory are run again: that of the command
-/// line. What the line does not say, such as an environment variable or the input channel, is as
-/// `campaigns` record it of the program of that file name, else of any program: a new build may have
-/// another name. The latest counts. Limits are taken from a program of that file name only.
+/// Returns the target that the command line names, to run the groups of an output directory on it.
+/// What the line does not give, such as an environment variable, is taken from the latest target in
+/// `campaigns` with the same file name of the program; if there is none, all but the limits is
+/// taken from the latest target, because a new build may have another name.
 pub fn rerun_target(campaigns: &CampaignFile, asked: &TargetArgs) -> Result<Target, Failure> {
     let named = asked.target()?;
     let is_of = |record: &&Target| match (&record.program, &named.program) {

@@ -3,8 +3,8 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-/// Returns the first name of `options`, names of options with whether each is given, that is given;
-/// `None` if none is.
+/// Returns the name of the first given option; `None` if none is given. `options` are pairs of an
+/// option's name and whether it is given.
 pub fn first_given(options: &[(&'static str, bool)]) -> Option<&'static str> {
     let given = options.iter().find(|(_, is_given)| *is_given);
     given.map(|(name, _)| *name)

@@ -290,8 +290,10 @@ fn said(kept: &KeptFile) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Returns the explanation of a redundant file with `all` features: the kept files named in `by`
-/// reach all but `left` of them, which the `--onto` corpus may reach.
+/// Returns why a file with `all` features was left out: the kept files named in `by` reach these
+/// features except `left` of them. A feature of the latter kind is reached by the corpus `onto` of
+/// the option `--onto` (if given), is not reached in every run, or is reached only once per
+/// process.
 fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     if all == 0 {
         return "it reaches no coverage".to_owned();

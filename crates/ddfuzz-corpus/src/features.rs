@@ -199,7 +199,7 @@ impl FeatureUnion {
     }
 }
 
-/// Makes a set of the features with these numbers, for tests.
+/// Makes a set of the features with the given `numbers`, for tests.
 #[cfg(test)]
 pub(crate) fn set(numbers: &[u32]) -> Features {
     Features::from_unsorted(numbers.iter().copied().map(Feature).collect())

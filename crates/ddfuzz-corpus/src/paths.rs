@@ -26,7 +26,8 @@ struct Manifest {
     /// none was announced, or the last one has replaced its corpus.
     #[serde(default)]
     incoming: Option<Identity>,
-    /// The corpora that cleanups have replaced, or were about to, and so moved to `CORPUS.old`.
+    /// The corpora that cleanups have moved to `CORPUS.old` to replace them by kept files, or were
+    /// about to move there when they were killed.
     #[serde(default)]
     aside: Vec<ReplacedFolder>,
 }
@@ -145,8 +146,9 @@ impl CleanPaths {
         self.note(&manifest)
     }
 
-    /// Records that the folder `fresh` is about to replace `corpus`, so that a later cleanup
-    /// recognizes both even if this one is killed.
+    /// Records that the folder `fresh` is about to replace the folder `corpus`, so that a later
+    /// cleanup recognizes both folders even if this process is killed before the replacement is
+    /// complete.
     pub fn announce_exchange(&self, fresh: &Path, corpus: &Path) -> Result<(), FileError> {
         let incoming = Identity::of(fresh).map_err(FileError::at("look at", fresh))?;
         let replaced = ReplacedFolder::of(corpus).map_err(FileError::at("look at", corpus))?;
@@ -166,8 +168,8 @@ impl CleanPaths {
         ReplacedFolder::of(folder).is_ok_and(|folder| known.contains(&folder))
     }
 
-    /// Records that the announced folder has replaced the corpus: from now on it is the user's, and
-    /// no later cleanup takes it for its own.
+    /// Records that the folder announced by [`CleanPaths::announce_exchange`] has replaced the
+    /// corpus: the folder is the user's from now on, and no later cleanup takes it for its own.
     pub fn end_exchange(&self) -> Result<(), FileError> {
         self.note(&Manifest {
             incoming: None,
@@ -175,9 +177,10 @@ impl CleanPaths {
         })
     }
 
-    /// Returns true if `folder` is the one that [`CleanPaths::announce_exchange`] was last called
-    /// with by a cleanup that was killed then, even if it was moved since, and has the names of
-    /// kept files only. Such a folder contains only copies of kept files.
+    /// Returns true if `folder` was made by a cleanup that was killed while it replaced a corpus:
+    /// it is the folder last announced by [`CleanPaths::announce_exchange`], perhaps moved since,
+    /// and contains files with the names of kept files only. Such a folder contains only copies of
+    /// kept files.
     pub fn is_incoming(&self, folder: &Path) -> bool {
         let known = self.read();
         let same = known

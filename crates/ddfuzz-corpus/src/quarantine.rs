@@ -152,9 +152,10 @@ fn lines(
     Ok(ours.map(|line| (line.input, line.crash)).collect())
 }
 
-/// Stores as flaky an input that did not fail in triage, but failed when the cleanup ran it again
-/// later. Its crash record counts only the run that failed: how often the input fails is not known.
-/// Returns its journal entry; `None` if its file has another content now.
+/// Stores as flaky an input that did not fail in triage, but failed in a later run of the cleanup.
+/// Its crash record counts only the run that failed: how often the input fails is not known.
+/// Returns the crash as its journal entry has it; `None` if the input's file has another content
+/// now.
 fn file_as_flaky(
     store: &Mutex<Store>,
     campaign: &str,
@@ -272,11 +273,10 @@ fn in_order(failing: &[FailingInput]) -> Vec<&FailingInput> {
     ordered
 }
 
-/// Stores a crash that occurred while the content `of` was trimmed; `test` is the number of the
+/// Stores a crash that occurred while the content `of` was trimmed. `test` is the number of the
 /// test whose candidate crashed (`None` for a check), and `campaign` the id of the cleanup's
-/// campaign. Returns the id of the stored crash; `None`,
-/// and stores nothing, if `slip` has no crash record. The crash's group is minimized by the next
-/// call of [`quarantine`].
+/// campaign. Returns the id of the stored crash; `None`, and stores nothing, if `slip` has no crash
+/// record. The crash's group is minimized by the next call of [`quarantine`].
 ///
 /// # Errors
 /// When a file cannot be written; another call continues.

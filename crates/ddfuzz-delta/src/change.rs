@@ -8,9 +8,9 @@ use crate::sequence::lines;
 /// they are compared by lines first.
 const BYTE_BY_BYTE: usize = 64 * 1024;
 
-/// Number of differing bytes in one place up to which its pieces have [`BYTE_BY_BYTE`] bytes. The
-/// pieces of a larger place are smaller by as much as it is larger, since comparing two pieces takes
-/// time in the square of their size.
+/// Maximum number of differing bytes in one place that are compared in pieces of [`BYTE_BY_BYTE`]
+/// bytes. In a place with `k` times as many bytes, the pieces have a `k`-th of that size, since
+/// comparing two pieces takes time in the square of their size.
 const IN_LARGE_PIECES: usize = 1 << 20;
 
 /// Minimum size, in bytes, of the pieces in which a large place is compared.
@@ -153,8 +153,8 @@ fn by_lines(passing: &[u8], failing: &[u8]) -> Vec<Change> {
     found.into_iter().map(in_bytes).collect()
 }
 
-/// Returns the start offset, in bytes, of each line in the text that the lines make together,
-/// followed by the end offset of the last line.
+/// Returns the offsets, in bytes, at which `lines` begin in their concatenation, followed by the
+/// offset at which the last line ends.
 fn starts(lines: &[&[u8]]) -> Vec<usize> {
     let ends = lines.iter().scan(0, |end, line| {
         *end += line.len();

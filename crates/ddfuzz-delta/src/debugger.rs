@@ -177,8 +177,8 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         self.tester.tally()
     }
 
-    /// Calls `change` with the units of one argument after another, again and again, until it has
-    /// changed none of the arguments in turn. `change` returns whether it changed its argument.
+    /// Calls `change` with the units of one argument after another, repeatedly, until a whole round
+    /// of calls has changed no argument. `change` returns true if it changed its argument.
     fn in_turn(&mut self, mut change: impl FnMut(&mut Self, Config) -> bool) {
         let places: Vec<Config> = self.places.iter().map(units_of).collect();
         let mut unchanged = 0;
@@ -283,8 +283,8 @@ impl<V: Verdict, E> Verdict for Result<V, E> {
 /// How a call of the function under test failed, to tell one failure from another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The function under test returned FAIL or `Err`, without a panic.
-    Said,
+    /// The function under test returned FAIL or `Err`; it did not panic.
+    Returned,
     /// The function under test panicked with this message, from which numbers and quoted text were
     /// removed, because both vary with the arguments.
     Panicked(String),
@@ -294,7 +294,7 @@ pub(super) enum Failure {
 /// describes a FAIL or a panic.
 pub(super) fn call<V: Verdict>(function: impl FnOnce() -> V) -> Result<Outcome, Failure> {
     match catch_unwind(AssertUnwindSafe(|| function().outcome())) {
-        Ok(Outcome::Fail) => Err(Failure::Said),
+        Ok(Outcome::Fail) => Err(Failure::Returned),
         Ok(outcome) => Ok(outcome),
         Err(payload) => Err(Failure::Panicked(lasting(message(payload.as_ref())))),
     }

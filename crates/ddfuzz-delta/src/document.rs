@@ -1,5 +1,6 @@
-//! The structure of an input, as far as somebody knows it before the search: a [`Format`] takes a
-//! text apart into a [`Document`], and the document is put together again without some of its parts.
+//! What a search is told about the structure of its input. A [`Format`] takes a text apart into a
+//! [`Document`], which can be put together again without some of its parts; a [`Grammar`] parses a
+//! text into a [`SyntaxTree`].
 
 use std::fmt;
 use std::ops::Range;
@@ -62,15 +63,17 @@ pub trait Format: Send + Sync {
     /// text is not of this format. The [text](Document::text) of the document equals `text`.
     fn open(&self, text: &[u8]) -> Option<Arc<dyn Document>>;
 
-    /// Returns a document with the content of `text` in no more bytes, as a database whose pages
-    /// are full. So are the texts of all documents that are made of it. `None` if there is none.
+    /// Returns a document whose text has the same content as `text` in as few bytes as possible,
+    /// for a format that allows this, such as a database, whose pages can be filled up. The texts
+    /// of all documents that are made of it by deletions are as compact. `None` if the format has
+    /// no such form, or the text has more bytes in it.
     fn compact(&self, _text: &[u8]) -> Option<Arc<dyn Document>> {
         None
     }
 
-    /// Returns the files of known formats inside of the file `text`, such as the Exif data of a photo
-    /// or the content of an archive, the outermost first: each may fail in place of the whole file.
-    /// None by default.
+    /// Returns the files of known formats inside of the file `text`, such as the Exif data of a
+    /// photo or the members of an archive; outer ones come before those inside of them. A search
+    /// tests each in place of the whole file. Empty by default.
     fn files(&self, _text: &[u8]) -> Vec<Vec<u8>> {
         Vec::new()
     }
@@ -88,18 +91,21 @@ pub trait Document: Send + Sync {
     /// text. A compressed payload is decompressed.
     fn payloads(&self) -> Vec<Arc<[u8]>>;
 
-    /// Returns a copy of the document without the parts with the indices `parts`, which ascend, and
-    /// without the parts inside of these, or inside of what is deleted together with these.
+    /// Returns a copy of the document without the parts with the indices `parts`, which ascend. All
+    /// parts inside of a deleted part, and all groups of bytes that are deleted together with it,
+    /// go as well.
     fn without(&self, parts: &[usize]) -> Arc<dyn Document>;
 
-    /// Returns how many groups of the file are deleted together with others, such as an entry of a
-    /// directory with its file. None by default.
+    /// Returns the number of *tied* groups: those groups of bytes of the file that
+    /// [`without`](Document::without) deletes only together with a part, such as the directory
+    /// entry of a file. 0 by default.
     fn tied(&self) -> usize {
         0
     }
 
-    /// Returns a copy of the document without the groups with the indices `_groups`, which ascend, among
-    /// those that [`tied`](Document::tied) counts. What they are deleted with stays.
+    /// Returns a copy of the document without the tied groups with the indices `_groups`, which
+    /// ascend, among those that [`tied`](Document::tied) counts. The parts that the groups are tied
+    /// to stay.
     fn without_tied(&self, _groups: &[usize]) -> Arc<dyn Document> {
         self.without(&[])
     }
@@ -117,20 +123,21 @@ pub trait Document: Send + Sync {
     /// decompressed, and only their compressed bytes can be changed.
     fn opaque(&self) -> Arc<dyn Document>;
 
-    /// Returns how many groups of the file have a least form that is shorter than what they are, such
-    /// as a function without instructions. None by default.
+    /// Returns how many pieces of the file, such as the bodies of functions, can be replaced by a
+    /// shortest valid form that is shorter than they are, such as a function body without
+    /// instructions. 0 by default.
     fn reducible(&self) -> usize {
         0
     }
 
-    /// Returns a copy of the document with the least form of the groups with the indices `_groups`
-    /// among those that [`reducible`](Document::reducible) counts.
+    /// Returns a copy of the document in which the pieces with the indices `_groups`, among those
+    /// that [`reducible`](Document::reducible) counts, are replaced by their shortest valid form.
     fn reduced(&self, _groups: &[usize]) -> Arc<dyn Document> {
         self.without(&[])
     }
 
-    /// Returns how many columns the picture in the file has, if they can be deleted from all of its rows
-    /// together. None by default.
+    /// Returns the number of columns of the picture in the file, each of which can be deleted from
+    /// all rows together. 0 by default.
     fn columns(&self) -> usize {
         0
     }
@@ -141,28 +148,30 @@ pub trait Document: Send + Sync {
         self.without(&[])
     }
 
-    /// Returns how many items of the file contain another item that may stand in place of them, such as a
-    /// list in a list. None by default.
+    /// Returns how many items of the file contain other items that may take their place, such as a
+    /// list in a list. 0 by default.
     fn wrappers(&self) -> usize {
         0
     }
 
-    /// Returns a copy of the document in which items directly inside of each of the items with the indices
-    /// `_wrappers`, among those that [`wrappers`](Document::wrappers) counts, stand in place of it: those
-    /// that `_kept` says.
+    /// Returns a copy of the document in which each of the items with the indices `_wrappers`,
+    /// among those that [`wrappers`](Document::wrappers) counts, is replaced by the largest of the
+    /// items directly inside of it, or by all of them, as `_kept` says.
     fn unwrapped(&self, _wrappers: &[usize], _kept: InnerItems) -> Arc<dyn Document> {
         self.without(&[])
     }
 
-    /// Returns the size, in bytes, of each region of the file that can be shared: a region to which
-    /// references with offsets lead and which contains no deletable parts. Empty by default.
+    /// Returns the size, in bytes, of each region of the file that can be removed by
+    /// [`sharing`](Document::sharing): a region to which offsets in the file refer, and which
+    /// contains no deletable parts. Empty by default.
     fn regions(&self) -> Vec<usize> {
         Vec::new()
     }
 
-    /// Returns a copy of the document without the bytes of the region with the index `_region`.
-    /// References to this region then lead to the beginning of another region, with the index
-    /// `_with`, or to that of the file if `_with` is `None`. Returns `None` if that is impossible.
+    /// Returns a copy of the document without the region with the index `_region`. Offsets that
+    /// referred to the region then refer to the beginning of the region with the index `_with`; if
+    /// that is `None`, to the place from which they count, mostly the beginning of the file.
+    /// Returns `None` if that is impossible.
     fn sharing(&self, _region: usize, _with: Option<usize>) -> Option<Arc<dyn Document>> {
         None
     }
@@ -171,12 +180,12 @@ pub trait Document: Send + Sync {
     fn text(&self) -> Vec<u8>;
 }
 
-/// Which of the items directly inside of an item stand in place of it.
+/// Which of the items directly inside of an item take its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InnerItems {
-    /// The largest one.
+    /// The largest one takes the place of the item around it.
     Largest,
-    /// All of them.
+    /// All of them take the place of the item around them.
     All,
 }
 

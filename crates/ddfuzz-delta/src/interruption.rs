@@ -1,24 +1,25 @@
-//! Ends work on a large input before it is done: a step of a search, reading a file of a known format, or
-//! putting it together.
+//! Interrupts long work on a large input before it is done: a step of a search, or taking apart or
+//! putting together a file of a known format.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// Tells whether work is to end.
+/// Function that returns true once the work it belongs to should be interrupted.
 pub type Interruption = Arc<dyn Fn() -> bool + Send + Sync>;
 
 thread_local! {
-    /// What tells whether the present work of this thread is to end; `None` for work that goes on to its end.
+    /// The function that decides whether the work of this thread should be interrupted; `None` if
+    /// the work always runs to its end.
     static PRESENT: RefCell<Option<Interruption>> = const { RefCell::new(None) };
 }
 
-/// What unwinds the stack of work that is interrupted.
+/// Payload of the panic by which [`check`] unwinds the stack of interrupted work.
 struct Interrupted;
 
-/// Does `work`, and returns its result; `None` if it was to end by `interruption` before it was done, and
-/// [asked](check) since. What the work has changed is then of no use. Without an interruption, the work goes
-/// on to its end.
+/// Calls `work` and returns its result. Returns `None` if `interruption` returned true at a call of
+/// [`check`] inside of `work`; whatever `work` was changing is then in an undefined state and must
+/// not be used. Without an `interruption`, `work` runs to its end.
 pub fn interruptible<T>(
     interruption: Option<&Interruption>,
     work: impl FnOnce() -> T,
@@ -33,8 +34,8 @@ pub fn interruptible<T>(
     }
 }
 
-/// Ends the present work if it is to end: loops that take long on large inputs ask now and then. No panic is
-/// reported.
+/// Interrupts the work of this thread if its [`Interruption`] returns true. Loops that may take
+/// long on large inputs call this function. Unwinds the stack like a panic, but prints no message.
 pub fn check() {
     let is_over = PRESENT.with_borrow(|present| present.as_ref().is_some_and(|ends| ends()));
     if is_over {

@@ -149,7 +149,8 @@ mod tests {
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    /// Reports all tasks except `bad`, which is an error.
+    /// Takes tasks of the pool and reports each task's number; for the task `bad`, returns its
+    /// number as an error.
     fn echo(worker: &Worker<'_, u64, u64, u64>, bad: Option<u64>) -> Result<(), u64> {
         while let Some(task) = worker.next_task() {
             match bad == Some(task) {
@@ -160,7 +161,8 @@ mod tests {
         Ok(())
     }
 
-    /// Runs the tasks 0 to 99; returns the result and the sum of the reports.
+    /// Runs the tasks 0 to 99 with [`echo`] on `jobs` workers; returns the result of the pool, and
+    /// the sum of all reports.
     fn sum(jobs: usize, bad: Option<u64>) -> (Result<(), u64>, u64) {
         let mut sum = 0;
         let pool = TaskPool::new(jobs, &|| true);

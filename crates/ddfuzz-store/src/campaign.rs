@@ -44,16 +44,16 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Checks whether the campaign fuzzes the target that `now` records, executed by whatever way;
-    /// false if the campaign records no target.
+    /// Returns whether the campaign fuzzes the target that `now` records; the way of execution may
+    /// be another one. False if the campaign records no target.
     pub fn is_of(&self, now: &TargetRecord) -> bool {
         self.target
             .as_ref()
             .is_some_and(|record| now.same_target(record))
     }
 
-    /// Adds the builds of another record of the same campaign. Of all else, the record stays whose
-    /// JSON text without the builds sorts first.
+    /// Merges another record of the same campaign into this one: the lists of builds are united,
+    /// and all other fields are those of the record whose JSON text without the builds sorts first.
     fn join(&mut self, mut other: Campaign) {
         let (ours, theirs) = (&mut self.builds, &mut other.builds);
         let builds = united(std::mem::take(ours), std::mem::take(theirs));
@@ -65,10 +65,10 @@ impl Campaign {
     }
 }
 
-/// Unites two lists of builds, and sorts them from the oldest to the newest; each list keeps its
-/// order, also where a clock was set back between two builds; of builds of two lists that were first
-/// run in the same second, the one with the lesser hash comes first. A record of one list and one of
-/// the other of the same build that was first run at the same time are joined.
+/// Unites two lists of builds of one program, each sorted from the oldest to the newest, to one
+/// such list. Builds of one list keep their order, also where the clock was set back between two of
+/// them. Builds of different lists that were first run in the same second are sorted by their
+/// hashes. A build that both lists record as first run at the same time becomes one record.
 fn united(one: Vec<Build>, other: Vec<Build>) -> Vec<Build> {
     let mut joined = vec![false; one.len()];
     let place = |build: &Build| (build.seen.clone(), build.blake3.clone());
@@ -179,10 +179,10 @@ impl CampaignFile {
         json::write(&root.join(layout::CAMPAIGN), self)
     }
 
-    /// Adds a campaign to the list `others` (campaigns other than the directory's own). Of two
-    /// records of one campaign, as in a copy of an output directory, the builds are united; of all
-    /// else the directory's own record stays, or else the one whose JSON text sorts first, so that
-    /// the order of the calls does not matter.
+    /// Adds the record of a campaign. If there is already a record of the same campaign, as in a
+    /// copy of an output directory, the lists of builds are united. All other fields are then those
+    /// of the directory's own campaign, or, for one of the `others`, those of the record whose JSON
+    /// text sorts first, so that the order of the calls does not matter.
     pub(super) fn take(&mut self, campaign: Campaign) {
         if let Some(own) = self.current.as_mut().filter(|own| own.id == campaign.id) {
             own.builds = united(std::mem::take(&mut own.builds), campaign.builds);
@@ -200,10 +200,10 @@ impl CampaignFile {
         self.current.iter().chain(&self.others)
     }
 
-    /// Returns the builds of the program of the target that `now` records, as all campaigns on it
-    /// record them, oldest first; `None` if no campaign is on this target. Of copies of one record
-    /// in several campaigns, each group's highest [`Status`] counts, so that a group that one of
-    /// them has seen fail is not called fixed.
+    /// Returns the builds of the program of the target that `now` records, as all campaigns on this
+    /// target record them, oldest first; `None` if no campaign is on this target. Where several
+    /// campaigns record the same build, the last of these records has the highest [`Status`] of
+    /// each group, so that a group that one campaign has seen fail is not called fixed.
     pub fn builds(&self, now: &TargetRecord) -> Option<Vec<Build>> {
         let all = self.others.iter().chain(&self.current);
         let mut on_target = all.filter(|one| one.is_of(now)).peekable();
@@ -227,8 +227,8 @@ impl CampaignFile {
         }
     }
 
-    /// Sets which groups are unchecked in all records of a build of the program of the target that
-    /// `now` records, as `build` says.
+    /// Copies the set of unchecked groups (those that are to be checked once more) from `build` to
+    /// all records of the same build in campaigns on the target that `now` records.
     pub(super) fn set_unchecked(&mut self, now: &TargetRecord, build: &Build) {
         let all = self.others.iter_mut().chain(&mut self.current);
         for record in all
@@ -266,8 +266,9 @@ pub struct LastBuilds {
 }
 
 impl LastBuilds {
-    /// Returns the last build of the target on which an entry was found; an entry whose record names
-    /// no known campaign counts as found by the directory's own.
+    /// Returns the last build of the target on which an entry was found; `None` if none is
+    /// recorded. An entry whose record names no known campaign counts as found by the directory's
+    /// own.
     fn of_entry(&self, entry: &Entry) -> Option<&Build> {
         let named = entry.crash.campaign();
         let known = named.filter(|id| self.of_campaigns.contains_key(*id));
@@ -275,17 +276,18 @@ impl LastBuilds {
         self.of_campaigns.get(id)?.as_ref()
     }
 
-    /// Checks whether the last build of an entry's target leaves it in doubt ([`Build::doubts`]).
+    /// Returns true if it is not known whether `entry` fails with the last build of its target,
+    /// although another entry of its group does ([`Build::doubts`]).
     pub fn doubts(&self, entry: &Entry) -> bool {
         self.of_entry(entry)
             .is_some_and(|build| build.doubts(entry))
     }
 
-    /// Returns the status of a group with the last builds of all targets on which its inputs were
-    /// found: the highest one, so that only a group that is fixed on each of them is called fixed.
-    /// [`Status::Unchecked`] if it is to be checked once more with one of these builds; `None` if it
-    /// was not checked with one of them. Inputs whose record names no known campaign count as found
-    /// by the directory's own.
+    /// Returns the status of a group, given by the last build of each target on which inputs of the
+    /// group were found: the highest of these statuses, so that only a group that is fixed on each
+    /// of the targets is called fixed. [`Status::Unchecked`] if the group is to be checked once
+    /// more with one of these builds; `None` if it was not checked with one of them. Inputs whose
+    /// record names no known campaign count as found by the directory's own.
     ///
     /// # Errors
     /// When the group's entries cannot be read.
@@ -404,9 +406,9 @@ impl Build {
         of_kind.insert(major.to_owned(), format!("{minor}/{hash}"));
     }
 
-    /// Checks whether it is not known that an entry fails with this build, although another entry of
-    /// its group does: it may show what an incomplete fix has fixed. An entry fails with this build if
-    /// it has shown so, or was minimized with it.
+    /// Returns true if it is not known whether an entry fails with this build, although another
+    /// entry of its group does: the entry may show what an incomplete fix has fixed. An entry is
+    /// known to fail with this build if `failing` names it, or if it was minimized with this build.
     pub fn doubts(&self, entry: &Entry) -> bool {
         let id = &entry.id;
         let of_kind = self.failing.get(&id.kind());
@@ -429,8 +431,9 @@ impl Build {
         of_kind.is_some_and(|all| all.contains(major))
     }
 
-    /// Adds the statuses of another record of the same build; of two statuses of a group the higher
-    /// one stays.
+    /// Merges another record of the same build into this one. Unchecked groups and failing results
+    /// of both stay. If both have a status of a group, the higher one stays; if both name a failing
+    /// entry of a group, the one whose name sorts first stays.
     fn join(&mut self, other: Build) {
         for (kind, groups) in other.failing {
             let own = self.failing.entry(kind).or_default();
@@ -452,8 +455,9 @@ impl Build {
         }
     }
 
-    /// Raises the statuses of groups to those in another record of the same program file, where
-    /// these are higher. A group without a status gets none: it may have been found with this build.
+    /// Raises the status of each group to the one in `other`, if `other` is a record of the same
+    /// program file and has a higher status of the group. A group without a status gets none: it
+    /// may have been found with this build.
     fn raise(&mut self, other: &Build) {
         for (kind, groups) in &mut self.groups {
             for (major, status) in groups {

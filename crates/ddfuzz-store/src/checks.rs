@@ -16,8 +16,8 @@ pub struct LastCheck {
     pub status: Status,
     /// Time of the first check with this result in a row, as RFC 3339 in UTC.
     pub at: String,
-    /// Id of the commit that was checked out in the program's git repository; absent without one, or if
-    /// tracked files differed from it.
+    /// Id of the commit that was checked out in the program's git repository; absent if the program
+    /// is in none, or if tracked files differed from the commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }
@@ -43,7 +43,8 @@ impl Checked {
         out.join(layout::CHECKS)
     }
 
-    /// Returns whether a check with the result `other` adds nothing to this one, but for its time.
+    /// Returns whether `other` is the same result as this one, for the same commit and repository;
+    /// only the times may differ.
     pub fn is_as(&self, other: &Checked) -> bool {
         let told = |it: &Checked| (it.result.status, it.result.commit.clone());
         told(self) == told(other) && self.repository == other.repository

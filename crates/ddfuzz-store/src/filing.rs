@@ -33,22 +33,27 @@ pub struct Filed {
 impl Store {
     /// Stores a crash with its input: first the input, then `reproduce.sh`, then `crash.json`, all
     /// synced, which makes the entry complete, and last the group's record. [`Crash::found`] should
-    /// be set. Storing the same input with the same keys again changes at most `crash.json`, and
-    /// only if the new origin of the input is better: a run of the campaign before a crash met
-    /// during a minimization, a lower run number before a higher one. If the group did not fail as
-    /// before when it was checked with the last build of the crash's target, it is recorded that it
-    /// does; if another build runs ([`Store::runs_build`]), that it is to be checked again. Fails if a
-    /// file cannot be written.
-    /// Calling the function again resumes the work and returns the same result.
+    /// be set.
+    ///
+    /// If the same input is already stored with the same keys, only `crash.json` may change, and
+    /// only if the new origin of the input is better: a run of the campaign is better than a crash
+    /// met during a minimization, and a lower run number than a higher one. If an earlier check
+    /// with the last build of the crash's target gave the group another status than failing as
+    /// before, the group is now recorded as failing with this build; if another build runs
+    /// ([`Store::runs_build`]), the group is recorded as one to check again.
+    ///
+    /// Fails if a file cannot be written. Calling the function again resumes the work and returns
+    /// the same result.
     pub fn file(&mut self, kind: Kind, crash: &Crash, input: &[u8]) -> Result<Filed, StoreError> {
         let filed = self.file_entry(kind, crash, input)?;
         self.note_return(&filed.id, crash)?;
         Ok(filed)
     }
 
-    /// Records that the group of a stored crash fails with the last build of its target after all,
-    /// if the check of the groups with this build gave the group another status. If another build
-    /// runs, the crash tells nothing of that one: the group is then to be checked again.
+    /// Corrects the status of the group of a stored crash, if a check with the last build of its
+    /// target gave the group another status than failing as before: the group is recorded as
+    /// failing with this build. If another build runs ([`Store::runs_build`]), the crash tells
+    /// nothing of the last recorded build, and the group is recorded as one to check again.
     fn note_return(&mut self, id: &EntryId, crash: &Crash) -> Result<(), StoreError> {
         let file = self.campaigns();
         let campaign = file.all().find(|one| Some(&*one.id) == crash.campaign());
@@ -84,9 +89,11 @@ impl Store {
         self.record_build(&target, build)
     }
 
-    /// If an entry whose input fails with `build` has a result of another build: archives its
-    /// minimization, if the check of the groups with `build` gave the group a status that says that
-    /// the result was run and did not fail so; else records that the group is to be checked again.
+    /// Handles an old minimization result of the entry `id`, whose input fails with `build`, if the
+    /// result was made with another build. `checked` is the status that the group got when it was
+    /// checked with `build`. If that is `Fixed` or `Other`, the check has run the result, which did
+    /// not fail as before: the entry's minimization is archived. Otherwise the group is recorded in
+    /// `build` as one to check again. Does nothing for a flaky crash.
     fn doubt_result(
         &mut self,
         id: &EntryId,
@@ -138,9 +145,10 @@ impl Store {
         Ok(filed)
     }
 
-    /// Writes the `reproduce.sh` of a new entry, for its input as found, by the target that its
-    /// record or its campaign names. There is none without such a target, or before its bundled
-    /// program is installed. The end of a minimization replaces it.
+    /// Writes the first `reproduce.sh` of a new entry: for the input as found, and for the target
+    /// that the crash record or its campaign names. Writes none if no target is named, or if its
+    /// bundled program is not installed yet. The script is replaced when a minimization of the
+    /// entry ends.
     fn write_first_script(&self, id: &EntryId, crash: &Crash) -> Result<(), StoreError> {
         let of_campaign = || {
             let campaigns = self.campaigns().all();
@@ -229,9 +237,9 @@ impl Store {
         self.update_group(&entry)
     }
 
-    /// Renames the files of the minimizations without a result among the entries that `accept`
-    /// accepts ([`Entry::archive_minimization`]), so that these minimizations start again. `build`:
-    /// hash of the program before a rebuild.
+    /// Archives all minimizations that have a log and no result, of those entries that `accept`
+    /// accepts: renames their files ([`Entry::archive_minimization`]), so that they start again.
+    /// `build`: hash of the program before a rebuild, which the new names contain.
     pub fn archive_unfinished(
         &mut self,
         build: &str,
@@ -251,9 +259,10 @@ impl Store {
         Ok(())
     }
 
-    /// Renames the files of an entry's minimization ([`Entry::archive_minimization`]), whose result
-    /// passes, by the build with which it was made, so that the entry counts as not minimized.
-    /// Records that the result passes, so that a merge does not bring it back.
+    /// Archives the minimization of an entry, whose result no longer fails: renames its files
+    /// ([`Entry::archive_minimization`]), so that the entry counts as not minimized. The new names
+    /// contain the hash of the build with which the result was made. Also records that the result
+    /// passes, so that a merge does not bring it back from a copy of the directory.
     pub fn archive_passing(&mut self, entry: &Entry) -> Result<(), StoreError> {
         if let Some(hash) = PassingResults::log_hash(&entry.folder)? {
             let mut passing = PassingResults::read(&entry.folder)?;

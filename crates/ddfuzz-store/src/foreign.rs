@@ -158,7 +158,7 @@ fn skip_reason(layout: Layout, file: &Path) -> Option<&'static str> {
 
 /// Endings of the names of results that `min`, `max` and `diff` write beside their input.
 const RESULTS: [&str; 3] = [".min", ".max", ".diff"];
-/// Ending of the names of logs, which have the names of their results otherwise.
+/// Ending that `min`, `max` and `diff` append to the name of a result to get the name of its log.
 const SEARCH_LOG: &str = ".log.jsonl";
 
 /// Checks whether a file is the result of a search of ddfuzz (`crash.min` with its log beside it), or

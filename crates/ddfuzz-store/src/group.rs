@@ -196,29 +196,29 @@ pub(super) fn archive_minimization(entry: &Path, build: &str) -> Result<PathBuf,
     Ok(entry.join(format!("{}.{ending}", layout::LOG)))
 }
 
-/// The minimizations of an entry whose results were seen to pass (`passing.json`), so that a merge
-/// does not take such a result from a copy of the entry that still has it; a merge adds those that
-/// were set aside in one of the directories.
+/// Record of the minimizations of an entry whose results no longer fail (`passing.json`), by which
+/// a merge does not take such a result from a copy of the entry. A merge also adds to the record
+/// the minimizations that were archived in one of the directories for another reason than a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PassingResults {
-    /// The blake3 hashes of the logs of these minimizations.
+    /// The blake3 hashes of the logs of the minimizations whose results no longer fail.
     pub(super) logs: BTreeSet<String>,
 }
 
 impl PassingResults {
-    /// Reads the record in an entry's folder; an empty one if there is none, or a damaged one.
+    /// Reads the record from an entry's folder; an empty record if the file is missing or damaged.
     pub(super) fn read(entry: &Path) -> Result<PassingResults, StoreError> {
         Ok(json::read_intact(&entry.join(layout::PASSING))?.unwrap_or_default())
     }
 
-    /// Returns the hash by which the minimization in an entry's folder is recorded; `None` if it has
-    /// no log.
+    /// Returns the hash of the log in an entry's folder, by which the record names the
+    /// minimization; `None` if there is no log.
     pub(super) fn log_hash(entry: &Path) -> Result<Option<String>, StoreError> {
         let log = json::bytes(&entry.join(layout::LOG))?;
         Ok(log.map(|log| blake3::hash(&log).to_hex().to_string()))
     }
 
-    /// Returns the minimizations that one of two records names.
+    /// Returns a record that names the minimizations of both records.
     pub(super) fn united(mut self, other: PassingResults) -> PassingResults {
         self.logs.extend(other.logs);
         self

@@ -58,7 +58,7 @@ impl KnownGroups {
         Ok(known)
     }
 
-    /// Returns these muted groups extended by `had`, the groups of another output directory.
+    /// Returns these muted groups extended by the groups of another output directory, `had`.
     pub fn with_baseline(self, had: BaselineGroups) -> KnownGroups {
         KnownGroups { had, ..self }
     }

@@ -13,7 +13,7 @@ pub(super) const CAMPAIGN: &str = "ddfuzz.json";
 /// Default name of an output directory, in the working directory.
 pub(super) const USUAL: &str = "ddfuzz-out";
 pub(super) const LOCK: &str = ".lock";
-/// Name and content of the file that makes git ignore the output directory.
+/// Name and content of the file in the output directory by which git ignores the directory.
 pub(super) const IGNORE: (&str, &[u8]) = (".gitignore", b"*\n");
 pub(super) const STATE: &str = "state.json";
 pub(super) const STATS: &str = "stats.jsonl";

@@ -34,13 +34,16 @@ pub struct Merged {
 /// does not exist.
 ///
 /// Entries, corpora and bundled programs are united. If several directories have an entry, the
-/// record with the better origin stays, and the better minimization; one whose result passes, as one
-/// of them has recorded, is not chosen. All other minimizations are archived, but those of which
-/// another one tells all. Of run counts, the larger one for each campaign stays. The result does not
-/// depend on order, grouping or repetition. Checkpoint, statistics and the journal of `triage` belong
-/// to one campaign and are not merged. The inputs are not changed; other processes may be writing to
-/// them. Fails if a directory cannot be opened, or `into` is one of `inputs` or lies inside one:
-/// nothing is changed then. If a file cannot be written, or power fails, merging again continues.
+/// crash record with the better origin stays, and the better minimization becomes the current one;
+/// a minimization whose result no longer fails, as one of the directories records, does not. All
+/// other minimizations are archived, except earlier states of one that is kept (whose log begins
+/// with their log). Of run counts, the larger one for each campaign stays. The result does not
+/// depend on order, grouping or repetition. Checkpoint, statistics and the journal of `triage`
+/// belong to one campaign and are not merged. The inputs are not changed; other processes may be
+/// writing to them.
+///
+/// Fails if a directory cannot be opened, or `into` is one of `inputs` or lies inside one: nothing
+/// is changed then. If a file cannot be written, or power fails, merging again continues.
 pub fn merge(inputs: &[PathBuf], into: &Path) -> Result<Merged, StoreError> {
     let readers = inputs.iter().map(|input| Reader::open(input));
     let readers = readers.collect::<Result<Vec<_>, _>>()?;
@@ -268,9 +271,9 @@ impl EntryFiles<'_> {
         }
     }
 
-    /// Merges the current and the archived minimizations of the entry, and its explanation. `builds`:
-    /// the builds of the entry's target, if there are several. What the destination loses as its
-    /// current minimization is archived before it is replaced.
+    /// Merges the current and the archived minimizations of the entry, and its explanation.
+    /// `builds`: the builds of the entry's target, if there are several. If another minimization
+    /// replaces the current one of the destination, the latter is archived first.
     fn merge_minimizations(&self, builds: Option<&TargetBuilds>) -> Result<(), StoreError> {
         let original = fs::metadata(self.into.join(layout::ORIGINAL));
         let original = original.map_or(0, |facts| facts.len());
@@ -298,8 +301,8 @@ impl EntryFiles<'_> {
         }
     }
 
-    /// Writes the files of an archived minimization. The result file never stands beside files of
-    /// another minimization.
+    /// Writes the files of an archived minimization; `ending` is the ending of their names. The
+    /// result file never stands beside a log or a reproducer of another minimization.
     fn write_archived(&self, ending: &str, files: &Minimization) -> Result<(), StoreError> {
         let name = |name| format!("{name}.{ending}");
         let outcome = name(layout::OUTCOME);
@@ -311,7 +314,8 @@ impl EntryFiles<'_> {
         self.put(&outcome, files.outcome.as_ref())
     }
 
-    /// Removes the explanation: it never stands beside a reproducer that it does not explain.
+    /// Removes the explanation of the failure from the destination's folder, because it does not
+    /// explain the reproducer that is written there next.
     fn remove_explanation(&self) -> Result<(), StoreError> {
         for name in layout::EXPLANATION_FILES {
             self.put(name, None)?;
@@ -319,10 +323,11 @@ impl EntryFiles<'_> {
         Ok(())
     }
 
-    /// Replaces the current minimization (reproducer, log and result) by the chosen one. The result
-    /// file is removed first and written last, so that it never stands beside files of another
-    /// minimization; one that does not belong to its reproducer stays until that is removed. If this
-    /// is cut off, the remaining files are worth less than those of either minimization.
+    /// Replaces the current minimization of the destination (reproducer, log and result) by the
+    /// chosen one. The result file is removed first and written last, so that it never stands
+    /// beside files of another minimization; a result that did not fit its reproducer before is
+    /// removed after that reproducer. If the process is killed in between, the files that remain
+    /// rank below both minimizations when the merge is repeated.
     fn replace_minimization(&self, current: &CurrentMinimizations) -> Result<(), StoreError> {
         let mut removed = [layout::OUTCOME, layout::MINIMIZED];
         if current.ours.is_damaged() {
@@ -342,8 +347,8 @@ impl EntryFiles<'_> {
         self.put(layout::OUTCOME, chosen.and_then(|one| one.outcome.as_ref()))
     }
 
-    /// Replaces the explanation of a failure by that of the other folder, which explains the same
-    /// reproducer, if there is none, or one whose JSON text sorts later.
+    /// Copies the explanation of a failure from the folder that is merged, where the reproducer is
+    /// the same, to the destination, if there is none, or one whose JSON text sorts later.
     fn merge_explanations(&self) -> Result<(), StoreError> {
         let record = |folder: &Path| json::bytes(&folder.join(layout::EXPLANATION_RECORD));
         let ours = record(self.into)?.filter(|ours| !is_blank(ours));
@@ -359,7 +364,8 @@ impl EntryFiles<'_> {
         Ok(())
     }
 
-    /// Replaces the file of this name by that of the other folder, which may have none.
+    /// Replaces the file of this name in the destination by that of the folder that is merged;
+    /// removes it if there is no such file.
     fn take(&self, name: &str) -> Result<(), StoreError> {
         self.put(name, json::bytes(&self.from.join(name))?.as_ref())
     }

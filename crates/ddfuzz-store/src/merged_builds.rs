@@ -9,31 +9,31 @@ use crate::{Build, CampaignFile, EntryId, Kind, StoreError, group, hash_of, json
 use ddfuzz_exec::TargetRecord;
 use ddfuzz_triage::Crash;
 
-/// The builds of the program of a target that two output directories record, each list from the
-/// oldest to the newest.
+/// The builds of one target's program that two output directories record of which one is merged
+/// into the other. Each list is sorted from the oldest to the newest.
 pub(super) struct TargetBuilds {
     target: TargetRecord,
-    /// The builds in the directory that is merged.
+    /// The builds that the directory records which is merged into the other.
     from: Vec<Build>,
-    /// The builds in the destination.
+    /// The builds that the destination of the merge records.
     into: Vec<Build>,
-    /// The builds in both.
+    /// The builds that at least one of the two directories records.
     all: Vec<Build>,
 }
 
 impl TargetBuilds {
-    /// Returns the number of the newest build with which the result of a minimization is known to
-    /// fail: the one with which it was made, or one with which it was checked. `None` if its log
-    /// names no build, or none of these.
-    pub(super) fn age(&self, minimization: &Minimization) -> Option<usize> {
+    /// Returns the index, in the list of all builds, of the newest build with which the result of a
+    /// minimization is known to fail: a build with which it was made, or with which it was checked
+    /// later. `None` if its log names no build, or no such build is recorded.
+    pub(super) fn newest_failing(&self, minimization: &Minimization) -> Option<usize> {
         let (made, hash) = (minimization.build()?, minimization.log_hash()?);
         let fails = |it: &Build| it.blake3 == made || it.failing_results.contains(&hash);
         self.all.iter().rposition(fails)
     }
 
-    /// Returns whether it is not known that a group is as the last build records it: one directory
-    /// has run that build, and the other one another build in the same second, with which more of the
-    /// group fails.
+    /// Returns true if the status that the last build gives a group is uncertain: only one
+    /// directory has run this build, and the other one has run a different build, first in the same
+    /// second, that gives the group a higher status (nearer to failing as before).
     fn is_contested(&self, kind: Kind, major: &str) -> bool {
         let Some(last) = self.last() else {
             return false;
@@ -48,20 +48,22 @@ impl TargetBuilds {
             .any(|it| status.is_some() && it.status(kind, major) > status)
     }
 
-    /// Returns the last build; `None` if there is none.
+    /// Returns the last build that at least one of the directories records; `None` if there is
+    /// none.
     fn last(&self) -> Option<&Build> {
         self.all.last()
     }
 
-    /// Returns whether the current minimization of an entry has a result that is to be run with the
-    /// last build: it is not known to fail with it, and was not there when the group was checked with
-    /// it in one of the two directories.
+    /// Returns true if the minimization that becomes an entry's current one has a result that is
+    /// still to be run with the last build: the newest build with which it is known to fail is an
+    /// older one, and no directory with this result has checked the entry's group with the last
+    /// build.
     fn is_unchecked(&self, id: &EntryId, current: &CurrentMinimizations) -> bool {
         let (Some(last), Some(chosen)) = (self.last(), current.chosen()) else {
             return false;
         };
         let is_older = |age: usize| age + 1 < self.all.len();
-        if !chosen.has_result() || !self.age(chosen).is_some_and(is_older) {
+        if !chosen.has_result() || !self.newest_failing(chosen).is_some_and(is_older) {
             return false;
         }
         let (kind, major) = (id.kind(), id.major());
@@ -77,11 +79,11 @@ impl TargetBuilds {
     }
 }
 
-/// The builds that two output directories record, of which one takes over entries of the other.
+/// The builds of programs that two output directories record of which one is merged into the other.
 pub(super) struct MergedBuilds {
-    /// The campaigns of both.
+    /// The campaigns of both directories; records of one campaign are united.
     all: CampaignFile,
-    /// The targets of whose programs several builds are recorded.
+    /// The targets with more than one recorded build of their program.
     rebuilt: Vec<TargetBuilds>,
 }
 
@@ -108,8 +110,9 @@ impl MergedBuilds {
         MergedBuilds { all, rebuilt }
     }
 
-    /// Returns the builds of the target on which the entry in the folders `from` and `into` was
-    /// found; `None` if its record names no campaign, or only one build of the program is recorded.
+    /// Returns the builds of the target on which an entry was found, given the entry's folders in
+    /// both directories; `None` if its record names no campaign, or only one build of the program
+    /// is recorded.
     pub(super) fn target_of_entry(
         &self,
         from: &Path,
@@ -131,9 +134,9 @@ impl MergedBuilds {
         }))
     }
 
-    /// Returns the campaign file of the destination for the time after the merge of the directory
-    /// `from`: with the campaigns of both, and with the groups that are to be checked with the last
-    /// build of their target.
+    /// Returns the campaign file that the destination `into` gets by a merge of the directory
+    /// `from`. It contains the campaigns of both directories, and the last build of each target
+    /// names as unchecked the groups that are to be checked with it.
     pub(super) fn united(&self, from: &Path, into: &Path) -> Result<CampaignFile, StoreError> {
         let mut file = self.all.clone();
         if self.rebuilt.is_empty() {
@@ -159,9 +162,11 @@ impl MergedBuilds {
         Ok(file)
     }
 
-    /// Returns the builds of an entry's target if, after the merge, the entry has a result that is to
-    /// be run with the last one, or it is not known which build is the last one. Of a flaky crash only a result that is taken over counts: its group
-    /// may have moved after the check.
+    /// Returns the builds of an entry's target if the merge makes a check of the entry's group
+    /// necessary: the entry gets a result that is still to be run with the last build, or it is
+    /// uncertain which build is the last one. `None` if neither holds. Of a flaky crash, only a
+    /// result that the destination takes over counts: the group may have moved to `flaky/` after
+    /// the check.
     fn unchecked_with(
         &self,
         id: &EntryId,
@@ -181,7 +186,8 @@ impl MergedBuilds {
     }
 }
 
-/// Returns the size of the input of an entry, of which one folder may have a copy that is cut off.
+/// Returns the size of an entry's input, in bytes. If the sizes of its copies in the two folders
+/// differ, one copy is cut off; the size of the intact one is returned.
 fn original_size(id: &EntryId, from: &Path, into: &Path) -> Result<u64, StoreError> {
     let path = |folder: &Path| folder.join(layout::ORIGINAL);
     let size = |folder: &Path| path(folder).metadata().ok().map(|facts| facts.len());

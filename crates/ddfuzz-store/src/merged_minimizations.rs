@@ -1,10 +1,9 @@
-//! The minimizations of one input in two output directories that are merged: which one is the
-//! result, and which ones are kept beside it.
+//! The minimizations of one input in two output directories that are merged: which one becomes the
+//! current one, and which ones are archived beside it.
 //!
-//! All minimizations of an input are kept but those of which another one tells all: an earlier state
-//! of the same minimization, whose log is the beginning of the other's log. So what is kept does not
-//! depend on the order of merging. A merge names the files of those that are not the result by
-//! their content.
+//! All minimizations of an input are kept, except earlier states of another one: the log of such a
+//! state is the beginning of the other's log. So what is kept does not depend on the order of
+//! merging. The names of archived files are made of their content.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
@@ -15,7 +14,8 @@ use crate::merged_builds::TargetBuilds;
 use crate::{Minimized, StoreError, hash_of, json, layout, reader};
 use ddfuzz_minimize::log::Log;
 
-/// Name that stands for the build of a minimization whose log names none.
+/// Text that the names of archived files contain in place of a build's hash, if the log of the
+/// minimization names no build.
 const UNKNOWN_BUILD: &str = "earlier";
 /// Number of characters of a build's hash in the names of archived files.
 const BUILD_DIGITS: usize = 16;
@@ -66,8 +66,8 @@ impl Minimization {
         self.is_empty() && self.outcome.is_none()
     }
 
-    /// Returns the result, which may not belong to the reproducer; `None` if there is none, or a
-    /// damaged one.
+    /// Returns the result as parsed from its file, whether or not it belongs to the reproducer;
+    /// `None` if the file is missing or damaged.
     fn parsed(&self) -> Option<Minimized> {
         serde_json::from_slice(self.outcome.as_ref()?).ok()
     }
@@ -79,24 +79,27 @@ impl Minimization {
         Some(format!("{text}\n").into_bytes())
     }
 
-    /// Returns whether the reproducer has the size that the result says. Without a reproducer of its
-    /// own, a result is that of the whole input.
+    /// Returns whether the result `outcome` belongs to the reproducer: it states the size that the
+    /// reproducer has or, without a reproducer file, the size of the whole input.
     fn fits(&self, outcome: &Minimized) -> bool {
         let size = self.reproducer.as_ref().map(|bytes| bytes.len() as u64);
         size.unwrap_or(self.original) == outcome.size_after
     }
 
-    /// Returns whether the minimization has a result that belongs to its reproducer.
+    /// Returns whether the minimization has a result, and the result belongs to the reproducer (has
+    /// the size that the result states).
     pub(super) fn has_result(&self) -> bool {
         self.parsed().is_some_and(|outcome| self.fits(&outcome))
     }
 
-    /// Returns whether there is a result that does not belong to the reproducer.
+    /// Returns whether the minimization has a result that does not belong to the reproducer: the
+    /// size that the result states is another one.
     pub(super) fn is_damaged(&self) -> bool {
         self.parsed().is_some_and(|outcome| !self.fits(&outcome))
     }
 
-    /// Returns the hash by which records name the minimization; `None` without a log.
+    /// Returns the blake3 hash of the log, by which records name the minimization; `None` without a
+    /// log.
     pub(super) fn log_hash(&self) -> Option<String> {
         Some(blake3::hash(self.log.as_ref()?).to_hex().to_string())
     }
@@ -110,8 +113,9 @@ impl Minimization {
         Some(first.start?.build?.to_string())
     }
 
-    /// Returns the ending of the names under which a merge keeps the files if the minimization is
-    /// not the result: build, `-` and the hash of the log.
+    /// Returns the ending that a merge appends to the names of the files when it archives the
+    /// minimization: 16 digits of the build's hash, `-`, and the hash of the log (without a log, of
+    /// the reproducer).
     fn ending(&self) -> String {
         let build = self.build();
         let build: String = match &build {
@@ -122,8 +126,9 @@ impl Minimization {
         format!("{build}-{}", hash_of(named_by.map_or(&[], Vec::as_slice)))
     }
 
-    /// Returns whether the minimization tells all that `other` tells: it is a later state of the
-    /// same minimization, or the same one and no worse.
+    /// Returns true if `other` need not be kept beside this minimization: its log is the beginning
+    /// of this one's log; or both have the same log (without logs, the same reproducer), and this
+    /// one is no worse.
     fn covers(&self, other: &Minimization) -> bool {
         let is_same = match (&self.log, &other.log) {
             (Some(own), Some(others)) if own != others => return own.starts_with(others),
@@ -139,12 +144,14 @@ impl Minimization {
 /// minimizations of the same input in two directories; the less one is better.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Progress {
-    /// Whether the reproducer is missing, or has another size than the result says.
+    /// Whether the size that the result states is not that of the reproducer (or, without a
+    /// reproducer file, of the whole input).
     damaged: bool,
-    /// Whether there is no result, or only that the crash did not reproduce.
+    /// Whether there is no result, or it only says that the minimization was given up, such as
+    /// because the crash did not occur again.
     unfinished: bool,
-    /// The newest build with which the result is known to fail: a later one may have fixed what
-    /// another result shows.
+    /// Index (by age, the oldest first) of the newest build with which the result is known to fail.
+    /// A newer build is better: it may have fixed what a result of an older build shows.
     build: Reverse<Option<usize>>,
     unproved: bool,
     size: u64,
@@ -199,25 +206,27 @@ pub(super) struct CurrentMinimizations {
     their_archive: Vec<ArchivedMinimization>,
     /// The archived minimizations in the destination.
     our_archive: Vec<ArchivedMinimization>,
-    /// The minimizations that are not chosen: their results pass, or they were set aside, as both
-    /// directories record it.
+    /// The minimizations that are not chosen, as both directories together record: their results no
+    /// longer fail, or they were archived for another reason than a merge.
     pub(super) passing: PassingResults,
-    /// Whether the destination records other ones.
+    /// Whether `passing` differs from the record in the destination, which must then be written
+    /// anew.
     pub(super) is_passing_new: bool,
     /// Whether the destination takes over the current minimization of the other directory.
     pub(super) is_taken: bool,
-    /// Whether the destination's minimization stays.
+    /// Whether the destination keeps its current minimization, or still has none after the merge.
     pub(super) is_kept: bool,
-    /// The archived minimization that becomes the current one.
+    /// The archived minimization that becomes the destination's current one; `None` if none does.
     restored: Option<Minimization>,
 }
 
 impl CurrentMinimizations {
-    /// Reads the minimizations in the entry's folders `from` and `into`, and chooses between them. A
-    /// minimization whose result passes, or that was set aside, is not chosen; of those that an
-    /// earlier merge has archived, one with a result is, where all better ones are known to pass
-    /// since. `original`: size of the input; `builds`: the builds of the entry's target, if there
-    /// are several.
+    /// Reads the minimizations of an entry from its folders in the directory that is merged
+    /// (`from`) and in the destination (`into`), and chooses the best as the destination's current
+    /// one. It chooses among the current ones, and the archived ones with a log and a result. A
+    /// minimization whose result no longer fails, or that was archived for another reason than a
+    /// merge, is not chosen. `original`: size of the input in bytes; `builds`: the builds of the
+    /// entry's target, if there are several.
     pub(super) fn read(
         from: &Path,
         into: &Path,
@@ -236,7 +245,7 @@ impl CurrentMinimizations {
         let passes = |one: &Minimization| {
             !passing.logs.is_empty() && one.log_hash().is_some_and(|it| passing.logs.contains(&it))
         };
-        let age = |one: &Minimization| builds.and_then(|builds| builds.age(one));
+        let age = |one: &Minimization| builds.and_then(|builds| builds.newest_failing(one));
         let with_result = archives().map(|one| &one.minimization);
         let with_result = with_result.filter(|one| one.has_result() && one.log.is_some());
         let current = [&ours, &theirs].into_iter().filter(|one| !one.is_absent());
@@ -259,8 +268,8 @@ impl CurrentMinimizations {
         })
     }
 
-    /// Returns the minimization that becomes the destination's current one; `None` if the input
-    /// waits to be minimized.
+    /// Returns the minimization that is the destination's current one after the merge; `None` if
+    /// there is none, so that the input is still to be minimized.
     pub(super) fn chosen(&self) -> Option<&Minimization> {
         let chosen = match (self.is_taken, self.is_kept) {
             (true, _) => &self.theirs,
@@ -270,8 +279,8 @@ impl CurrentMinimizations {
         (!chosen.is_absent()).then_some(chosen)
     }
 
-    /// Returns whether the destination's current minimization becomes, or stays, the same as that of
-    /// the other directory.
+    /// Returns whether the destination's current minimization after the merge equals that of the
+    /// directory that is merged into it.
     pub(super) fn are_same(&self) -> bool {
         match self.chosen() {
             Some(chosen) => *chosen == self.theirs,
@@ -314,18 +323,19 @@ fn archived(folder: &Path, original: u64) -> Result<Vec<ArchivedMinimization>, S
     endings.into_iter().map(read).collect()
 }
 
-/// What becomes of the archived minimizations in the destination's folder of an entry.
+/// What a merge changes in the archived minimizations of an entry in the destination.
 pub(super) struct ArchiveChanges<'a> {
-    /// Minimizations to write, each with the ending of the names of its files.
+    /// Minimizations to archive, each with the ending of the names that its files get.
     pub(super) added: Vec<(String, &'a Minimization)>,
-    /// Endings of the files to remove: an earlier merge has written them, and another minimization
-    /// tells all that they tell.
+    /// Endings of the names of archived files to remove: an earlier merge has written them, and
+    /// another minimization makes them needless ([`Minimization::covers`]).
     pub(super) removed: Vec<String>,
 }
 
 impl<'a> ArchiveChanges<'a> {
-    /// Finds the changes: the destination keeps its own archives, those of the other directory, and
-    /// of the current minimizations those that are not chosen.
+    /// Finds the changes. The destination keeps its archived minimizations, adds those of the other
+    /// directory, and the current ones that are not chosen; it keeps none that another one makes
+    /// needless.
     pub(super) fn of(current: &'a CurrentMinimizations) -> ArchiveChanges<'a> {
         let (ours, theirs) = (&current.our_archive, &current.their_archive);
         let replaced = [

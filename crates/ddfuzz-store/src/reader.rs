@@ -44,14 +44,14 @@ impl Reader {
             other => other,
         });
         match found? {
-            DirectoryState::Ours(_) => Ok(Reader::at(root)),
+            DirectoryState::Ours(_) => Ok(Reader::unchecked(root)),
             DirectoryState::Nothing if root.is_dir() => Err(nothing()),
             DirectoryState::Nothing => Err(StoreError::Missing(root.to_owned())),
         }
     }
 
     /// Makes a reader of the output directory `root` without checking that it is one.
-    pub(super) fn at(root: &Path) -> Reader {
+    pub(super) fn unchecked(root: &Path) -> Reader {
         Reader {
             root: root.to_owned(),
         }
@@ -126,8 +126,8 @@ impl Reader {
         Ok(incomplete)
     }
 
-    /// Lists the stored inputs whose reproducer (the file `minimized`) has lost its content, so that
-    /// the input as it was found is taken for it.
+    /// Lists the stored inputs whose reproducer (the file `minimized`) has lost its content, so
+    /// that the input as it was found is used instead.
     pub fn lost_reproducers(&self) -> Result<Vec<EntryId>, StoreError> {
         let mut ids = self.originals()?;
         ids.retain(|id| group::has_lost_reproducer(&id.folder(&self.root)));
@@ -203,11 +203,10 @@ impl Reader {
                 && matches!(self.is_muted_by_stable_key(kind, major, known), Ok(true))
     }
 
-    /// Returns the entry that represents a group, chosen from all complete ones: minimized ones
-    /// come first, then those with proved minimality, then the smallest reproducer, then the
-    /// largest input as found. Before all that, if one of them has failed with the last of `builds`,
-    /// come those that have. `None` if no entry of the group is complete (an input with its crash
-    /// record).
+    /// Returns the entry that represents a group. Of the complete entries (inputs with their crash
+    /// records) of the group, those that have failed with the last of `builds` are preferred, if
+    /// there are any; then minimized ones; then those with proved minimality; then the smallest
+    /// reproducer; then the largest input as found. `None` if no entry is complete.
     pub fn best_entry(
         &self,
         group: &Group,

@@ -166,10 +166,11 @@ fn how_it_shows(kind: Kind, class: &Class) -> String {
     format!("# {text}.\n")
 }
 
-/// Returns the limit in bytes on writable private memory under which the program shows the failure:
-/// for an out-of-memory failure that of its runs, for a crash that may come of memory which the
-/// program did not get twice as much, as its runs had. `None` for other failures, and if a sanitizer
-/// maps terabytes of memory (`shadowed`).
+/// Returns the limit on writable private memory, in bytes, with which `reproduce.sh` runs the
+/// program. For an out-of-memory failure it is `memory`, the memory limit of the recorded run. For
+/// a crash by a signal, which may come of an allocation that failed, it is twice that, as in the
+/// recorded run. `None` for other failures, and if a sanitizer maps terabytes of memory
+/// (`shadowed`).
 pub(crate) fn data_limit(kind: Kind, class: &Class, memory: u64, shadowed: bool) -> Option<u64> {
     let is_signal = matches!(tool(class), "segv" | "bus" | "ill" | "abrt" | "trap");
     let bytes = match kind.of_limits(class) {
@@ -277,15 +278,16 @@ fn start_in_gdb(variables: &[u8], program: &Path) -> Vec<u8> {
 }
 
 /// Generates the line of `reproduce.sh` that sets a variable to the path of a file in `$scratch`,
-/// for single quotes in gdb's shell.
+/// in which `'` is escaped, so that the value can stand between single quotes in gdb's shell.
 fn quoted_twice(variable: &str, file: &str) -> Vec<u8> {
     format!("    {variable}=$(printf %s \"$scratch/{file}\" | sed \"s/'/'\\\\\\\\''/g\")\n")
         .into_bytes()
 }
 
 /// Generates the lines of `reproduce.sh` that run the program in gdb if the script's first argument
-/// is `gdb`. The input and the limits are set by gdb's `exec-wrapper`, and by `start`, if given, the
-/// variables ([`start_in_gdb`]).
+/// is `gdb`. gdb's setting `exec-wrapper` gives the program its input and its limits. The
+/// environment variables are set by the lines `start` ([`start_in_gdb`]) if given, else by the
+/// words `variables` in front of gdb.
 fn gdb(
     kind: Kind,
     class: &Class,

@@ -25,8 +25,8 @@ use ddfuzz_model::files::{Appender, FileError, Lock, atomic, folder};
 #[derive(Debug)]
 pub struct Store {
     pub(super) reader: Reader,
-    /// Hash of the program that runs now, 64 hex digits; `None` where it is the last build that is
-    /// recorded.
+    /// Hash of the program that runs now, as 64 hex digits, which [`Store::runs_build`] has set;
+    /// `None` if the program is the last build that is recorded.
     pub(super) running: Option<String>,
     pub(super) groups: BTreeMap<(Kind, String), GroupIndex>,
     pub(super) programs: BTreeMap<String, PathBuf>,
@@ -57,8 +57,9 @@ impl Store {
         Reader::open(root)
     }
 
-    /// Opens an output directory for writing as [`Store::create_or_resume`] does; without
-    /// `campaign`, one that has no campaign of its own, such as that of a merge, gets none.
+    /// Opens an output directory for writing as [`Store::create_or_resume`] does. If `campaign` is
+    /// `None`, a directory that has no campaign of its own, such as that of a merge, stays without
+    /// one.
     pub fn open(root: &Path, campaign: Option<Campaign>) -> Result<Store, StoreError> {
         campaign::examine(root)?;
         folder::create_all(root)?;
@@ -91,7 +92,7 @@ impl Store {
         }
         sweep(root);
         let mut store = Store {
-            reader: Reader::at(root),
+            reader: Reader::unchecked(root),
             running: None,
             groups: BTreeMap::new(),
             programs: BTreeMap::new(),
@@ -170,9 +171,8 @@ impl Store {
     }
 
     /// Replaces the output directory's campaign by a new one. The findings of the earlier campaign
-    /// stay; its checkpoint is ignored from now on. The new one takes over the last build of its
-    /// target that any campaign in the directory records, with which the target's groups have
-    /// crashed.
+    /// stay; its checkpoint is ignored from now on. The new campaign takes over the record of the
+    /// last build of its target, with which the groups found so far have crashed or were checked.
     pub fn begin(&mut self, mut campaign: Campaign) -> Result<(), StoreError> {
         let mut file = self.file.clone();
         let builds = (campaign.target.as_ref()).and_then(|now| file.builds(now));
@@ -191,10 +191,10 @@ impl Store {
         self.set_campaigns(file)
     }
 
-    /// Returns the id of the campaign under which a command stores the crashes that it finds without
-    /// a campaign of its own to resume: one without a seed and with the target of `fresh`, such as
-    /// that of an earlier triage, else `fresh`, which is added to the output directory. The
-    /// directory's own campaign stays the one that `--resume` continues.
+    /// Returns the id of the campaign for which a command stores crashes that does not resume a
+    /// campaign: one without a seed on the target of `fresh`, such as that of an earlier triage; if
+    /// there is none, `fresh`, which is added to the output directory. The directory's own campaign
+    /// stays the one that `--resume` continues.
     pub fn join_campaign(&mut self, fresh: Campaign) -> Result<String, StoreError> {
         let now = fresh.target.as_ref();
         // Only campaigns that are resumed have a seed.
@@ -207,20 +207,22 @@ impl Store {
         Ok(id)
     }
 
-    /// Tells the store the hash of the program that runs from now on, for a call that stores crashes
-    /// without a check of the groups with this build: if it is not the last recorded one, its crashes
-    /// tell nothing of that one.
+    /// Sets the hash of the program that runs from now on, for a call that stores crashes without a
+    /// check of the groups with this build. If the hash is not that of the last recorded build,
+    /// crashes stored from now on tell nothing of that build.
     pub fn runs_build(&mut self, blake3: &str) {
         self.running = Some(blake3.to_owned());
     }
 
-    /// Records in `ddfuzz.json` the build of the program of the target `of` that is run from now on:
-    /// in the directory's own campaign if that is on this target, else in the one on it that has
-    /// recorded the last build. A record of the same build replaces the last one there, for example
-    /// to add the status of groups with this build. The record of another build than the last one is
-    /// given no earlier time than any other, whatever the clock says, so that it comes last. Which
-    /// groups are unchecked is replaced in all records of the build. Does nothing if no campaign is
-    /// on this target.
+    /// Records in `ddfuzz.json` that `build` of the program of the target `of` is run from now on.
+    /// The directory's own campaign records it if that is on this target, else the campaign on this
+    /// target that has recorded the latest build; if no campaign is on this target, nothing is
+    /// recorded.
+    ///
+    /// If the last build that the campaign records is the same, its record is replaced, for example
+    /// to add statuses of groups. If it is another one, the time of `build` is set to no earlier
+    /// than that of any recorded build, whatever the clock says, so that it comes last. The set of
+    /// unchecked groups is replaced in all records of the build.
     pub fn record_build(&mut self, of: &TargetRecord, mut build: Build) -> Result<(), StoreError> {
         let mut file = self.file.clone();
         let all = file.builds(of).unwrap_or_default();

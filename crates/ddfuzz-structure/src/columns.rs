@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use crate::node::{Columns, Group, Node, Part};
 
-/// Returns the number of columns of the first picture in a group, outside of compressed nodes; `None`
-/// if there is no picture whose columns are known.
+/// Returns the number node that states how many columns the first picture in `group` has, outside
+/// of compressed nodes; `None` if there is no such node.
 pub fn columns(group: &Group) -> Option<Columns> {
     group.nodes.iter().find_map(|node| match node {
         Node::Columns(columns) => Some(*columns),
@@ -15,7 +15,7 @@ pub fn columns(group: &Group) -> Option<Columns> {
 }
 
 impl Columns {
-    /// Returns the bytes of the number.
+    /// Returns the number of columns, encoded as in the file.
     pub fn write(&self) -> Vec<u8> {
         self.encoding.write(self.count as u64)
     }
@@ -26,7 +26,8 @@ impl Columns {
         self.group(tree, &gone, false)
     }
 
-    /// Returns a copy of a group without these columns; `is_row` says that it is a row.
+    /// Returns a copy of `group` in which the columns `gone` are deleted from each row of the
+    /// picture, and their number is lowered; `is_row` says that the group is a row or in a row.
     fn group(&self, group: &Group, gone: &HashSet<usize>, is_row: bool) -> Group {
         let has_rows = group.label == self.rows;
         let is_pixels = is_row && group.part == Part::No;
@@ -47,8 +48,8 @@ impl Columns {
         Group { nodes, ..*group }
     }
 
-    /// Returns the pixels of a row without those of the columns `gone`. The first pixel of a byte is in
-    /// its high bits.
+    /// Returns the pixels of a row, as bytes, without the columns `gone`. Where a byte holds
+    /// several pixels, the first of them is in its high bits.
     fn pixels(&self, row: &[u8], gone: &HashSet<usize>) -> Vec<u8> {
         let kept = (0..self.count).filter(|column| !gone.contains(column));
         if self.bits.is_multiple_of(8) {

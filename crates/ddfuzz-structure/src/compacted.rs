@@ -1,27 +1,29 @@
-//! Documents of formats whose files are written anew as a whole, such as databases: each candidate has the
-//! content that is left, in as few bytes as it fills.
+//! Documents of formats whose files are rewritten as a whole for each candidate, such as databases:
+//! the candidate has the remaining content in as few bytes as possible.
 
 use std::sync::Arc;
 
 use ddfuzz_delta::Document;
 
-/// Returns a file with the content of another one, in a form that can be taken apart, and how the
-/// least file with the content of such a form is written; `None` for a file that cannot be read.
+/// Rewrites a file. Returns a file with the same content in a form that can be taken apart, and a
+/// function that rewrites files of that form, after deletions, in as few bytes as possible; `None`
+/// for a file that it cannot read.
 pub type Compact = fn(&[u8]) -> Option<(Vec<u8>, Write)>;
 
-/// Writes the content of a file in as few bytes as it fills; returns `None` for a file that it
-/// cannot read.
+/// Rewrites a file with the same content in as few bytes as possible; returns `None` for a file
+/// that it cannot read.
 pub type Write = Arc<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync>;
 
-/// A document whose text is that of another one, written anew. A text that cannot be read stays as it is.
+/// A document whose text is the text of the document `inner`, rewritten by `write`; if `write`
+/// cannot read that text, the text itself. Deletions and changes are made in `inner`.
 pub struct Compacted {
     inner: Arc<dyn Document>,
     write: Write,
 }
 
 impl Compacted {
-    /// Makes a document of `inner`, whose text is written anew by `write`; `None` if that cannot
-    /// read it, or makes it larger than `most` bytes.
+    /// Makes a document of `inner` whose text is rewritten by `write`; `None` if `write` cannot
+    /// read the text of `inner`, or if the rewritten text has more than `most` bytes.
     pub fn around(
         inner: Arc<dyn Document>,
         write: Write,

@@ -40,14 +40,14 @@ impl Container {
         Container { root }
     }
 
-    /// Returns the root group of the file's tree.
+    /// Returns the root of the file's tree.
     pub fn root(&self) -> &Group {
         &self.root
     }
 }
 
-/// Returns the group with each number (length, offset, checksum, …) that disagrees with the group's
-/// content replaced by fixed bytes, which are never computed anew.
+/// Returns a copy of `group` in which each number (length, offset, checksum, …) that disagrees with
+/// the group's content became fixed bytes, which are never computed anew.
 pub fn settle(mut group: Group) -> Group {
     let rendered = render(&group);
     fix(&mut group, &mut rendered.numbers());
@@ -172,8 +172,8 @@ impl Document for Container {
     }
 }
 
-/// Appends to `reducible` the labels of the groups outside of compressed nodes that are larger than
-/// their least bytes.
+/// Appends to `reducible` the labels of the groups that have a shortest form ([`Group::least`]) and
+/// are larger than it; `sizes` are the sizes of groups in bytes. Compressed nodes are not searched.
 fn list_reducible(group: &Group, sizes: &ByLabel<usize>, reducible: &mut Vec<Label>) {
     let size = sizes.get(&group.label).copied().unwrap_or_default();
     if !group.least.is_empty() && size > group.least.len() {
@@ -186,7 +186,8 @@ fn list_reducible(group: &Group, sizes: &ByLabel<usize>, reducible: &mut Vec<Lab
     }
 }
 
-/// Returns a copy of the tree in which the groups with these labels have their least bytes.
+/// Returns a copy of the tree in which the content of each group whose label is in `groups` is
+/// replaced by its shortest form ([`Group::least`]).
 fn with_least(group: &Group, groups: &HashSet<Label>) -> Group {
     if groups.contains(&group.label) {
         let nodes = vec![Node::fixed(group.least)];
@@ -202,8 +203,8 @@ fn with_least(group: &Group, groups: &HashSet<Label>) -> Group {
     }
 }
 
-/// Returns the tree with each group that takes no more space than the number which states its place
-/// ([`Meaning::Place`]) in place of that number.
+/// Returns the tree with each group that is no larger than the number which states its place
+/// ([`Meaning::Place`]) moved into the place of that number, as TIFF stores short values.
 fn inline(root: Group) -> Group {
     let mut places = Vec::new();
     list_places(&root, &mut places);
@@ -221,8 +222,8 @@ fn inline(root: Group) -> Group {
     put_groups(rest, &mut moved)
 }
 
-/// Appends to `places` the label of each group whose bytes may take the place of a number, and the
-/// size of that number in bytes.
+/// Appends to `places`, for each number in `group` with the meaning [`Meaning::Place`], the label
+/// of the group whose place it states, and the size of the number in bytes.
 fn list_places(group: &Group, places: &mut Vec<(Label, usize)>) {
     for node in &group.nodes {
         match node {
@@ -237,7 +238,8 @@ fn list_places(group: &Group, places: &mut Vec<(Label, usize)>) {
     }
 }
 
-/// Moves the groups with the labels in `places` from the tree to `moved`.
+/// Takes the groups whose labels are in `places` out of the tree, puts them into `moved`, and
+/// returns the rest of the tree.
 fn take_groups(
     mut group: Group,
     places: &[(Label, usize)],
@@ -257,7 +259,8 @@ fn take_groups(
     group
 }
 
-/// Writes each group of `moved` over the number that states its place.
+/// Replaces each number that states the place of a group in `moved` by that group, padded with
+/// zeros to the size of the number.
 fn put_groups(mut group: Group, moved: &mut HashMap<Label, Group>) -> Group {
     let mut nodes = Vec::with_capacity(group.nodes.len());
     for node in group.nodes {
@@ -284,8 +287,8 @@ fn put_groups(mut group: Group, moved: &mut HashMap<Label, Group>) -> Group {
     group
 }
 
-/// Appends to `parts`, for each part (group that can be deleted) in a group, in pre-order, the
-/// index of the part that follows the last one inside of it.
+/// Appends an element to `parts` for each part (group that can be deleted by itself) in `group`, in
+/// pre-order: the index of the part that follows the last one inside of it.
 fn list_parts(group: &Group, parts: &mut Vec<usize>) {
     let own = (group.part == Part::Own).then_some(parts.len());
     parts.extend(own);
@@ -312,17 +315,18 @@ fn list_payloads(group: &Group, payloads: &mut Vec<Arc<[u8]>>) {
     }
 }
 
-/// Which groups of a tree are counted and removed by their indices.
+/// A kind of groups in a tree, of which some are removed by their indices.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The groups that searches can delete by themselves.
+    /// The groups that searches can delete by themselves ([`Part::Own`]).
     Parts,
-    /// The groups that are deleted together with others.
+    /// The groups that are deleted together with another one ([`Part::With`]).
     Tied,
 }
 
 impl Kind {
-    /// Returns true if the group is of this kind.
+    /// Returns true if `group` is of this kind: deletable by itself, or together with another
+    /// group.
     fn has(self, group: &Group) -> bool {
         match group.part {
             Part::No => false,
@@ -331,7 +335,7 @@ impl Kind {
         }
     }
 
-    /// Returns the number of groups of this kind inside of a group, at all depths.
+    /// Returns the number of groups of this kind inside of `group`, at all depths.
     fn count(self, group: &Group) -> usize {
         let inside = group.nodes.iter().filter_map(Node::inside);
         let counts = inside.map(|inner| usize::from(self.has(inner)) + self.count(inner));
@@ -339,19 +343,22 @@ impl Kind {
     }
 }
 
-/// Removes some groups of one kind from the tree of a file, given by their indices, together with all
-/// groups that are deleted with a removed one (`Part::With`), or with a group inside of such a group.
+/// A removal of some groups of one kind, given by their indices, from the tree of a file. Each
+/// group that is deleted together with a removed one ([`Part::With`]) or with a group inside of a
+/// removed one is removed, too.
 struct Removal<'a> {
     kind: Kind,
     indices: &'a [usize],
-    /// Index, in pre-order over all groups of the kind, of the one that a traversal meets next.
+    /// Index, in pre-order over all groups of the kind, of the group of the kind that a traversal
+    /// of the tree meets next.
     next: usize,
-    /// Labels of the groups to remove, and of all groups inside of these.
+    /// Labels of the removed groups, and of all groups inside of them.
     gone: HashSet<Label>,
 }
 
 impl Removal<'_> {
-    /// Returns a copy of the tree without the removed groups.
+    /// Returns a copy of the tree `root` without the groups of the kind `kind` that have the given
+    /// indices, and without all groups that are deleted together with them.
     fn of(kind: Kind, indices: &[usize], root: &Group) -> Group {
         let mut removal = Removal {
             kind,
@@ -370,7 +377,8 @@ impl Removal<'_> {
         removal.without(root).0
     }
 
-    /// Counts the group if it is of the kind, and returns whether it is to be removed.
+    /// Returns true if `group`, which a traversal meets, is to be removed; advances `next` if the
+    /// group is of the kind.
     fn removes(&mut self, group: &Group) -> bool {
         let mut is_removed = matches!(group.part, Part::With(label) if self.gone.contains(&label));
         if self.kind.has(group) {
@@ -380,8 +388,8 @@ impl Removal<'_> {
         is_removed
     }
 
-    /// Adds the labels of the removed groups inside of `group`, and of all groups inside of these, to
-    /// `gone`; `is_gone` says that `group` itself is removed.
+    /// Traverses the groups inside of `group`, and adds to `gone` the labels of those that are
+    /// removed, and of all groups inside of these; `is_gone` says that `group` itself is removed.
     fn mark(&mut self, group: &Group, is_gone: bool) {
         for inner in group.nodes.iter().filter_map(Node::inside) {
             let is_gone = self.removes(inner) || is_gone;
@@ -392,8 +400,9 @@ impl Removal<'_> {
         }
     }
 
-    /// Returns a copy of the group without the removed groups inside of it; the flag is true if there
-    /// is any. Compressed nodes whose content changes are compressed anew.
+    /// Returns a copy of `group` without the removed groups inside of it, and true if anything in
+    /// it has changed. Compressed nodes whose content changes are compressed anew, or stored
+    /// uncompressed if the group that states their compression is removed.
     fn without(&mut self, group: &Group) -> (Group, bool) {
         let mut changed = false;
         let mut nodes = Vec::with_capacity(group.nodes.len());
@@ -423,9 +432,8 @@ impl Removal<'_> {
     }
 }
 
-/// Returns a copy of the group in which the payloads, in order, are replaced by those of `next`;
-/// the flag is true if any payload has changed. Compressed nodes whose content changes are
-/// compressed anew.
+/// Returns a copy of `group` in which its payloads, in order, are replaced by those of `next`, and
+/// true if any payload differs. Compressed nodes whose content changes are compressed anew.
 fn with_payloads<'a>(
     group: &Group,
     next: &mut impl Iterator<Item = &'a Arc<[u8]>>,
@@ -460,9 +468,9 @@ fn with_payloads<'a>(
 }
 
 impl Packed {
-    /// Makes the node of the compressed bytes `packed` of a file, whose decompressed bytes are `bytes`,
-    /// from the tree that these were read into; a payload takes the place of a tree that does not give
-    /// the same bytes.
+    /// Makes the compressed node of the bytes `packed` of a file, whose decompressed bytes `bytes`
+    /// were read into the tree `content`. If that tree does not render to `bytes`, one payload
+    /// takes its place.
     pub fn read(codec: Codec, content: Group, bytes: &[u8], packed: &[u8]) -> Packed {
         let label = content.label;
         let content = settle(content);
@@ -502,8 +510,8 @@ impl Packed {
         }
     }
 
-    /// Makes a compressed node as [`Packed::new`] does, for numbers outside that are about groups in
-    /// its content.
+    /// Makes a compressed node as [`Packed::new`] does, to whose groups numbers outside of it refer
+    /// ([`Linked::Into`]).
     pub fn linked(codec: Codec, content: Group) -> Packed {
         let inside = render(&content).inside;
         Packed {
@@ -512,8 +520,8 @@ impl Packed {
         }
     }
 
-    /// Makes a compressed node from the tree of its content: puts the content together, and
-    /// compresses its bytes by the method `codec`.
+    /// Makes a compressed node from the tree of its content, whose bytes are compressed by the
+    /// method `codec`.
     pub fn new(codec: Codec, content: Group) -> Packed {
         let bytes = render(&content).text;
         let packed = codec.pack(&bytes);
@@ -529,10 +537,10 @@ impl Packed {
     }
 }
 
-/// Returns a copy of the group in which all compressed nodes are compressed anew, numbers lose their
-/// padding, and neighboring groups that are pieces of one payload (as the IDAT chunks of PNG) are
-/// joined. Sets `changed` to true if there is a compressed node, a padded number, or a piece that was
-/// joined or decompressed.
+/// Returns a copy of `group` in which all compressed nodes are compressed anew, padded numbers are
+/// as short as they can be, and neighboring groups that are pieces of one payload (such as IDAT
+/// chunks of PNG) are joined, and decompressed if they are a zlib stream. Sets `changed` to true if
+/// there is any of these; counts decompressed bytes in `unpacked`.
 fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
     let mut nodes: Vec<Node> = Vec::new();
     for node in &group.nodes {
@@ -585,8 +593,8 @@ fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
     Group { nodes, ..*group }
 }
 
-/// Joins two pieces of a payload: appends the bytes of all payloads of `next` to the first payload
-/// of `group`; does nothing if `group` has no payload.
+/// Joins two groups that are pieces of one payload: appends the bytes of all payloads of `next` to
+/// the first payload of `group`; does nothing if `group` has none.
 fn append(group: &mut Group, next: &Group) {
     let mut payloads = Vec::new();
     list_payloads(next, &mut payloads);
@@ -600,8 +608,8 @@ fn append(group: &mut Group, next: &Group) {
     }
 }
 
-/// Replaces the first payload of a group, if it is a zlib stream, by a compressed node with its
-/// decompressed content. Returns whether it did so; false also if the group has no payload.
+/// Replaces the first payload of `group` by a compressed node with its decompressed content, if it
+/// is a zlib stream. Returns true if it did so. Counts decompressed bytes in `unpacked`.
 fn unpack_payload(group: &mut Group, unpacked: &mut u64) -> bool {
     let label = group.label;
     let Some(payload) = first_payload(group) else {
@@ -632,7 +640,7 @@ fn first_payload(group: &mut Group) -> Option<&mut Node> {
     })
 }
 
-/// Returns a copy of the group in which each compressed node is replaced by a payload with its
+/// Returns a copy of `group` in which each compressed node is replaced by a payload with its
 /// compressed bytes, which searches delete and change like any other payload.
 fn close(group: &Group) -> Group {
     let mut nodes = Vec::with_capacity(group.nodes.len());

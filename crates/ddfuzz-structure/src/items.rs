@@ -1,10 +1,11 @@
-//! Items that stand in place of items around them.
+//! Functions that replace an item of a nested format, such as a list, by items inside of it.
 
 use std::collections::HashSet;
 
 use crate::node::{ByLabel, Group, Label, Node};
 
-/// Appends to `wrappers` the labels of the items outside of compressed nodes that have an item inside.
+/// Appends to `wrappers` the labels of all items in `group` that contain other items. Compressed
+/// nodes are not searched.
 pub(crate) fn list_wrappers(group: &Group, wrappers: &mut Vec<Label>) {
     if group.is_item && items_in(group).next().is_some() {
         wrappers.push(group.label);
@@ -28,8 +29,8 @@ fn items_in(group: &Group) -> Box<dyn Iterator<Item = &Group> + '_> {
     }))
 }
 
-/// Returns a copy of the tree in which the largest item inside of each item with one of these labels stands
-/// in place of it.
+/// Returns a copy of the tree in which each item whose label is in `gone` is replaced by the
+/// largest item inside of it; `sizes` has the sizes of groups in bytes, by label.
 pub(crate) fn raise(group: &Group, sizes: &ByLabel<usize>, gone: &HashSet<Label>) -> Group {
     let mut group = group;
     while gone.contains(&group.label) {
@@ -47,8 +48,8 @@ pub(crate) fn raise(group: &Group, sizes: &ByLabel<usize>, gone: &HashSet<Label>
     }
 }
 
-/// Returns a copy of the tree in which all items directly inside of each item with one of these labels
-/// stand in place of it.
+/// Returns a copy of the tree in which each item whose label is in `gone` is replaced by all of the
+/// items directly inside of it.
 pub(crate) fn unwrap(group: &Group, gone: &HashSet<Label>) -> Group {
     let is_gone = gone.contains(&group.label);
     let nodes = match is_gone {

@@ -98,8 +98,8 @@ fn open(known: &Known, text: &[u8]) -> Option<Container> {
     Container::new(Group::new(label, nodes), text)
 }
 
-/// Appends to `contents` what is compressed in a group of a file, decompressed; not what is compressed
-/// inside of that again.
+/// Appends to `contents` the decompressed content of each compressed node in `group`; compressed
+/// nodes inside of such content are not decompressed.
 fn list_contents(group: &Group, contents: &mut Vec<Vec<u8>>) {
     for node in &group.nodes {
         match node {
@@ -139,8 +139,9 @@ pub fn structure_of(text: &[u8]) -> Structure {
     }
 }
 
-/// Returns the name of the language that the extension of a file's name says; `None` if it says
-/// none, if the input is not a text, or if it does not fit the language's grammar.
+/// Returns the name of the language whose files have the extension of the file name; `None` if no
+/// known language has it, if the input is not a text, or if the text does not fit the language's
+/// grammar.
 pub fn language_of_file(name: &[u8], text: &[u8]) -> Option<&'static str> {
     is_text(text)
         .then(|| KnownLanguage::of_file_and_text(name, text))
@@ -171,19 +172,20 @@ pub fn structure_names() -> impl Iterator<Item = &'static str> {
         .chain(Known::all().map(|known| known.name))
 }
 
-/// Minimum number of bytes of a text for each one that is not ASCII, in a text that is not UTF-8: it is in
-/// another encoding, such as Latin-1.
+/// Minimum number of bytes, for each byte that is not ASCII, of a text that is not UTF-8; the text
+/// is then in another encoding, such as Latin-1. Data with more such bytes are binary.
 const BYTES_PER_FOREIGN: usize = 16;
 
-/// Checks whether the first 4 KiB of an input have no control characters other than white space,
-/// and are UTF-8 or hardly anything but ASCII.
+/// Returns true if the first 4 KiB of an input look like text: no control characters other than
+/// white space, and UTF-8 or hardly anything but ASCII.
 fn is_text(text: &[u8]) -> bool {
     let sample = &text[..text.len().min(SAMPLE)];
     let foreign = sample.iter().filter(|byte| !byte.is_ascii()).count();
     is_utf8(text) || !has_control(sample) && foreign * BYTES_PER_FOREIGN <= sample.len()
 }
 
-/// Checks whether the first 4 KiB of an input are UTF-8 without control characters other than white space.
+/// Returns true if the first 4 KiB of an input are UTF-8 without control characters other than
+/// white space.
 fn is_utf8(text: &[u8]) -> bool {
     let sample = &text[..text.len().min(SAMPLE)];
     let is_utf8 = match std::str::from_utf8(sample) {

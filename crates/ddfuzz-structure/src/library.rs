@@ -1,4 +1,4 @@
-//! Grammars in shared libraries, which tree-sitter builds from grammars of any language.
+//! Loads grammars from shared libraries, which tree-sitter builds from the grammar of any language.
 //!
 //! A grammar is loaded only where a command names its file. Logs have the name of the language alone,
 //! so that reading a log never loads code.

@@ -345,9 +345,9 @@ fn list_parts<'a>(group: &'a Group, found: &mut Vec<&'a Group>) {
     }
 }
 
-/// Returns a description of a part by the kinds of its numbers, flags and paddings, in order,
-/// without its bytes and the parts inside of it. Parts with equal descriptions can replace each
-/// other.
+/// Returns a description of the kinds of numbers, flags and paddings in a part, in order, without
+/// bytes and without the parts inside of it. Parts with equal descriptions may take each other's
+/// place.
 fn shape(part: &Group) -> Vec<u8> {
     let mut shape = Vec::new();
     list_shape(part, &mut shape);
@@ -400,14 +400,14 @@ fn edit_part(
     edited.then_some(root)
 }
 
-/// Returns a copy of the group in which each node for which `edit` returns a list is replaced by
-/// the nodes of this list; a group's own nodes are tried before those inside of them. Compressed
-/// nodes whose content changes are compressed anew.
+/// Returns a copy of `group` in which each node for which `edit` returns nodes is replaced by
+/// these. `edit` is called for a group first, and for the nodes inside of it only if it returned
+/// `None`. Compressed nodes whose content changes are compressed anew.
 fn rewrite(group: &Group, edit: &mut dyn FnMut(&Node) -> Option<Vec<Node>>) -> Group {
     rewrite_noting(group, edit).0
 }
 
-/// Rewrites a group as [`rewrite`] does, and also returns whether any node was replaced.
+/// Rewrites a group as [`rewrite`] does, and also returns true if any node was replaced.
 fn rewrite_noting(
     group: &Group,
     edit: &mut dyn FnMut(&Node) -> Option<Vec<Node>>,
@@ -439,10 +439,10 @@ fn rewrite_noting(
     (Group { nodes, ..*group }, changed)
 }
 
-/// Returns a copy of the group with a copy of `part`, under new labels, inserted after the part
-/// with the index `at`. `is_own` says that `part` is from the same file: then its copy keeps the
-/// references to groups outside of it, and groups that are deleted together with it are copied,
-/// too.
+/// Returns a copy of `group` with a copy of `part`, under new labels, after the part with the index
+/// `at`. If `part` is from the same file (`is_own`), numbers in the copy that refer to groups
+/// outside of it keep doing so, and the groups that are deleted together with `part` or a group in
+/// it are copied, too.
 fn insert(group: &Group, at: usize, part: &Group, is_own: bool) -> Group {
     let mut last = group.label;
     let mut see = |group: &Group| last = last.max(group.label);
@@ -470,7 +470,7 @@ fn insert(group: &Group, at: usize, part: &Group, is_own: bool) -> Group {
     })
 }
 
-/// Calls `see` with the group and each group inside of it, at all depths.
+/// Calls `see` with `group` and with each group inside of it, at all depths.
 fn see_groups(group: &Group, see: &mut dyn FnMut(&Group)) {
     see(group);
     for node in &group.nodes {
@@ -485,12 +485,12 @@ fn see_groups(group: &Group, see: &mut dyn FnMut(&Group)) {
 /// State for copying groups into a tree under new labels, so that no two groups have the same
 /// label.
 struct Relabeled {
-    /// Maps the label of each copied group to its new label.
+    /// New label of each copied group, by its old label.
     new: HashMap<Label, Label>,
     /// The greatest label of a group in the tree so far.
     last: Label,
-    /// Whether the copied groups keep their references to groups that are not copied, because the
-    /// tree has these groups, too.
+    /// True if numbers in copied groups that refer to groups which were not copied stay as they
+    /// are, because the tree has those groups, too.
     keeps: bool,
 }
 

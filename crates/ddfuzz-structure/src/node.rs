@@ -13,16 +13,17 @@ use crate::runs::Runs;
 /// length, offset or checksum they state.
 pub type Label = u32;
 
-/// Values by label.
+/// A map from labels of groups to values.
 pub type ByLabel<T> = HashMap<Label, T, BuildHasherDefault<LabelHasher>>;
 
-/// Hasher of labels, which a [`Reader`](crate::reader::Reader) gives out one after the other, so
-/// that no file can choose labels with equal hashes. A map of them is read for each number of each
-/// candidate.
+/// A hasher for labels. Labels are successive numbers that a [`Reader`](crate::reader::Reader)
+/// gives out, so no file can choose labels with equal hashes; a fast hash is needed because such
+/// maps are read for each number of each candidate.
 #[derive(Default)]
 pub struct LabelHasher(u64);
 
-/// Odd number whose multiples of successive labels are far apart: 2^64 by the golden ratio.
+/// Factor of the hash, which spreads successive labels over all hash values: 2^64 divided by the
+/// golden ratio, made odd.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Hasher for LabelHasher {
@@ -58,32 +59,32 @@ pub enum Node {
         /// bit states.
         bits: Vec<(u8, Label)>,
     },
-    /// A place of the file that repeats the bytes of an earlier group, the one with this label. It
-    /// is written anew from that group.
+    /// Bytes that repeat the bytes of an earlier group, the one with this label; they are written
+    /// anew when that group changes.
     Copy(Label),
-    /// Bytes, all the same, that fill up the size of a preceding group to a multiple of some number
-    /// of bytes (`align`).
+    /// Padding: bytes of one value that bring the size of a preceding group up to a multiple of
+    /// `align`.
     Pad {
-        /// Label of the preceding group whose size is filled up.
+        /// Label of the preceding group whose size is padded.
         of: Label,
-        /// The size of the preceding group is filled up to a multiple of this number of bytes.
+        /// The size of the preceding group is padded to a multiple of this number of bytes.
         align: usize,
-        /// Value of the bytes that fill up the size: mostly 0.
+        /// Value of the padding bytes: mostly 0.
         fill: u8,
     },
-    /// The head of an INDEX of CFF: how many groups are in the following group with the label `of`,
-    /// the width of an offset in bytes, and the offsets of all these groups and of the end of the
-    /// last one, from 1. Only the count is written if there is no group.
+    /// The header of a CFF INDEX: the number of items in the group `of` that follows, the width of
+    /// an offset in bytes, and the offsets of all items and of the end of the last one, counted
+    /// from 1. If there is no item, the header is only the number.
     Directory {
         /// Label of the group whose groups are the items of the index.
         of: Label,
-        /// Least width of an offset, in bytes; it is wider if the items are larger.
+        /// Minimum width of an offset in bytes; offsets are wider if the items' sizes require it.
         width: usize,
     },
-    /// Zeros that fill up the group directly around them to this size in bytes, as the free space in
-    /// the middle of a page of a database.
+    /// Zeros that bring the size of the group directly around them up to this number of bytes, such
+    /// as the free space in the middle of a database page.
     Gap(usize),
-    /// Which numbers the rows of a table have.
+    /// Text that states which numbers the rows of a table have, as runs of successive numbers.
     Runs(Runs),
     /// The number of columns of a picture.
     Columns(Columns),
@@ -93,15 +94,15 @@ pub enum Node {
     Packed(Packed),
 }
 
-/// The number of columns of a picture, whose rows are parts of one group, each with its pixels in the
-/// first group inside of it.
+/// The number of columns of a picture. The rows of the picture are the parts of one group; the
+/// pixels of a row are in the first group inside of the row.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
     /// How the number is encoded.
     pub encoding: Encoding,
-    /// The number.
+    /// Number of columns.
     pub count: usize,
-    /// Number of bits of a pixel.
+    /// Size of a pixel in bits.
     pub bits: usize,
     /// Label of the group whose parts are the rows.
     pub rows: Label,
@@ -115,13 +116,14 @@ pub struct Group {
     pub label: Label,
     /// Whether the group can be deleted: never alone, by itself, or together with another group.
     pub part: Part,
-    /// Number of the payload that this group is a piece of, as an IDAT chunk of PNG is: neighboring
-    /// groups with the same number can be joined. 0 if the group is no piece.
+    /// Identifies the payload of which this group holds a piece, as an IDAT chunk of PNG does:
+    /// neighboring groups with the same number can be joined into one. 0 if the group is no piece.
     pub piece: u32,
-    /// The least bytes that may stand in place of the group in a file of its format, such as the body
-    /// of a function that does nothing; empty if they are not known.
+    /// The shortest bytes that may stand in place of the group's content in a file of its format,
+    /// such as a function body that does nothing; empty if none are known.
     pub least: &'static [u8],
-    /// Whether the group is an item that may stand wherever an item around it does, as in DER.
+    /// True if the group is an item of a nested format, such as an element of DER: it may stand in
+    /// place of an item that contains it.
     pub is_item: bool,
     /// The nodes of the group, in the order of their bytes in the file.
     pub nodes: Vec<Node>,
@@ -158,54 +160,56 @@ pub enum Meaning {
     /// The size of the group in bytes; if the group is the content of a compressed node, its size
     /// when decompressed.
     Length(Label),
-    /// The number of parts (groups that can be deleted) in the group, not counting those inside of
-    /// other parts.
+    /// The number of groups inside of the group that can be deleted, by themselves or together with
+    /// others; those inside of another such group do not count.
     Count(Label),
-    /// The distance in bytes from the beginning of the second group to that of the first.
+    /// The distance in bytes from the beginning of the second group to the beginning of the first
+    /// one.
     Offset(Label, Label),
-    /// The same distance, in place of which the bytes of the first group stand, filled up with
-    /// zeros, where they take no more space than the number (values of TIFF).
+    /// The distance in bytes from the beginning of the second group to that of the first, as for
+    /// [`Offset`](Meaning::Offset). If the first group is no larger than the number itself, its
+    /// bytes are written in place of the number, padded with zeros (as values of TIFF entries are).
     Place(Label, Label),
-    /// The distance from the beginning of the group `from` to the first group in the file that has
-    /// one of the labels from `first` to `last`, which are those of a chain of groups in which each
-    /// states where the next one is; 0 if none is left.
+    /// The distance in bytes from the beginning of the group `from` to the next group of a chain:
+    /// the first group with a label from `first` to `last` that is left in the file; 0 if none is.
     Next {
-        /// Label of the next group of the chain.
+        /// Label of the group that was next in the chain in the original file.
         first: Label,
         /// Label of the last group of the chain.
         last: Label,
         /// Label of the group from which distances count.
         from: Label,
     },
-    /// The number of the first group in the file that has one of the labels from `first` to `last`,
-    /// which are those of a chain: the sum of its [index](Meaning::Index) and `base`; 0 if none is left.
+    /// The number of the next group of a chain, which is its [index](Meaning::Index) plus `base`.
+    /// The next group is the first one with a label from `first` to `last` that is left in the
+    /// file; 0 is stated if none is.
     NextIndex {
-        /// Label of the next group of the chain.
+        /// Label of the group that was next in the chain in the original file.
         first: Label,
         /// Label of the last group of the chain.
         last: Label,
         /// Number of the group at index 0.
         base: u64,
     },
-    /// How many groups with the labels from the first one to the second one are in the file, without
-    /// that of the second one.
+    /// The number of groups that are left in the file and have labels from the first one up to, but
+    /// without, the second one.
     Present(Label, Label),
-    /// The end of a range of glyphs, of which each has a group with the label `first` and those after
-    /// it, up to `last`: the index ([`Meaning::Index`]) of the glyph of the first one in the file, or of
-    /// the last one.
+    /// The index ([`Meaning::Index`]) of the first or the last glyph of a range of glyphs that is
+    /// left. A group with a label from `first` to `last` stands in the range for each of its
+    /// glyphs.
     End {
-        /// Label of the group of the first glyph of the range.
+        /// Label of the group that stands in the range for its first glyph.
         first: Label,
-        /// Label of the group of the last glyph of the range.
+        /// Label of the group that stands in the range for its last glyph.
         last: Label,
-        /// Label of the first glyph of the range itself; the others follow. 0 if the glyphs are not
-        /// known.
+        /// Label of the first glyph of the range itself, in the group of all glyphs; the labels of
+        /// the others follow. 0 if the glyphs of the font are not known.
         of: Label,
-        /// Whether it is the last glyph of the range, else the first one.
+        /// True if the index of the last glyph is stated, false if that of the first one.
         is_last: bool,
     },
-    /// The index of the group within the group that contains it: the number of parts (groups that
-    /// can be deleted) before it there.
+    /// The index of the group within the group that contains it: the number of groups before it
+    /// there that can be deleted.
     Index(Label),
     /// A checksum, by this algorithm, of the bytes of the group. If the number is in the group
     /// itself, its own bytes count as zeros (in tar as blanks).
@@ -213,8 +217,8 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// Returns the labels of the groups on which the number's value depends; both are the same
-    /// label if it depends on one group only.
+    /// Returns the labels of two groups on which the number's value depends, the same label twice
+    /// if there is one such group only. Of a range of labels, these are the first and the last one.
     pub fn labels(self) -> [Label; 2] {
         match self {
             Meaning::Length(of)
@@ -243,7 +247,7 @@ impl Group {
         }
     }
 
-    /// Makes an item, which may stand wherever an item around it does.
+    /// Makes an item: a group that may stand in place of an item that contains it.
     pub fn item(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             is_item: true,
@@ -277,8 +281,8 @@ impl Node {
         Node::Payload(bytes.into())
     }
 
-    /// Returns the group that the node is, or the tree of its content if it is compressed; `None` for
-    /// all other nodes.
+    /// Returns the group of nodes inside of this node: the node itself if it is a group, the tree
+    /// of its content if it is compressed; `None` for all other nodes.
     pub fn inside(&self) -> Option<&Group> {
         match self {
             Node::Group(inner) => Some(inner),

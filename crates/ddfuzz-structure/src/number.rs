@@ -12,59 +12,63 @@ pub enum Encoding {
     /// Seven bits a byte, the least significant first; each byte but the last has its high bit set
     /// (LEB128, as in protobuf and WebAssembly).
     Varint,
-    /// The same in so many bytes, the last ones of which may be zeros: compilers leave room for a
-    /// length that they do not know yet.
+    /// LEB128 in exactly this many bytes, the last of which may add only zeros to the number:
+    /// compilers leave room for a length that they do not know yet.
     PaddedVarint(usize),
-    /// A length of ASN.1 DER: a single byte if it is below 128, else a byte with the number of
-    /// bytes that follow, and these.
+    /// A length of ASN.1 DER: one byte if it is below 128; else a byte that states how many bytes
+    /// follow, and the number in these, big-endian.
     Der,
-    /// The head of a CBOR item of the major type that the `u8` gives, which is in the high three
-    /// bits of the head's first byte.
+    /// The head of a CBOR item, with the number in it. The `u8` is the item's major type, which is
+    /// in the high three bits of the head's first byte.
     Cbor(u8),
     /// The number is in the header of a MessagePack item of this kind.
     MessagePack(MessagePackKind),
     /// Octal digits as in tar: this many bytes, with a NUL or a blank at the end.
     Octal(usize),
-    /// Decimal digits and then blanks, this many bytes together, as in `ar`.
+    /// Decimal digits, padded with blanks at the end to this many bytes, as in `ar`.
     Decimal(usize),
-    /// Decimal digits, as many as the number needs (PDF).
+    /// Decimal digits without leading zeros, as many as the number needs, as in PDF.
     Digits,
-    /// Hexadecimal digits, as many as the number needs; whether letters are capital ones.
+    /// Hexadecimal digits without leading zeros, as many as the number needs. True if letters are
+    /// capitals.
     Hex(bool),
-    /// Decimal digits with zeros before them, this many bytes together (tables of PDF).
+    /// Decimal digits, padded with zeros at the front to this many bytes, as in cross-reference
+    /// tables of PDF.
     Zeros(usize),
-    /// Seven bits a byte, the most significant first; each byte but the last has its high bit set, and
-    /// a ninth byte has eight bits (SQLite).
+    /// Varint of SQLite: seven bits in each byte, the most significant first; each byte but the
+    /// last has its high bit set, and a ninth byte holds eight bits.
     VarintBig,
-    /// The kind of a value of a record of SQLite: twice its length in bytes, and 12 for bytes or 13
-    /// for a text, as `VarintBig`.
+    /// Serial type of a value in a SQLite record, which states the value's length: twice the length
+    /// in bytes, plus 12 for a blob or 13 for a text (the `u64`), written as
+    /// [`VarintBig`](Encoding::VarintBig).
     Serial(u64),
     /// A byte of flags with the size of a GIF color table: the exponent of the size in its low
     /// three bits, and a high bit that says whether there is a table. The `u8` holds the other bits
     /// of the byte.
     Colors(u8),
-    /// How many times a unit of bytes is in the number, as half of it in short offsets of glyphs.
+    /// A size or offset in bytes, written as a number of units: short offsets of glyphs, for
+    /// example, count units of two bytes.
     Units {
-        /// Whether the written number is big-endian, else little-endian.
+        /// True if the written number is big-endian, false if it is little-endian.
         is_big: bool,
         /// Size of the written number in bytes.
         width: usize,
         /// Size of a unit in bytes.
         unit: usize,
     },
-    /// A number of bytes as a number of words of 4 bytes in half a byte: its high bits if `is_high`, else
-    /// its low ones (heads of IP and TCP). `rest` holds the other bits.
+    /// A size in bytes, written as a number of words of 4 bytes in half a byte: the high four bits
+    /// if `is_high`, else the low ones (header lengths of IP and TCP).
     Words {
-        /// Whether the number is in the high bits.
+        /// True if the number is in the high four bits of the byte.
         is_high: bool,
-        /// The other bits of the byte.
+        /// The other four bits of the byte, as they are in the file.
         rest: u8,
     },
-    /// A byte whose high bit is set if the number is 0: no other block follows (FLAC). The `u8` holds
-    /// the other bits.
+    /// A byte whose high bit is set if the number is 0, which means that no other block follows
+    /// (FLAC). The `u8` holds the other bits of the byte.
     Last(u8),
-    /// An integer in a dictionary of CFF: 1, 2, 3 or 5 bytes, as many as the integer needs, but not
-    /// fewer than this number if it is 3 or 5.
+    /// An integer operand in a CFF DICT: 1, 2, 3 or 5 bytes, as many as the integer needs. If this
+    /// number is 3 or 5, at least as many bytes.
     Dict(usize),
 }
 
@@ -91,8 +95,8 @@ impl Encoding {
         }
     }
 
-    /// Returns the encoding of the same numbers in as few bytes as each needs: another one only for
-    /// numbers that may be padded.
+    /// Returns the encoding that writes the same numbers without padding, so that each takes as few
+    /// bytes as it needs; the encoding itself if it never pads.
     pub fn shortest(self) -> Encoding {
         match self {
             Encoding::PaddedVarint(_) => Encoding::Varint,
@@ -101,8 +105,8 @@ impl Encoding {
         }
     }
 
-    /// Returns the encoding of the same numbers in `size` bytes, if the encoding allows a number to
-    /// be longer than it must be; else the encoding itself.
+    /// Returns the encoding that writes the same numbers padded to `size` bytes, if such padding
+    /// exists; else the encoding itself.
     pub fn padded(self, size: usize) -> Encoding {
         match self {
             Encoding::Varint => Encoding::PaddedVarint(size),
@@ -111,13 +115,13 @@ impl Encoding {
         }
     }
 
-    /// Returns the number of bytes that `number` needs, at least 1.
+    /// Returns how many bytes the digits of `number` take in base 256, at least 1.
     pub fn width_of(number: u64) -> usize {
         (8 - number.leading_zeros() as usize / 8).max(1)
     }
 
-    /// Reads the number at the offset `at` of `text`; `None` if there is none, as for
-    /// [`read`](Encoding::read).
+    /// Reads the number at offset `at` of `text`; `None` if [`read`](Encoding::read) cannot read
+    /// one there.
     pub fn read_at(self, text: &[u8], at: usize) -> Option<u64> {
         let (number, _) = self.read(text.get(at..)?)?;
         Some(number)
@@ -171,7 +175,8 @@ impl Encoding {
         }
     }
 
-    /// Writes a number in digits as [`write`](Encoding::write) does; nothing in other encodings.
+    /// Returns a number in digits, for the encodings that write digits, as
+    /// [`write`](Encoding::write) does; empty for all other encodings.
     fn write_digits(self, number: u64) -> Vec<u8> {
         match self {
             Encoding::Decimal(width) => {
@@ -261,7 +266,8 @@ impl Encoding {
         }
     }
 
-    /// Reads a number in decimal or octal digits as [`read`](Encoding::read) does.
+    /// Reads a number in decimal or octal digits, for the encodings that write these, as
+    /// [`read`](Encoding::read) does; `None` for all other encodings.
     fn read_digits(self, text: &[u8]) -> Option<(u64, usize)> {
         match self {
             Encoding::Digits => {
@@ -291,14 +297,15 @@ impl Encoding {
     }
 }
 
-/// Returns the number of bytes that half of `byte` states in words.
+/// Returns the size in bytes that four bits of `byte` state as a number of words of 4 bytes: the
+/// high bits if `is_high`, else the low ones.
 fn words_in(byte: u8, is_high: bool) -> u64 {
     let half = if is_high { byte >> 4 } else { byte & 0xf };
     u64::from(half) * 4
 }
 
-/// Returns the number that `text` is written as, in digits of the base `radix`; `None` if it has
-/// other characters, or too many of them.
+/// Parses `text` as digits in base `radix`; `None` if it contains other characters, or if the
+/// number exceeds 64 bits.
 fn digits(text: &[u8], radix: u32) -> Option<u64> {
     let digits = std::str::from_utf8(text).ok()?;
     u64::from_str_radix(digits, radix).ok()
@@ -329,7 +336,7 @@ fn varint(mut number: u64) -> Vec<u8> {
     written
 }
 
-/// Writes a number as [`Encoding::VarintBig`].
+/// Encodes a number as a varint of SQLite ([`Encoding::VarintBig`]).
 fn varint_big(number: u64) -> Vec<u8> {
     let mut written = vec![number as u8];
     let mut rest = match number >> 56 {
@@ -347,7 +354,8 @@ fn varint_big(number: u64) -> Vec<u8> {
     written
 }
 
-/// Reads a number that is written as [`Encoding::VarintBig`], and its size in bytes.
+/// Reads a varint of SQLite ([`Encoding::VarintBig`]) at the beginning of `text`, and returns it
+/// with its size in bytes.
 fn read_varint_big(text: &[u8]) -> Option<(u64, usize)> {
     let mut number = 0;
     for (index, byte) in text.iter().take(9).enumerate() {
@@ -362,7 +370,8 @@ fn read_varint_big(text: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// Reads the header of a MessagePack item of this kind: its number and size.
+/// Reads the header of a MessagePack item of this kind; returns the number in it, and the size of
+/// the header in bytes. `None` if it is the header of another kind.
 fn read_message_pack(kind: MessagePackKind, text: &[u8]) -> Option<(u64, usize)> {
     let head = *text.first()?;
     let (mask, base, heads) = kind.heads();
@@ -374,7 +383,8 @@ fn read_message_pack(kind: MessagePackKind, text: &[u8]) -> Option<(u64, usize)>
     Some((number, 1 + width))
 }
 
-/// Reads the head of a CBOR item of the type `major`: its number and size.
+/// Reads the head of a CBOR item of the major type `major`; returns the number in it, and the size
+/// of the head in bytes. `None` if it is the head of another type.
 fn read_cbor(major: u8, text: &[u8]) -> Option<(u64, usize)> {
     let head = *text.first().filter(|head| *head >> 5 == major)?;
     let size = match head & 0x1f {
@@ -386,7 +396,8 @@ fn read_cbor(major: u8, text: &[u8]) -> Option<(u64, usize)> {
     Some((number, 1 + size))
 }
 
-/// Reads an integer of a dictionary of CFF and its size; `None` if it is negative.
+/// Reads an integer operand of a CFF DICT; returns it with its size in bytes, `None` if it is
+/// negative.
 fn read_dict(text: &[u8]) -> Option<(u64, usize)> {
     match *text.first()? {
         byte @ 139..=246 => Some((u64::from(byte - 139), 1)),
@@ -403,7 +414,8 @@ fn read_dict(text: &[u8]) -> Option<(u64, usize)> {
     }
 }
 
-/// Writes an integer of a dictionary of CFF in at least `least` bytes, if that is 3 or 5.
+/// Writes an integer operand of a CFF DICT in as few bytes as possible, but in at least `least`
+/// bytes if that is 3 or 5.
 fn dict(least: usize, number: u64) -> Vec<u8> {
     match number {
         0..108 if least < 3 => vec![number as u8 + 139],
@@ -457,13 +469,17 @@ pub enum Sum {
     Ogg,
     /// CRC-64 of ECMA-182, least significant bit first, inverted (xz).
     Crc64,
-    /// CRC-8 with polynomial 0x07, most significant bit first, initial value 0 (heads of FLAC).
+    /// CRC-8 with polynomial 0x07, most significant bit first, initial value 0 (frame headers of
+    /// FLAC).
     FlacHead,
     /// CRC-16 with polynomial 0x8005, most significant bit first, initial value 0 (frames of FLAC).
     FlacFrame,
-    /// The inverted sum of the bytes as big-endian words of 16 bits, with the carry added (IP).
+    /// The inverted sum of the bytes as big-endian words of 16 bits, with carries added back (IP
+    /// headers).
     Internet,
-    /// The same of what an IP packet contains, with its addresses, protocol and size (UDP, TCP).
+    /// The checksum of UDP, TCP and ICMPv6: computed as [`Internet`](Sum::Internet) over the
+    /// content of an IP packet and a pseudo-header of its addresses, protocol and size. The bytes
+    /// are those of the IP packet.
     Transport,
 }
 
@@ -508,7 +524,7 @@ impl Sum {
     }
 }
 
-/// Returns the sum of the bytes as big-endian words of 16 bits, with the carry added.
+/// Returns the sum of the bytes as big-endian words of 16 bits, with carries added back.
 fn words(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2).map(|word| match *word {
         [high, low] => u16::from_be_bytes([high, low]),
@@ -520,7 +536,8 @@ fn words(bytes: &[u8]) -> u16 {
     })
 }
 
-/// Computes the checksum of what an IP packet contains; `None` if there is no whole head.
+/// Computes the checksum [`Sum::Transport`] of the IP packet `ip`; `None` if its header is
+/// incomplete.
 fn transport(ip: &[u8]) -> Option<u16> {
     let (front, addresses, protocol) = match ip.first()? >> 4 {
         4 => (usize::from(ip[0] & 0xf) * 4, 12..20, 9),
@@ -532,7 +549,7 @@ fn transport(ip: &[u8]) -> Option<u16> {
     Some(!words(&pseudo))
 }
 
-/// The values of CRC-64 for all bytes.
+/// Table for the fast computation of CRC-64: the CRC of each single byte, without the inversions.
 static CRC64: [u64; 256] = {
     let mut table = [0; 256];
     let mut byte = 0;
@@ -549,7 +566,7 @@ static CRC64: [u64; 256] = {
     table
 };
 
-/// Computes the CRC-64 of [`Sum::Crc64`].
+/// Computes the checksum CRC-64 of `bytes`, as xz files have it ([`Sum::Crc64`]).
 fn crc64(bytes: &[u8]) -> u64 {
     let fold = |crc: u64, byte: &u8| CRC64[usize::from(crc as u8 ^ byte)] ^ (crc >> 8);
     !bytes.iter().fold(u64::MAX, fold)

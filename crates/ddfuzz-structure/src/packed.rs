@@ -1,4 +1,5 @@
-//! Compressed nodes of a file: deflate, with and without zlib, LZW as in GIF and TIFF, and PackBits.
+//! Compressed parts of files, and the methods of compression: deflate with and without zlib, LZW of
+//! GIF and TIFF, PackBits, rows with predictors, and LZMA2.
 
 use std::io::{Read, Write};
 use std::sync::Arc;
@@ -16,19 +17,19 @@ use crate::node::{ByLabel, Group, Label, Node};
 /// as a payload.
 const LARGEST: u64 = 1 << 22;
 
-/// Maximum size of the decompressed contents of all streams of a file together, in bytes; all further
-/// streams are left compressed. A few kilobytes can hold many streams in one another, each of them
-/// megabytes of zeros.
+/// Maximum total size, in bytes, of the decompressed content of all streams of a file; further
+/// streams are left compressed. The limit is needed because a few kilobytes can hold many nested
+/// streams, each of megabytes of zeros.
 const MOST_UNPACKED: u64 = 1 << 24;
 
 /// Maximum size, in bytes, of a block that deflate stores without compression.
 const BLOCK: usize = 0xffff;
 
-/// Size of decompressed content, in bytes, above which it is compressed by the default instead of
-/// the best level, because it is compressed again for each candidate.
+/// Size of decompressed content, in bytes, above which deflate compresses at its default level
+/// instead of the best one, because the content is compressed again for each candidate.
 const QUICKLY: usize = 1 << 16;
 
-/// A compression method of parts of files: deflate, zlib, LZW of GIF or TIFF, or PackBits.
+/// A compression method of parts of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// Deflate without a header (RFC 1951).
@@ -38,30 +39,33 @@ pub enum Codec {
     /// LZW as in GIF: a byte with the width of values in bits, then blocks of up to 255 bytes, each
     /// after its length, and an empty block.
     Gif,
-    /// LZW as in TIFF: codes of 9 to 12 bits, the highest bits first.
+    /// LZW as in TIFF: codes of 9 to 12 bits, packed from the highest bit of a byte on.
     Tiff,
-    /// PackBits: bytes after their number, and single bytes after how often they are repeated.
+    /// PackBits: runs of one repeated byte, each after the number of repetitions, and other bytes
+    /// after their number.
     PackBits,
-    /// zlib around rows of so many bytes, each after a byte that says whether the row above is
+    /// zlib around rows of this many bytes, each after a byte which says whether the row above was
     /// subtracted from it (predictors of PDF and PNG).
     Rows(usize),
-    /// LZMA2, as in xz, with a dictionary of at most so many bytes.
+    /// LZMA2, as in xz, with a dictionary of at most this many bytes.
     Lzma2(u32),
 }
 
-/// How a compressed node and the groups outside of it depend on each other.
+/// Which numbers connect a compressed node with the groups outside of it.
 #[derive(Clone, Debug, Default)]
 pub enum Linked {
-    /// Numbers are about groups on their own side, or about the content as a whole.
+    /// None: numbers outside state nothing about groups inside of the content, except about the
+    /// content as a whole, and numbers in the content state nothing about groups outside.
     #[default]
     No,
-    /// Numbers outside are about groups in the content, with these sizes and indices.
+    /// Numbers outside state sizes or indices of groups in the content; the values are given here.
     Into(Arc<Inside>),
-    /// Numbers in the content are about groups outside.
+    /// Numbers in the content state something about groups outside, so that the content is
+    /// compressed only after these were written.
     Outwards,
 }
 
-/// Sizes of groups in bytes, and their indices ([`Meaning::Index`](crate::node::Meaning::Index)), by
+/// Sizes, in bytes, and indices ([`Meaning::Index`](crate::node::Meaning::Index)) of groups, by
 /// their labels.
 #[derive(Debug, Default)]
 pub struct Inside {
@@ -69,8 +73,8 @@ pub struct Inside {
     pub indices: ByLabel<u64>,
 }
 
-/// A node whose bytes are compressed in the file: the tree of its content, and the compressed
-/// bytes.
+/// A node whose bytes are compressed in the file: the tree of its content, and its bytes before and
+/// after compression.
 #[derive(Clone, Debug)]
 pub struct Packed {
     /// Method by which the bytes of the node are compressed in the file.
@@ -81,28 +85,29 @@ pub struct Packed {
     pub bytes: Arc<[u8]>,
     /// Bytes of the node as they are in the file, compressed.
     pub packed: Arc<[u8]>,
-    /// Nodes that take the place of this compressed node if its content is not taken apart:
-    /// payloads with the compressed bytes.
+    /// Nodes that take the place of this node where the content is not to be taken apart: payloads
+    /// with the compressed bytes.
     pub closed: Vec<Node>,
-    /// Label of the group that states the compression: without it, the content stands in the file as
-    /// it is. `None` if the node is always compressed.
+    /// Label of the group in the file that says that the node is compressed: if that group is
+    /// deleted, the content is written uncompressed. `None` if the node is always compressed.
     pub method: Option<Label>,
-    /// How the content and the groups outside depend on each other.
+    /// Which numbers connect the content with the groups outside of it.
     pub linked: Linked,
 }
 
 impl Codec {
-    /// Decompresses `packed`; `None` if it is not compressed by this method, if other bytes follow,
-    /// or if the result is larger than 4 MiB, or than what 16 MiB leave after the `unpacked` bytes that
-    /// were decompressed of the same file. Adds the size of what it decompresses to `unpacked`.
+    /// Decompresses `packed`. `None` if it is not compressed by this method, if other bytes follow,
+    /// or if the result is larger than 4 MiB or than the rest of the limit for the file: 16 MiB
+    /// less `unpacked`, the number of bytes that were decompressed so far. Adds to `unpacked` the
+    /// number of bytes that it decompresses.
     pub fn unpack(self, packed: &[u8], unpacked: &mut u64) -> Option<Vec<u8>> {
         let (content, used) = self.unpack_front(packed, unpacked)?;
         (used == packed.len()).then_some(content)
     }
 
     /// Decompresses the stream at the beginning of `packed`; returns its content, and the size of
-    /// the stream in bytes. `None` if there is no such stream, or its content is too large; counts in
-    /// `unpacked` as [`Codec::unpack`] does.
+    /// the stream in bytes. `None` if there is no such stream, or its content is too large. Limits
+    /// and `unpacked` are as for [`Codec::unpack`].
     pub fn unpack_front(self, packed: &[u8], unpacked: &mut u64) -> Option<(Vec<u8>, usize)> {
         let limit = LARGEST.min(MOST_UNPACKED.saturating_sub(*unpacked));
         let mut content = Vec::new();
@@ -111,9 +116,9 @@ impl Codec {
         Some((content, used?))
     }
 
-    /// Decompresses the stream at the beginning of `packed` into `content`, at most one piece more
-    /// than `limit` bytes; returns the size of the stream in bytes. `None` if there is no such stream,
-    /// or its content is larger.
+    /// Decompresses the stream at the beginning of `packed`, and appends its content to `content`;
+    /// returns the size of the stream in bytes. `None` if there is no such stream, or its content
+    /// is larger than `limit` bytes; `content` then has little more than these.
     fn unpack_into(self, content: &mut Vec<u8>, packed: &[u8], limit: u64) -> Option<usize> {
         let used = match self {
             Codec::Deflate => {
@@ -186,8 +191,8 @@ impl Codec {
         }
     }
 
-    /// Writes `content` in stored blocks of deflate or chunks of LZMA2, which are not compressed, with
-    /// the header and checksum of zlib if this is the method.
+    /// Writes `content` without compression, in the form of this method: in stored blocks of
+    /// deflate, with zlib's header and checksum for zlib, or in uncompressed chunks of LZMA2.
     fn store(self, content: &[u8]) -> Vec<u8> {
         let mut stored = match self {
             Codec::Zlib => vec![0x78, 0x01],
@@ -213,20 +218,21 @@ impl Codec {
     }
 }
 
-/// Appends all bytes that a decoder gives to `content`; returns `None` on an error, or if they are
-/// more than `limit`.
+/// Appends all bytes that `decoder` gives to `content`; returns `None` on an error, or if there are
+/// more than `limit` bytes.
 fn read(decoder: &mut dyn Read, content: &mut Vec<u8>, limit: u64) -> Option<()> {
     decoder.take(limit + 1).read_to_end(content).ok()?;
     (content.len() as u64 <= limit).then_some(())
 }
 
-/// Type of rows of which nothing is subtracted.
+/// Filter type of rows from which nothing is subtracted.
 const PLAIN_ROW: u8 = 0;
-/// Type of rows from which the row above is subtracted.
+/// Filter type of rows from which the row above is subtracted.
 const ABOVE_ROW: u8 = 2;
 
-/// Appends the contents of `rows`, of `columns` bytes after their type, to `content`; `None` if a row
-/// is of another type.
+/// Undoes the row filters of `rows`, each a filter type and `columns` bytes, and appends the
+/// resulting bytes to `content`; `None` if a row has another filter type than the two that are
+/// known.
 fn unpredict(content: &mut Vec<u8>, rows: &[u8], columns: usize) -> Option<()> {
     let mut above = vec![0; columns];
     for row in rows.chunks(columns.checked_add(1)?) {
@@ -245,7 +251,8 @@ fn unpredict(content: &mut Vec<u8>, rows: &[u8], columns: usize) -> Option<()> {
     Some(())
 }
 
-/// Writes rows of `columns` bytes, from each of which the row above is subtracted.
+/// Divides `content` into rows of `columns` bytes, and returns each row with the filter type
+/// [`ABOVE_ROW`] before it and the row above subtracted from it.
 fn predict(content: &[u8], columns: usize) -> Vec<u8> {
     let mut rows = Vec::with_capacity(content.len());
     let mut above = vec![0; columns];
@@ -259,7 +266,8 @@ fn predict(content: &[u8], columns: usize) -> Vec<u8> {
     rows
 }
 
-/// Compresses bytes by LZMA2, with a dictionary that is no larger than they are; `None` on an error.
+/// Compresses `content` by LZMA2, with a dictionary of about its size, but of at most `dictionary`
+/// bytes; `None` on an error.
 fn pack_lzma(content: &[u8], dictionary: u32) -> Option<Vec<u8>> {
     let quickly = content.len() > QUICKLY;
     let options = LzmaOptions {
@@ -296,7 +304,7 @@ fn store_lzma(content: &[u8]) -> Vec<u8> {
     stored
 }
 
-/// Allowed widths of LZW values in GIF, in bits.
+/// Allowed values of the byte before LZW data of GIF (minimum code size), in bits.
 const GIF_WIDTHS: std::ops::RangeInclusive<u8> = 2..=8;
 /// Size of the pieces in which LZW data of GIF are decompressed, in bytes.
 const PIECE: usize = 1 << 12;
@@ -342,13 +350,13 @@ fn unpack_codes(
     None
 }
 
-/// Value of a head of PackBits that neither bytes nor a repetition follow.
+/// Header byte of PackBits that neither bytes nor a repetition follow.
 const NO_BYTES: u8 = 0x80;
-/// Maximum number of bytes after one head of PackBits.
+/// Maximum number of bytes for which one header byte of PackBits stands.
 const MOST_BITS: usize = 128;
 
-/// Decompresses PackBits, up to the end of `packed`, into `content`; returns its size. `None` if it
-/// ends after a head, or the content is larger than `limit` bytes.
+/// Decompresses all of `packed`, which is PackBits, into `content`; returns its size in bytes.
+/// `None` if it ends after a header byte, or if the content is larger than `limit` bytes.
 fn unpack_bits(content: &mut Vec<u8>, packed: &[u8], limit: u64) -> Option<usize> {
     let mut at = 0;
     while let Some(head) = packed.get(at) {
@@ -371,7 +379,7 @@ fn unpack_bits(content: &mut Vec<u8>, packed: &[u8], limit: u64) -> Option<usize
     Some(at)
 }
 
-/// Compresses bytes by PackBits: three or more of the same value as a repetition.
+/// Compresses bytes by PackBits: three or more equal bytes become a repetition.
 fn pack_bits(content: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
     let repeated = |at: usize| {
@@ -399,7 +407,7 @@ fn pack_bits(content: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// Compresses bytes as LZW data of GIF, with the smallest width of values that fits all bytes.
+/// Compresses bytes as LZW data of GIF, with the smallest minimum code size that all bytes fit in.
 fn pack_gif(content: &[u8]) -> Vec<u8> {
     let most = content.iter().copied().max().unwrap_or_default();
     let width = (8 - most.leading_zeros() as u8).clamp(*GIF_WIDTHS.start(), *GIF_WIDTHS.end());
@@ -428,7 +436,7 @@ mod tests {
         Codec::PackBits,
     ];
 
-    /// Bytes with runs of all lengths up to `size`.
+    /// Makes bytes that contain runs of all lengths up to `size`, as a test input.
     fn runs(size: usize) -> Vec<u8> {
         let runs = (0..size).map(|run| vec![(run * run % 251) as u8; (run * 7) % size]);
         runs.collect::<Vec<_>>().concat()

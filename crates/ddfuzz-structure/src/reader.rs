@@ -1,4 +1,5 @@
-//! Reads files by descriptions of their formats: a description is a table of fields.
+//! Takes files apart into trees of nodes, by descriptions of their formats. A description is a
+//! table of fields.
 
 use ddfuzz_delta::Checksum;
 
@@ -16,8 +17,9 @@ const MOST_PARTS: usize = 1 << 15;
 /// Number of bytes at the beginning of a payload within which a zlib stream is searched for.
 const PREFIX: usize = 128;
 
-/// A field in the description of a file format, which consists of records. A span is a named range
-/// of fields of a record, to which numbers can refer; spans are numbered within one record.
+/// A field in the description of a file format, which consists of records. A *span* is a range of
+/// fields of a record to which numbers in the record can refer; each span has a number that is
+/// unique in its record.
 pub enum Field {
     /// This many bytes, which searches neither delete by themselves nor change.
     Keep(usize),
@@ -32,24 +34,24 @@ pub enum Field {
     /// The remaining bytes of the span that contains this field, as a payload, which searches may
     /// delete and change.
     Body,
-    /// The remaining bytes of the span that contains this field, as a packet of a network, or as a
-    /// payload if it is none that is known.
+    /// The remaining bytes of the span that contains this field, as a network packet; as a payload
+    /// if it is not of a known kind.
     Packet,
-    /// The remaining bytes of the span that contains this field, as records with these fields; each
-    /// record is a part, which searches can delete. There are at most as many records as a number
-    /// before the span states.
+    /// The remaining bytes of the span that contains this field, as records with these fields. Each
+    /// record is a part, which searches can delete. If a number before states how many records the
+    /// span has, no more than these are read.
     Records(&'static [Field]),
-    /// A type of as many bytes as the number says, which decides how the record continues: with the
-    /// fields listed for this type, or with the last fields if the type is not listed.
+    /// A type, whose size in bytes is given first. It decides how the record continues: with the
+    /// fields that are listed for this type, or with the last fields if the type is not listed.
     Kind(
         usize,
         &'static [(&'static [u8], &'static [Field])],
         &'static [Field],
     ),
-    /// Marks the record as a piece of a payload that is continued by neighboring records of the
-    /// same type.
+    /// Marks the record as one piece of a payload that continues in the next record of the same
+    /// type, as the IDAT chunks of PNG.
     Piece,
-    /// Zero bytes that fill up the size of the span with this number to a multiple of the second
+    /// Zeros that pad the size of the span with the first number to a multiple of the second
     /// number.
     Pad(u8, usize),
 }
@@ -79,9 +81,10 @@ pub struct Reader {
     label: Label,
     parts: usize,
     depth: usize,
-    /// Number of compressed nodes around the bytes that are read.
+    /// Number of compressed nodes inside of which the reader is.
     packed: usize,
-    /// Number of bytes that were decompressed, those of streams that are left compressed included.
+    /// Total number of bytes that were decompressed in this file, including those of streams that
+    /// are left compressed because they are too large.
     pub unpacked: u64,
 }
 
@@ -91,15 +94,15 @@ pub struct Reader {
 struct Record {
     labels: Vec<(u8, Label)>,
     lengths: Vec<(u8, usize)>,
-    /// Number of records in spans of the record, as far as it was stated.
+    /// Numbers of records that were stated so far, each with the number of its span.
     counts: Vec<(u8, u64)>,
-    /// The spans of the record in which the reader is, outermost first: number of the span, and its
-    /// start and end offset.
+    /// The spans of the record inside of which the reader is, outermost first: the number of each,
+    /// and its start and end offset.
     open: Vec<(u8, usize, usize)>,
     kind: u32,
     piece: u32,
-    /// Whether a length that exceeds the rest of the text is accepted, and then counts as the
-    /// length of the rest.
+    /// True if a length that exceeds the rest of the text is accepted, and counts as the length of
+    /// the rest.
     lenient: bool,
 }
 
@@ -118,9 +121,10 @@ impl Reader {
         self.label
     }
 
-    /// Makes the nodes of a field of a fixed size that is filled up with zeros. Inside of compressed
-    /// content, what precedes the zeros is a payload: less of it compresses better. Elsewhere, and
-    /// where the field does not end with a zero, the field never changes.
+    /// Makes the nodes of a field of a fixed size that is padded with zeros. Inside of compressed
+    /// content, the bytes before the zeros become a payload, because shorter ones compress better.
+    /// Elsewhere, and if the field does not end with a zero or has only zeros, it becomes fixed
+    /// bytes.
     pub fn filled(&mut self, field: &[u8]) -> Vec<Node> {
         let size = field
             .iter()
@@ -156,8 +160,8 @@ impl Reader {
         fits
     }
 
-    /// Calls `read` for a node one level deeper in the tree, and returns its result; `None`,
-    /// without a call, if the tree is 64 levels deep already.
+    /// Calls `read` one level deeper in the tree, and returns its result; `None`, without a call,
+    /// if the tree has 64 levels already.
     pub fn deeper<T>(&mut self, read: impl FnOnce(&mut Reader) -> Option<T>) -> Option<T> {
         if self.depth >= DEEPEST {
             return None;
@@ -184,9 +188,9 @@ impl Reader {
         Some(nodes)
     }
 
-    /// Makes the node of a number that states `meaning` plus `bias` about a group and is encoded as
-    /// `raw` in the file; a node of fixed bytes if ddfuzz would encode this number in another way. A
-    /// number of a variable size may be longer than it must be, and keeps its size.
+    /// Makes the node of a number that states `meaning` plus `bias` and is encoded as `raw` in the
+    /// file. If the file pads the number, in an encoding that allows this, it stays padded to that
+    /// size. The node is fixed bytes if ddfuzz would encode the number in another way than `raw`.
     pub fn number(&self, encoding: Encoding, meaning: Meaning, bias: i64, raw: &[u8]) -> Node {
         let mut encodings = [encoding, encoding.padded(raw.len())].into_iter();
         let writes = |encoding: &Encoding| {
@@ -204,7 +208,8 @@ impl Reader {
         }
     }
 
-    /// Makes the nodes of a payload as [`Reader::content`] does, with a file of a known format as one part.
+    /// Makes the nodes of a payload as [`Reader::content`] does; if it is a file of a known format,
+    /// all of that file becomes one part.
     pub fn payload(&mut self, bytes: &[u8]) -> Vec<Node> {
         let known = self.deeper(|reader| nested(reader, bytes));
         let Some(nodes) = known else {
@@ -217,15 +222,17 @@ impl Reader {
         }
     }
 
-    /// Makes the nodes of a payload: those of a file of a known format, if it is one, or of a
-    /// decompressed zlib stream that starts near its beginning; otherwise one node whose bytes
-    /// searches may delete and change.
+    /// Makes the nodes of a payload. If it is a file of a known format, that is taken apart; if a
+    /// zlib stream begins in its first 128 bytes, that is decompressed; otherwise, it becomes one
+    /// payload node, whose bytes searches may delete and change.
     pub fn content(&mut self, bytes: &[u8]) -> Vec<Node> {
         let known = self.deeper(|reader| nested(reader, bytes));
         known.unwrap_or_else(|| self.unknown(bytes))
     }
 
-    /// Makes the nodes of a payload that is no file of a known format, as [`Reader::content`] does.
+    /// Makes the nodes of a payload that is no file of a known format: decompresses a zlib stream
+    /// that begins in its first 128 bytes, at the start or after a NUL, and extends to its end;
+    /// otherwise makes one payload node.
     fn unknown(&mut self, bytes: &[u8]) -> Vec<Node> {
         for start in 0..bytes.len().min(PREFIX) {
             // Within a payload, streams follow a NUL, as in the chunks zTXt and iCCP of PNG.
@@ -246,15 +253,15 @@ impl Reader {
         }
     }
 
-    /// Makes the node of the compressed bytes `packed`, whose decompressed bytes are `content`;
-    /// files of known formats in `content` are read, too.
+    /// Makes the compressed node of the bytes `packed`, whose decompressed bytes are `content`. If
+    /// these are a file of a known format, it is taken apart.
     pub fn packed(&mut self, codec: Codec, content: &[u8], packed: &[u8]) -> Node {
         let label = self.label();
         self.packed_as(label, codec, content, packed)
     }
 
-    /// Makes a compressed node as [`Reader::packed`] does, with `label` as the label of the group
-    /// of its decompressed content.
+    /// Makes a compressed node as [`Reader::packed`] does; the group of its content gets the label
+    /// `label`.
     pub fn packed_as(&mut self, label: Label, codec: Codec, content: &[u8], packed: &[u8]) -> Node {
         self.packed += 1;
         let opened = self.payload(content);
@@ -267,7 +274,7 @@ impl Reader {
         ))
     }
 
-    /// Reads the fields of a record that `fields` describe, from offset `at` of `text`, and appends
+    /// Reads the fields of `record` that `fields` describe, from offset `at` of `text`, and appends
     /// their nodes to `nodes`; returns the offset after the last field. `None` if the text does not
     /// have these fields.
     fn fields(
@@ -328,9 +335,9 @@ impl Reader {
         Some(at)
     }
 
-    /// Returns the meaning of the number `number` that was read at offset `at` and states `stated`
-    /// plus `bias`. If it states the length of a span, makes the span end accordingly. `None` if
-    /// the span cannot have this length.
+    /// Returns the meaning of `number`, which was read at offset `at` and states `stated` plus
+    /// `bias`. If it states the length of a span, ends the span there. `None` if the span cannot
+    /// have this length.
     fn state(
         &mut self,
         stated: Stated,
@@ -374,8 +381,8 @@ impl Reader {
         })
     }
 
-    /// Returns the label of the record's span with the number `id`; creates it if the span has none
-    /// yet.
+    /// Returns the label of the span of `record` with the number `id`; makes a new one if the span
+    /// has none yet.
     fn label_of(&mut self, id: u8, record: &mut Record) -> Label {
         match record.labels.iter().find(|(known, _)| *known == id) {
             Some((_, label)) => *label,
@@ -424,9 +431,10 @@ impl Reader {
         Some(end)
     }
 
-    /// Reads records up to the end of `text`, or as many as `count` says, and appends each to `nodes`
-    /// as a group that can be deleted; returns how many bytes were read. Bytes at the end that are no
-    /// record, or follow too many parts, become a payload.
+    /// Reads records with the fields `fields` from the beginning of `text`, `count` of them or,
+    /// without a count, up to the end, and appends each to `nodes` as a part. Returns how many
+    /// bytes were read. If a record cannot be read, or the file has too many parts, the rest of the
+    /// text becomes a payload.
     fn records(
         &mut self,
         fields: &'static [Field],
@@ -460,16 +468,16 @@ impl Reader {
     }
 }
 
-/// Checks whether a number before the span with the number `id`, or in it, has stated where the
-/// span ends; `end` is its end, `around` the end of the span around it.
+/// Returns true if a number has stated the length of the span with the number `id`, before the span
+/// or in it. `end` is the end offset of the span, `around` that of the span around it.
 fn length_is_known(id: u8, record: &Record, end: usize, around: usize) -> bool {
     record.lengths.iter().any(|(known, _)| *known == id) || end < around
 }
 
-/// Appends the bytes that fill up the size of the span with the number `id` to a multiple of
-/// `align` as a node, and returns how many there are. Bytes that are not all zero become fixed
-/// bytes. Returns 0, without a node, if `rest` is too short, or no number has stated the length of
-/// the span.
+/// Appends the padding that brings the size of the span with the number `id` to a multiple of
+/// `align`, and returns its size in bytes. Padding that is not all zeros becomes fixed bytes.
+/// Returns 0, without a node, if `rest` is too short, or if no number has stated the length of the
+/// span.
 fn pad(id: u8, align: usize, rest: &[u8], record: &Record, nodes: &mut Vec<Node>) -> usize {
     let length = record.lengths.iter().find(|(known, _)| *known == id);
     let label = record.labels.iter().find(|(known, _)| *known == id);

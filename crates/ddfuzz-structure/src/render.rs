@@ -1,5 +1,6 @@
-//! Puts the bytes of a tree of nodes together: computes sizes, then writes the bytes, then the
-//! numbers that depend on sizes and offsets, and at last the checksums, inner ones first.
+//! Puts the bytes of a tree of nodes together: computes the sizes of groups, writes the bytes, then
+//! the numbers that depend on sizes and offsets, and at last the checksums, those of the smallest
+//! groups first.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -18,7 +19,7 @@ pub struct Rendered {
     /// Ranges of the group's numbers in `text`, in ascending order; numbers in compressed content
     /// are not included.
     pub numbers: Vec<Range<usize>>,
-    /// Sizes and indices of the groups.
+    /// Sizes and indices of all groups in the group.
     pub inside: Inside,
 }
 
@@ -30,8 +31,8 @@ impl Rendered {
     }
 }
 
-/// Where a group was written: its range in the text, or its bytes if it is the content of a
-/// compressed node.
+/// Where a group was written: its range in the text or, if it is the content of a compressed node,
+/// its uncompressed bytes.
 enum Span {
     Place(Range<usize>),
     Content(Arc<[u8]>),
@@ -41,11 +42,11 @@ enum Span {
 struct Renderer<'a> {
     /// Size of each measured group in bytes, by its label.
     sizes: ByLabel<usize>,
-    /// Number of parts (groups that can be deleted) in each measured group, without those inside of
-    /// other parts; by label.
+    /// For the label of each measured group, the number of groups in it that can be deleted (the
+    /// value of [`Meaning::Count`]).
     counts: ByLabel<u64>,
-    /// Number of parts (groups that can be deleted) that precede each group in the group that
-    /// contains it; by label.
+    /// For the label of each measured group, its index in the group that contains it (the value of
+    /// [`Meaning::Index`]).
     indices: ByLabel<u64>,
     spans: ByLabel<Span>,
     /// Labels of the groups in `sizes`, in ascending order.
@@ -54,21 +55,24 @@ struct Renderer<'a> {
     /// The numbers (lengths, offsets, checksums and others) written so far, each with its range in
     /// the text.
     numbers: Vec<(&'a Number, Range<usize>)>,
-    /// Sizes in bytes of those numbers whose size depends on their value, as found so far; by how
-    /// they are encoded and what they state.
+    /// Sizes, in bytes, of numbers whose size depends on their value, as the last round of writing
+    /// has found them. The key is how a number is encoded and what it states.
     widths: HashMap<(Encoding, Meaning, i64), usize>,
-    /// Size of the gap of each group that has one, by the label of the group.
+    /// For the label of each group with a gap ([`Node::Gap`]), the size of the gap in bytes.
     gaps: ByLabel<usize>,
-    /// Labels of all groups, if the rows of a table have runs of numbers ([`Node::Runs`]).
+    /// Labels of all groups of the tree; empty unless the tree has runs of numbers
+    /// ([`Node::Runs`]), which need them.
     present: HashSet<Label>,
-    /// Compressed nodes whose content depends on groups outside of it, each with its range in the text.
+    /// Compressed nodes whose content depends on groups outside ([`Linked::Outwards`]), each with
+    /// its range in the text.
     open: Vec<(&'a Packed, Range<usize>)>,
-    /// Bytes of those compressed nodes, as found so far; by the label of the content.
+    /// For the label of the content of each such node, its compressed bytes, as the last round of
+    /// writing has found them.
     packs: ByLabel<Vec<u8>>,
 }
 
-/// Maximum number of times that a text is put together, until each number has the size that its
-/// value needs: a shorter number moves what stands after it, so that others get smaller, too.
+/// Maximum number of rounds in which a text is written, until each number has the size that its
+/// value needs: a number of another size moves what follows it, so that other numbers change.
 const MOST_ROUNDS: usize = 8;
 
 /// Puts the bytes of `group` together, with all lengths, counts, offsets and checksums computed
@@ -104,7 +108,8 @@ pub fn render(group: &Group) -> Rendered {
     }
 }
 
-/// Checks whether a group contains runs of numbers of rows.
+/// Returns true if the group contains runs of numbers ([`Node::Runs`]), outside of compressed
+/// nodes.
 fn has_runs(group: &Group) -> bool {
     group.nodes.iter().any(|node| match node {
         Node::Runs(_) => true,
@@ -113,7 +118,8 @@ fn has_runs(group: &Group) -> bool {
     })
 }
 
-/// Adds the labels of all groups in `group` to `labels`, compressed ones included.
+/// Adds the labels of `group` and of all groups in it to `labels`, those inside of compressed nodes
+/// included.
 fn list_labels(group: &Group, labels: &mut HashSet<Label>) {
     labels.insert(group.label);
     for inner in group.nodes.iter().filter_map(Node::inside) {
@@ -121,8 +127,8 @@ fn list_labels(group: &Group, labels: &mut HashSet<Label>) {
     }
 }
 
-/// Checks whether the size of a number in bytes depends on its value, and its value on what stands
-/// after it: then it moves that.
+/// Returns true if the size of a number in bytes depends on a value that is known only after all
+/// groups were placed; the number may then have to be written again in another size.
 fn is_elastic(number: &Number) -> bool {
     match number.encoding {
         Encoding::Dict(_)
@@ -143,8 +149,8 @@ pub fn sizes(group: &Group) -> ByLabel<usize> {
 }
 
 impl<'a> Renderer<'a> {
-    /// Computes the sizes and counts of a group and of all groups in it, and stores them by label;
-    /// returns the size of the group in bytes.
+    /// Computes the sizes, counts and indices of a group and of all groups in it, and stores them
+    /// by label; returns the size of the group in bytes.
     fn measure(&mut self, group: &Group) -> usize {
         interruption::check();
         let mut size = 0;
@@ -202,8 +208,8 @@ impl<'a> Renderer<'a> {
         size
     }
 
-    /// Returns the bytes of a compressed node, as found so far if its content depends on groups outside
-    /// of it.
+    /// Returns the compressed bytes of a node. If its content depends on groups outside
+    /// ([`Linked::Outwards`]), these are the bytes that the last round of writing has found.
     fn packed<'b>(&'b self, packed: &'b Packed) -> &'b [u8] {
         let found = self.packs.get(&packed.content.label);
         match packed.linked {
@@ -216,9 +222,8 @@ impl<'a> Renderer<'a> {
         self.sizes.get(&label).copied().unwrap_or_default()
     }
 
-    /// Returns the bytes of a number before all groups are written: of lengths and counts of groups
-    /// measured so far with their values, of others as in the original file. Only their size must
-    /// be right.
+    /// Returns bytes of the size that a number will have, before all groups are placed. Only
+    /// lengths and counts of groups that were measured already have their final value.
     fn number(&self, number: &Number) -> Vec<u8> {
         if is_elastic(number) {
             let key = (number.encoding, number.meaning, number.bias);
@@ -247,8 +252,9 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Returns the head of an INDEX of CFF: the number of groups in the group with the label `of`
-    /// inside of `around`, and where they end; offsets have at least `width` bytes.
+    /// Returns the header of a CFF INDEX ([`Node::Directory`]), whose items are in the group `of`
+    /// inside of `around`: the number of items, the width of an offset (at least `width` bytes),
+    /// and the offsets.
     fn directory(&self, around: &Group, of: Label, width: usize) -> Vec<u8> {
         let mut ends = vec![1];
         for node in &around.nodes {
@@ -331,10 +337,10 @@ impl<'a> Renderer<'a> {
         self.spans.insert(group.label, place);
     }
 
-    /// Writes the numbers that could not be written at once, because they depend on groups that
-    /// were measured or placed later (lengths, indices and offsets), and then the checksums, those
-    /// of the smallest groups first. Returns false if a number needs another width than it was
-    /// given; that width is then in `widths`.
+    /// Writes all numbers whose values are known only after all groups were placed, and then the
+    /// checksums, those of the smallest groups first. Returns false if a number or a compressed
+    /// node needs another size than it was given; the new ones are then in `widths` and `packs`,
+    /// for another round.
     fn settle_numbers(&mut self) -> bool {
         let mut checks = Vec::new();
         let mut fits = true;
@@ -368,15 +374,15 @@ impl<'a> Renderer<'a> {
         fits & self.settle_packed()
     }
 
-    /// Returns the labels from `range` of groups that are in the file, in ascending order.
+    /// Returns those labels from `range` whose groups are in the file, in ascending order.
     fn labels(&self, range: Range<Label>) -> &[Label] {
         let first = self.labels.partition_point(|label| *label < range.start);
         let last = self.labels.partition_point(|label| *label < range.end);
         self.labels.get(first..last).unwrap_or_default()
     }
 
-    /// Returns the value that a number states about groups that have been written; `None` if it has
-    /// its value already, is a checksum, or is about a group that is not in the file.
+    /// Returns the value that a number states, after all groups were placed; `None` for a checksum,
+    /// and for a number about a group that is not in the file.
     fn stated(&self, number: &Number) -> Option<u64> {
         match number.meaning {
             Meaning::Offset(of, from) | Meaning::Place(of, from) => self.distance(of, from),
@@ -399,8 +405,8 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Compresses those nodes whose content depends on groups outside of it. Returns false if one has
-    /// other bytes than were written; these are then in `packs`.
+    /// Compresses the nodes whose content depends on groups outside of it. Returns false if one has
+    /// other bytes than were written; these are then in `packs`, for another round.
     fn settle_packed(&mut self) -> bool {
         let mut fits = true;
         for (packed, place) in std::mem::take(&mut self.open) {
@@ -429,8 +435,8 @@ impl<'a> Renderer<'a> {
         fits
     }
 
-    /// Returns the end of a range of glyphs ([`Meaning::End`]): where the glyph itself is not in the
-    /// file, it is counted from the one that the original file states. `None` if no glyph of the range
+    /// Returns the value of a number with the meaning [`Meaning::End`]. If the glyph's index is not
+    /// known, it is computed from the number in the original file. `None` if no glyph of the range
     /// is left.
     fn end(&self, number: &Number) -> Option<u64> {
         let Meaning::End {
@@ -458,7 +464,7 @@ impl<'a> Renderer<'a> {
     }
 
     /// Returns the distance in bytes from the beginning of the group `from` to that of the group
-    /// `of`; `None` unless both are in the text.
+    /// `of`; `None` unless both were written into the text, outside of compressed nodes.
     fn distance(&self, of: Label, from: Label) -> Option<u64> {
         match (self.spans.get(&of), self.spans.get(&from)) {
             (Some(Span::Place(of)), Some(Span::Place(from))) => {
@@ -492,7 +498,7 @@ impl<'a> Renderer<'a> {
     }
 }
 
-/// Returns the number of bytes that fill up `size` to a multiple of `align`.
+/// Returns the number of padding bytes that bring `size` to a multiple of `align`.
 fn padding(size: usize, align: usize) -> usize {
     size.next_multiple_of(align.max(1)) - size
 }

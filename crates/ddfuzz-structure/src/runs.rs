@@ -1,42 +1,44 @@
-//! Runs of successive numbers of rows, as the cross-reference tables of PDF state them: which objects
-//! have rows follows from the rows that are left.
+//! Runs of successive object numbers, as the cross-reference tables and streams of PDF state them:
+//! when rows (entries) of a table are deleted, the runs are computed from the rows that remain.
 
 use std::sync::Arc;
 
 use crate::node::Label;
 
-/// Text in a file that states which numbers the rows of a table have, as runs of successive numbers:
-/// the first number of each run, and how many there are.
+/// Text in a file that states which numbers the rows of a table have, as runs of successive
+/// numbers: the first number of each run, and how many numbers the run has.
 #[derive(Clone, Debug)]
 pub struct Runs {
-    /// Label of the group of the first row; those of the others follow.
+    /// Label of the group of the table's first row; the labels of the other rows follow it in
+    /// order.
     pub first: Label,
     /// Number of each row in the original file, in ascending order.
     pub numbers: Arc<[u64]>,
-    /// How the runs are written.
+    /// How the runs of numbers are written in the file: each before its first row, or all in one
+    /// list.
     pub form: RunForm,
 }
 
 /// How runs of numbers are written in a file.
 #[derive(Clone, Debug)]
 pub enum RunForm {
-    /// The head of the run that begins with the row of this index, with the bytes after it; nothing
-    /// if none begins there.
+    /// The first number and the length of one run, and then these bytes, in front of the row with
+    /// this index (from 0); no bytes if no run begins with that row.
     Head(usize, Arc<[u8]>),
-    /// All runs, between these bytes. `is_implied` says that nothing is written while no row is
-    /// missing.
+    /// First number and length of all runs in one place, between `front` and `back`.
     List {
-        /// Bytes before the first run.
+        /// Bytes that the list of runs has before the first run.
         front: Arc<[u8]>,
-        /// Bytes after the last run.
+        /// Bytes that the list of runs has after the last run.
         back: Arc<[u8]>,
-        /// Whether nothing is written while all rows are in the file.
+        /// True if nothing is written as long as no row of the original file was deleted.
         is_implied: bool,
     },
 }
 
 impl Runs {
-    /// Returns the bytes of the text; `is_left` says whether a group with this label is in the file.
+    /// Returns the text that states the runs of the rows that remain; `is_left` returns true if the
+    /// row with the given label is still in the file.
     pub fn write(&self, is_left: impl Fn(Label) -> bool) -> Vec<u8> {
         let has = |index: usize| is_left(self.first + index as Label);
         match &self.form {
@@ -61,14 +63,16 @@ impl Runs {
         }
     }
 
-    /// Checks whether the row at `index` follows one that is in the file and has the number before.
+    /// Returns true if the row at `index` continues a run: the row before it remains and has the
+    /// preceding number. `has` says which rows remain.
     fn continues(&self, index: usize, has: &impl Fn(usize) -> bool) -> bool {
         let before = index.checked_sub(1).filter(|before| has(*before));
         before
             .is_some_and(|before| self.numbers[before].checked_add(1) == Some(self.numbers[index]))
     }
 
-    /// Returns first number and length of the run that begins with the row at `index`.
+    /// Returns, as text, the first number and the length of the run that begins with the row at
+    /// `index`.
     fn run(&self, index: usize, has: &impl Fn(usize) -> bool) -> String {
         let rest = index + 1..self.numbers.len();
         let follow = rest.take_while(|next| has(*next) && self.continues(*next, has));

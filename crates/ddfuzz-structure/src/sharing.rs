@@ -1,12 +1,12 @@
-//! Regions of a file that offsets refer to: a search can remove one, and let its references point
-//! at another one.
+//! Regions of a file to which offsets refer: a search can remove one region, and let the offsets
+//! that referred to it refer to another region.
 
 use std::sync::Arc;
 
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::render::render;
 
-/// The regions of a file's tree: the groups whose offsets numbers in the file state and that
+/// The regions in the tree of a file: groups whose offsets numbers in the file state, and that
 /// contain neither parts (groups that can be deleted) nor compressed nodes.
 pub struct Regions<'a> {
     root: &'a Group,
@@ -31,10 +31,11 @@ impl<'a> Regions<'a> {
         self.regions.iter().map(|region| render(region).text.len())
     }
 
-    /// Returns the tree without the region at index `region`. Offsets that referred to it refer to
-    /// the beginning of the region at index `with` instead or, if that is `None`, to the place from
-    /// which they count. All other numbers about the removed region keep their values. `None` if
-    /// there is no such region, or if other bytes depend on its content.
+    /// Returns the tree without the region at index `region`. Offsets that referred to it then
+    /// refer to the beginning of the region at index `with`; if that is `None`, to the place from
+    /// which they count. Numbers that state something else about the removed region keep their
+    /// values. `None` if there is no such region, or if a copy, padding or flags elsewhere
+    /// in the file depend on it.
     pub fn share(&self, region: usize, with: Option<usize>) -> Option<Group> {
         let gone = self.regions.get(region)?;
         let target = match with {
@@ -70,8 +71,8 @@ fn list_targets(group: &Group, targets: &mut Vec<Label>) {
     }
 }
 
-/// Appends to `regions` the groups inside of `group` that contain neither parts nor compressed
-/// nodes and whose labels are among `targets`, which are sorted.
+/// Appends to `regions` those groups inside of `group` that contain neither parts nor compressed
+/// nodes, and whose labels are in `targets`, which is sorted.
 fn list_regions<'a>(group: &'a Group, targets: &[Label], regions: &mut Vec<&'a Group>) {
     for node in &group.nodes {
         let Node::Group(inner) = node else {
@@ -85,7 +86,7 @@ fn list_regions<'a>(group: &'a Group, targets: &[Label], regions: &mut Vec<&'a G
     }
 }
 
-/// Checks whether a group contains groups that can be deleted, or compressed nodes.
+/// Returns true if a group contains groups that can be deleted, or compressed nodes.
 fn has_parts(group: &Group) -> bool {
     group.nodes.iter().any(|node| match node {
         Node::Group(inner) => inner.part != Part::No || has_parts(inner),
@@ -94,8 +95,7 @@ fn has_parts(group: &Group) -> bool {
     })
 }
 
-/// Appends to `labels` the labels (by which offsets and sizes refer to a region) of a group of
-/// nodes and of all groups inside of it.
+/// Appends to `labels` the labels of `group` and of all groups inside of it.
 fn list_labels(group: &Group, labels: &mut Vec<Label>) {
     labels.push(group.label);
     for node in &group.nodes {
@@ -109,8 +109,8 @@ fn list_labels(group: &Group, labels: &mut Vec<Label>) {
 /// referred to it refer to another region.
 struct Share<I> {
     region: Label,
-    /// Label of the region to which offsets refer in place of the removed one; `None` for the place
-    /// from which they count.
+    /// Label of the region to which offsets refer in place of the removed one; `None` if they refer
+    /// to the place from which they count.
     target: Option<Label>,
     /// Labels of the removed region and of all groups inside of it, sorted.
     inside: Vec<Label>,
@@ -123,8 +123,8 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         self.inside.binary_search(&label).is_ok()
     }
 
-    /// Returns a copy of the group without the removed region and with changed offsets; `None` if
-    /// other bytes depend on the content of the removed region.
+    /// Returns a copy of the group without the removed region and with changed offsets; `None` if a
+    /// copy, padding or flags in it depend on the removed region.
     fn group(&mut self, group: &Group) -> Option<Group> {
         let mut nodes = Vec::with_capacity(group.nodes.len());
         for node in &group.nodes {
@@ -141,8 +141,8 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         })
     }
 
-    /// Returns a copy of the node with changed offsets; `Some(None)` if the node is the region to
-    /// be removed, and `None` if bytes of the node depend on the content of that region.
+    /// Returns a copy of the node with changed offsets. `Some(None)` if the node is the removed
+    /// region; `None` if it is a copy, padding or flags that depend on the removed region.
     fn node(&mut self, node: &Node) -> Option<Option<Node>> {
         Some(Some(match node {
             Node::Group(inner) if inner.label == self.region => {

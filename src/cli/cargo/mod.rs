@@ -90,9 +90,9 @@ fn for_project(command: Command) -> Command {
     })
 }
 
-/// Builds the fuzz target `name` for the target triple in `--target`, and makes the built program
-/// the one that `target` runs. Returns the output settings with which suggested checks build it
-/// again.
+/// Builds the fuzz target `name` for the target triple in `--target`, and sets the built program as
+/// the one that `target` runs. Returns output settings by which the suggested command `cargo ddfuzz
+/// check` builds the fuzz target again.
 fn build_program(
     target: &mut TargetArgs,
     build: &BuildArgs,
@@ -106,8 +106,8 @@ fn build_program(
     Ok(with_check(output, build, triple.as_deref(), name))
 }
 
-/// Returns output settings with which suggested checks build the fuzz target `name` again, with the
-/// build options of this call.
+/// Returns output settings by which the suggested command `cargo ddfuzz check` builds the fuzz
+/// target `name` again, with the build options of this call.
 fn with_check(output: &Output, build: &BuildArgs, triple: Option<&str>, name: &str) -> Output {
     let options = build.shown(triple);
     Output {

@@ -396,11 +396,11 @@ fn prefix(kind: Kind, class: &str) -> Option<&'static str> {
 /// cleanup, is not copied again.
 const COPIED: &str = "copied-to-project.txt";
 
-/// Copies new files from ddfuzz's output directory to the cargo-fuzz project: inputs of the corpus,
-/// and the original inputs and shorter reproducers of the representatives of each group of
-/// failures. An input is copied once, and not if the project has it under another name. Of a
-/// directory with results of several targets only the failures of this one are copied. Overwrites
-/// nothing. Prints the counts; returns the path of the first group's
+/// Copies new files from ddfuzz's output directory `out` to the cargo-fuzz project: inputs of the
+/// corpus, and the original inputs and shorter reproducers of the entries that represent groups of
+/// failures. An input is copied once, and not if the project has it under another name. If the
+/// directory has results of several targets, only failures of the fuzz target `name` are copied.
+/// Overwrites nothing. Prints how many files were copied; returns the path of the first group's
 /// reproducer, `None` without groups.
 pub fn copy_to_project(
     out: &Path,
@@ -493,15 +493,16 @@ fn contents(corpus: &Path) -> BTreeSet<String> {
 pub struct WrittenArtifacts {
     /// Number of failing inputs that were written as files; files that existed before do not count.
     pub count: u64,
-    /// Path of the shorter reproducer, else the original input, of the first group's first
-    /// representative crash, whether or not the file existed before; that in the output directory if
-    /// the project has another file of its name. `None` without groups.
+    /// Path of the file of the first group's first representative: its reproducer if that is
+    /// shorter than its original input, else the original input. The file may have existed before;
+    /// if the project has another file of the reproducer's name, the path is that in the output
+    /// directory. `None` without groups.
     pub first: Option<PathBuf>,
 }
 
-/// Writes the original input of each group's representatives, and their reproducers if shorter, to
-/// `artifacts`, unless a file with that name exists; with `own`, only of those that these campaigns
-/// have found.
+/// Writes into `artifacts` the original input of each entry that represents a group, and its
+/// reproducer if that is shorter, unless a file of the name exists. With `own`, only entries that
+/// these campaigns have found are written.
 pub fn reproducers(
     reader: &Reader,
     own: Option<&BTreeSet<String>>,

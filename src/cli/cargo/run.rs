@@ -131,8 +131,8 @@ fn near(path: &Path) -> String {
     text::shell_word(path.strip_prefix(&here).unwrap_or(path))
 }
 
-/// Tells that regression tests, as many as `written` says, were written below the output directory
-/// `place`, and how to keep them.
+/// Tells the user that regression tests were written below the output directory `place`, and how to
+/// keep them; `written` says in words how many.
 fn output_tests(place: &Path, written: &str, output: &Output) {
     let tests = near(&place.join(TESTS));
     // A copy would replace the list of tests that are there already.

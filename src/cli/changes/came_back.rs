@@ -63,13 +63,15 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
     }
 }
 
-/// The commits of a repository in which earlier checks found groups fixed, by major key (12 hex digits).
-/// A group that came back stays: the range in which it did is the same until it is fixed again.
+/// The commit in which each group was fixed, as earlier checks of one repository have found, by the
+/// group's major key (12 hex digits). A group that came back keeps its commit until it is fixed
+/// again, so that all checks report the same range of commits.
 #[derive(Default)]
 struct Fixes(HashMap<String, String>);
 
 impl Fixes {
-    /// Takes an earlier check into account, if it was one of the repository of `now`.
+    /// Takes the result of an earlier check into account, unless it was made in another repository
+    /// than that of `now`.
     fn add(&mut self, checked: &Checked, now: &Commit<'_>) {
         let repository = checked.repository.as_ref();
         let (true, Some(commit)) = (
@@ -134,12 +136,12 @@ impl<'a> Commit<'a> {
         })
     }
 
-    /// Makes the record of the crash group of the kind `kind` with the key `major`, which was fixed in
-    /// commit `fixed` and fails again in this one, with a `ddfuzz changes` command that finds the
-    /// change between the commits that made it fail. Each group has an output directory of its own
-    /// for that, so that the commands of several groups can be run. `None` if it does not
-    /// descend from `fixed`: a commit from before the fix, or of another branch, says nothing about
-    /// the crash group.
+    /// Makes the record of a crash group, given by kind and major key, that was fixed in the commit
+    /// `fixed` and fails again in this commit. The record contains a `ddfuzz changes` command that
+    /// finds the change in between that made the group fail; its output directory is used for this
+    /// group only, so that the commands of several groups can be run. `None` if this commit does
+    /// not descend from `fixed`: a commit from before the fix, or of another branch, says nothing
+    /// about the group.
     fn came_back(&self, out: &Path, group: (Kind, &str), fixed: &str) -> Option<CameBack> {
         let ((kind, major), now) = (group, &self.id);
         if !is_ancestor(&self.top, fixed, now) {

@@ -42,9 +42,9 @@ impl<'a> SoughtFailure<'a> {
         }
     }
 
-    /// Sets the failure, and whether the program lies in the versions' directories, to what the log
-    /// `logged` of an earlier call says. Does nothing if that call has ended with a refuted check; the
-    /// failure stays with `--group`.
+    /// Takes over what the log `logged` of an earlier call says: the failure (unless `--group`
+    /// names it), and whether the program lies in the versions' directories. Does nothing if that
+    /// call has ended with a refuted check ([`is_refuted`]).
     pub(super) fn recall(&self, args: &ChangesArgs, logged: Option<&Log>) {
         let logged = logged.filter(|log| !is_refuted(log));
         let start = logged.and_then(|log| log.start.as_ref());
@@ -107,8 +107,8 @@ impl<'a> SoughtFailure<'a> {
     }
 }
 
-/// Returns the path by which a program of the versions' directories is recorded, which is not
-/// looked for in PATH: `program` itself if it has a slash, else the name behind `./`.
+/// Returns the path by which a program in the directory of a version is recorded: `program` itself
+/// if it contains a slash, else `./` followed by `program`, so that it is not looked for in PATH.
 pub(super) fn inside(program: &OsStr) -> OsString {
     match program.as_bytes().contains(&b'/') {
         true => program.to_owned(),

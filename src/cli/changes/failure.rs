@@ -48,8 +48,8 @@ impl From<ChangesError> for Failure {
 /// Words by which Cargo refuses a package below the directory of a workspace that does not name it.
 const IN_WORKSPACE: &str = "believes it's in a workspace when it's not";
 
-/// Returns what the build or the test printed whose wrong outcome is the error `error`; `None` for
-/// an error without such output.
+/// Returns what a build or a test printed, if `error` is that the build or the test had the wrong
+/// outcome; `None` for other errors.
 fn printed(error: &ChangesError) -> Option<&str> {
     match error {
         ChangesError::OldNotPassing { output, .. }
@@ -106,8 +106,8 @@ const STALE_BUILD: &str = "the build does not notice all changes: let it begin w
 const STALE_TEST: &str = "the test leaves files behind that change later tests: let it begin by removing them; or it \
      seldom has another outcome";
 
-/// Returns a hint for a version that its build or test ended for another reason than the versions
-/// themselves; `what` says how. `None` for another end.
+/// Returns a hint for a version whose build or test ended in a way that says nothing about the
+/// version, such as by a time limit. `what` says in words how it ended; `None` if no hint is known.
 fn hint_by_end(what: &str) -> Option<&'static str> {
     match what {
         "the test ended with timeout" => Some(

@@ -177,9 +177,10 @@ pub(super) fn search(
     })
 }
 
-/// Returns the failure of a search; if a version has the wrong outcome and each is tested by the same
-/// program, with a hint at that; if the second version has no failing change, and there are
-/// uncommitted ones, with a hint at these.
+/// Returns the failure of a search, with a hint in two cases. A version has the wrong outcome, and
+/// the program is given by an absolute path, so that it is the same for each version: give its path
+/// in the version. The second version does not fail, or no change in it does, and the repository
+/// has uncommitted modifications: commit these.
 fn with_hint(failure: Failure, subject: &Subject) -> Failure {
     let is_outcome = ["old-not-passing", "not-failing"].contains(&failure.kind());
     if let Some(hint) = subject.same_program_hint().filter(|_| is_outcome) {
@@ -251,7 +252,8 @@ fn search_in(
     })
 }
 
-/// Returns what a search with these arguments shall find.
+/// Returns the goal of a search: with `--difference` a single change that makes the failure come
+/// once others are applied, else a smallest set of changes that makes the old version fail.
 fn goal(args: &ChangesArgs) -> Goal {
     match args.difference {
         true => Goal::Difference,
@@ -456,9 +458,9 @@ fn named_versions(
     }
 }
 
-/// Prints warnings before a search for changes: if the history from the old to the new version
-/// cannot be searched by commits, and why; if submodules or files of Git LFS change, whose contents
-/// builds do not get.
+/// Prints warnings before a search for changes: the history from the old to the new version cannot
+/// be searched by commits (with the reason); submodules or Git LFS files change, whose contents are
+/// missing in the versions that are built.
 fn warn(
     subject: &Subject,
     args: &ChangesArgs,

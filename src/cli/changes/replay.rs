@@ -88,8 +88,9 @@ fn replay(path: &Path, log: &Log, record: &ChangesRecord) -> Result<Replay, Fail
     })
 }
 
-/// Converts an error of a replay to a failure. The lines of a log whose search has not come to a
-/// result, or that was changed since, are no advice about the test.
+/// Converts an error of a replay to a failure. Where the lines of the log do not lead to a result,
+/// the failure says just that: the search had none, or the log was changed, so that advice about
+/// the test would be wrong.
 fn of_replay(error: ChangesError, path: &Path) -> Failure {
     let failure = match &error {
         ChangesError::Alternating { .. }

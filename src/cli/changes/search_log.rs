@@ -28,10 +28,9 @@ pub(super) fn logged(files: &Files, args: &ChangesArgs) -> Result<Option<Log>, F
 }
 
 /// Returns true if the log of a search ends with checks of which one refutes what it checks: the
-/// old version does not pass, the new version or the result does not fail, a version that has
-/// passed fails when it is tested again. Such a search has ended
-/// with an error, which says nothing about a later call, because the user may have mended the
-/// cause.
+/// old version does not pass, the new version or the result does not fail, or a version that has
+/// passed fails when it is tested again. Such a search has ended with an error, and a later call
+/// begins anew, because the user may have removed the cause.
 pub(super) fn is_refuted(log: &Log) -> bool {
     let mut checks = log.lines.iter().rev().map_while(|(_, line)| match line {
         Line::Check(check) => Some(check),
@@ -145,9 +144,9 @@ pub(super) fn open_log(
     }
 }
 
-/// Returns why the start lines of two logs are of different searches, as an addition to the message
-/// that they are: the script whose content differs, or nothing more. `None` if they are of the same
-/// search; their limits and versions of ddfuzz may differ.
+/// Returns `None` if the start lines of two logs are of the same search; limits and versions of
+/// ddfuzz may differ. Otherwise returns an addition to the message that they are not: which script
+/// has another content, or an empty text if there is another reason.
 fn other_search(logged: &StartLine, start: &StartLine) -> Option<String> {
     let class = |line: &StartLine| line.key.as_ref().map(|key| key.class.clone());
     let without_scripts = |line: &StartLine| {

@@ -280,7 +280,8 @@ impl Subject {
 
     /// Takes over the conditions under which the crash of a group was found on the program `found`:
     /// environment and exit status, and the limit that a hang or an out-of-memory failure exceeds.
-    /// What the command line says counts. Fails if `ddfuzz changes` cannot run the program so.
+    /// Values on the command line take precedence. Fails if `ddfuzz changes` cannot run the program
+    /// under the other conditions, such as at a terminal.
     fn take_conditions(
         &mut self,
         found: &Target,
@@ -453,8 +454,8 @@ impl Subject {
     }
 }
 
-/// Returns in words what of the conditions under which a crash was found on the target `found` a
-/// search for changes does not have; `None` if it has all of them.
+/// Returns, in words, a condition under which a crash was found on the target `found` and that a
+/// search for changes cannot give to a program, such as a terminal; `None` if there is none.
 pub(super) fn other_conditions(found: &Target) -> Option<&'static str> {
     match &found.channel {
         Channel::Terminal(_) => return Some("a terminal (--terminal)"),

@@ -169,9 +169,10 @@ impl ReplacedCorpus {
         Ok(old)
     }
 
-    /// Fails if a directory exists at `CORPUS.old`, to which the replaced corpus is to be moved,
-    /// unless `--delete-old` is given and an earlier cleanup has moved it there. A new corpus that a
-    /// killed call has left there does not count.
+    /// Fails if a directory exists at `CORPUS.old`, to which the replaced corpus is to be moved.
+    /// Does not fail in two cases: `--delete-old` is given, an earlier cleanup has moved the
+    /// directory there, and it contains inputs only; or it is a copy of kept files that a killed
+    /// call has left.
     fn check_aside(&self) -> Result<(), Failure> {
         // What a killed call has left there is what the corpus was to be replaced by.
         if !self.is_aside() || self.place.is_incoming(&self.aside) {
@@ -254,8 +255,8 @@ impl ReplacedCorpus {
         Ok(Some(self.aside.clone()))
     }
 
-    /// Returns whether the old corpus is to be deleted, and all that is in it, now at `place`, was
-    /// there before the cleanup.
+    /// Returns true if the old corpus, now at `place`, is to be deleted and has the same files as
+    /// before the cleanup.
     fn is_as_before(&self, place: &Path) -> bool {
         let before = self.before.as_ref();
         before.is_some_and(|before| digest(place, self.max_len).is_ok_and(|now| now == *before))
@@ -319,8 +320,9 @@ struct CorpusDigest {
     sum: u64,
 }
 
-/// Returns the digest of the corpus at `place`; the reason why it must not be deleted, if not all
-/// that is in it is an input of at most `max_len` bytes, which a cleanup reads.
+/// Returns the digest of the corpus at `place`. The error is the reason why the corpus must not be
+/// deleted: it has something that a cleanup does not read, such as a file of more than `max_len`
+/// bytes or an entry that is no input.
 fn digest(place: &Path, max_len: u64) -> Result<CorpusDigest, String> {
     let mut digest = CorpusDigest { files: 0, sum: 0 };
     let mut listing = Listing::new(&[place.to_owned()], None).map_err(|error| error.to_string())?;

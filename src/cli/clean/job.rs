@@ -71,8 +71,8 @@ impl CleanJob {
         Ok(if whole { Exit::Done } else { Exit::Found })
     }
 
-    /// Starts the target. Unless `--exec` names a way of execution, it is one that tells what the
-    /// runs reach, if there is one.
+    /// Starts the target by the way of execution that `--exec` names; if it names none, by one that
+    /// reports which features the runs reach, if there is such a way.
     fn start(&self, target: &Target, output: &Output) -> Result<(Started, Way), Failure> {
         let args = &self.args.target;
         let by_main = match args.way {

@@ -11,7 +11,8 @@ use crate::report::size;
 
 /// Number of generated inputs that are run by the way `snapshot` to find out which runs it refuses.
 const RUNS: u64 = 100;
-/// Time in which programs that do not hang make all of these runs.
+/// Minimum time limit for running the generated inputs; programs that do not hang run all of them
+/// in it.
 const ENOUGH_TIME: Duration = Duration::from_secs(2);
 /// Maximum length in bytes of the generated inputs with which the way `snapshot` is tried.
 const LONGEST: u64 = 4096;
@@ -30,7 +31,7 @@ pub struct Refusal {
 /// its one process, but left to new processes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusals {
-    /// Number of runs of the series in which refused runs were counted, these included.
+    /// Number of all runs of the series, refused ones included.
     pub runs: u64,
     /// Whether the process that makes many runs was given up, because an input ran in it
     /// differently than in a new process.

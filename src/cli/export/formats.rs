@@ -19,8 +19,8 @@ use crate::report::export::{
 use crate::store::{Reader, hash_of};
 use crate::triage::{Quick, Triager};
 
-/// Number of runs of a program on a reproducer, none of which ends by a crash of the program itself,
-/// after which its crash may be that of a process that it starts.
+/// Number of runs of a program on a reproducer by which its exit status is checked: if none of them
+/// ends by a crash of the program itself, a process that it starts may be what crashes.
 const STATUS_RUNS: usize = 3;
 
 /// Values of `--as`: the format in which a reproducer is exported.
@@ -81,8 +81,8 @@ pub(super) struct ExportRequest<'a> {
     pub(super) input: Input<'a>,
     /// File name of the exported C test, for the compiler command in its comment.
     pub(super) file: &'a str,
-    /// Whether the program may be run, to see whether its status shows the crash. If not, the crash
-    /// record tells that.
+    /// Whether the program may be run, to see whether its exit status shows the crash. If false,
+    /// the crash record decides that.
     pub(super) may_run: bool,
 }
 
@@ -202,9 +202,8 @@ impl ExportRequest<'_> {
         sanitizers
     }
 
-    /// Fails if the crash, which still happens, is that of a process that the program starts, and the
-    /// program itself ends as if nothing had happened: an exported test looks at the program's own
-    /// status, and would pass.
+    /// Fails if a process that the program starts crashes, and the program itself does not end by
+    /// that crash: an exported test looks at the program's own status, and would pass.
     fn check_status(&self, target: &Target, group: &Reproducer) -> Result<(), Failure> {
         if !matches!(self.chosen.entry().crash.ended, Ended::Signal(_)) {
             return Ok(());

@@ -52,8 +52,8 @@ enum Existing {
 }
 
 /// Writes a Rust test for each given crash group into the folder `dir`, and prints which files were
-/// written, and of which groups no test could be made. The exit code is then that of the first of
-/// these errors.
+/// written, and for which groups no test could be made. If there are such groups, returns the exit
+/// code of the first one's error.
 pub(super) fn write(
     args: &ExportArgs,
     reader: &Reader,
@@ -81,7 +81,7 @@ pub(super) fn write(
     Ok(first_error.map_or(Exit::Done, |error| error.exit))
 }
 
-/// What writing the tests of several groups has come to.
+/// The result of writing the tests of several groups.
 pub(super) struct Done {
     written: WrittenTests,
     /// Number of groups that have a test.

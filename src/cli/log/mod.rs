@@ -203,8 +203,8 @@ fn amount(start: &StartLine, size: u64) -> String {
     }
 }
 
-/// Adds to the failure of a log whose lines do not follow from each other that another version of
-/// ddfuzz wrote the log, if so.
+/// Returns the failure of a log whose lines do not follow from each other. If another version of
+/// ddfuzz wrote the log, a hint to use that version is added.
 fn by_version(failure: Failure, start: &StartLine) -> Failure {
     let version = env!("CARGO_PKG_VERSION");
     match failure.kind() == "log" && start.ddfuzz != version {

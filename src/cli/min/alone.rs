@@ -1,6 +1,6 @@
-//! Whether tests that run at the same time disturb each other: a program or test that uses a fixed
-//! port, a lock or a fixed file fails each time when it is run alone, and is flaky, or does not fail at
-//! all, where several tests run.
+//! Whether tests that run at the same time disturb each other. A program or test that uses a fixed
+//! port, a lock or a fixed file may fail each time when it is run alone, but only sometimes or
+//! never when several workers make tests.
 
 use super::{MinArgs, MinScreen, read_input};
 use crate::campaign::{Finished, fails_alone};
@@ -44,16 +44,22 @@ pub(super) fn disturbance(
     }))
 }
 
-/// Returns true if all runs alone may well fail by chance, one in a thousand times, where runs fail at this
-/// rate: with others beside them 15 of 20, for example.
+/// Returns true if an input that fails at `rate` in runs beside others may fail in all [`RUNS`]
+/// runs alone by mere chance, that is, with a probability above 1/1000. A rate of 15 in 20 is
+/// enough.
 fn may_agree_by_chance(rate: Rate) -> bool {
     let chance = (rate.hits + 1) as f64 / (rate.tries + 2) as f64;
     chance.powi(RUNS as i32) > 0.001
 }
 
-/// Adds to the failure that the input does not fail, where several workers ran it, what to do if it
-/// fails in each of three runs that are made one after the other.
-pub(super) fn explained(failure: Failure, args: &MinArgs, screen: &MinScreen<'_>) -> Failure {
+/// Returns the failure, with a hint if it says that the input does not fail, several workers ran
+/// the input, and it fails in each of three runs that are made one after the other: then the
+/// workers disturb each other, and `--jobs 1` helps.
+pub(super) fn hint_if_disturbed(
+    failure: Failure,
+    args: &MinArgs,
+    screen: &MinScreen<'_>,
+) -> Failure {
     if !is_parallel(args) || failure.kind() != "not-failing" {
         return failure;
     }
@@ -74,8 +80,8 @@ fn is_parallel(args: &MinArgs) -> bool {
     workers(args.jobs) > 1 && !args.args && !args.env_vars
 }
 
-/// Checks whether `text` fails in each of `runs` runs that are made one after the other, with the major
-/// key `key` if there is one. False if the user stops them.
+/// Returns true if `text` fails in each of `runs` runs that are made one after the other; if `key`
+/// is given, by a crash with this major key. Returns false if the user stops the runs.
 fn fails(
     args: &MinArgs,
     text: &[u8],

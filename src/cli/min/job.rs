@@ -120,8 +120,9 @@ impl CrashJob<'_> {
     }
 }
 
-/// Counts the given input, which is stored as `filed`, among those that ended in its group; one that
-/// was stored before counts once.
+/// Counts the input of the user, which is stored as `filed`, as a run of the campaign that ended in
+/// the input's group. If the input was stored before, it is counted only if the campaign has no
+/// such run yet.
 fn count_input(
     store: &mut Store,
     filed: &Filed,

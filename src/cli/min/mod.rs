@@ -138,7 +138,7 @@ fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
         (Some(script), Some(path)) => minimize_by_test(script, args, path, &input, &screen),
         _ => minimize_crash(args, input, &screen, output),
     };
-    let done = done.map_err(|failure| alone::explained(failure, args, &screen));
+    let done = done.map_err(|failure| alone::hint_if_disturbed(failure, args, &screen));
     let (finished, mut record) = signals::unless_stopped(&stop, done)?;
     let disturbance = alone::disturbance(args, &finished, &screen)?;
     drop(screen);

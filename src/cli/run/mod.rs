@@ -290,8 +290,8 @@ impl RunArgs {
         Ok(())
     }
 
-    /// Chooses the input generator, that of the campaign if it is resumed, whose settings are
-    /// `recorded`, and prints the warnings about the target.
+    /// Chooses the input generator, for a resumed campaign by its settings `recorded`, and prints
+    /// the warnings about the target.
     fn settle(
         &self,
         started: &mut Started,
@@ -372,7 +372,7 @@ impl RunArgs {
     /// Warns that the output directory of a resumed campaign records no settings: it was stopped
     /// before it had stored them, or is of an older version.
     fn warn_of_unrecorded(&self, output: &Output) {
-        let (seeds, dictionaries) = self.seeds.named();
+        let (seeds, dictionaries) = self.seeds.given_paths();
         if seeds.is_empty() && dictionaries.is_empty() {
             output.say(&format!(
                 "warning: {} does not record with which seeds, dictionaries and limits the campaign \
@@ -383,15 +383,15 @@ impl RunArgs {
     }
 
     /// Reads the settings that the campaign in the output directory has recorded, for `--resume`;
-    /// `None` if there are none, or they cannot be read, of which opening the directory tells.
+    /// `None` if there are none, or they cannot be read (opening the directory fails then, too).
     fn recorded_settings(&self) -> Option<RecordedSettings> {
         let reader = self.resume.then(|| Reader::open(&self.out).ok())??;
         RecordedSettings::read(&reader).ok()?
     }
 
-    /// Takes those settings of a resumed campaign that are not given again from its `recorded`
-    /// ones: the structure by which inputs are mutated, and that the time limit of its target is
-    /// set.
+    /// Copies from the `recorded` settings of a resumed campaign to `settings` what is not given
+    /// again: by which structure inputs are mutated, and that the user has set a time limit for the
+    /// target, which is then not adapted.
     fn keep_recorded(&self, recorded: &RecordedSettings, settings: &mut Settings) {
         if self.mutate_structure == MutateStructureArg::Auto {
             let structure = recorded.mutated_structure.clone();
@@ -404,9 +404,9 @@ impl RunArgs {
         }
     }
 
-    /// Whether an option says how to fuzz.
+    /// Returns true if an option about the campaign is given, such as a limit, a seed or inputs.
     fn says_how(&self) -> bool {
-        let (seeds, dictionaries) = self.seeds.named();
+        let (seeds, dictionaries) = self.seeds.given_paths();
         let limits = [self.time, self.total_time].iter().any(Option::is_some);
         let numbers = [self.runs, self.seed, self.max_len];
         let others = [&self.known, &self.against];

@@ -25,9 +25,11 @@ use crate::store::foreign::{Input, Inputs, ReportedEnd};
 use crate::store::{CrashLine, Entry, EntryId, Kind, Store, StoreError, TriageJournal, Triaged};
 use crate::triage::{Crash, Found, Key, Quick, Triager};
 
-/// Number of inputs that are run once more alone, if none of them crashes then.
+/// Maximum number of inputs that are run again alone, to see whether runs of several workers have
+/// disturbed each other; one of them that then crashes each time is enough.
 const RUN_ALONE: usize = 8;
-/// Number of runs alone in each of which a flaky input must crash to count as steady.
+/// Number of runs alone: if a flaky input crashes in all of them, other runs disturbed the earlier
+/// ones.
 const RUNS_ALONE: u32 = 20;
 
 /// One call of `ddfuzz triage`: the input files to run, the target, and the options.
@@ -135,9 +137,10 @@ impl TriageJob<'_> {
         Ok(())
     }
 
-    /// Prints a warning if runs of several workers have disturbed each other: an input that did not
-    /// crash as its file's name says, or did not crash when none did, or was flaky, crashes in each of
-    /// several runs that are made one after the other.
+    /// Prints a warning if runs of several workers have disturbed each other: an input crashes in
+    /// each of several runs that are made one after the other, but did not before. The inputs that
+    /// are tried are flaky ones, ones that did not crash as their files' names say, and, if no
+    /// input has crashed, one more.
     fn warn_of_disturbance(&self, progress: &TriageState, output: &Output) -> Result<(), Failure> {
         if self.jobs < 2 || self.found.inputs.len() < 2 {
             return Ok(());
@@ -270,10 +273,11 @@ impl TriageState {
         Ok(())
     }
 
-    /// Adds a crashing input to the outcomes and, with an output directory, to the triage journal.
-    /// Before that, stores the crash in the directory if it is the first with its major and minor
-    /// key, if it is flaky, or if `anyway` is true; and one with other keys that came once, unless
-    /// the directory has a group of it.
+    /// Adds a crashing input, which was examined, to the outcomes and, with an output directory, to
+    /// the triage journal. Stores the crash in the directory if it is the first with its major and
+    /// minor key, if it is flaky, or if `anyway` is true. If a single run of the input crashed with
+    /// other keys, that crash is stored as flaky, unless its major key is that of a steady crash or
+    /// of a group in the directory.
     fn examined(
         &mut self,
         (at, input): (usize, ContentHash),

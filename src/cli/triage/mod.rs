@@ -371,7 +371,7 @@ impl Against {
         }
     }
 
-    /// Returns by what the crash group was found in the other output directory: by its major key,
+    /// Returns how the crash group was recognized in the other output directory: by its major key,
     /// or by its function names; `None` if it is not there.
     fn same_by(&self, group: &TriageGroup) -> Option<SameBy> {
         if self.had.has_major(&group.major) {

@@ -34,9 +34,9 @@ impl Outcome {
         self.variant.into_iter().chain(self.once)
     }
 
-    /// Returns the outcome with the first run alone counted if all runs crashed. Whether a crash is
-    /// run again depends on which worker thread was first, except for the smallest input of its
-    /// variant.
+    /// Returns the outcome; if all runs of the input crashed, with one run counted instead of all.
+    /// How often such an input is run depends on which worker thread was first, except for the
+    /// smallest input of its variant.
     pub fn of_first_run(self) -> Outcome {
         match self.variant.is_some() && self.hits == self.tries {
             true => Outcome {

@@ -107,16 +107,18 @@ impl std::fmt::Display for ClassId {
 }
 
 impl Behaviour {
-    /// Returns true if two inputs with this behaviour may be handled in different ways, because
-    /// nothing could be observed of how the target reads them.
+    /// Returns true if nothing could be observed of how the target reads the input: neither how
+    /// many bytes nor from which call stacks. Two inputs with this same behaviour may then be
+    /// handled in different ways.
     pub fn hides_reads(&self) -> bool {
         [Aspect::Read, Aspect::Stacks]
             .iter()
             .all(|aspect| self.lacks.contains(aspect))
     }
 
-    /// Returns the id of the class of an input with this behaviour: that of the behaviour, or if
-    /// that [hides how the input is read](Behaviour::hides_reads) a class of its own.
+    /// Returns the id of the class of the input `content` on which the target behaves in this way:
+    /// the class of the behaviour ([`Behaviour::class`]); but if nothing could be observed of the
+    /// reads ([`Behaviour::hides_reads`]), a class that contains this input only.
     pub fn class_of(&self, content: ContentHash) -> ClassId {
         match self.hides_reads() {
             true => ClassId(content),

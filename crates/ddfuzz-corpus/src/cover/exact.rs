@@ -81,9 +81,10 @@ impl Search {
         all
     }
 
-    /// Finds a set cover, and a lower bound of the weight of any cover, of a matrix that is reduced
-    /// and cannot be split: computes bounds by Lagrangian relaxation, then fixes columns or
-    /// branches. Only covers of less weight than `upper` are wanted.
+    /// Finds a set cover of a matrix that is reduced and cannot be split, and a lower bound of the
+    /// weight of any cover: computes bounds by Lagrangian relaxation, then fixes columns or
+    /// branches. Covers of weight `upper` or more are not wanted, so the bound is valid only up to
+    /// `upper`.
     fn part(&mut self, matrix: &Matrix, upper: u64, depth: u32) -> Solved {
         // Half of the remaining steps are left for later nodes.
         let affordable = self.steps.0 / (6 * matrix.entries() as u64);
@@ -113,9 +114,11 @@ impl Search {
         best
     }
 
-    /// Finds, by their reduced costs, the columns that every cover of less weight than `upper` has,
-    /// and those that no such cover has; returns the matrix without them. `None` if these are less
-    /// than a twentieth of the columns, so that reducing the matrix again would not pay.
+    /// Finds, by their reduced costs, the columns that every cover of less weight than `upper` has
+    /// (forced columns), and those that no such cover has; returns the forced columns, and the
+    /// matrix without all these columns and without the rows that forced columns cover. `None` if
+    /// fewer than a twentieth of all columns were found, so that reducing the matrix again would
+    /// not pay; [`FixedColumns::Nothing`] if no cover weighs less than `upper`.
     fn fixed(&self, matrix: &Matrix, bound: &Bound, upper: u64) -> Option<FixedColumns> {
         let upper = self.prices.scaled(upper);
         let mut columns = vec![true; matrix.width()];
@@ -264,8 +267,9 @@ pub(super) struct Bound {
 }
 
 impl RowPrices {
-    /// Creates the prices of all rows of the complete set cover instance, `names` in number; none
-    /// is set yet. The unit of prices depends on `total`, the weight of all columns.
+    /// Creates the prices of the `names` rows of the complete set cover instance; none is set yet.
+    /// The unit of prices is a fraction of the unit of weights, and depends on `total`, the weight
+    /// of all columns.
     pub fn new(names: usize, total: u64) -> RowPrices {
         // Sums of all scaled weights must not overflow.
         let room = (1_u64 << 58) / total.max(1);

@@ -39,8 +39,9 @@ const STEPS_EACH: u64 = 20_000;
 const FEWEST_STEPS: u64 = 5_000_000;
 
 impl Effort {
-    /// Returns the limits for a cover search among this number of inputs: it takes little time
-    /// compared with running them.
+    /// Returns the limits of a cover search that chooses among `inputs` inputs: with more inputs
+    /// more steps are allowed, so that the search takes little time compared with running the
+    /// inputs.
     pub fn among(inputs: usize) -> Effort {
         let most = Effort::default();
         let steps = (inputs as u64).saturating_mul(STEPS_EACH);
@@ -50,8 +51,8 @@ impl Effort {
         }
     }
 
-    /// Returns limits of less work than these, for a preliminary set cover that need not be proved
-    /// optimal: a tenth of the steps, and no branch-and-bound search.
+    /// Returns limits for a preliminary set cover that need not be proved optimal: a tenth of these
+    /// steps, and no branch-and-bound search.
     pub fn first(self) -> Effort {
         Effort {
             nodes: 0,

@@ -42,8 +42,8 @@ pub(super) struct Candidates<'a> {
     pub relapsed: Vec<FailingInput>,
     /// Numbers of the candidates (contents that may be kept) whose files can no longer be read.
     pub gone: Vec<usize>,
-    /// Cache of the first runs of those candidates that come first: the features that a run
-    /// reached, and its CPU time.
+    /// Cache of the first runs of the candidates with the lowest numbers, in their order: the
+    /// features that the run reached, and its CPU time.
     held: Vec<(Box<[Feature]>, Duration)>,
     /// Number of features that the cache of first runs holds, of all its runs together.
     held_features: usize,
@@ -87,8 +87,8 @@ impl<'a> Candidates<'a> {
         Ok(())
     }
 
-    /// Returns how many times a content that failed in its first run is run again: as often as
-    /// other contents, but at least once, to learn which features it reaches.
+    /// Returns how many times a content is run again that failed in its first run: as often as
+    /// other contents, but at least once, because reruns show which features it reaches.
     fn of_recovered(&self) -> u32 {
         self.repeats.max(2) - 1
     }

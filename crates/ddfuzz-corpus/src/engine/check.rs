@@ -123,8 +123,8 @@ pub trait FuzzerMerge: Debug + Send + Sync {
 pub struct MergeOutcome {
     /// Coverage that all merged files reach together, as the target's own fuzzer counts it.
     pub all: LibFuzzerCoverage,
-    /// Places, in the list of files that are not kept, of those that the merge adds to the kept
-    /// ones, since they add coverage; with them the kept files reach the coverage of all merged
+    /// Indices, in the list of files that are not kept, of the files that the merge adds because
+    /// they add coverage. Together with these, the kept files reach the coverage of all merged
     /// files.
     pub added: Vec<usize>,
 }

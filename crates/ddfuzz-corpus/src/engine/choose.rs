@@ -370,13 +370,18 @@ impl<'a> Chooser<'a> {
         self.once = self.once.or(&new);
     }
 
-    /// Finds the features of code that runs once per process which some chosen inputs reach only
-    /// because they were run before others: a second run of the same input does not reach them.
-    /// If an input was chosen for nothing else, looks for another chosen one that reaches these
-    /// features when it is run first, and counts them as stable features of that one, too, unless
-    /// the chosen ones without such inputs do not reach all of the features `needed`: an input may
-    /// prepare what another one reaches. Returns true if there is one. `private`: for each input of
-    /// `chosen`, the features that no other chosen input reaches.
+    /// Finds chosen inputs that are needed only because they are run before others, and lets other
+    /// chosen inputs stand for them. Some features belong to code that runs once per process: a
+    /// second run of the same input does not reach them. Each chosen input with features in
+    /// `private` is run twice, to find such features. Where all features of an input in `private`
+    /// are of this kind, the other chosen inputs are run without that input; those that then reach
+    /// these features, and reach them in several separate processes, count as inputs that reach
+    /// them in every run.
+    ///
+    /// `private` contains, for each input of `chosen`, the features that no other chosen input
+    /// reaches. Returns true if a feature was counted for another input. Counts none if the other
+    /// chosen inputs alone do not reach all features of `needed`: an input may prepare what another
+    /// one reaches.
     fn find_others(
         &mut self,
         chosen: &[usize],

@@ -227,7 +227,8 @@ pub fn check_any_input(roots: &[PathBuf], out: &Path, max_len: u64) -> Result<()
     }
 }
 
-/// Why the coverage of a program is not known that reaches no blocks.
+/// Reason, as a text for the user, why coverage is unknown: no run of the uninstrumented program
+/// reached any basic block of the program's own code.
 const NO_BLOCKS: NotCovered = "no run reaches any of the program's own code behind its start (does it \
                                start another program at once?)";
 
@@ -286,8 +287,9 @@ pub struct CleanSettings {
     /// Whether the cleanup keeps only a subset that reaches all features of the corpus; otherwise
     /// it keeps every distinct content that does not fail.
     pub subset: bool,
-    /// The target's own fuzzer, by whose count, too, the kept files must have as much coverage as
-    /// the corpus. `None` if the fuzzer is not asked to count.
+    /// The target's own fuzzer, such as libFuzzer, which also counts coverage: files are added
+    /// until the kept files have, by this count, as much coverage as the corpus. `None` if the
+    /// fuzzer is not asked to count.
     pub own_fuzzer: Option<Arc<dyn FuzzerMerge>>,
     /// Settings for trimming the kept files (making them smaller with the same coverage); `None` if
     /// they are not trimmed.

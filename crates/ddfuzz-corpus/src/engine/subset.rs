@@ -375,8 +375,9 @@ impl KeptFile {
         self.size() < self.size_before
     }
 
-    /// Replaces the guarantee of an earlier round of trimming, which was for other features than the
-    /// file must reach now, by none but that it is the best that was found.
+    /// Replaces the guarantee that an earlier round of trimming gave (such as 1-minimal) by "best
+    /// so far", which guarantees nothing: that round was for other required features than the file
+    /// must reach now. Does nothing if there is no guarantee.
     pub fn withdraw_claim(&mut self) {
         if self.claim.is_some() {
             self.claim = Some(Claim::BestSoFar.to_string());

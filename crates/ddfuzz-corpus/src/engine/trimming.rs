@@ -362,9 +362,9 @@ impl Engine<'_> {
         Ok(all)
     }
 
-    /// Runs a crash that trimming caused again on the uninstrumented variant of the target, for
-    /// which crashes are stored, and returns it as it occurs there; `crash` is `None` in the result
-    /// if it does not.
+    /// Runs the input of `slip`, a crash that trimming caused, on the variant of the target for
+    /// which crashes are stored (without coverage), and returns the slip with the crash that occurs
+    /// there; its `crash` is `None` if the input does not crash there, or not every time.
     fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
         let cleaning = self.cleaning;
         if cleaning.target == cleaning.filed_for || slip.crash.is_none() {
@@ -389,7 +389,8 @@ mod tests {
     use crate::trim::SkipReason;
     use ddfuzz_exec::{Program, Target, Way};
 
-    /// What trimming a file of three bytes ended with: its bytes, the claim, and why it was skipped.
+    /// Makes the result of trimming a file of three bytes, for tests: `bytes` is the trimmed
+    /// content, `claim` its guarantee, and `left` the reason why the file was skipped.
     fn trimmed(bytes: &[u8; 3], claim: Claim, left: Option<SkipReason>) -> Trimmed {
         Trimmed {
             size_before: 3,

@@ -218,8 +218,8 @@ pub struct Observation {
     /// How the run ended. If it exceeded a limit, this is the ending of its repetition alone in a
     /// new process with the full limits.
     pub ended: Ended,
-    /// How the input ended when it was run once more, alone in a new process, after a crash in a
-    /// process shared with other runs; `None` if it was not.
+    /// How the input ended when it was run once more, alone in a new process, because it had
+    /// crashed in a process shared with other runs; `None` if there was no such second run.
     pub alone: Option<Ended>,
     /// Whether triage must decide if the run failed: it ended by a signal or a limit, or with an
     /// exit status that is, or may be, that of a crash.
@@ -232,7 +232,8 @@ pub struct Observation {
     pub work: u64,
     /// Number of bytes of the input that the target read; `None` if unknown.
     pub read: Option<u64>,
-    /// How deep the run's stack was, as [`ddfuzz_exec::RunCoverage::stack_depth`] has it.
+    /// How deep the run's stack was, as [`ddfuzz_exec::RunCoverage::stack_depth`] reports it;
+    /// `None` if the target does not report it.
     pub stack_depth: Option<u64>,
     /// Features that the run reached; `None` if the target reports no coverage, or the run was cut
     /// off before it could report any.

@@ -63,7 +63,8 @@ impl Contents {
         self.entries[number].content
     }
 
-    /// Returns the number of a content; `None` if the corpus does not contain it.
+    /// Returns the number (index) of the content with the id `content` among all contents; `None`
+    /// if the corpus does not contain it.
     pub fn find(&self, content: &ContentId) -> Option<usize> {
         let place = |entry: &Entry| entry.content.cmp(content);
         self.entries.binary_search_by(place).ok()

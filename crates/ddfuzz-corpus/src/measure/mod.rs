@@ -25,8 +25,8 @@ pub use runner::Runners;
 
 /// File name, in an output directory, of the journal that records what each input's runs did.
 pub const JOURNAL: &str = "clean.journal";
-/// Why the coverage of a program is not known of which a run has to be made again without
-/// breakpoints.
+/// Reason, as a text for the user, why the coverage of an uninstrumented program is unknown: some
+/// runs end differently when breakpoints, by which coverage is measured, are in the program's code.
 pub const DIFFERS: NotCovered = "some runs end differently with breakpoints in the program's code";
 
 /// File name, in an output directory, of the journal of runs that each have a separate process.
@@ -90,8 +90,9 @@ impl MeasureSettings<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns true if each run that exits must report its coverage, because that is the blocks of
-    /// an uninstrumented program; `places` is the number of places that the target covers.
+    /// Returns true if coverage is measured by the basic blocks of an uninstrumented program, so
+    /// that each run that exits must report which blocks it reached. `places` is the number of
+    /// places that the started target covers; `None` if it reports no coverage.
     pub fn cover_by_blocks(&self, places: Option<usize>) -> bool {
         matches!(self.way, Way::Inject | Way::Snapshot) && places.is_some()
     }
@@ -147,8 +148,8 @@ pub enum MeasureError {
     /// determined.
     #[error(transparent)]
     Identity(#[from] CampaignError),
-    /// A run of an uninstrumented program ended by itself, and it is not known which basic blocks it
-    /// reached, because it ended otherwise with breakpoints.
+    /// It is unknown which basic blocks a run of an uninstrumented program reached: with
+    /// breakpoints, by which blocks are found, the run ended differently than without.
     #[error("{DIFFERS}")]
     LacksCoverage,
     /// The journal of observed runs, or the temporary list of paths, cannot be read or written.

@@ -16,37 +16,39 @@ const MOST_FEATURES: usize = 16;
 /// Maximum number of rejected candidates that are stored of one file.
 const MOST_CANDIDATES: usize = 4096;
 
-/// Runs of a file's candidates in fresh processes that did not meet the condition of the round they
-/// were made in, and runs of its last result that did. A later round has another condition: it
-/// rejects a candidate without a run if the stored run does not meet this condition either.
+/// What runs in fresh processes have shown of one file's contents in earlier rounds of trimming:
+/// which candidates were rejected and why, and the runs of the last content that met its condition.
+/// The required features may differ in each round, so a candidate is rejected without a run only if
+/// what is known of it also violates the condition of the present round.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownRuns {
     /// Why each rejected candidate was rejected, by the hash of its content.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rejected: BTreeMap<String, Rejection>,
-    /// The runs of the last content that met its condition; `None` if there are none.
+    /// The runs of the last content whose runs met the condition of their round; `None` if there
+    /// are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     met: Option<MetRuns>,
 }
 
-/// Why a run did not meet the condition of its file.
+/// Why a candidate was rejected: how its run violated the condition of the round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Rejection {
     /// The run had this exit status, not the required one.
     #[serde(rename = "exit")]
     Exit(i32),
-    /// The run did not reach these required features, of which [`MOST_FEATURES`] are stored.
+    /// The run did not reach these required features; at most [`MOST_FEATURES`] of them are stored.
     #[serde(rename = "lacks")]
     Lacks(Features),
 }
 
-/// Consecutive runs of one content in fresh processes that all met the condition of their file.
+/// Consecutive runs of one content in fresh processes that all met the condition of their round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct MetRuns {
     content: ContentHash,
-    /// Number of these runs.
+    /// Number of consecutive runs of the content that met the condition.
     pub(super) count: usize,
-    /// Exit status of all runs.
+    /// Exit status that all of the counted runs had.
     pub(super) exit: i32,
     /// Features that each of the runs reached.
     pub(super) each_time: Features,
@@ -132,8 +134,8 @@ impl KnownRuns {
         }
     }
 
-    /// Returns the consecutive runs of `text` that met its condition, if there are at least
-    /// `least`.
+    /// Returns the consecutive runs that all met their condition, if they are runs of the content
+    /// `text` and at least `least` in number; else `None`.
     pub(super) fn met(&self, text: &[u8], least: usize) -> Option<&MetRuns> {
         let met = self.met.as_ref().filter(|met| met.count >= least)?;
         (met.content == ContentHash::of(text)).then_some(met)

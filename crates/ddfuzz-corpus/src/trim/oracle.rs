@@ -206,13 +206,15 @@ impl CoverageOracle {
         })
     }
 
-    /// Sets what is known of runs of the next file's contents, in earlier rounds.
+    /// Prepares for trimming the next file: `known` is what runs in earlier rounds of trimming have
+    /// shown of this file's contents. Sets the count of candidates rejected by such runs to 0.
     pub(super) fn begin_file(&mut self, known: KnownRuns) {
         (self.known, self.spared) = (known, 0);
     }
 
-    /// Takes out what is known of runs of the present file's contents, and the number of its
-    /// candidates that were rejected by known runs, without a run.
+    /// Removes from the oracle, and returns, what runs have shown of the contents of the file that
+    /// was trimmed, and how many of its candidates were rejected by such earlier runs, without a
+    /// run.
     pub(super) fn end_file(&mut self) -> (KnownRuns, u64) {
         let spared = std::mem::take(&mut self.spared);
         (std::mem::take(&mut self.known), spared)

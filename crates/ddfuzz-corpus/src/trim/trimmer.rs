@@ -117,11 +117,14 @@ impl Trimmer {
         }
     }
 
-    /// Trims a file by delta debugging, and logs each test in the file's folder. The log of an
-    /// interrupted call is continued only if the budget is a time: the runs of that call are not
-    /// known, so that later rounds could need more tests than without the interruption. A log that
-    /// is damaged, is of another input, target, search or condition, or has more tests than the
-    /// budget allows is removed and begun anew.
+    /// Trims a file by delta debugging, and logs each test in the file's folder. `held` is the
+    /// condition that candidates must meet.
+    ///
+    /// With a limit on time, the log of an interrupted call is continued. Without one, the log is
+    /// removed and begun anew: what the runs of the interrupted call have shown is lost, so that
+    /// later rounds of trimming could need more tests than without the interruption. A log is also
+    /// begun anew if it is damaged, is of another input, target, search or condition, or has more
+    /// tests than the budget allows.
     fn minimize(
         &mut self,
         file: &ToTrim,

@@ -1,4 +1,5 @@
-//! The guess that bytes like those that were deleted twice are not needed anywhere else.
+//! Guesses which bytes are not needed: if a sweep has deleted equal bytes at two places, the same
+//! bytes are probably not needed at other places.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,7 +11,7 @@ use crate::passes::current_best::CurrentBest;
 const LARGEST: usize = 1 << 14;
 /// Maximum length, in bytes, of deleted runs that are recorded.
 const LONGEST: usize = 16;
-/// Minimum number of runs like those that were deleted for their deletion in one test to be worth it.
+/// Minimum number of places at which a guess would delete bytes, for it to be tested.
 const WORTHWHILE: usize = 3;
 
 /// A run of bytes of a text, and the byte before and the byte after it.
@@ -30,26 +31,27 @@ impl Run<'_> {
     }
 }
 
-/// A recorder of the runs of bytes that a sweep deleted, which guesses where else such runs are not
-/// needed.
+/// A recorder of the runs of bytes that a sweep over a text has deleted. It guesses at which other
+/// places equal runs are not needed.
 #[derive(Default)]
 pub(super) struct Alike {
     /// The deleted runs in the order of the sweep.
     deleted: Vec<Run<'static>>,
-    /// Number of wrong guesses so far. Each doubles the number of deleted runs that the next guess
-    /// requires.
+    /// Number of wrong guesses so far. Each doubles the number of equal deleted runs that the next
+    /// guess requires.
     refused: u32,
 }
 
 impl Alike {
-    /// Returns the current best text before a deletion that [`record_deleted`](Alike::record_deleted) is to
-    /// learn from; `None` if it is too large, or nothing may be learned.
+    /// Returns the current best text, if deletions from it may be recorded with
+    /// [`record_deleted`](Alike::record_deleted); to be called before the deletion. `None` if the
+    /// text is too large, or if such guesses are switched off ([`CurrentBest::repeats_deletions`]).
     pub fn watch(work: &mut CurrentBest) -> Option<Arc<[u8]>> {
         let may_learn = work.repeats_deletions() && work.len() <= LARGEST;
         may_learn.then(|| work.text())
     }
 
-    /// Records that the sweep has deleted the bytes of `text` in `place`.
+    /// Records that the sweep has deleted the range `place` of `text`.
     pub fn record_deleted(&mut self, text: &[u8], place: Range<usize>) {
         if (1..=LONGEST).contains(&place.len()) {
             let run = Run::of(text, place);
@@ -58,20 +60,22 @@ impl Alike {
         }
     }
 
-    /// Records that a guess was wrong, so that the next one requires more deleted runs.
+    /// Records that the last guess was wrong, so that the next one requires twice as many equal
+    /// deleted runs.
     pub fn refuse(&mut self) {
         self.refused += 1;
     }
 
-    /// Returns the [places](Alike::places) of the current best text in the range `rest` that are guessed to
-    /// be unneeded; `None` if there is no guess.
+    /// Returns the ranges in `rest` of the current best text that are guessed not to be needed, as
+    /// [`Alike::places`] finds them; `None` without a guess.
     pub fn guess(&self, work: &mut CurrentBest, rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         self.places(&Alike::watch(work)?, rest)
     }
 
-    /// Returns the places in the range `rest` of a text that have the same bytes as the run that was
-    /// deleted last, with the same bytes around them, or the same byte before or after them, if such a run
-    /// was deleted often enough. `None` if it was not, or there are too few such places.
+    /// Returns the ranges in `rest` of `text` that equal the run that was deleted last, in its
+    /// bytes and in the byte before and the byte after it. If runs with this context were deleted
+    /// too rarely, or are found at fewer than [`WORTHWHILE`] places, only the byte before is
+    /// compared, and else only the byte after. `None` if that does not suffice either.
     fn places(&self, text: &[u8], rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let last = self.deleted.last()?;
         let needed = 1usize << (self.refused + 1).min(16);

@@ -1,4 +1,5 @@
-//! The pass over the white space of a program text: it goes at all places, at some, or is made short.
+//! The pass over the white space of a program text: deletes it at all places or at some, or
+//! shortens it.
 
 use std::ops::Range;
 
@@ -10,11 +11,12 @@ use crate::{Edit, Outcome};
 
 /// Name, in logs, of the pass that deletes white space of a program text.
 const BLANKS: &str = "blanks";
-/// Fraction of a text, as a divisor of its size, that white space must make up to be made short in one
-/// test.
+/// Minimum share of a text, as the divisor of its size, that a test must delete for white space to
+/// be shortened in that test.
 const WORTHWHILE: usize = 20;
 
-/// Number of runs of white space up to which they are tried one by one only.
+/// Maximum number of runs of white space that are not worth a test of their deletion together,
+/// because they are tried one by one later.
 const FEW: usize = 8;
 
 /// Deletes all white space of the current best text in one test; returns true if the text has none
@@ -24,9 +26,10 @@ pub(super) async fn delete_all_blanks(work: &mut CurrentBest) -> bool {
     all.is_empty() || work.test(BLANKS, Edit::Cut(all)).await == Outcome::Fail
 }
 
-/// Deletes all but the first character of each run of white space, in one test, if that is a good part
-/// of the text; if the text does not fail, deletes empty lines, and white space at the ends of lines, in
-/// another one, and leaves one blank of each level of indentation in a third one.
+/// Deletes all but the first character of each run of white space, in one test, if that is at least
+/// a [`WORTHWHILE`]-th of the text. If the text then does not fail, makes two other tests: deletes
+/// empty lines and white space at the ends of lines, and shortens indentation to one blank for each
+/// level.
 pub(super) async fn shorten_blanks(work: &mut CurrentBest) {
     let rest = blanks(&work.text(), 1);
     let is_worth_it =
@@ -55,8 +58,8 @@ pub(super) async fn shorten_blanks(work: &mut CurrentBest) {
     }
 }
 
-/// Returns the ranges of blanks at the beginnings of lines without as many of them as there are lines with
-/// less indentation around each line.
+/// Returns the ranges of a text whose deletion shortens the indentation of each line to as many
+/// blanks as its level: the number of less indented lines around it.
 fn beyond_levels(text: &[u8]) -> Vec<Range<usize>> {
     let mut around: Vec<usize> = Vec::new();
     let (mut found, mut at) = (Vec::new(), 0);
@@ -74,8 +77,8 @@ fn beyond_levels(text: &[u8]) -> Vec<Range<usize>> {
     found
 }
 
-/// Deletes white space: all of it in one test, else all but the first character of each run of
-/// white space, and then whole runs.
+/// Deletes white space: all of it in one test; if the text then does not fail, all but the first
+/// character of each run, and then whole runs one by one.
 pub(super) async fn delete_blanks(work: &mut CurrentBest) {
     if delete_all_blanks(work).await {
         return;
@@ -92,8 +95,9 @@ pub(super) async fn delete_blanks(work: &mut CurrentBest) {
     }
 }
 
-/// Deletes white space that does not stand between two words, in one test: at all places, or else where
-/// lines do not begin with `#`, or else within lines only.
+/// Deletes, in one test, all white space that does not stand between two words. If the text then
+/// does not fail, keeps newlines at lines that begin with `#` and, if it still does not fail, all
+/// newlines.
 pub(super) async fn delete_blanks_at_signs(work: &mut CurrentBest) {
     let mut tried = 0;
     for kept in [Newlines::None, Newlines::AtSigns, Newlines::All] {
@@ -108,18 +112,20 @@ pub(super) async fn delete_blanks_at_signs(work: &mut CurrentBest) {
     }
 }
 
-/// Which newlines stay where white space beside signs is deleted.
+/// Which newlines are kept when white space next to signs is deleted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Newlines {
     None,
-    /// Those beside lines that begin with `#`, such as instructions of a preprocessor.
+    /// The newlines before and after lines that begin with `#`, such as preprocessor directives,
+    /// are kept.
     AtSigns,
-    /// All, with the indentation after them.
+    /// All newlines are kept, with the indentation after them.
     All,
 }
 
-/// Returns the ranges of the white space in a text that does not stand between two words, without the
-/// newlines that are `kept`.
+/// Returns the ranges of the white space in a text that does not stand between two words; the
+/// newlines that `kept` names, and white space after a value in quotes and before a word, are left
+/// out.
 fn at_signs(text: &[u8], kept: Newlines) -> Vec<Range<usize>> {
     let is_word = |at: Option<&u8>| {
         at.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii())
@@ -150,8 +156,9 @@ fn at_signs(text: &[u8], kept: Newlines) -> Vec<Range<usize>> {
     free
 }
 
-/// Returns what stands in the range `place` of a text as it is indented where it begins at the position `at`:
-/// the lines after the first one without the indentation that the line at `place` has more than that at `at`.
+/// Returns the text of the range `place`, indented as it must be if it is moved to position `at`:
+/// the lines after the first one lose the indentation by which the line at `place` is deeper than
+/// the line at `at`.
 pub(super) fn outdented(text: &[u8], place: &Range<usize>, at: usize) -> Vec<u8> {
     let indentation = |at: usize| {
         let line = text[..at].rsplit(|byte| *byte == b'\n').next();
@@ -171,7 +178,8 @@ pub(super) fn outdented(text: &[u8], place: &Range<usize>, at: usize) -> Vec<u8>
     moved
 }
 
-/// Returns the ranges of the runs of white space in a text, each without its first `kept` bytes.
+/// Returns the ranges of the runs of white space in a text, each without its first `kept` bytes;
+/// runs that are not longer than that are left out.
 fn blanks(text: &[u8], kept: usize) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     let mut at = 0;

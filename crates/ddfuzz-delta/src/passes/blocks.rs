@@ -1,4 +1,5 @@
-//! The tree that keywords make of a text, such as `if … fi`, `do … done` and `function … end`.
+//! The tree of blocks that keywords enclose in a program text, such as `if … fi`, `do … done` and
+//! `function … end`.
 
 use crate::passes::markup::PairParser;
 use crate::passes::structure::FEWEST_PAIRS;
@@ -24,19 +25,19 @@ const PAIRS: &[(&str, &[&str])] = &[
 const BRANCHES: &[&str] = &["else", "elif", "elseif", "elsif"];
 /// Keywords that end the head of a block or branch, as in `while … do`.
 const HEADS: &[&str] = &["then", "do"];
-/// Characters directly after which a word is no keyword, as in `$end` and `list.end`.
+/// Characters directly after which a word is a name and no keyword, as in `$end` and `list.end`.
 const NAMED: &[u8] = b".$-:@/=<>!+*%?";
 /// Classes of tokens that end a value. A keyword after such a token belongs to the same statement,
 /// as in `return a if b`; only `function` and `do` begin a block there.
 const VALUES: &[u8] = b"a0)]}";
 
-/// Parses a program text into the tree of its blocks (begun and ended by keywords) and statements.
-/// `None` if it has few blocks, or if keywords do not match.
+/// Parses a program text into the tree of its blocks, which keywords enclose, and of its
+/// statements. `None` if it has fewer than [`FEWEST_PAIRS`] blocks, or if keywords do not match.
 pub(super) fn blocks(text: &[u8]) -> Option<Tree> {
     at_least(FEWEST_PAIRS, text)
 }
 
-/// Parses a small program text, as [`blocks`] does, also if it has only one block.
+/// Parses a program text as [`blocks`] does; one block is enough.
 pub(super) fn few_blocks(text: &[u8]) -> Option<Tree> {
     at_least(1, text)
 }
@@ -89,7 +90,7 @@ fn at_least(fewest: usize, text: &[u8]) -> Option<Tree> {
     (pairs >= fewest && odd * 4 <= pairs).then_some(tree)
 }
 
-/// Splits a text into tokens (words and signs), and returns those that are not in comments.
+/// Splits a text into tokens (words and signs) and returns those that are outside of comments.
 fn code(text: &[u8]) -> Vec<Token> {
     let mut end = 0;
     let mut code = tokens(text);
@@ -106,14 +107,16 @@ fn code(text: &[u8]) -> Vec<Token> {
     code
 }
 
-/// The tokens of a program text (words and signs), by which keywords are told from other words.
+/// The tokens of a program text (words and signs), with the rules that tell keywords from other
+/// words.
 struct Words<'a> {
     text: &'a [u8],
     tokens: &'a [Token],
-    /// Index of the token at which the search for the end of a head has stopped last: no token
-    /// between that head and it ends a head, or begins or ends a block.
+    /// Cached result of the last search for the end of a block's head: index of the first token
+    /// after the head's word that is `then` or `do`, or begins or ends a block.
     stop: usize,
-    /// Index of the token that begins the next line after that head.
+    /// Cached result of the last search for the end of a line: index of the first token of the line
+    /// after the head's word.
     line: usize,
 }
 
@@ -178,8 +181,8 @@ impl Words<'_> {
 
     /// Finds the end of the head of the block or branch that begins with the word at `index`: after
     /// `then` or `do`, after the closing bracket of parameters, or else at the end of the line.
-    /// Returns the index of the token that follows. Indices ascend from call to call, so that all
-    /// calls together look at each token once.
+    /// Returns the index of the first token after the head. Calls must have ascending indices; then
+    /// all calls together visit each token once.
     fn head(&mut self, index: usize) -> usize {
         let word = self.lower(index);
         if matches!(word.as_str(), "begin" | "do") {
@@ -219,7 +222,8 @@ impl Words<'_> {
 mod tests {
     use super::*;
 
-    /// The pairs of a text, each with the opening up to the end of its head.
+    /// Returns the blocks of a text, each as its opening (to the end of its head) and its closing
+    /// keyword.
     fn pairs(text: &str) -> Vec<(&str, &str)> {
         let tree = blocks(text.as_bytes()).expect("blocks");
         let pairs = tree.nodes.iter().filter(|node| node.pair);

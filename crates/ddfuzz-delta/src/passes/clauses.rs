@@ -1,5 +1,6 @@
-//! The passes over the clauses of a small text: two clauses go together, as those that begin and end
-//! something, and the uses of a name mean another one, whose declaration then goes.
+//! Passes over the clauses of a small text, its statements and items of lists: they delete two
+//! clauses together, such as those that begin and end something, and replace a name by another one
+//! and delete the clause that declares it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,17 +9,18 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::words::{Levels, Token, WORDS, tokens};
 use crate::{Edit, Outcome, Replacement};
 
-/// Maximum number of clauses in one pair of brackets, or outside of all, of which pairs are deleted.
+/// Maximum number of clauses in one pair of brackets, or outside of all brackets, for pairs of them
+/// to be deleted.
 const MOST_CLAUSES: usize = 12;
-/// Maximum number of tokens that are deleted on one side of a token.
+/// Maximum number of tokens that are deleted before a token and, in the same test, after it.
 const LONGEST_SIDE: usize = 4;
 /// Maximum number of tokens of a text in which tokens are deleted on both sides of a token.
 const MOST_TOKENS: usize = 64;
-/// Maximum number of names whose uses come to mean another one, and of names that they come to mean.
+/// Maximum number of names that are replaced by another one, and of names that each is replaced by.
 const MOST_NAMES: usize = 12;
 
-/// Deletes pairs of clauses of the same list that are not next to each other, such as the statements that
-/// begin and end a transaction. The pairs that are farthest apart come first.
+/// Deletes two clauses of the same list in one test that are not next to each other, such as the
+/// statements that begin and end a transaction. The pairs that are farthest apart come first.
 pub(super) async fn delete_pairs(work: &mut CurrentBest) {
     'anew: loop {
         let text = work.text();
@@ -41,8 +43,9 @@ pub(super) async fn delete_pairs(work: &mut CurrentBest) {
     }
 }
 
-/// Deletes up to [`LONGEST_SIDE`] tokens before a token together with as many after it: `plural "" text [0]`
-/// becomes `text`. The shortest runs come first. Leaves a text of more than [`MOST_TOKENS`] tokens as it is.
+/// Deletes, in one test, up to [`LONGEST_SIDE`] tokens directly before a token and up to as many
+/// directly after it: `plural "" text [0]` becomes `text`. The smallest deletions come first. Does
+/// nothing to a text of more than [`MOST_TOKENS`] tokens.
 pub(super) async fn delete_around(work: &mut CurrentBest) {
     'anew: loop {
         let text = work.text();
@@ -74,8 +77,9 @@ pub(super) async fn delete_around(work: &mut CurrentBest) {
     }
 }
 
-/// Returns the ranges of a text that its clauses take with the semicolons after them or the ends of their
-/// lines, by the index of the token that opens the brackets around them; 0 if there are none.
+/// Returns the ranges of the clauses of a text, each with the semicolon or line end after it. The
+/// key of a list of clauses is the index after the token that opens the brackets around them; 0
+/// outside of all brackets.
 fn lists(all: &[Token], text: &[u8]) -> BTreeMap<usize, Vec<Range<usize>>> {
     let mut lists: BTreeMap<usize, Vec<Range<usize>>> = BTreeMap::new();
     // Beginnings of clauses in the brackets that are open.
@@ -102,9 +106,9 @@ fn lists(all: &[Token], text: &[u8]) -> BTreeMap<usize, Vec<Range<usize>>> {
     lists
 }
 
-/// Deletes the clause in which a name stands first, and writes another name of the text over its other
-/// occurrences: a table is looked for in another one, or a function is called in place of another one. The
-/// longest clauses come first.
+/// Deletes the clause that contains the first occurrence of a name, and replaces the other
+/// occurrences by another name of the text: for example, deletes the declaration of a function, and
+/// calls another function in its place. The longest clauses come first.
 pub(super) async fn redirect(work: &mut CurrentBest) {
     'anew: loop {
         let text = work.text();
@@ -117,8 +121,8 @@ pub(super) async fn redirect(work: &mut CurrentBest) {
     }
 }
 
-/// Returns the edits of [`redirect`] that make the text shorter. Names are the same in upper and
-/// lower case.
+/// Returns those edits for [`redirect`] that make the text shorter. Names that differ only in upper
+/// and lower case are the same name.
 fn redirections(text: &[u8]) -> Vec<Vec<Replacement>> {
     let all = tokens(text);
     let levels = Levels::of(&all);
@@ -179,8 +183,8 @@ fn is_shorter(edit: &[Replacement]) -> bool {
     written < deleted
 }
 
-/// Returns the tokens of the clause around the token at `index`, with the separator after it, or
-/// else the one before it.
+/// Returns the range of the tokens of the clause around the token at `index`, with the separator
+/// after it, or else the one before it.
 fn clause(all: &[Token], levels: &Levels, index: usize) -> Range<usize> {
     let separates = |index: usize| all.get(index).is_some_and(|one| b",;".contains(&one.class));
     let (start, end) = (
@@ -194,7 +198,7 @@ fn clause(all: &[Token], levels: &Levels, index: usize) -> Range<usize> {
     }
 }
 
-/// Returns the range of the text that some tokens take.
+/// Returns the range of the text that the tokens with the indices `tokens` take.
 fn place_of(all: &[Token], tokens: &Range<usize>) -> Range<usize> {
     match all.get(tokens.clone()) {
         Some([first, .., last]) => first.place.start..last.place.end,
@@ -209,7 +213,7 @@ mod tests {
     use crate::passes::words::tokens;
     use crate::{Edit, ExtraTests, Full, Outcome, Search, Structure};
 
-    /// Returns the result of a search, refined.
+    /// Runs the search [`Full`] with many extra tests on `input`, and returns its result.
     fn refined(input: &str, fails: impl Fn(&str) -> bool) -> String {
         let mut search = Full::structured(input.as_bytes(), Structure::Text);
         search.allow_extra_tests(ExtraTests::Many);

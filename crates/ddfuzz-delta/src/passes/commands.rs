@@ -1,5 +1,5 @@
-//! The syntax tree of a shell script: commands, compound commands with the lists of commands in them, and
-//! here-documents.
+//! The syntax tree of a shell script: simple commands, and compound commands, which contain lists
+//! of commands.
 
 use std::ops::Range;
 
@@ -7,26 +7,28 @@ use crate::document::{Grammar, Structure, SyntaxClass, SyntaxTree};
 use crate::passes::plain::{KEYWORDS, TreeBuilder};
 use crate::passes::words::tokens;
 
-/// Number that stands for the kind of the root of a tree. The kind of words and signs is their first byte.
+/// Kind of the root node of a tree. Words and signs have their first byte as kind.
 const ROOT: u16 = 0x100;
-/// Number that stands for the kind of commands, simple and compound.
+/// Kind of the nodes of commands, simple and compound.
 const COMMAND: u16 = 0x101;
-/// Number that stands for the kind of branches of a compound command: what follows `elif` or `else`, or a
-/// pattern of `case`.
+/// Kind of the nodes of branches of a compound command: of `if`, what follows `elif` or `else`; of
+/// `case`, a pattern with its commands.
 const BRANCH: u16 = 0x102;
-/// Number that stands for the kind of commands that are parts of a pipeline or of a list with `&&` or `||`.
+/// Kind of the nodes of commands inside of a pipeline, or of a list with `&&` or `||`.
 const PART: u16 = 0x103;
-/// Maximum depth of compound commands; inside of deeper ones, keywords are words.
+/// Maximum nesting depth of compound commands; deeper inside, keywords are read as words.
 const DEEPEST: usize = 64;
-/// Maximum size, in bytes, of quoted texts and of what stands in brackets after `$`.
+/// Maximum size, in bytes, of a quoted string or a `$(…)` or `${…}` that is read as one unit.
 const LONGEST: usize = 1 << 13;
-/// Number of bytes that are searched in vain, in all of a text, for the ends of brackets after `$`; later
-/// brackets are single signs, so that a text of brackets without ends takes no longer than others.
+/// Total number of bytes in which the ends of `$(` and `${` may be searched in vain in one text,
+/// which bounds the time. After that, each of them is a single sign.
 const MOST_SEARCHED: usize = 64 * LONGEST;
-/// Minimum number of compound commands, each ended by its keyword, in a text that is taken for a script.
+/// Minimum number of compound commands with their end keyword that a text must have to be taken for
+/// a script.
 const FEWEST: usize = 4;
 
-/// A grammar for shell scripts. Every text has a tree; [`is_script`] says whether it fits.
+/// A grammar for shell scripts. It makes a tree of every text; [`is_script`] says whether the text
+/// is a script.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CommandText;
 
@@ -40,32 +42,32 @@ impl Grammar for CommandText {
     }
 }
 
-/// Returns true if a text is a shell script: it has several compound commands, and most keywords have their
-/// counterparts.
+/// Returns true if a text is a shell script: it has at least [`FEWEST`] complete compound commands,
+/// and at most an eighth as many keywords without a counterpart.
 pub(super) fn is_script(text: &[u8]) -> bool {
     let reader = Reader::read(text);
     reader.ended >= FEWEST && reader.odd * 8 <= reader.ended
 }
 
-/// A reader of a script, which adds its commands to a tree.
+/// State of reading a shell script: the position in the text, and the tree so far.
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,
     tree: TreeBuilder,
     /// Number of compound commands around the present one.
     depth: usize,
-    /// The lines that end the here-documents which begin after the present line.
+    /// End lines of the here-documents that begin after the line being read.
     documents: Vec<Vec<u8>>,
-    /// Number of compound commands that end with `fi`, `done` or `esac`.
+    /// Number of compound commands so far that end with `fi`, `done` or `esac`.
     ended: usize,
-    /// Number of keywords without their counterparts.
+    /// Number of keywords so far that have no counterpart, such as an `if` without `fi`.
     odd: usize,
-    /// Number of bytes that were searched in vain for the ends of brackets after `$`.
+    /// Number of bytes so far in which the ends of `$(` and `${` were searched in vain.
     searched: usize,
 }
 
 impl Reader<'_> {
-    /// Reads a whole text.
+    /// Reads the script `text` to its end, and returns the reader with its tree.
     fn read(text: &[u8]) -> Reader<'_> {
         let mut reader = Reader {
             text,
@@ -86,8 +88,8 @@ impl Reader<'_> {
         reader
     }
 
-    /// Reads commands up to one of the keywords `stops`, or up to what ends any list of commands. Returns
-    /// false at the end of the text.
+    /// Reads commands until one of the keywords `stops`, or another keyword or sign that ends a
+    /// list of commands, is next. Returns false at the end of the text.
     fn list(&mut self, stops: &[&[u8]]) -> bool {
         loop {
             self.blanks(true);
@@ -102,12 +104,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns true at a sign that ends a list of commands.
+    /// Returns true if `)` or `;;`, which end a list of commands, is next.
     fn is_end_of_list(&self) -> bool {
         self.text[self.at] == b')' || self.text[self.at..].starts_with(b";;")
     }
 
-    /// Skips blanks and comments; with `lines`, also newlines and the signs between commands.
+    /// Skips blanks and comments; if `lines` is true, also newlines and the signs `;` and `&`
+    /// between commands.
     fn blanks(&mut self, lines: bool) {
         while let Some(byte) = self.text.get(self.at) {
             let rest = &self.text[self.at..];
@@ -125,7 +128,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Skips the here-documents that begin at the present line.
+    /// Skips the here-documents that were announced in the line before the present position.
     fn skip_documents(&mut self) {
         for end in std::mem::take(&mut self.documents) {
             while self.at < self.text.len() {
@@ -140,7 +143,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the word at the present position; empty if a sign stands there, except for a brace.
+    /// Returns the word at the present position, which may be a brace; empty if another sign is
+    /// there.
     fn word(&self) -> &[u8] {
         let rest = &self.text[self.at..];
         if let Some(b'{' | b'}') = rest.first() {
@@ -153,7 +157,8 @@ impl Reader<'_> {
         if is_whole { word } else { b"" }
     }
 
-    /// Adds the keyword or sign of `len` bytes at the present position as one that stays with its command.
+    /// Adds the next `len` bytes, a keyword or sign, to the tree as punctuation, which is deleted
+    /// only with the node around it.
     fn sign(&mut self, len: usize) {
         let place = self.at..(self.at + len).min(self.text.len());
         self.at = place.end;
@@ -163,8 +168,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a list up to one of the keywords `stops`; returns the keyword, which it adds, or nothing if
-    /// something else ends the list.
+    /// Reads a list of commands that must end with one of the keywords `stops`. Adds that keyword
+    /// to the tree and returns it; returns an empty text, and counts a keyword without counterpart,
+    /// if something else ends the list.
     fn list_before(&mut self, stops: &[&'static [u8]]) -> &'static [u8] {
         let is_there = self.list(stops);
         let found = stops.iter().find(|stop| is_there && self.word() == **stop);
@@ -174,8 +180,8 @@ impl Reader<'_> {
         found
     }
 
-    /// Reads one command with all that is connected to it by `|`, `&&` and `||`, and the sign that ends
-    /// it. If `is_simple`, keywords at its beginning are words.
+    /// Reads one command, together with the commands that `|`, `&&` and `||` connect to it and the
+    /// sign that ends it. If `is_simple`, a keyword at its beginning is read as a word.
     fn command(&mut self, is_simple: bool) {
         let (start, depth) = (self.at, self.tree.depth());
         self.tree
@@ -214,13 +220,14 @@ impl Reader<'_> {
         self.close(depth, start);
     }
 
-    /// Ends the open nodes until `depth` are open, of which the last one began at `start`.
+    /// Ends the innermost open nodes of the tree until only `depth` are open. `start` is the
+    /// position at which the last one that is ended begins.
     fn close(&mut self, depth: usize, start: usize) {
         let written = self.text[start..self.at].trim_ascii_end().len();
         self.tree.end_at(depth, start + written);
     }
 
-    /// Reads a compound command; returns false if none begins here.
+    /// Reads a compound command and the redirections after it; returns false if none begins here.
     fn compound(&mut self) -> bool {
         self.depth += 1;
         let is_there = self.compound_inside();
@@ -269,13 +276,13 @@ impl Reader<'_> {
         true
     }
 
-    /// Reads what follows `do`.
+    /// Reads the body of a loop, after `do`, up to `done`.
     fn body(&mut self) {
         let found = self.list_before(&[b"done"]);
         self.ended += usize::from(!found.is_empty());
     }
 
-    /// Reads what follows `if`.
+    /// Reads the rest of an `if` command, up to `fi`.
     fn branches(&mut self) {
         self.list_before(&[b"then"]);
         self.list(&[b"elif", b"else", b"fi"]);
@@ -298,7 +305,7 @@ impl Reader<'_> {
         self.ended += usize::from(!found.is_empty());
     }
 
-    /// Reads what follows `case … in`.
+    /// Reads the rest of a `case` command, from `in` up to `esac`.
     fn patterns(&mut self) {
         self.blanks(false);
         if self.word() == b"in" {
@@ -327,8 +334,9 @@ impl Reader<'_> {
         self.sign(4 * usize::from(is_there));
     }
 
-    /// Reads words, to the end of the line or to a sign between commands, or to one of the keywords
-    /// `stops`; and the body of a function, if its name and parentheses are read.
+    /// Reads the words of a simple command, up to the end of the line, a sign between commands, or
+    /// one of the keywords `stops`. If a name and `()` come first, reads the definition of a
+    /// function with its body.
     fn words(&mut self, stops: &[&[u8]]) {
         let start = self.at;
         while self.at < self.text.len() {
@@ -360,7 +368,8 @@ impl Reader<'_> {
         self.tokens(start..self.at);
     }
 
-    /// Returns the number of bytes at the present position that belong together ([`length_of_sign`]).
+    /// Returns the number of bytes of the unit at the present position, as the function
+    /// [`length_of_sign`] does, and counts bytes that were searched in vain.
     fn length_of_sign(&mut self) -> usize {
         let rest = &self.text[self.at..];
         let has_bracket = matches!(rest, [b'$', b'(' | b'{', ..]);
@@ -374,7 +383,7 @@ impl Reader<'_> {
         length
     }
 
-    /// Reads `<<` and the word that ends a here-document.
+    /// Reads `<<` and the word after it, with which the here-document ends.
     fn document(&mut self) {
         self.at += 2;
         let rest = &self.text[self.at..];
@@ -397,7 +406,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds the words and signs in a range of the text.
+    /// Adds the words and signs in the range `place` of the text to the tree.
     fn tokens(&mut self, place: Range<usize>) {
         for token in tokens(&self.text[place.clone()]) {
             let start = place.start + token.place.start;
@@ -420,8 +429,8 @@ const ENDS: &[&[u8]] = &[
     b"}", b"do", b"done", b"elif", b"else", b"esac", b"fi", b"then",
 ];
 
-/// Returns the number of bytes at the beginning of `rest`, which is not empty, that belong together: a
-/// quoted text, what stands in brackets after `$`, or one byte.
+/// Returns the number of bytes of the unit at the beginning of `rest`, which must not be empty: a
+/// quoted string, `$(…)`, `${…}`, an escaped character, or a single byte.
 fn length_of_sign(rest: &[u8]) -> usize {
     let rest = &rest[..rest.len().min(LONGEST)];
     let close = match rest {
@@ -450,7 +459,8 @@ fn length_of_sign(rest: &[u8]) -> usize {
     1
 }
 
-/// Returns the length of the text in quotes at the beginning of `rest`; 1 if it does not end.
+/// Returns the length of the string in quotes `quote` at the beginning of `rest`; 1 if it does not
+/// end.
 fn quoted(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while at < rest.len() {

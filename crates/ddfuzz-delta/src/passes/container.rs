@@ -24,7 +24,7 @@ use crate::{Edit, Outcome};
 const PAYLOAD: &str = "payload";
 /// Name, in logs, of the test in which compressed payloads of a file are compressed anew.
 const REPACK: &str = "repack";
-/// Name, in logs, of the test in which a file is written anew in fewer bytes.
+/// Name, in logs, of the test in which a file is rewritten with the same content in fewer bytes.
 const COMPACT: &str = "compact";
 /// Number of successive bytes of a payload that turn out to be needed for the failure, after which
 /// the reduction of the payload ends; the final round of single deletions still tries all bytes of
@@ -45,29 +45,32 @@ pub(super) const EACH: usize = 32;
 const TEXT: usize = 32;
 /// Minimum size, in bytes, of payloads in which it is tested whether the values of bytes matter.
 const NORMALIZED: usize = 4;
-/// Name, in logs, of the pass that writes the least form of a group of a file in place of it.
+/// Name, in logs, of the pass that replaces pieces of a file by their shortest valid form.
 const LEAST: &str = "least";
-/// Name, in logs, of the pass by which references of a file to different regions come to share the
-/// same bytes.
+/// Name, in logs, of the pass that removes a region of a file and lets the offsets that referred to
+/// it refer to other bytes.
 const SHARE: &str = "share";
-/// Minimum size, in bytes, of a region of a file for which it is tested to let references lead to
-/// other bytes instead, so that the region can be deleted.
+/// Minimum size, in bytes, of a region of a file whose removal is tested by letting the offsets
+/// that refer to it refer to other bytes.
 const WORTH_SHARING: usize = 4;
-/// Minimum size, in bytes, of a region for which both the beginning of the file and the largest other
-/// region are tested in place of it.
+/// Minimum size, in bytes, of a region in whose place both the beginning of the file and the
+/// largest other region are tested; for a smaller one, only the beginning of the file.
 const WORTH_TWO_TESTS: usize = 8;
-/// Maximum number of regions of a file for which it is tested to let references lead to other bytes
-/// instead; the largest regions are chosen.
+/// Maximum number of regions of a file, the largest ones, whose removal is tested by letting
+/// offsets refer to other bytes.
 const MOST_SHARED: usize = 16;
-/// Maximum number of rounds over parts and payloads.
+/// Maximum number of rounds in which payloads, values and parts are reduced in turn.
 const ROUNDS: usize = 3;
-/// Size of a file, in bytes, from which its payloads are first reduced roughly.
+/// Minimum size of a file, in bytes, whose payloads are reduced roughly before they are reduced
+/// thoroughly.
 const LARGE: usize = 1024;
-/// Number of tests without much gain after which a step of the rough reduction of a payload ends.
+/// Maximum number of successive tests that delete little, before a step of the rough reduction of a
+/// payload ends.
 const IMPATIENT: usize = 12;
 /// Maximum number of rounds in which payloads are reduced roughly.
 const ROUGH_ROUNDS: usize = 8;
-/// Another rough round follows if a round has deleted one of this many bytes.
+/// Minimum share of the file, as the divisor of its size, that a rough round must have deleted for
+/// another one to follow.
 const WORTH_ANOTHER: usize = 32;
 
 /// How carefully a payload is reduced.
@@ -141,8 +144,8 @@ pub(super) async fn delete_parts_again(work: &mut CurrentBest, known: &Structure
     }
 }
 
-/// Reduces payloads, values and parts of a file in turn, until nothing changes. Returns the smaller
-/// document.
+/// Reduces payloads, lowers values, lets offsets share regions, and deletes parts of a file, in
+/// rounds until nothing changes. Returns the smaller document.
 async fn reduce_carefully(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -179,9 +182,10 @@ async fn reduce_carefully(
     document
 }
 
-/// Reduces the payloads of a large file one after the other, and lowers values in them, as long as a
-/// few tests gain much; then deletes parts again. This is repeated while it gains much: a part may
-/// be needed only by a payload, and a payload only by another one. Returns the smaller document.
+/// Reduces a large file in rough rounds: each reduces payloads and lowers values, ending a step
+/// after [`IMPATIENT`] tests that delete little, and then deletes parts. Rounds repeat as long as
+/// they delete much, because a part may be needed only by a payload, and a payload only by another
+/// one. Returns the smaller document.
 async fn reduce_roughly(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -206,9 +210,9 @@ async fn reduce_roughly(
     document
 }
 
-/// Tests the file with the same content in no more bytes, if its format has such a form; if it
-/// still fails, deletes parts of the new file, and so on as long as that makes it smaller. Returns
-/// the smaller document.
+/// Tests the file rewritten with the same content in as few bytes as possible, if its format can be
+/// rewritten. If the new file still fails, deletes parts of it, and repeats both as long as the
+/// file becomes smaller. Returns the smaller document.
 async fn compact(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -252,10 +256,10 @@ async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn 
     }
 }
 
-/// Reduces the payloads of a file one by one, the largest first, and returns the document with the
-/// reduced payloads; small ones, such as headers, only if that is done with care. The contents of
-/// whole payloads are deleted first. If there are more than [`EACH`], the rest of all is reduced
-/// together, as one text. Stops early if `trial` has failed.
+/// Reduces the payloads of a file, the largest first, and returns the document with the reduced
+/// payloads. First tests each payload without all of its content; then reduces the needed ones one
+/// by one. With [`Care::Rough`], leaves out small ones, such as headers. If there are more than
+/// [`EACH`] payloads, reduces all of them together, as one text. Stops early if `trial` has failed.
 async fn reduce_payloads(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -301,8 +305,8 @@ async fn reduce_payloads(
     document
 }
 
-/// Deletes the contents of whole payloads from the text to which the current best is restricted, all
-/// `payloads` one after the other.
+/// Deletes the whole contents of payloads. The current best must be restricted to all `payloads`,
+/// one after the other.
 async fn delete_contents(work: &mut CurrentBest, payloads: &[Arc<[u8]>]) {
     let mut start = 0;
     let places = payloads.iter().map(|payload| {
@@ -316,8 +320,8 @@ async fn delete_contents(work: &mut CurrentBest, payloads: &[Arc<[u8]>]) {
     list.reduce().await;
 }
 
-/// Deletes a part of the payload that the current best is restricted to, and writes `0` over bytes
-/// whose values do not matter.
+/// Deletes bytes of the payload to which the current best is restricted, and writes `0` over bytes
+/// whose values do not matter; `care` says how thoroughly.
 async fn reduce_content(work: &mut CurrentBest, care: Care) {
     let len = work.len();
     let limit = (care == Care::Rough).then_some(IMPATIENT);
@@ -359,8 +363,8 @@ async fn reduce_content(work: &mut CurrentBest, care: Care) {
     }
 }
 
-/// Deletes the same bytes from all payloads with the same content, such as a name that stands at
-/// several places and must be the same there. Returns the document with the reduced payloads.
+/// Deletes bytes from all payloads with the same content at once, such as a name that must be the
+/// same at several places. Returns the document with the reduced payloads.
 async fn reduce_equal(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut equal = EqualPayloads {
         document,
@@ -385,18 +389,18 @@ async fn reduce_equal(work: &mut CurrentBest, document: Arc<dyn Document>) -> Ar
     equal.document
 }
 
-/// The bytes of several payloads of a document that have the same content, as units of a list search:
-/// each unit is a byte of all of them.
+/// The bytes of several payloads of a document that have the same content, as units of a list
+/// search: deleting a unit deletes the byte at one position from all of these payloads.
 struct EqualPayloads {
     document: Arc<dyn Document>,
-    /// Indices of the payloads.
+    /// Indices of the payloads in the document.
     at: Vec<usize>,
     /// Size of each of the payloads, in bytes.
     len: usize,
 }
 
 impl EqualPayloads {
-    /// Returns the document without the bytes `cuts` of all these payloads.
+    /// Returns the document without the bytes at the positions `cuts` of each of the payloads.
     fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
         let mut payloads = self.document.payloads();
         let content = payloads[self.at[0]].clone();
@@ -430,13 +434,14 @@ impl Units for EqualPayloads {
     }
 }
 
-/// Writes the least forms of groups in place of them, such as functions that do nothing; then deletes
-/// parts that only those groups needed. Returns the smaller document.
+/// Replaces pieces of the file, such as bodies of functions, by their shortest valid form; then
+/// deletes parts that only these pieces needed. Returns the smaller document.
 async fn least(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     delete_groups_and_parts(work, document, REDUCIBLE).await
 }
 
-/// Groups that have a least form, which is written in place of them.
+/// The pieces of a document that have a shorter valid form: "deleting" one replaces it by that
+/// form.
 const REDUCIBLE: GroupKind = GroupKind {
     rule: LEAST,
     count: |document| document.reducible(),
@@ -445,8 +450,8 @@ const REDUCIBLE: GroupKind = GroupKind {
     is_all_untested: true,
 };
 
-/// Deletes unneeded groups of `group` bytes from the payload that the current best is restricted
-/// to, until `fruitless` successive groups turn out to be needed.
+/// Deletes unneeded groups of `group` neighboring bytes from the payload to which the current best
+/// is restricted, until `fruitless` successive groups turn out to be needed.
 async fn delete_groups(work: &mut CurrentBest, group: usize, fruitless: usize) {
     let mut groups = Bytes::within(PAYLOAD, 0..work.len(), group);
     ListSearch::new(work, &mut groups)
@@ -455,9 +460,9 @@ async fn delete_groups(work: &mut CurrentBest, group: usize, fruitless: usize) {
         .await;
 }
 
-/// Lets references to different regions share bytes: where the content of a region does not matter,
-/// but its size does, the region may be read from the beginning of the file or from the largest
-/// other region. Large regions come first. Returns the file.
+/// Removes regions of the file to which offsets refer, the largest first, and lets these offsets
+/// refer to the beginning of the file or to the largest other region: that works where the size of
+/// a region matters, but not its content. Returns the smaller document.
 async fn share(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut sizes = document.regions();
     let mut order: Vec<usize> = (0..sizes.len()).collect();

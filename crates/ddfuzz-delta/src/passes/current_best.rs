@@ -43,9 +43,10 @@ pub(super) struct CurrentBest {
     reductions: usize,
     /// Number of tests that the search has asked for so far.
     asked: usize,
-    /// True once one test has deleted at least [`RUN`] neighboring bytes.
+    /// True once one test that gave FAIL has deleted at least [`RUN`] neighboring bytes.
     deleted_a_run: bool,
-    /// True if bytes like deleted ones may be deleted in one test.
+    /// True if passes may guess that bytes equal to deleted ones are not needed at other places
+    /// either, and delete them in one test.
     repeats_deletions: bool,
     /// The repair, which corrects numbers such as lengths in each tested text; `None` if no such
     /// number is known.
@@ -56,24 +57,26 @@ pub(super) struct CurrentBest {
     /// The predictor that answers tests by counting syntax errors; `None` if no grammar is used at
     /// present.
     predictor: Option<SyntaxPredictor>,
-    /// How long passes may test without success; `None` for as long as they want.
-    patience: Option<Patience>,
+    /// Limit on successive tests without success; `None` if there is no limit.
+    fruitless_limit: Option<FruitlessLimit>,
 }
 
-/// A limit on tests that shorten the text by less than a share of it.
+/// A limit on successive tests without success. A test is a success if it deletes at least a
+/// [`WORTHWHILE`]-th of the text.
 #[derive(Clone, Copy)]
-struct Patience {
-    /// Number of such tests after each test that shortens the text by more.
+struct FruitlessLimit {
+    /// Number of tests without success that are allowed after each success.
     granted: usize,
-    /// Number of such tests that remain.
+    /// Number of tests without success that are still allowed.
     left: usize,
 }
 
-/// A test is a success for the limit on tests without success if it deletes one of this many bytes.
+/// Minimum share of the text, as the divisor of its size, that a test must delete to be a success
+/// for the limit on tests without success.
 const WORTHWHILE: usize = 128;
 
-/// Size in bytes of edited payloads from which it takes about as long to put the file together as
-/// to test it.
+/// Minimum size, in bytes, of edited payloads for which putting the file together (with
+/// compression) takes about as long as a test.
 const SLOW: usize = 1 << 16;
 
 impl CurrentBest {
@@ -92,7 +95,7 @@ impl CurrentBest {
             repair: None,
             envelope: None,
             predictor: None,
-            patience: None,
+            fruitless_limit: None,
         }
     }
 
@@ -134,12 +137,14 @@ impl CurrentBest {
         self.deleted_a_run
     }
 
-    /// From now on, passes may delete bytes like deleted ones in one test.
+    /// Allows passes to guess, from now on, that bytes equal to deleted ones are not needed at
+    /// other places either.
     pub fn repeat_deletions(&mut self) {
         self.repeats_deletions = true;
     }
 
-    /// Returns true if passes may delete bytes like deleted ones in one test.
+    /// Returns true if passes may guess that bytes equal to deleted ones are not needed at other
+    /// places either.
     pub fn repeats_deletions(&self) -> bool {
         self.repeats_deletions
     }
@@ -266,22 +271,23 @@ impl CurrentBest {
     /// that do not shorten the text by at least one of [`WORTHWHILE`] bytes, no test is made, and all
     /// outcomes are PASS.
     pub fn limit_fruitless(&mut self, tests: Option<usize>) {
-        self.patience = tests.map(|tests| Patience {
+        self.fruitless_limit = tests.map(|tests| FruitlessLimit {
             granted: tests,
             left: tests,
         });
     }
 
-    /// Halves the limit on tests without success until a test shortens the text enough.
+    /// Lowers the number of tests without success that are still allowed to half of the limit, if
+    /// it is greater. The next success restores the whole limit.
     pub fn halve_fruitless(&mut self) {
-        if let Some(patience) = &mut self.patience {
-            patience.left = patience.left.min(patience.granted.div_ceil(2));
+        if let Some(limit) = &mut self.fruitless_limit {
+            limit.left = limit.left.min(limit.granted.div_ceil(2));
         }
     }
 
     /// Returns true if the limit on tests without success is reached.
     pub fn is_limit_reached(&self) -> bool {
-        self.patience.is_some_and(|patience| patience.left == 0)
+        self.fruitless_limit.is_some_and(|limit| limit.left == 0)
     }
 
     /// Returns the size of the whole current best text in bytes, also while passes edit payloads.
@@ -378,20 +384,25 @@ impl CurrentBest {
             self.asker.set_best(whole.unwrap_or(&self.best));
         }
         let deleted = size - self.whole_len();
-        if let Some(patience) = &mut self.patience {
-            patience.left = match deleted * WORTHWHILE >= size {
-                true => patience.granted,
-                false => patience.left - 1,
+        if let Some(limit) = &mut self.fruitless_limit {
+            limit.left = match deleted * WORTHWHILE >= size {
+                true => limit.granted,
+                false => limit.left - 1,
             };
         }
         outcome
     }
 
-    /// Counts an edit that does not make the whole text smaller, and so is not tested, as a test without
-    /// success if the edited payloads are large: to compress them anew takes as long as a test.
+    /// Counts an edit of payloads that was not tested, because it does not make the whole text
+    /// smaller, as a test without success, if the edited payloads are larger than [`SLOW`]:
+    /// compressing them anew took as long as a test.
     fn count_unsealed(&mut self) {
-        if let Some(patience) = self.patience.as_mut().filter(|_| self.best.len() > SLOW) {
-            patience.left -= 1;
+        if let Some(limit) = self
+            .fruitless_limit
+            .as_mut()
+            .filter(|_| self.best.len() > SLOW)
+        {
+            limit.left -= 1;
         }
     }
 

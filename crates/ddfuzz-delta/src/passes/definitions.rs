@@ -1,4 +1,4 @@
-//! The passes over a small text that write what a name means in place of the name.
+//! Passes over a small text that replace names by what they stand for, and delete the definitions.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::words::{Levels, Token, WORDS, tokens};
 use crate::{Edit, Outcome, Replacement};
 
-/// Deletes the assignments of values to names, and writes the values in place of the names, where that
-/// makes the text shorter.
+/// Deletes assignments of a value to a name, and writes the value in place of each use of the name,
+/// where that makes the text shorter; then does the same with declarations, and joins similar ones.
 pub(super) async fn inline(work: &mut CurrentBest) {
     let mut at = 0;
     loop {
@@ -29,8 +29,8 @@ pub(super) async fn inline(work: &mut CurrentBest) {
     join_declarations(work).await;
 }
 
-/// Writes a comma in place of the semicolon between two statements that begin with the same word, and
-/// of the second word: `let a,b` in place of `let a;let b`.
+/// Joins two successive statements that begin with the same word: writes a comma in place of the
+/// semicolon and the second word, so that `let a;let b` becomes `let a,b`.
 async fn join_declarations(work: &mut CurrentBest) {
     let mut at = 1;
     loop {
@@ -59,9 +59,9 @@ async fn join_declarations(work: &mut CurrentBest) {
     }
 }
 
-/// Deletes statements that declare a name, and writes what they declare in place of the name, where that
-/// makes the text shorter: the type of a `typedef` in place of its name, and the whole declaration of a
-/// type in place of its first two words or more (`struct a{}` in place of `struct a`).
+/// Deletes statements that declare a name, and writes what they declare in place of the name, where
+/// that makes the text shorter. In place of the name of a `typedef`, writes its type; in place of
+/// the first words of a declaration (`struct a`), the whole declaration (`struct a{}`).
 async fn inline_declared(work: &mut CurrentBest) {
     'anew: loop {
         let text = work.text();
@@ -83,7 +83,8 @@ async fn inline_declared(work: &mut CurrentBest) {
     }
 }
 
-/// Returns the statements of a text that end with a semicolon, as ranges of indices of tokens without it.
+/// Returns the statements of a text that end with a semicolon, each as the range of the indices of
+/// its tokens without the semicolon.
 fn statements(all: &[Token]) -> Vec<Range<usize>> {
     let levels = Levels::of(all);
     let ends = (1..all.len()).filter(|end| all[*end].class == b';');
@@ -91,8 +92,9 @@ fn statements(all: &[Token]) -> Vec<Range<usize>> {
     statements.filter(|statement| statement.len() > 1).collect()
 }
 
-/// Returns the replacements that delete a statement and write all of it but its first word in place of
-/// its last word; `None` if that stands nowhere else, or the statement has no such words.
+/// Returns the edit that deletes a `statement` whose last word is the name that it declares, as in
+/// `typedef int a`: all other occurrences of that word are replaced by the statement without its
+/// first and last word. `None` if there are none, or the statement has no such words.
 fn named_last(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Vec<Replacement>> {
     let (first, last) = (statement.start, statement.end - 1);
     if all[first].class != b'a' || all[last].class != b'a' || last < first + 2 {
@@ -108,8 +110,9 @@ fn named_last(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Ve
     without(all, statement, written.collect())
 }
 
-/// Returns the replacements that delete a statement and write it in place of the first occurrence of as
-/// many of its first words as stand elsewhere, at least two; `None` if none do.
+/// Returns the edit that deletes a `statement` and writes it in place of another occurrence of its
+/// first words, as in `struct a{}; struct a b`: of the most words, at least two, that occur
+/// together elsewhere, the first occurrence is replaced. `None` if there is none.
 fn named_first(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Vec<Replacement>> {
     let inside = &all[statement.clone()];
     let words = inside
@@ -135,7 +138,8 @@ fn named_first(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<V
     without(all, statement, vec![written])
 }
 
-/// Adds the deletion of a statement and its semicolon to replacements elsewhere; `None` without these.
+/// Adds the deletion of `statement` and its semicolon to the replacements `written`, and sorts all
+/// by position; `None` if `written` is empty.
 fn without(
     all: &[Token],
     statement: &Range<usize>,
@@ -150,7 +154,8 @@ fn without(
     is_used.then_some(written)
 }
 
-/// Returns true if a value is assigned to the token at `index`: if it is a word before a single `=`.
+/// Returns true if the token at `index` is a name to which a value is assigned: a word before a
+/// single `=`.
 fn is_assigned(all: &[Token], index: usize, text: &[u8]) -> bool {
     let sign = |at: usize| all.get(at).map(|token| token.class);
     let is_word = all[index].class == b'a' && sign(index + 1) == Some(b'=');
@@ -159,8 +164,9 @@ fn is_assigned(all: &[Token], index: usize, text: &[u8]) -> bool {
     is_word && !is_compared && before.is_none_or(|before| !matches!(before, b"." | b">"))
 }
 
-/// Returns the replacements that delete the assignment to the token at `name` and write its value over
-/// all other occurrences of the name, with `$` before them; `None` if the value has the name in it.
+/// Returns the edit that deletes the assignment to the name at the token `name`, and writes the
+/// assigned value in place of all other occurrences of the name (and of a `$` before them). `None`
+/// if there are none, or if the value contains the name.
 fn inlined(all: &[Token], name: usize, text: &[u8]) -> Option<Vec<Replacement>> {
     let levels = Levels::of(all);
     let ends_line = |index: &usize| ends_line(&all[*index], text);
@@ -199,8 +205,8 @@ fn inlined(all: &[Token], name: usize, text: &[u8]) -> Option<Vec<Replacement>> 
     (written.len() > 1).then_some(written)
 }
 
-/// Returns the range of a name, which stands at `name` outside of `statement`, with what makes it a
-/// reference to the value of the name: `$` before it, or `$(` and `)`, or `${` and `}`.
+/// Returns the range to replace for an occurrence of a name in the range `name`, outside of
+/// `statement`: with the `$` before it, or with `$(` and `)`, or `${` and `}` around it.
 fn reference(text: &[u8], name: Range<usize>, statement: &Range<usize>) -> Range<usize> {
     let before = match name.start < statement.start {
         true => &text[..name.start],

@@ -1,4 +1,4 @@
-//! Passes that delete single bytes, pairs of bytes, and runs of neighbors.
+//! Passes that delete single bytes, pairs of bytes, and runs of neighboring bytes.
 
 use std::ops::Range;
 
@@ -43,8 +43,9 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     unresolved * 2 >= needed && needed > 0
 }
 
-/// Tests the text without the bytes in front of `to` that are like deleted ones. Returns the position at
-/// which the deletion of single bytes continues.
+/// Tests the text without those bytes before position `to` that are guessed not to be needed,
+/// because they equal bytes that were deleted. Returns the position from which single bytes are
+/// deleted next.
 async fn repeat(work: &mut CurrentBest, alike: &mut Alike, to: usize) -> usize {
     let Some(places) = alike.guess(work, 0..to) else {
         return to;
@@ -85,17 +86,17 @@ const FEW: usize = 16;
 /// Maximum size, in bytes, of results in which the deletion of every run of bytes is tried.
 pub(super) const SHORT: usize = 24;
 
-/// Maximum length, in bytes, of runs that are deleted without regard to length bytes. In binary
-/// data, runs of each length from 2 to this one are tried at every position.
+/// Maximum length, in bytes, of runs that are tried at every position of binary data, from length 2
+/// on, whether or not a length byte states that length.
 const LONGEST: usize = 32;
 /// Number of bytes at the beginning of a run, one of which may hold the length of the run.
 const HEADS: usize = 4;
-/// Numbers from which the limit on tests without success is computed, after which the deletion of
-/// runs ends: the first number times the count of all tests before the pass, plus the second
-/// number.
+/// Two numbers that give the maximum number of successive tests without success of the pass that
+/// deletes runs: the first number times the count of all tests before the pass, plus the second
+/// one.
 const FUTILE_TESTS: (usize, usize) = (4, 512);
-/// Number of tests without success after which the deletion of runs ends, if the input looks like a
-/// text.
+/// Maximum number of successive tests without success of the pass that deletes runs, if the input
+/// looks like a text.
 const FUTILE_TESTS_IN_TEXT: usize = 128;
 
 /// Deletes runs of neighboring bytes that can only be deleted together, and returns whether any run

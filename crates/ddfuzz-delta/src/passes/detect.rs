@@ -11,8 +11,7 @@ const HEADER: usize = 16;
 /// Number of bytes at the beginning of a text in which fields of a frame (length, checksum) are
 /// searched for.
 const FRONT: usize = 64;
-/// Largest distance, in bytes, between the end of a length field and the first of the bytes that
-/// the field counts.
+/// Maximum number of bytes between a length field and the first of the bytes that the field counts.
 const SLACK: usize = 16;
 /// Minimum number of bytes that a range must have for a checksum of one or two bytes to be
 /// recognized; over fewer bytes, it may agree by chance.
@@ -22,8 +21,8 @@ const TRAILER: usize = 8;
 /// Minimum number of records for a count of them to be recognized in a binary text; fewer records
 /// may agree with a count by chance.
 const FEWEST: usize = 3;
-/// Numbers of bytes (such as those of a type) that may precede the length field of a record, the
-/// numbers to be tried.
+/// Numbers of bytes, to be tried in this order, that may precede the length field of a record (such
+/// as the bytes of its type).
 const TYPES: [usize; 4] = [0, 1, 2, 4];
 
 /// Finds binary formats with a count that is followed by as many records, each with a length, up to

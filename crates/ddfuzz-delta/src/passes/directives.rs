@@ -1,5 +1,6 @@
-//! The pass over conditional groups of a preprocessor, such as `#if … #else … #endif`: groups are deleted
-//! whole, two that open and close the same braces together, and their directives without what is inside.
+//! The pass over the conditional groups of a C preprocessor, such as `#if … #else … #endif`:
+//! deletes whole groups, and then directives without the lines between them. Two groups of which
+//! one opens braces and the other closes them are deleted together.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,21 +11,23 @@ use crate::passes::units::{Positions, Units};
 
 /// Name, in logs, of the pass that deletes conditional groups of a preprocessor, or their directives.
 const DIRECTIVES: &str = "directives";
-/// Number of successive groups that turn out to be needed, after which a list of groups is left.
+/// Number of successive conditional groups that turn out to be needed for the failure, after which
+/// the deletion of groups ends.
 const FRUITLESS: usize = 16;
-/// Maximum number of groups around a group that is deleted whole.
+/// Number of nesting depths, from the outermost on, at which conditional groups are deleted whole.
 const DEEPEST: usize = 8;
 
-/// A conditional group of a preprocessor: lines from an `#if` to its `#endif`.
+/// A conditional group of a C preprocessor: the lines from an `#if` to its `#endif`.
 #[derive(Debug, PartialEq, Eq)]
 struct Group {
-    /// Range of the line with `#if`, `#ifdef` or `#ifndef`, as of the other lines with its newline.
+    /// Range of the line with `#if`, `#ifdef` or `#ifndef`, including its newline.
     head: Range<usize>,
-    /// Ranges of the lines with `#elif` and `#else`.
+    /// Ranges of the lines with `#elif` and `#else` that belong to the group.
     branches: Vec<Range<usize>>,
     /// Range of the line with `#endif`.
     end: Range<usize>,
-    /// Index of the group around this one, which stands before it in the list; `None` outside of all.
+    /// Index, in the list of all groups, of the group directly around this one; `None` if there is
+    /// none.
     parent: Option<usize>,
 }
 
@@ -34,15 +37,17 @@ impl Group {
     }
 }
 
-/// Which branch of a group stays when its directives are deleted.
+/// Which branch of a conditional group is kept when its directives and the other branches are
+/// deleted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
     First,
     Last,
 }
 
-/// Deletes conditional groups, from the outermost to the innermost, and then the directives of groups with
-/// all branches but one. Does nothing to a text without such groups.
+/// Deletes whole conditional groups, from the outermost to the innermost; then, of each group that
+/// is left, deletes the directives and all branches but the first or the last one. Does nothing to
+/// a text without conditional groups.
 pub(super) async fn directives(work: &mut CurrentBest) {
     for depth in 0..DEEPEST {
         let text = work.text();
@@ -59,7 +64,8 @@ pub(super) async fn directives(work: &mut CurrentBest) {
     }
 }
 
-/// Deletes the units, each of which consists of the ranges in one item of `units`.
+/// Deletes those of `units` that the failure does not need. Each unit consists of one or more
+/// ranges of the text, which are deleted together.
 async fn delete(work: &mut CurrentBest, units: Vec<Vec<Range<usize>>>) {
     let mut units = Positions::new(DIRECTIVES, units);
     if units.len() > 0 {
@@ -68,7 +74,7 @@ async fn delete(work: &mut CurrentBest, units: Vec<Vec<Range<usize>>>) {
     }
 }
 
-/// Returns the conditional groups of a text that begin and end, those around others before these.
+/// Returns the complete conditional groups of a text, in the order of their beginnings.
 fn groups(text: &[u8]) -> Vec<Group> {
     let mut groups: Vec<Option<Group>> = Vec::new();
     let mut open: Vec<usize> = Vec::new();
@@ -116,8 +122,8 @@ fn groups(text: &[u8]) -> Vec<Group> {
     ended.collect()
 }
 
-/// Returns the end of the line that begins at `start`, after its newline. A newline after a
-/// backslash ends no line.
+/// Returns the offset after the newline of the line that begins at `start`. A newline after a
+/// backslash does not end the line.
 fn line_end(text: &[u8], start: usize) -> usize {
     let mut at = start;
     while let Some(newline) = text[at..].iter().position(|byte| *byte == b'\n') {
@@ -131,7 +137,8 @@ fn line_end(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
-/// Returns the name of the directive in a line, such as `if`; `None` if it has none.
+/// Returns the name of the preprocessor directive in a line, such as `if`; `None` if the line is no
+/// directive.
 fn directive(line: &[u8]) -> Option<&[u8]> {
     let rest = line.trim_ascii_start().strip_prefix(b"#")?;
     let rest = rest.trim_ascii_start();
@@ -139,8 +146,8 @@ fn directive(line: &[u8]) -> Option<&[u8]> {
     Some(&rest[..name.count()])
 }
 
-/// Returns the groups with `depth` groups around them as units to delete. Two successive ones of which the
-/// first opens the braces that the second closes make one unit.
+/// Returns the conditional groups with `depth` groups around them, each as a unit to delete. If a
+/// group opens braces that the next such group closes, both make one unit.
 fn at_depth(groups: &[Group], depth: usize, text: &[u8]) -> Vec<Vec<Range<usize>>> {
     let mut depths: Vec<usize> = Vec::with_capacity(groups.len());
     for group in groups {
@@ -169,7 +176,8 @@ fn at_depth(groups: &[Group], depth: usize, text: &[u8]) -> Vec<Vec<Range<usize>
     units
 }
 
-/// Returns how many braces a text closes that it does not open, and how many it opens without closing them.
+/// Returns how many braces a text closes that it did not open, and how many it opens without
+/// closing them.
 fn braces(text: &[u8]) -> (usize, usize) {
     let (mut closed, mut opened) = (0, 0);
     for byte in text {
@@ -183,8 +191,9 @@ fn braces(text: &[u8]) -> (usize, usize) {
     (closed, opened)
 }
 
-/// Returns the directives of groups as units to delete, each with the branches that do not stay. Groups in
-/// such branches are left out, and groups with one branch where the last one stays.
+/// Returns, for each conditional group, the unit that deletes its directives and all branches
+/// except the `kept` one. Groups inside of a branch that another unit deletes are left out and, if
+/// the last branch is kept, groups with only one branch.
 fn unwrapped(groups: &[Group], kept: Kept) -> Vec<Vec<Range<usize>>> {
     let mut units: Vec<Vec<Range<usize>>> = Vec::new();
     // What the units delete: ends of ranges that do not overlap, by their starts.

@@ -6,18 +6,17 @@ use crate::document::{Grammar, Structure, SyntaxClass, SyntaxTree};
 use crate::passes::markup::{attributes_of, tags};
 use crate::passes::plain::TreeBuilder;
 
-/// Number that stands for the kind of the root of a tree. The kind of words, signs, brackets and tags is
-/// their first byte.
+/// Kind of the root node of a tree. Words, signs, brackets and tags have their first byte as kind.
 const ROOT: u16 = 0x100;
-/// Number that stands for the kind of elements with their content.
+/// Kind of the nodes of elements, with their tags and content.
 const ELEMENT: u16 = 0x101;
-/// Number that stands for the kind of attributes.
+/// Kind of the nodes of attributes.
 const ATTRIBUTE: u16 = 0x102;
-/// Number that stands for the kind of values of attributes.
+/// Kind of the nodes of attribute values.
 const VALUE: u16 = 0x103;
-/// Number that stands for the kind of texts between tags.
+/// Kind of the nodes of text between tags.
 const TEXT: u16 = 0x104;
-/// Maximum depth of brackets inside of the value of an attribute.
+/// Maximum nesting depth of brackets in an attribute value.
 const DEEPEST: usize = 64;
 
 /// A grammar for texts with `<tags>`: elements, which contain attributes, texts and elements, and
@@ -57,7 +56,8 @@ impl Grammar for MarkupText {
     }
 }
 
-/// Ends the `open` elements that end before the node at `index`.
+/// Ends those of the `open` elements that end before the node with the index `index`, and adds
+/// their closing tags to the tree.
 fn close(tree: &mut TreeBuilder, open: &mut Vec<(usize, Range<usize>)>, index: usize) {
     while let Some((_, tag)) = open.pop_if(|(last, _)| *last <= index) {
         tree.leaf(tag, u16::from(b'<'), SyntaxClass::Punctuation);
@@ -65,7 +65,8 @@ fn close(tree: &mut TreeBuilder, open: &mut Vec<(usize, Range<usize>)>, index: u
     }
 }
 
-/// Adds the attributes of an opening tag, and what stands around them.
+/// Adds the opening tag in the range `place` of the text to the tree: its attributes, and the text
+/// around them as punctuation.
 fn tag(tree: &mut TreeBuilder, text: &[u8], place: Range<usize>) {
     let mut from = place.start;
     for attribute in attributes_of(text, place.clone()) {
@@ -95,7 +96,8 @@ fn tag(tree: &mut TreeBuilder, text: &[u8], place: Range<usize>) {
     tree.leaf(from..place.end, u16::from(b'<'), SyntaxClass::Punctuation);
 }
 
-/// Adds the value of an attribute, with the names, signs and brackets in it.
+/// Adds the attribute value in the range `place` of the text to the tree: names, numbers, signs,
+/// and pairs of brackets with their content.
 fn value(tree: &mut TreeBuilder, text: &[u8], place: Range<usize>) {
     let outside = tree.depth();
     tree.begin(place.clone(), VALUE, SyntaxClass::Other);
@@ -137,8 +139,8 @@ fn value(tree: &mut TreeBuilder, text: &[u8], place: Range<usize>) {
     tree.end(outside);
 }
 
-/// Returns the positions of the pairs of brackets in a range of a text, each as that of the opening
-/// and that of the closing bracket.
+/// Returns the matching pairs of brackets in the range `place` of a text, each as the positions of
+/// the opening and of the closing bracket.
 fn brackets(text: &[u8], place: Range<usize>) -> Vec<(usize, usize)> {
     let (mut open, mut found): (Vec<usize>, Vec<(usize, usize)>) = (Vec::new(), Vec::new());
     for at in place {

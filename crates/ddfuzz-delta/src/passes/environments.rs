@@ -1,15 +1,15 @@
-//! The tree that the environments of LaTeX make of a text.
+//! The tree of the LaTeX environments in a text.
 
 use crate::passes::markup::{PairParser, is_name, next};
 use crate::passes::tree::Tree;
 
-/// What stands before the name of an environment of LaTeX where it begins.
+/// The bytes that precede the name of a LaTeX environment at its beginning.
 const BEGIN: &[u8] = b"\\begin{";
-/// What stands before the name of an environment of LaTeX where it ends.
+/// The bytes that precede the name of a LaTeX environment at its end.
 const END: &[u8] = b"\\end{";
 
-/// Parses a text into the tree of its environments, which `\begin{name}` and `\end{name}` enclose, and of
-/// its lines; `None` without any.
+/// Parses a text into the tree of its LaTeX environments, each from `\begin{name}` to `\end{name}`,
+/// with the lines inside and outside of them as leaves; `None` if it has no environment.
 pub(super) fn environments(text: &[u8]) -> Option<Tree> {
     let mut parser = PairParser::new(text);
     let mut at = 0;
@@ -41,7 +41,7 @@ pub(super) fn environments(text: &[u8]) -> Option<Tree> {
     parser.finish()
 }
 
-/// Adds a leaf to the tree for each line up to the position `end`.
+/// Adds a leaf to the tree for each line from the end of the last node up to the position `end`.
 fn lines(parser: &mut PairParser<'_>, end: usize) {
     while let Some(line) = next(&parser.text[..end], parser.from, b"\n") {
         parser.leaf(line + 1);

@@ -106,8 +106,8 @@ struct Pair {
     kept: usize,
 }
 
-/// A recorder of the runs of units that a sweep deleted and kept, which searches them for a
-/// repeating pattern.
+/// A recorder of the runs of units that a sweep deleted and kept; if they make a repeating pattern,
+/// it guesses how the pattern continues.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
     /// Lengths of the runs of units that the sweep deleted and kept, as pairs, in the order of the
@@ -132,8 +132,8 @@ impl Pattern {
     }
 
     /// Records that the sweep has kept a run of `units` units, because the failure needs them; if
-    /// the last recorded run was kept, too, makes that run longer instead.
-    pub fn kept(&mut self, units: usize) {
+    /// the last recorded run was kept, too, that run becomes longer instead.
+    pub fn record_kept(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) => pair.kept += units,
             None => self.pairs.push(Pair {
@@ -143,21 +143,21 @@ impl Pattern {
         }
     }
 
-    /// Forgets all recorded runs of deleted and kept units, after a guess of their pattern was
-    /// correct.
+    /// Forgets all recorded runs, after a guess of their pattern was correct.
     pub fn forget(&mut self) {
         self.pairs.clear();
     }
 
-    /// Records that a guess of the repeating pattern was wrong, so that the next one requires more
-    /// repetitions.
+    /// Records that a guess of the repeating pattern was wrong, so that the next one requires twice
+    /// as many repetitions.
     pub fn refuse(&mut self) {
         self.refused += 1;
     }
 
-    /// Returns the ranges of `rest`, the units in front of the sweep's position, to delete if the
-    /// pattern of the recorded runs continues; `None` if no pattern repeats. The shortest period is
-    /// preferred; it must have occurred at least twice, and more often after wrong guesses.
+    /// Guesses which units the sweep can delete next, if the pattern of the recorded runs repeats.
+    /// `rest` are the units that the sweep, which goes from the end to the front, has not reached.
+    /// Returns ranges of `rest`; `None` if no pattern repeats. A shorter period is preferred. It
+    /// must have occurred at least twice; each wrong guess doubles that number.
     pub fn guess(&self, rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let (last, done) = self.pairs.split_last()?;
         if last.kept != 1 || last.deleted == 0 {
@@ -177,9 +177,10 @@ impl Pattern {
     }
 }
 
-/// Returns the ranges to delete if `period`, a series of deleted and kept runs, is repeated from
-/// the end of `rest` towards its front. Of the first kept run, the sweep has passed one unit
-/// already.
+/// Repeats `period`, a series of pairs of deleted and kept runs, from the end of `rest` (the units
+/// that the sweep has not reached) towards its front, and returns the ranges that would be deleted.
+/// The sweep is inside of the kept run of the first pair of `period`, of which it has passed one
+/// unit.
 fn extrapolate(period: &[Pair], rest: Range<usize>) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let mut at = rest.end;

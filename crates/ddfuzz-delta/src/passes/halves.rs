@@ -1,4 +1,5 @@
-//! The first deletions in the syntax tree of a large text: its largest parts, each whole, then its halves.
+//! The first pass over the syntax tree of a large text: deletes its largest parts; a part that is
+//! needed is divided into pieces, which are tried in turn.
 
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;
@@ -12,27 +13,31 @@ use crate::passes::siblings::{NODES, children, separator};
 use crate::passes::syntax::tree_of;
 use crate::{Edit, Outcome};
 
-/// Fraction of the text, as a divisor of its size, below which parts are left to later passes.
+/// Minimum share of the text, as the divisor of its size, of the parts that the pass deletes;
+/// smaller ones are left to later passes.
 const SMALLEST: usize = 64;
-/// Fraction of a node, as a divisor of its size, that must stay where its children are deleted for
-/// that to be tried: what is less was needed, too, if the node was.
+/// Maximum share of a node, as the divisor of its size, outside of its children for the deletion of
+/// all children to be skipped: that deletion is nearly the same as the deletion of the node, which
+/// was needed.
 const NEARLY: usize = 8;
-/// Number of pieces into which a needed part is divided.
+/// Number of pieces into which a needed part is divided at most.
 const PIECES: usize = 4;
-/// Number of the last tests that must have deleted enough for the pass to go on.
+/// Number of the last tests that must have deleted enough of the text for the pass that deletes
+/// large parts to go on.
 const RECENT: usize = 24;
-/// Fraction of the text, as a divisor of its size, that the last [`RECENT`] tests must have deleted.
+/// Minimum share of the text, as the divisor of its size, that the last [`RECENT`] tests together
+/// must have deleted for the pass to go on.
 const ENOUGH: usize = 24;
-/// Fraction of the text, as a divisor of its size, that a round must delete for another one.
+/// Minimum share of the text, as the divisor of its size, that a round must have deleted for
+/// another round to follow.
 const WORTHWHILE: usize = 8;
-/// Maximum number of rounds over the tree.
+/// Maximum number of rounds in which large parts of a text are deleted by its syntax tree.
 const ROUNDS: usize = 3;
 
-/// Deletes large parts of a text by its syntax tree: successive siblings, those with the most bytes first.
-/// Siblings that are needed together are divided into halves of about the same size, and a needed node
-/// into its children. Each test deletes as much as a single part that was not tried yet can, wherever in
-/// the tree it is. Ends where the largest part is small, or the last tests deleted little. Returns true if
-/// it deleted anything.
+/// Deletes large parts of a text by its syntax tree. A part is a run of siblings. The largest part
+/// in the whole tree is always tested next; if it is needed, it is divided into pieces of about the
+/// same size, and a single needed node into its children. A round ends when the largest part is
+/// small, or the last tests have deleted little. Returns true if anything was deleted.
 pub(super) async fn delete_halves(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
     let whole = work.reductions();
     for _ in 0..ROUNDS {
@@ -47,7 +52,8 @@ pub(super) async fn delete_halves(work: &mut CurrentBest, grammar: &Arc<dyn Gram
     work.reductions() > whole
 }
 
-/// Deletes large parts of a text once, as long as that pays.
+/// Makes one round over the syntax tree `tree` of the text: deletes large parts, until the largest
+/// one left is small or the last tests have deleted little.
 async fn delete_round(work: &mut CurrentBest, tree: SyntaxTree) {
     let mut parts = Parts::of(tree.nodes);
     let mut recent: VecDeque<usize> = VecDeque::new();
@@ -81,35 +87,35 @@ async fn delete_round(work: &mut CurrentBest, tree: SyntaxTree) {
     }
 }
 
-/// Successive siblings of a syntax tree that are deleted together. Parts are ordered by their sizes; of
-/// two parts of one size, the one before the other in the text is less.
+/// A run of successive siblings of a syntax tree, which are deleted together. Parts are ordered by
+/// size; of two parts of equal size, the one that is earlier in the text is the lesser.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
-    /// Number of bytes that the nodes have in the text when the part is made.
+    /// Number of bytes that the part had in the text when it was made.
     size: usize,
-    /// Position of the first node in the text before all deletions.
+    /// Position of the part's first node in the text as it was before the round.
     start: usize,
-    /// The children of the node around them, by their indices in the tree.
+    /// Indices, in the tree, of the siblings of which the part is a run.
     siblings: Arc<[usize]>,
-    /// Where the nodes stand among these children.
+    /// Index of the part's first node among `siblings`; `last` is the index after its last node.
     first: usize,
     last: usize,
-    /// Index of the needed part that this one is a piece of.
+    /// Index, in [`Parts::pieces`], of the needed part that was divided into this part and others.
     group: usize,
 }
 
-/// The parts of a text that were not tried yet, and what was deleted from it.
+/// The parts of a text that were not tried yet, and the ranges that were deleted from it.
 struct Parts {
     nodes: Vec<SyntaxNode>,
     left: BinaryHeap<Part>,
-    /// For each needed part that was divided, the number of its pieces that are left.
+    /// For each needed part that was divided, the number of its pieces that were not deleted.
     pieces: Vec<usize>,
-    /// The deleted ranges of the text before all deletions.
+    /// Ranges that were deleted, as positions in the text before the round.
     gone: Vec<Range<usize>>,
 }
 
 impl Parts {
-    /// Makes one part of all children of the root.
+    /// Starts with one part, which consists of all children of the root of the tree `nodes`.
     fn of(nodes: Vec<SyntaxNode>) -> Parts {
         let mut parts = Parts {
             nodes,
@@ -121,13 +127,14 @@ impl Parts {
         parts
     }
 
-    /// Takes the part with the most bytes.
+    /// Removes the largest part that was not tried yet, and returns it; `None` if all were tried.
     fn next(&mut self) -> Option<Part> {
         self.left.pop()
     }
 
-    /// Adds a part of all children of a needed node, except for the signs between them, or the pieces of
-    /// this part if it is nearly all of the node.
+    /// Adds the part of all children of the node `node`, which is needed; punctuation is left out.
+    /// If the children make up nearly all of the node, their deletion would fail as that of the
+    /// node did: then their pieces are added instead.
     fn add_children(&mut self, mut node: usize) {
         while let Some(around) = self.nodes.get(node) {
             let whole = around.place.len();
@@ -149,8 +156,8 @@ impl Parts {
         }
     }
 
-    /// Adds the parts of the nodes between successive indices `ends` among `siblings`, as pieces of
-    /// one part.
+    /// Adds a part for each piece of `siblings` between two successive indices in `ends`; all of
+    /// them are recorded as pieces of one divided part.
     fn add_pieces(&mut self, siblings: &Arc<[usize]>, ends: &[usize]) {
         let group = self.pieces.len();
         self.pieces.push(0);
@@ -174,20 +181,22 @@ impl Parts {
         }
     }
 
-    /// Returns true if all other pieces of the divided part that `part` belongs to were deleted, and it has
-    /// not been found whether this one is needed: without it, as much is gone as without all of them.
+    /// Returns true if `part` is the only piece left of the part that was divided into it and
+    /// others: its deletion would give the text without the whole divided part, whose test did not
+    /// fail.
     fn is_rest(&self, part: &Part) -> bool {
         self.pieces[part.group] == 1 && part.last - part.first < part.siblings.len()
     }
 
-    /// Returns the range that a range of the text before all deletions has now.
+    /// Converts a range of the text before the round into the range that it has in the present
+    /// text.
     fn present(&self, place: &Range<usize>) -> Range<usize> {
         let moved = mover(&self.gone);
         moved(place.start)..moved(place.end)
     }
 
-    /// Returns the range of a part in the text before all deletions: with the separator after it or, where
-    /// that is gone or there is none, with the one before it.
+    /// Returns the range to delete for a part, as positions in the text before the round: its nodes
+    /// with the separator after them or, if that is deleted or missing, with the one before them.
     fn place(&self, part: &Part) -> Range<usize> {
         let all = &part.siblings[part.first..part.last];
         let (Some(first), Some(last)) = (all.first(), all.last()) else {
@@ -204,7 +213,8 @@ impl Parts {
         before.map_or(start, |before| before.start)..end
     }
 
-    /// Records that a range of the text before all deletions was deleted.
+    /// Records that the range `place` of the text before the round, a piece of the divided part
+    /// `group`, was deleted.
     fn delete(&mut self, place: Range<usize>, group: usize) {
         self.pieces[group] -= 1;
         let mut gone = std::mem::take(&mut self.gone);
@@ -212,7 +222,9 @@ impl Parts {
         self.gone = union(gone);
     }
 
-    /// Adds the pieces of a needed part, which have about the same size, or the children of its only node.
+    /// Divides a needed part, the siblings from `first` to before `last`, into up to [`PIECES`]
+    /// pieces of about the same size, and adds these as parts; if the part is a single node, adds
+    /// its children instead.
     fn divide(&mut self, siblings: &Arc<[usize]>, first: usize, last: usize) {
         if last - first == 1 {
             return self.add_children(siblings[first]);
@@ -241,7 +253,7 @@ impl Parts {
 mod tests {
     use crate::{ExtraTests, Full, Outcome, Search, Structure};
 
-    /// Functions in the layout of GNU, in a namespace.
+    /// Makes a C++ text of functions in a namespace, in the layout of GNU.
     fn functions(count: usize) -> String {
         let one = |at: usize| {
             format!(

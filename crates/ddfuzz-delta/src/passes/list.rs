@@ -10,17 +10,17 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::gap_model::{GapModel, Pattern, likely_half};
 use crate::passes::units::Units;
 
-/// Numbers of units at the end of a list that are tried alone, one number after the other: if the
-/// needed units are a cluster at the end, all other units are deleted at once.
+/// Numbers of units at the end of a list that are tested without all other units, one number after
+/// the other: if the needed units are a cluster at the end, all others are deleted at once.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// Number of units above which a list is bisected at its front before the sweep, although it is too
-/// short for the next larger end in [`CLUSTERS`] to be tried, and none of the tried ends fails
-/// alone.
+/// Number of units above which a list is bisected at its front before the sweep if it has no more
+/// units than the next of [`CLUSTERS`], so that only its ends of fewer units were tested, and none
+/// of them fails.
 const CLUSTERED: usize = 1024;
 
-/// Number of units above which the first and the last unit of a list are not tested alone;
-/// bisection decides about them.
+/// Number of units above which no test tries the first unit or the last unit of a list alone,
+/// because bisection decides about them, too.
 const MANY: usize = 4096;
 
 /// A search that deletes units (bytes, lines or others) of the current best text: first at both
@@ -28,8 +28,8 @@ const MANY: usize = 4096;
 pub(super) struct ListSearch<'a> {
     work: &'a mut CurrentBest,
     units: &'a mut dyn Units,
-    /// True if units were deleted because a repeating pattern predicted it, so that some remaining
-    /// units were not tested.
+    /// True if units were deleted by the guess that a pattern of deleted and kept units repeats, so
+    /// that some of the remaining units were not tested.
     guessed: bool,
     /// Number of UNRESOLVED tests of the list search so far.
     unresolved: usize,
@@ -44,8 +44,8 @@ pub(super) struct ListSearch<'a> {
 /// disappears.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
-    /// Number of units at the front of the list that the failure needs, or that cannot be deleted
-    /// for other reasons.
+    /// Number of units at the front of the list that need not be tried: the failure needs them, or
+    /// their deletion deletes nothing.
     pub front: usize,
     /// Number of units at the end of the list that the failure needs.
     pub back: usize,
@@ -110,8 +110,8 @@ impl<'a> ListSearch<'a> {
 
     /// Tests the text without the units in `cut`; if it fails, deletes these units from the list
     /// and the text. Returns how many units of `cut` remain nevertheless, because they contain
-    /// units that remain (as a pair of brackets does); `None` if the text does not fail, or the
-    /// list search has given up.
+    /// units that are not in `cut` (a pair of brackets around others does); `None` if the text does
+    /// not fail, or the list search has given up.
     pub async fn delete(&mut self, cut: Range<usize>) -> Option<usize> {
         self.delete_all(vec![cut]).await.map(|stand| stand[0])
     }
@@ -186,9 +186,10 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Deletes units at the front of the list, so that a cluster of needed units at its end
-    /// remains. `stand` is the number of units at the front that cannot be deleted. Returns the
-    /// number of units at the front that are needed or cannot be deleted.
+    /// Tries the last few units of the list alone, in growing numbers, and deletes all units in
+    /// front of them if the text still fails: the needed units may be a cluster at the end. `stand`
+    /// is the number of units at the front that cannot be deleted. Returns the number of units at
+    /// the front that are needed or cannot be deleted.
     async fn cluster(&mut self, stand: usize) -> usize {
         let len = self.units.len();
         let mut too_few = 0;
@@ -209,9 +210,9 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Finds by bisection how many units at the front of the list can be deleted, and deletes them.
-    /// The first `front` units may turn out not to be deletable; deleting them with `too_many` more
-    /// is known not to fail. Returns the number of units at the front that are needed or cannot be
-    /// deleted.
+    /// The first `front` units are known to be deletable, or to remain when they are deleted;
+    /// without `too_many` more, the text is known not to fail. Returns the number of units at the
+    /// front that are needed or cannot be deleted.
     async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
         while too_many > 1 {
             let half = too_many / 2;
@@ -281,7 +282,7 @@ impl<'a> ListSearch<'a> {
             }
             to = self.units.first_equal(self.work, needed).max(range.start);
             spacing.record_needed();
-            pattern.kept(needed + 1 - to);
+            pattern.record_kept(needed + 1 - to);
             to = self.repeat(&mut pattern, range.start..to).await;
             if fruitless == 0 {
                 to = self.repeat_alike(&mut alike, range.start..to).await;
@@ -289,15 +290,16 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Returns, if the units are bytes of a text from which deletions are learned, the text and the position
-    /// of the first of them.
+    /// Returns the current best text and the position of the list's first unit in it, if the units
+    /// are bytes and passes may guess from deleted bytes which others are not needed; else `None`.
     fn watched(&mut self) -> Option<(Arc<[u8]>, usize)> {
         let first = self.units.first_byte()?;
         Some((Alike::watch(self.work)?, first))
     }
 
-    /// Tests the text without those units of `rest`, which the sweep has not reached, that are like
-    /// deleted ones. Returns the position at which the sweep continues.
+    /// Tests the text without those units of `rest`, which the sweep has not reached, that are
+    /// guessed not to be needed, because they equal deleted ones. Returns the position at which the
+    /// sweep continues.
     async fn repeat_alike(&mut self, alike: &mut Alike, rest: Range<usize>) -> usize {
         let Some(first) = self.units.first_byte() else {
             return rest.end;
@@ -350,8 +352,9 @@ impl<'a> ListSearch<'a> {
     }
 }
 
-/// Records that a sweep has deleted the units `cut`, if they are bytes: `bytes` are the text before that and
-/// the position of the first unit.
+/// Records in `alike` that a sweep has deleted the units `cut`. `bytes` are the text before the
+/// deletion and the position of the list's first unit in it, as [`ListSearch::watched`] returned
+/// them; nothing is recorded if they are `None`.
 fn record(alike: &mut Alike, bytes: &Option<(Arc<[u8]>, usize)>, cut: Range<usize>) {
     if let Some((text, first)) = bytes {
         alike.record_deleted(text, first + cut.start..first + cut.end);

@@ -1,5 +1,6 @@
-//! The pass `lower`: lesser values in payloads of a file of a known format, such as the size of a
-//! picture in a header, and rows and columns of data that go with their number.
+//! The pass `lower`: lowers values in payloads of a file of a known format, such as the size of a
+//! picture in its header, and deletes rows and columns of data together with lowering the number
+//! that counts them.
 
 use std::sync::Arc;
 
@@ -16,24 +17,26 @@ use crate::{Edit, Outcome, Replacement};
 /// Name, in logs, of the pass that lowers values in payloads of a file, such as the size of a
 /// picture in a header.
 const LOWER: &str = "lower";
-/// Number of bytes at the beginning of a payload of more than [`FEW_BYTES`] that are taken for a
-/// header; only the values of these are lowered.
+/// Number of bytes at the beginning of a payload of more than [`FEW_BYTES`] bytes whose values are
+/// lowered, because they may be a header.
 const HEADER: usize = 8;
-/// Minimum size, in bytes, that the largest payload must still have after its reduction for values
-/// in headers to be lowered: perhaps it is needed only because a header asks for so much.
+/// Minimum size, in bytes, of the largest payload of a file whose values are lowered: such a
+/// payload may be needed only because a header states its size.
 const RESISTING: usize = 32;
-/// Maximum number of tests that lower values in headers of a file, in each round over the payloads.
+/// Maximum number of tests of one step of the pass, which lowers values, rows or columns. In
+/// lowering values, each successful test allows one more.
 const MOST_LOWERED: usize = 64;
-/// Minimum number of rows or columns that are dropped together with the number that counts them.
+/// Minimum number of rows or columns of data that are deleted together with lowering their number.
 const FEWEST_ROWS: usize = 8;
-/// Maximum number of bytes of a row that belong to no column, as the filter of a row of PNG.
+/// Maximum number of bytes at the beginning of a row that belong to no column, such as the filter
+/// type of a row of PNG.
 const MOST_HEAD: usize = 4;
-/// Minimum number of bytes by which the file must become shorter if all bytes of a payload are 0, for
-/// 0 to be written over bytes that must stay.
+/// Minimum number of bytes by which a file must become shorter if all bytes of a payload are 0
+/// (because the payload is compressed), for 0 to be written over single bytes of the payload.
 const WORTH_ZEROS: usize = 16;
-/// Lowers values at the beginning of payloads, such as the width in the header of a picture or the
-/// number of records in a table, if a large payload is left: it may be needed only because a header
-/// asks for so much. Returns the changed document.
+/// Lowers values at the beginnings of payloads, such as the width in the header of a picture or the
+/// number of records in a table, if a payload of at least [`RESISTING`] bytes is left, which may be
+/// needed only because a header states its size. Returns the changed document.
 pub(super) async fn lower(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -58,10 +61,9 @@ pub(super) async fn lower(
     document
 }
 
-/// Lowers numbers in small payloads together with the size of the largest payload: where a number
-/// divides this size, it may be that of the rows of a picture, and each row goes with its bytes;
-/// then, where a number divides the size of the rows, it may be that of the columns. Returns the
-/// file.
+/// Deletes rows, and then columns, of the largest payload, if it may be a table of data such as a
+/// picture: lowers a number in a small payload that divides the size of the payload, or of its
+/// rows, and deletes as many rows or columns. Returns the document.
 pub(super) async fn drop_rows(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -83,8 +85,9 @@ pub(super) async fn drop_rows(
     document
 }
 
-/// Returns the different numbers from 2 in small payloads that divide the size of the payload at the
-/// index `data`, in their order: each may be the number of rows in it.
+/// Returns the different numbers of 2 or more in small payloads that divide the size of the payload
+/// at the index `data`, in the order of their places: each may be the number of rows of that
+/// payload.
 fn counts(payloads: &[Arc<[u8]>], data: usize) -> Vec<usize> {
     let size = payloads[data].len();
     let mut counts = Vec::new();
@@ -96,9 +99,9 @@ fn counts(payloads: &[Arc<[u8]>], data: usize) -> Vec<usize> {
     counts
 }
 
-/// Lowers each number in a small payload that may be the number of columns in the payload at the
-/// index `data`, whose bytes are `rows` rows, together with the size of the rows, until the search
-/// has asked for `end` tests. Returns the file.
+/// Takes each number in a small payload that fits for the number of columns of the payload at the
+/// index `data`, which has `rows` rows; lowers it, and deletes columns from all rows, until the
+/// search has asked for `end` tests. Returns the document.
 async fn drop_columns(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -117,7 +120,7 @@ async fn drop_columns(
 /// The place of a number in the payloads of a document.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Index of the payload with the number.
+    /// Index, in the document, of the payload that contains the number.
     payload: usize,
     form: Form,
     /// Offset, in bytes, of the number in its payload.
@@ -125,14 +128,14 @@ struct Place {
 }
 
 impl Place {
-    /// Reads the number; `None` if it is too large for a size.
+    /// Reads the number at this place; `None` if it is too large for this machine.
     fn number(&self, payloads: &[Arc<[u8]>]) -> Option<usize> {
         let number = self.form.read(&payloads[self.payload], self.at)?;
         usize::try_from(number).ok()
     }
 }
 
-/// Returns the places of all numbers that small payloads may contain, in each form.
+/// Returns all places at which small payloads may contain a number, for each width and byte order.
 fn places(payloads: &[Arc<[u8]>]) -> impl Iterator<Item = Place> {
     let small = payloads.iter().enumerate();
     let small = small.filter(|(_, payload)| payload.len() <= FEW_BYTES);
@@ -144,15 +147,15 @@ fn places(payloads: &[Arc<[u8]>]) -> impl Iterator<Item = Place> {
     })
 }
 
-/// A number in a payload that may be the number of columns in another payload. The rows of a picture
-/// are columns of a payload with one row.
+/// A guess that a number in one payload counts the columns of another payload, which consists of
+/// rows of equal size. Rows of a picture are treated as columns of a single row.
 struct Columns {
     place: Place,
-    /// The number.
+    /// The number, which is the number of columns if the guess is right.
     count: usize,
-    /// Index of the payload with the columns.
+    /// Index, in the document, of the payload whose columns the number counts.
     data: usize,
-    /// Number of rows in the payload.
+    /// Number of rows of the payload whose columns are counted.
     rows: usize,
     /// Number of bytes at the beginning of each row that belong to no column.
     head: usize,
@@ -161,8 +164,9 @@ struct Columns {
 }
 
 impl Columns {
-    /// Reads the number at `place`; `None` if it cannot be that of the columns in `rows` rows of a
-    /// large payload.
+    /// Returns the guess that the number at `place` counts the columns of the payload at the index
+    /// `data`, which has `rows` rows; `None` if the sizes do not fit, or if the payload or the
+    /// number is too small.
     fn of(payloads: &[Arc<[u8]>], place: Place, data: usize, rows: usize) -> Option<Columns> {
         let count = place.number(payloads)?;
         let whole = payloads[data].len();
@@ -182,8 +186,9 @@ impl Columns {
         })
     }
 
-    /// Finds by bisection how few columns at the beginning or at the end of the rows still fail,
-    /// until the search has asked for `end` tests. Returns the file.
+    /// Finds by bisection the fewest columns, at the beginning or the end of each row, with which
+    /// the file still fails, and deletes the others, until the search has asked for `end` tests.
+    /// Returns the document.
     async fn reduce(
         &self,
         work: &mut CurrentBest,
@@ -204,8 +209,8 @@ impl Columns {
         document
     }
 
-    /// Tests the file with the first, or else the last, `columns` columns of each row; returns it if
-    /// it fails.
+    /// Tests the file with only the first `columns` columns of each row and, if it does not fail,
+    /// with only the last ones. Returns the document that fails; `None` if neither does.
     async fn keep(
         &self,
         work: &mut CurrentBest,
@@ -233,8 +238,9 @@ impl Columns {
     }
 }
 
-/// Writes 0 over bytes of compressed payloads, where that makes the file shorter. Ends in each payload
-/// after [`FRUITLESS_FEW`] consecutive needed bytes. Returns the file.
+/// Writes 0 over bytes of compressed payloads whose values do not matter, where that makes the file
+/// shorter. Ends in each payload after [`FRUITLESS_FEW`] successive bytes that must keep their
+/// values. Returns the document.
 pub(super) async fn write_zeros(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -254,9 +260,10 @@ pub(super) async fn write_zeros(
     document
 }
 
-/// Lowers each of the first `head` bytes of the payload that the current best is restricted to:
-/// tests it as 0, else as 1, else as half of its value again and again, until the search has asked
-/// for `end` tests; each success raises `end` by one test.
+/// Lowers each of the first `head` bytes of the payload to which the current best is restricted:
+/// tests it as 0; if the file then does not fail, as 1; then halves what is left of its value,
+/// again and again. Ends when the search has asked for `end` tests; each success raises `end` by
+/// one.
 async fn lower_bytes(work: &mut CurrentBest, head: usize, end: &mut usize) {
     for at in 0..head.min(work.len()) {
         for value in [0, 1] {
@@ -273,9 +280,9 @@ async fn lower_bytes(work: &mut CurrentBest, head: usize, end: &mut usize) {
     }
 }
 
-/// Tests the file with `value` written over the byte at position `at`, if that is larger and the
-/// search has asked for less than `end` tests; a success raises `end` by one test. Returns whether
-/// the byte is at most `value` afterwards; true if there is no such byte.
+/// Tests the file with `value` written over the byte at position `at`, if that byte is greater and
+/// the search has asked for fewer than `end` tests; a success raises `end` by one. Returns true if
+/// the byte is at most `value` afterwards, or if there is no such byte.
 async fn lower_to(work: &mut CurrentBest, at: usize, value: u8, end: &mut usize) -> bool {
     if work.text().get(at).is_none_or(|byte| *byte <= value) {
         return true;

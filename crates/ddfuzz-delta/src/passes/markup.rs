@@ -18,25 +18,26 @@ use crate::{Edit, Outcome, Replacement};
 
 /// Maximum size, in bytes, of texts that are reduced by their tags, keywords or indentation.
 const LARGEST: usize = 1 << 20;
-/// Size, in bytes, above which a text loses its largest blocks first.
+/// Size, in bytes, above which the largest blocks of a text are deleted first.
 const LARGE: usize = 10 << 10;
-/// Maximum size, in bytes, of a tag; a longer one is not read as a tag.
+/// Maximum size, in bytes, of a tag; after a longer one, `<` is read as an ordinary sign.
 const LONGEST_TAG: usize = 1 << 10;
-/// Maximum depth of tags inside of tags; deeper tags belong to no pair.
+/// Maximum nesting depth of elements; tags that are nested deeper are leaves without a counterpart.
 const DEEPEST: usize = 1 << 10;
 /// Maximum number of rounds in which the passes over elements are repeated.
 const ROUNDS: usize = 4;
-/// Fraction of a text, as a divisor of its size, that a round of the passes over elements must delete for
-/// another one.
+/// Minimum share of a text, as the divisor of its size, that a round of the passes over elements
+/// must have deleted for another round to follow.
 const WORTHWHILE: usize = 16;
-/// Number of elements without content that cannot be written as one tag, after which no further ones are.
+/// Number of elements without content that could not be written as one tag, after which no further
+/// ones are tried.
 const FRUITLESS_CLOSED: usize = 4;
 /// Maximum share of lines that begin with a closing bracket, in percent, for the indentation of a
 /// text to be taken for its structure; with more such lines, its brackets are.
 const CLOSERS: usize = 5;
 
-/// Reduces a text by its tree: that of its tags, of its block keywords, or of the indentation of
-/// its lines.
+/// Reduces a text by the first of these trees that it has: of its tags, of its LaTeX environments,
+/// of its blocks that keywords enclose, or of the indentation of its lines.
 pub(super) async fn markup(work: &mut CurrentBest) {
     if work.len() > LARGEST {
         return;
@@ -75,7 +76,8 @@ pub(super) async fn markup(work: &mut CurrentBest) {
     }
 }
 
-/// Deletes the largest parts of a large text by the tree that `parse` makes of it.
+/// Deletes the largest parts of the text by the tree that `parse` makes of it; does nothing to a
+/// text of at most [`LARGE`] bytes.
 async fn delete_large_parts(work: &mut CurrentBest, parse: fn(&[u8]) -> Option<Tree>) {
     if work.len() > LARGE {
         let grammar: Arc<dyn Grammar> = Arc::new(TreeText { parse });
@@ -83,7 +85,8 @@ async fn delete_large_parts(work: &mut CurrentBest, parse: fn(&[u8]) -> Option<T
     }
 }
 
-/// A grammar whose nodes are those of a tree of blocks.
+/// A grammar that makes a syntax tree of the tree of blocks which `parse` returns: each block or
+/// leaf becomes a statement.
 #[derive(Debug)]
 struct TreeText {
     parse: fn(&[u8]) -> Option<Tree>,
@@ -117,8 +120,9 @@ impl Grammar for TreeText {
     }
 }
 
-/// Reduces a text by its tags: deletes elements and attributes; in a larger text also names, words in the
-/// values of attributes, and elements around others, as long as that deletes a good part.
+/// Reduces a text by its tags: deletes elements and attributes. In a text of more than [`ROUGH`]
+/// bytes, also replaces elements by elements inside of them, and deletes names and words in
+/// attribute values, in rounds, as long as these delete at least a [`WORTHWHILE`]-th of the text.
 async fn reduce_elements(work: &mut CurrentBest) {
     let grammar: Arc<dyn Grammar> = Arc::new(MarkupText);
     for _ in 0..ROUNDS {
@@ -140,8 +144,8 @@ async fn reduce_elements(work: &mut CurrentBest) {
     }
 }
 
-/// Writes an element without content as one tag, as `<a/>` in place of `<a></a>`, until that has failed for
-/// [`FRUITLESS_CLOSED`] elements.
+/// Writes elements without content as one tag, as `<a/>` in place of `<a></a>`, until that was
+/// tried in vain for [`FRUITLESS_CLOSED`] elements.
 async fn close_elements(work: &mut CurrentBest) {
     let (mut from, mut fruitless) = (0, 0);
     while fruitless < FRUITLESS_CLOSED {
@@ -325,8 +329,8 @@ impl<'a> PairParser<'a> {
         self.from = end;
     }
 
-    /// Adds a leaf for the text from the end of the last node up to `end`; blanks belong to the
-    /// node before them.
+    /// Adds a leaf for the text from the end of the last node up to `end`. If that text is only
+    /// blanks, adds no leaf: the blanks are added to the node before them.
     pub fn leaf(&mut self, end: usize) {
         let between = &self.text[self.from..end];
         let parent = self.open.last().map(|(index, _)| *index);
@@ -511,7 +515,7 @@ pub(super) mod tests {
     use super::*;
     use crate::{ExtraTests, Full, Search};
 
-    /// Minimizes a text, and returns the result and the number of tests.
+    /// Runs the search [`Full`] on a text, and returns its result and the number of tests.
     pub fn reduce(input: &str, fails: impl Fn(&str) -> bool) -> (String, usize) {
         let mut search = Full::structured(input.as_bytes(), Structure::Text);
         search.allow_extra_tests(ExtraTests::Few);

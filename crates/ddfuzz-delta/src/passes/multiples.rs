@@ -1,5 +1,5 @@
-//! The pass `multiples`: long words of a text, such as hexadecimal or base64 data, whose lengths must stay
-//! multiples of a number.
+//! The pass `multiples`: shortens long words of a text, such as hexadecimal or base64 data, whose
+//! lengths must stay multiples of some number.
 
 use std::ops::Range;
 
@@ -8,21 +8,23 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
 use crate::passes::units::Bytes;
 
-/// Name, in logs, of the pass.
+/// Name, in logs, of the pass that shortens long words whose lengths must stay multiples of a
+/// number.
 const RULE: &str = "multiples";
-/// Numbers of bytes that are deleted together. All others divide the first one.
+/// Numbers of bytes that are deleted at once. Each of them divides the first one.
 const GROUPS: [usize; 6] = [24, 12, 8, 4, 3, 2];
-/// Minimum number of groups of the first kind that a word must have.
+/// Minimum size of the longest word, in multiples of the first of [`GROUPS`].
 const LEAST_GROUPS: usize = 2;
-/// Fraction of a text, as a divisor, that its longest word must take.
+/// Minimum share of the text that its longest word must take, as the divisor of the text's size.
 const SHARE: usize = 4;
 /// Number of successive groups that turn out to be needed for the failure, after which the deletion of
 /// groups of one size ends.
 const NEEDED: usize = 8;
 
-/// Deletes halves of the longest word of a text, if it takes much of the text, in multiples of the first of
-/// [`GROUPS`], in two tests; if one of them fails, deletes smaller and smaller groups of its bytes. Returns true
-/// if it deleted any. Leaves what is not `known` to be a text as it is.
+/// Tests the text without one half and, if that does not fail, without the other half of its
+/// longest word, in multiples of the first of [`GROUPS`] bytes. If one of both fails, deletes
+/// smaller and smaller groups of the word's bytes. Returns true if it deleted any. Does nothing if
+/// the input is not `known` to be a text, or if the word is too short.
 pub(super) async fn multiples(work: &mut CurrentBest, known: &Structure) -> bool {
     if !matches!(known, Structure::Text | Structure::Syntax(_)) || !work.is_text() {
         return false;
@@ -52,13 +54,13 @@ pub(super) async fn multiples(work: &mut CurrentBest, known: &Structure) -> bool
     true
 }
 
-/// Returns as much of the range of a word as groups of this size take.
+/// Returns the range `word` without the bytes at its end that do not fill a group of `size` bytes.
 fn whole(word: &Range<usize>, size: usize) -> Range<usize> {
     word.start..word.start + word.len() / size * size
 }
 
-/// Returns the range of the longest run of letters, digits and the signs of base64 in a text; an empty range
-/// if there is none.
+/// Returns the range of the longest run of letters, digits and the signs of base64 in a text; an
+/// empty range if there is none.
 fn longest_word(text: &[u8]) -> Range<usize> {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte);
     let (mut longest, mut start) = (0..0, 0);

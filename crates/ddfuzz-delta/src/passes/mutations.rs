@@ -1,4 +1,5 @@
-//! The pass `mutations`: shorter texts with other bytes, which no deletion reaches.
+//! The pass `mutations`: tests shorter texts in which other bytes are changed, which passes that
+//! only delete cannot reach.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,27 +14,29 @@ use crate::{ExtraTests, Outcome};
 
 /// Name, in logs, of the pass that tries shorter texts with randomly changed bytes.
 const RULE: &str = "mutations";
-/// Minimum size, in bytes, of texts that are mutated; for shorter ones, earlier passes have tested
-/// nearly all similar texts, but those of a single other byte.
+/// Minimum size, in bytes, of texts that are mutated; of shorter ones, earlier passes have tested
+/// nearly all variants. In place of a shorter text, single bytes are tested.
 const FEW: usize = 16;
 /// Maximum size, in bytes, of texts that are mutated: in larger ones, random changes hardly ever
 /// hit the right bytes.
 const MANY: usize = 1 << 14;
-/// Number of tests of a search for each text of one byte that is tested in place of a smaller result.
+/// Number of tests that the search must have made for each single byte that is tested in place of a
+/// short result.
 const TESTS_PER_BYTE: usize = 32;
 /// Minimum number of tests that the pass of random mutations may take, however few the search took
-/// before it; without effect if tests take long.
+/// before it. It does not apply if tests take long.
 const LEAST_TESTS: usize = 2000;
 /// Maximum number of tests that the pass of random mutations takes in all, as a multiple of one
 /// grant of tests; the pass gets a grant at the beginning, and again whenever a test shortens the
 /// text.
 const GRANTS: usize = 10;
-/// Number of successive mutations without success after which a text that was shortened by
-/// mutations before is given back to the deleting passes.
+/// Number of successive mutations without success after which the pass ends, if it has shortened
+/// the text before; then the passes that delete bytes are run again.
 const PATIENCE: usize = 400;
-/// Largest number of bytes or numbers of a text that one mutation changes at once.
+/// Maximum number of bytes or numbers that one mutation changes in a text.
 const MOST_CHANGES: usize = 4;
-/// Values that a mutation writes over bytes: limits of numbers, and the digit `0`.
+/// Values that a mutation writes over bytes: the least and greatest values of signed and unsigned
+/// bytes, 1, and the digit `0`.
 const LIMITS: [u8; 6] = [0, 1, 0x7f, 0x80, 0xff, b'0'];
 
 /// A generator of pseudo-random numbers, the same for each run of a search (splitmix64).
@@ -195,7 +198,8 @@ impl Mutations {
         new
     }
 
-    /// Changes a random byte or number of the text `new`, in which the range `cut` will be deleted.
+    /// Changes one random byte or number of the text `new`, from which the range `cut` will be
+    /// deleted. A number may become smaller by the number of deleted bytes.
     fn change(&mut self, new: &mut [u8], cut: &Range<usize>) {
         let random = &mut self.random;
         let at = match random.below(3) {
@@ -226,8 +230,9 @@ impl Mutations {
     }
 }
 
-/// Tests texts of one byte, those of [`LIMITS`] first, until one fails: one for each [`TESTS_PER_BYTE`] tests of
-/// the search, none where tests take long. Returns true if one did.
+/// Tests single bytes, those of [`LIMITS`] first, in place of the text, until one fails: one for
+/// each [`TESTS_PER_BYTE`] tests that the search has made; none if tests take long. Returns true if
+/// one failed.
 async fn one_byte(work: &mut CurrentBest) -> bool {
     if work.extra_tests() != ExtraTests::Many {
         return false;
@@ -251,7 +256,8 @@ async fn one_byte(work: &mut CurrentBest) -> bool {
     work.len() < before
 }
 
-/// Tests the files inside of a file of a known format in place of it, until one of them fails.
+/// Tests the files of known formats inside of the current best, a file of the given format, in
+/// place of it, until one of them fails or no tests are `left`.
 async fn raise_file(work: &mut CurrentBest, format: Option<&dyn Format>, left: &mut Left) {
     let text = work.text();
     for file in format.map_or_else(Vec::new, |format| format.files(&text)) {

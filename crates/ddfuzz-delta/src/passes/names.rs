@@ -22,17 +22,18 @@ const FRUITLESS: usize = 8;
 /// Number of names above which several of them are replaced by shorter ones in one test.
 const MANY: usize = 16;
 
-/// Number of successive tests that write a shorter word over a longer one, after which that ends.
+/// Number of successive tests without success, after which no more shorter words are written over
+/// longer ones.
 const FRUITLESS_WORDS: usize = 64;
 
-/// Number of occurrences that a word must have at least for it to be written over other words.
+/// Minimum number of occurrences of a name for it to be written over other names.
 const FREQUENT: usize = 8;
 
 /// A function that returns the ranges of a text at which words, such as names, stand.
 pub(super) type Find<'a> = dyn Fn(&[u8]) -> Vec<Range<usize>> + Sync + 'a;
 
-/// Names for which the text did not fail with a one-letter name in their place; they are not tried
-/// again.
+/// Names that the failure needs: the text did not fail when a shorter name was written over them.
+/// They are not tried again.
 pub(super) type KeptNames = BTreeSet<Vec<u8>>;
 
 /// The words of a text as units of a list search. To delete a unit means to write another word over
@@ -103,9 +104,10 @@ impl Units for Rewritten<'_> {
     }
 }
 
-/// Replaces as many as possible of the names that `names` finds in a text by the same new letter,
-/// and then as many of the remaining names as possible by the most frequent of these, if it is
-/// frequent enough. Returns true if at least two names were replaced by the letter.
+/// Replaces as many as possible of the names that `names` finds in a text by the same new letter.
+/// Then writes the most frequent of the other names over as many names as possible that are not
+/// shorter, if it occurs at least [`FREQUENT`] times. Returns true if at least two names were
+/// replaced by the letter.
 pub(super) async fn merge(work: &mut CurrentBest, names: &Find<'_>) -> bool {
     let text = work.text();
     let used: BTreeSet<&[u8]> = names(&text).into_iter().map(|place| &text[place]).collect();
@@ -136,8 +138,9 @@ pub(super) async fn merge(work: &mut CurrentBest, names: &Find<'_>) -> bool {
     all.len() + 2 <= before
 }
 
-/// Writes shorter words of a small text over longer ones, each at all of its places, or else at one: `let`
-/// in place of `lambda`. `words` finds the words. Ends after [`FRUITLESS_WORDS`] tests without success.
+/// Writes a shorter word of a small text over a longer one, such as `let` over `lambda`: at all
+/// places of the longer word or, if that does not fail, at single ones. `words` finds the words.
+/// Ends after [`FRUITLESS_WORDS`] successive tests without success.
 pub(super) async fn write_shorter_words(work: &mut CurrentBest, words: &Find<'_>) {
     let mut fruitless = 0;
     'anew: loop {
@@ -175,8 +178,9 @@ pub(super) async fn write_shorter_words(work: &mut CurrentBest, words: &Find<'_>
     }
 }
 
-/// Replaces the names that `names` finds in a text by names of one or two letters and digits, several
-/// in one test, if there are more than [`MANY`]. `kept` collects the names that cannot be replaced.
+/// If `names` finds more than [`MANY`] long names in a text, replaces them by names of one or two
+/// letters and digits, several names in one test. `kept` collects the names that cannot be
+/// replaced.
 pub(super) async fn rename_many(work: &mut CurrentBest, names: &Find<'_>, kept: &mut KeptNames) {
     let mut many = shorter_names(&work.text(), names, kept);
     if many.len() > MANY {
@@ -185,8 +189,8 @@ pub(super) async fn rename_many(work: &mut CurrentBest, names: &Find<'_>, kept: 
     }
 }
 
-/// Replaces the names that `names` finds in a text by one-letter names, each name in one test at
-/// all of its occurrences; if there are many names, several in one test. `kept` collects the names
+/// Replaces the names that `names` finds in a text by one-letter names, one name in each test, at
+/// all of its occurrences; before that, many names by [`rename_many`]. `kept` collects the names
 /// that cannot be replaced.
 pub(super) async fn rename(work: &mut CurrentBest, names: &Find<'_>, kept: &mut KeptNames) {
     rename_many(work, names, kept).await;
@@ -257,7 +261,8 @@ mod tests {
 
     use crate::{Full, Grammar, Outcome, Search, Structure, SyntaxClass, SyntaxNode, SyntaxTree};
 
-    /// A grammar of lines `first::second` whose names contain names, as those of Rust do.
+    /// A test grammar of lines `first::second`, in which each line is a name that contains two
+    /// names, as in Rust.
     struct Scoped;
 
     impl Grammar for Scoped {

@@ -123,9 +123,10 @@ pub(super) const SMALL: usize = 128;
 /// Maximum number of tests that [`last_form`] takes in one search.
 pub(super) const MOST_TESTS: usize = 512;
 
-/// Writes `0` over as many bytes as possible, from the end to the front, in growing blocks, at the
-/// end of a search. `left` is the number of tests that remain for this in the search, and is
-/// counted down. Returns true if a byte changed, because single deletions must then be tried again.
+/// Writes `0` over as many bytes as possible at the end of a search, from the end of the text to
+/// its front, in growing blocks. `left` is the number of tests that may still be spent on `0`s in
+/// the search; each test lowers it. Returns true if a byte changed; single deletions must then be
+/// tried again.
 ///
 /// Invariant: the size does not change, and no byte becomes greater in the order of [`shortlex`].
 /// If nothing changed and tests are left, no single byte can become `0`.
@@ -153,8 +154,9 @@ pub(super) async fn last_form(work: &mut CurrentBest, left: &mut usize) -> bool 
     work.reductions() > before
 }
 
-/// Tests the text with `0` written over all bytes, as [`last_form`] would, so that the tests after it are
-/// known not to be those of the proof; the cache mostly answers it.
+/// Tests the text with `0` written over all bytes. In logs, this test is the mark after which tests
+/// do not belong to the proof of 1-minimality; [`last_form`] has mostly made it already, so that
+/// the cache answers it.
 pub(super) async fn mark_proved(work: &mut CurrentBest) {
     let all = 0..work.len();
     let unlike = OtherBytes::within(work, LAST, all, LEAST);

@@ -1,5 +1,5 @@
-//! The first deletions in a large program: comments go and blocks are emptied, in few tests, before
-//! nodes are deleted one by one; with a grammar and without.
+//! The first pass over a large program: deletes its comments and empties its blocks, in few tests,
+//! before nodes are deleted one by one. Works with and without a grammar.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,29 +25,30 @@ use crate::{Edit, Outcome, Replacement};
 const COMMENTS: &str = "comments";
 /// Name, in logs, of the pass that empties blocks of statements.
 const BLOCKS: &str = "blocks";
-/// Size, in bytes, above which the blocks of a program text are emptied first.
+/// Size, in bytes, above which the blocks of a program text are emptied before its nodes are
+/// deleted.
 const LARGE: usize = 1 << 10;
-/// Size, in bytes, above which a text of unknown grammar is reduced by its statements; the list of
-/// brackets of a smaller one takes fewer tests.
+/// Size, in bytes, above which a text without a grammar is reduced as a program; in a smaller one,
+/// the list of its brackets takes fewer tests.
 const LARGE_OUTLINE: usize = 10 << 10;
-/// Maximum number of blocks around a block in a text of unknown grammar that is reduced by its
-/// statements: a list of all brackets is cheaper for a deeper text.
+/// Maximum nesting depth of blocks in a text without a grammar that is reduced as a program; in a
+/// deeper one, the list of its brackets takes fewer tests.
 const DEEPEST_BLOCK: usize = 16;
-/// Mean length, in bytes, of the lines of a text of unknown grammar above which it is no program, so
-/// that it is not reduced by its statements.
+/// Maximum mean length of the lines, in bytes, of a text without a grammar that is reduced as a
+/// program.
 const LONG_LINE: usize = 1 << 7;
-/// Minimum number of blocks of one depth that are emptied together, and of all blocks of a text of
-/// unknown grammar that is reduced by its statements.
+/// Minimum number of blocks of one nesting depth for them to be emptied, and of blocks of several
+/// lines for a text without a grammar to be reduced as a program.
 const FEWEST_BLOCKS: usize = 4;
-/// Number of successive blocks with a needed content after which the blocks of one depth are no
-/// longer emptied.
+/// Number of successive blocks (or comments) that turn out to be needed, after which no further
+/// ones of the same nesting depth are emptied (or deleted).
 const FRUITLESS_BLOCKS: usize = 4;
 
-/// Reduces a large text of unknown grammar as a program: deletes its comments and, if several blocks in
-/// braces extend over lines, empties blocks, and deletes statements and names. Later passes over
-/// brackets, lines and words find the rest. If `only_semicolons`, does so only if statements of the text
-/// end with semicolons, so that neither lines nor their indentation are its structure. Returns false if
-/// the text is no such program.
+/// Reduces a large text without a grammar as a program: deletes its comments and, if it is a shell
+/// script or has several blocks in braces that extend over lines, large parts, contents of blocks,
+/// statements and names. If `only_semicolons` and it is no script, does so only if its statements
+/// end with semicolons, so that its structure is not that of its lines. Returns false if the text
+/// is no such program.
 pub(super) async fn outline(work: &mut CurrentBest, only_semicolons: bool) -> bool {
     if work.len() <= LARGE_OUTLINE {
         return false;
@@ -77,8 +78,9 @@ pub(super) async fn outline(work: &mut CurrentBest, only_semicolons: bool) -> bo
     true
 }
 
-/// Reduces a large text by the tree that `grammar` makes of it, which has statements: deletes its largest
-/// parts, then what is left of its comments, empties blocks, and goes on as with a program.
+/// Reduces a large program by the tree that `grammar` makes of it: deletes its largest parts; then
+/// single comments, if it still `has_comments`; preprocessor groups; contents of blocks; statements
+/// and names.
 async fn reduce_outline(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, has_comments: bool) {
     let trial = Trial {
         size: work.len(),
@@ -99,8 +101,8 @@ async fn reduce_outline(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, has_
     delete_blanks_at_signs(work).await;
 }
 
-/// Deletes the comments of a program with the syntax tree `tree` in one test, and then its statements
-/// that are string literals, which serve as comments, in another one.
+/// Deletes all comments of a program with the syntax tree `tree` in one test, and in another one
+/// all statements that are only a string literal, which serve as comments.
 pub(super) async fn delete_comments_of(
     work: &mut CurrentBest,
     grammar: &Arc<dyn Grammar>,
@@ -113,14 +115,14 @@ pub(super) async fn delete_comments_of(
     delete_comments(work, lone_texts(&tree)).await;
 }
 
-/// Deletes the comments of a text, which stand in the ranges `places`, in one test. Returns true if
-/// the text does not have these comments any more.
+/// Deletes the comments in the ranges `places`, in one test. Returns true if the text has no
+/// comments there afterwards; true also if `places` is empty.
 async fn delete_comments(work: &mut CurrentBest, places: Vec<Range<usize>>) -> bool {
     let places = union(places);
     places.is_empty() || work.test(COMMENTS, Edit::Cut(places)).await == Outcome::Fail
 }
 
-/// Deletes the comments of a text without a grammar, except for those that are needed.
+/// Deletes those comments of a text without a grammar that the failure does not need.
 async fn delete_most_comments(work: &mut CurrentBest) {
     let each = comments(&work.text()).into_iter().map(|place| vec![place]);
     let mut units = Positions::new(COMMENTS, each.collect());
@@ -128,8 +130,9 @@ async fn delete_most_comments(work: &mut CurrentBest) {
     list.reduce().await;
 }
 
-/// Returns the ranges of the statements that consist of a string literal alone, such as the
-/// documentation of a function in Python, if another statement stands beside them.
+/// Returns the ranges of the statements that consist of a string literal only, such as the
+/// documentation of a function in Python, and have a sibling, so that their block does not become
+/// empty.
 fn lone_texts(tree: &SyntaxTree) -> Vec<Range<usize>> {
     let nodes = &tree.nodes;
     let is_lone = |index: &usize| {
@@ -149,8 +152,8 @@ fn lone_texts(tree: &SyntaxTree) -> Vec<Range<usize>> {
 }
 
 /// Empties the blocks of a large text that contain statements or declarations: first the outermost
-/// blocks, then those inside of the blocks that are needed, and so on. Blocks of one depth are tested
-/// together, whatever stands around them.
+/// blocks, then the blocks inside of those that must keep their content, and so on. All blocks of
+/// one nesting depth are in one list.
 pub(super) async fn empty_blocks(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
     for depth in 0.. {
         if work.len() <= LARGE {
@@ -170,9 +173,10 @@ pub(super) async fn empty_blocks(work: &mut CurrentBest, grammar: &Arc<dyn Gramm
     }
 }
 
-/// Returns the contents of the blocks of a text that contain statements or declarations and can
-/// become shorter, each with the number of such blocks around it. A block in braces becomes empty,
-/// one after a colon the shortest block of its kind in the text, if that is within one line.
+/// Returns the blocks of a text that contain statements or declarations and can become shorter: for
+/// each, the replacement that empties it, and the number of such blocks around it. Of a block in
+/// braces, only the braces are left; after a `:`, the block becomes the shortest node of its kind
+/// in the text, if that has no newline.
 fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
     let is_statement = |node: usize| {
         let class = tree.nodes[node].class;
@@ -217,20 +221,21 @@ fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
     found
 }
 
-/// Languages in which the body of a function with a value may not be empty, but may be one that never
-/// returns.
+/// Languages in which a function that returns a value may not have an empty body, but one that
+/// never returns. They differ in where the type of the value stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Endless {
-    /// As Rust: `fn name(…) -> Type { … }`.
+    /// After an arrow, as in Rust: `fn name(…) -> Type { … }`.
     Arrow,
-    /// As Go: `func name(…) Type { … }`.
+    /// After the parameters, as in Go: `func name(…) Type { … }`.
     AfterParameters,
-    /// As Java and C#: `Type name(…) { … }`.
+    /// Before the name, as in Java and C#: `Type name(…) { … }`.
     BeforeName,
 }
 
 impl Endless {
-    /// Returns which of these languages a program may be in; `None` if it is in none.
+    /// Guesses by typical words which of these languages a program is written in; `None` if it is
+    /// none of them.
     fn of(text: &[u8]) -> Option<Endless> {
         let has = |part: &[u8]| text.windows(part.len()).any(|window| window == part);
         match () {
@@ -245,8 +250,8 @@ impl Endless {
         }
     }
 
-    /// Returns the shortest body of a function with a value after `head`, which is all that stands before
-    /// its block; empty if that is no such function.
+    /// Returns the shortest body that never returns, if `head`, the text between the last block and
+    /// this one, is the head of a function that returns a value; else an empty body.
     fn body_after(self, head: &[u8]) -> &'static [u8] {
         let words = tokens(head);
         let is = |at: usize, word: &[u8]| words.get(at).is_some_and(|token| token.of(head) == word);
@@ -278,7 +283,8 @@ impl Endless {
     }
 }
 
-/// Words that stand before the name of a method or constructor without a value.
+/// Words that may stand where the type of a returned value would, before the name of a method or
+/// constructor that returns none.
 const MODIFIERS: &[&[u8]] = &[
     b"else",
     b"internal",
@@ -293,8 +299,8 @@ fn is_braced(text: &[u8]) -> bool {
     matches!(text, [b'{', .., b'}'])
 }
 
-/// Contents of blocks with what is written in their place, as units of a list search; they do not
-/// overlap.
+/// Contents of blocks, each with the text that replaces it, as units of a list search: to delete a
+/// unit is to make the replacement. The contents do not overlap.
 struct Blocks(Vec<Replacement>);
 
 impl Units for Blocks {

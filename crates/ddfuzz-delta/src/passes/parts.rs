@@ -12,30 +12,34 @@ use crate::passes::units::Units;
 
 /// Name, in logs, of the pass that deletes parts of a file of a known format.
 const PARTS: &str = "parts";
-/// Name, in logs, of the pass that writes items in place of items around them.
+/// Name, in logs, of the pass that replaces items of a nested format by items inside of them.
 pub(super) const RAISE: &str = "raise";
-/// Number of successive items that cannot be replaced by one inside of them, after which no further ones
-/// are.
+/// Number of successive items that cannot be replaced by an item inside of them, after which no
+/// further ones are tried.
 const FRUITLESS_WRAPPERS: usize = 8;
-/// Maximum size, in bytes, of texts in which all items inside of an item are written in place of it.
+/// Maximum size, in bytes, of texts in which items are replaced by all of the items directly inside
+/// of them.
 const UNWRAPPED: usize = 256;
 /// Number of successive parts of a file that turn out to be needed for the failure, after which the
 /// deletion of parts ends.
 pub(super) const FRUITLESS_PARTS: usize = 32;
-/// Number of successive groups that are otherwise deleted together with others and turn out to be needed,
-/// after which the deletion of such groups ends.
+/// Number of successive tied groups ([`Document::tied`]) that turn out to be needed for the
+/// failure, after which the deletion of such groups ends.
 const FRUITLESS_TIED: usize = 8;
-/// Minimum number of parts directly inside of one part for them to be a list of their own.
+/// Minimum number of parts directly inside of one part for which they are deleted as a list of
+/// their own.
 const CROWDED: usize = 16;
-/// Fraction of the bytes, as a divisor, that the deletion of parts of all depths together must delete, or
-/// parts are deleted depth by depth as well.
+/// Minimum share of the file, as the divisor of its size, that deleting parts of all depths
+/// together must delete, for deletions depth by depth to be left out.
 const WORTHWHILE: usize = 4;
-/// Number of tests without much gain after which parts of all depths are no longer deleted together.
+/// Number of successive tests that delete little, after which the deletion of parts of all depths
+/// together ends, or the replacement of items.
 const IMPATIENT: usize = 24;
 
-/// Deletes the parts of `document` that the failure does not need: first all parts, in one test, and
-/// parts of all depths together; if that gains little, or takes long, parts of one depth after the other, the
-/// outermost first. Returns the smaller document.
+/// Deletes the parts of `document` that the failure does not need: first all of them in one test,
+/// then parts of all depths in one list. If that deletes less than a [`WORTHWHILE`]-th of the file
+/// or is ended early, also parts of one depth after the other, the outermost first. Returns the
+/// smaller document.
 pub(super) async fn delete_parts(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -75,8 +79,9 @@ pub(super) async fn delete_parts(
     document
 }
 
-/// Writes items of `document`, such as inner lists, in place of items around them, and deletes parts that
-/// only those needed. Ends after [`IMPATIENT`] tests without much gain. Returns the smaller document.
+/// Replaces items of `document`, such as lists, by the largest item inside of them, and then
+/// deletes parts that only the replaced items needed. Ends after [`IMPATIENT`] successive tests
+/// that delete little. Returns the smaller document.
 pub(super) async fn raise_items(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -91,7 +96,7 @@ pub(super) async fn raise_items(
     delete_parts_since(work, document, before).await
 }
 
-/// Items that contain another item: to delete one is to write the largest item inside of it in place of it.
+/// Items that contain other items: "deleting" one replaces it by the largest item inside of it.
 const WRAPPERS: GroupKind = GroupKind {
     rule: RAISE,
     count: |document| document.wrappers(),
@@ -100,8 +105,8 @@ const WRAPPERS: GroupKind = GroupKind {
     is_all_untested: true,
 };
 
-/// Writes all items that are directly inside of an item in place of it, in a small text, and deletes parts
-/// that only the item needed. Returns the smaller document.
+/// Replaces items by all of the items directly inside of them, if the text is small, and then
+/// deletes parts that only the replaced items needed. Returns the smaller document.
 pub(super) async fn unwrap_items(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -112,14 +117,15 @@ pub(super) async fn unwrap_items(
     }
 }
 
-/// Items that contain other items: to delete one is to write all that are inside of it in place of it.
+/// Items that contain other items: "deleting" one replaces it by all of the items directly inside
+/// of it.
 const SHELLS: GroupKind = GroupKind {
     without: |document, wrappers| document.unwrapped(wrappers, InnerItems::All),
     ..WRAPPERS
 };
 
-/// Deletes columns of the picture in `document`, and parts that only those needed, such as colors.
-/// Returns the smaller document.
+/// Deletes columns of the picture in `document`, and then parts that only those columns needed,
+/// such as colors. Returns the smaller document.
 pub(super) async fn delete_columns(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -130,7 +136,7 @@ pub(super) async fn delete_columns(
     }
 }
 
-/// Columns of a picture.
+/// The columns of a picture, each of which is deleted from all rows together.
 const COLUMNS: GroupKind = GroupKind {
     rule: PARTS,
     count: |document| document.columns(),
@@ -139,9 +145,9 @@ const COLUMNS: GroupKind = GroupKind {
     is_all_untested: false,
 };
 
-/// Deletes the groups of `document` that are otherwise deleted together with others, such as the
-/// entries of a directory whose files stay. Ends after [`FRUITLESS_TIED`] successive needed ones.
-/// Returns the smaller document.
+/// Deletes tied groups ([`Document::tied`]) of `document` without the parts that they are tied to,
+/// such as directory entries whose files stay. Ends after [`FRUITLESS_TIED`] successive needed
+/// ones. Returns the smaller document.
 pub(super) async fn delete_tied(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -149,7 +155,8 @@ pub(super) async fn delete_tied(
     delete_groups_of(work, document, TIED).await
 }
 
-/// Groups that are deleted together with others.
+/// The tied groups of a document ([`Document::tied`]), which are mostly deleted together with a
+/// part.
 const TIED: GroupKind = GroupKind {
     rule: PARTS,
     count: |document| document.tied(),
@@ -158,21 +165,24 @@ const TIED: GroupKind = GroupKind {
     is_all_untested: false,
 };
 
-/// Which groups of a document are deleted, and how.
+/// A kind of pieces of a document that a list search deletes (or makes smaller), and how.
 pub(super) struct GroupKind {
-    /// Name, in logs, of the pass.
+    /// Name, in logs, of the pass that deletes pieces of this kind.
     pub rule: &'static str,
-    /// Returns how many such groups a document has.
+    /// Returns how many pieces of this kind a document has.
     pub count: fn(&dyn Document) -> usize,
-    /// Returns a copy of a document without the groups with these indices, or with less in place of them.
+    /// Returns a copy of a document without the pieces with these indices, or with something
+    /// smaller in place of each.
     pub without: fn(&dyn Document, &[usize]) -> Arc<dyn Document>,
-    /// Number of successive needed groups after which the search ends.
+    /// Number of successive needed pieces after which the search ends.
     pub fruitless: usize,
-    /// Whether the document without all of them may be untested.
+    /// True if the document without all of the pieces is worth a test of its own; false if it was
+    /// probably tested before.
     pub is_all_untested: bool,
 }
 
-/// Deletes the groups of this kind from `document`. Returns the smaller document.
+/// Deletes those pieces of this `kind` from `document` that the failure does not need. Returns the
+/// smaller document.
 async fn delete_groups_of(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -187,7 +197,7 @@ async fn delete_groups_of(
     groups.document
 }
 
-/// Deletes the groups of this kind from `document`, and then parts that only those groups needed.
+/// Deletes pieces of this `kind` from `document`, and then parts that only those pieces needed.
 /// Returns the smaller document.
 pub(super) async fn delete_groups_and_parts(
     work: &mut CurrentBest,
@@ -199,8 +209,8 @@ pub(super) async fn delete_groups_and_parts(
     delete_parts_since(work, document, before).await
 }
 
-/// Deletes parts of `document` if anything was deleted since there were `before` reductions. Returns the
-/// smaller document.
+/// Deletes parts of `document`, if the search has had more than `before` reductions by now. Returns
+/// the smaller document.
 async fn delete_parts_since(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -212,14 +222,14 @@ async fn delete_parts_since(
     }
 }
 
-/// The groups of one kind in a document, as units of a list search.
+/// The pieces of one kind in a document, as units of a list search.
 struct Groups {
     document: Arc<dyn Document>,
     kind: GroupKind,
 }
 
 impl Groups {
-    /// Returns the document without the groups in the ranges `cuts`.
+    /// Returns the document without the pieces whose indices are in `cuts`.
     fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
         let groups: Vec<usize> = cuts.iter().cloned().flatten().collect();
         (self.kind.without)(self.document.as_ref(), &groups)
@@ -249,13 +259,13 @@ impl Units for Groups {
     }
 }
 
-/// Where the parts of a document are in its tree.
+/// Where the parts of a document stand in the tree of parts.
 struct Places {
-    /// Number of parts around each part.
+    /// For each part, the number of parts around it.
     depths: Vec<usize>,
-    /// Index of the part around each part; `None` for the outermost ones.
+    /// For each part, the index of the part directly around it; `None` for an outermost part.
     around: Vec<Option<usize>>,
-    /// Number of parts directly inside of each part.
+    /// For each part, the number of parts directly inside of it.
     inside: Vec<usize>,
 }
 
@@ -282,7 +292,8 @@ impl Places {
         places
     }
 
-    /// Returns the scopes of the parts with many parts of `depth` inside, from the last to the first.
+    /// Returns the scopes of all parts that directly contain at least [`CROWDED`] parts, which are
+    /// at the given depth; the last of them in the document first.
     fn crowded(&self, depth: usize) -> Vec<Scope> {
         let parts = (0..self.inside.len()).rev();
         let crowded =
@@ -290,7 +301,7 @@ impl Places {
         crowded.map(Scope::Inside).collect()
     }
 
-    /// Returns true if the part with the index `part` is in the scope.
+    /// Returns true if `scope` includes the part with the index `part`.
     fn is_in(&self, part: usize, scope: Scope) -> bool {
         match (scope, self.around[part]) {
             (Scope::All, _) => true,
@@ -303,14 +314,15 @@ impl Places {
     }
 }
 
-/// Which parts of a document are in a list.
+/// Which parts of a document are in the list of a list search.
 #[derive(Clone, Copy)]
 enum Scope {
-    /// All parts.
+    /// All parts of the document are in the list.
     All,
-    /// The parts directly inside of the part with this index.
+    /// The parts that are directly inside of the part with this index are in the list.
     Inside(usize),
-    /// The parts with so many parts around them, but for those with many parts beside them.
+    /// The parts at this depth (with this number of parts around them) are in the list, except
+    /// those that have an [`Inside`](Scope::Inside) list of their own.
     Rest(usize),
 }
 
@@ -319,9 +331,10 @@ enum Scope {
 struct Parts {
     document: Arc<dyn Document>,
     scope: Scope,
-    /// Indices of the parts, in pre-order over all parts of the document.
+    /// Index, among all parts of the document in pre-order, of each part in the list.
     at: Vec<usize>,
-    /// For each unit, the index in the list of the unit that follows the last one inside of it.
+    /// For each unit of the list, the index in the list of the unit after the last unit inside of
+    /// it.
     last: Vec<usize>,
 }
 
@@ -342,8 +355,10 @@ impl Parts {
         }
     }
 
-    /// Returns the units that the ranges `cuts` delete, without those inside of another deleted one.
-    /// There may be fewer units than the list had before: some are deleted together with others.
+    /// Returns the outermost units that the ranges `cuts` delete: those that are in a range with
+    /// all units inside of them, without units inside of other such units. Indices beyond the end
+    /// of the list are ignored, because parts that are deleted together with others may be gone
+    /// already.
     fn tops(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut tops = Vec::new();
         for cut in cuts {
@@ -361,7 +376,7 @@ impl Parts {
         tops
     }
 
-    /// Returns the document without the units `tops`.
+    /// Returns the document without the units with the indices `tops`.
     fn without(&self, tops: &[usize]) -> Arc<dyn Document> {
         let gone: Vec<usize> = tops.iter().map(|top| self.at[*top]).collect();
         self.document.without(&gone)

@@ -1,4 +1,5 @@
-//! The tree of a text without a grammar: statements, brackets, items of lists, and words.
+//! The syntax tree of a text without a grammar: statements, pairs of brackets, items of lists, and
+//! words.
 
 use std::ops::Range;
 
@@ -8,17 +9,18 @@ use crate::passes::ranges::union;
 use crate::passes::tree;
 use crate::passes::words::{Token, tokens};
 
-/// Number that stands for the kind of the root of a tree. The kind of pairs of brackets, words and
-/// signs is their first byte.
+/// Kind of the root node of a tree. Pairs of brackets, words and signs have their first byte as
+/// kind.
 const ROOT: u16 = 0x100;
-/// Number that stands for the kind of statements: what ends with a semicolon, a comma, a line, or a
-/// block in braces that ends its line.
+/// Kind of the nodes of statements. A statement ends with a semicolon, a comma, a line end, or a
+/// block in braces at the end of a line.
 const STATEMENT: u16 = 0x101;
-/// Maximum depth of brackets in a text whose statements are found; a deeper text has only lines and
-/// words.
+/// Maximum nesting depth of brackets in a text for which statements are found; a deeper text is
+/// read as lines of words.
 const DEEPEST: usize = 200;
 
-/// Words after which a comma does not end a statement: the heads of blocks.
+/// Words by which a statement is recognized as the head of a block, in which a comma does not end
+/// the statement.
 const HEADS: &[&[u8]] = &[
     b"class",
     b"impl",
@@ -28,9 +30,9 @@ const HEADS: &[&[u8]] = &[
     b"trait",
     b"where",
 ];
-/// Words that continue a statement after a block.
+/// Words that continue a statement after a block, such as `else`.
 const TAILS: &[&[u8]] = &[b"catch", b"else", b"finally", b"while"];
-/// Words that are no names in most languages with blocks in braces.
+/// Words that are keywords, not names, in most languages with blocks in braces.
 pub(super) const KEYWORDS: &[&[u8]] = &[
     b"as",
     b"async",
@@ -107,12 +109,13 @@ pub(super) const KEYWORDS: &[&[u8]] = &[
     b"where",
     b"while",
 ];
-/// Fraction of the lines of a text, as a divisor, that must end with a semicolon for lines to end no
-/// statement.
+/// Minimum share of the lines of a text, as the divisor of their number, that must end with a
+/// semicolon for statements to end with semicolons instead of line ends.
 const BY_SEMICOLONS: usize = 8;
 
-/// Returns true if statements of a text end with semicolons, and not with lines. Lines of comments do not
-/// count.
+/// Returns true if the statements of a text end with semicolons instead of line ends: enough lines
+/// end with one ([`BY_SEMICOLONS`]), or there are more semicolons than lines. Lines of comments do
+/// not count.
 pub(super) fn has_semicolons(text: &[u8]) -> bool {
     let mut comments = comments(text).into_iter().peekable();
     let (mut all, mut ended, mut signs, mut from) = (0, 0, 0, 0);
@@ -175,25 +178,25 @@ fn deepest(nodes: &[tree::Node]) -> usize {
     depths.into_iter().max().unwrap_or_default()
 }
 
-/// A piece of a statement: words within one line, or a pair of brackets.
+/// A piece of a statement: words in one line, or a pair of brackets.
 enum Piece {
     Words(Range<usize>),
-    /// Index of the pair in the tree of brackets.
+    /// A pair of brackets, as its index in the tree of brackets.
     Pair(usize),
 }
 
-/// A builder of a syntax tree: nodes begin and end, one inside of another.
+/// A builder of a syntax tree, whose nodes are begun and ended in the order of the text.
 #[derive(Default)]
 pub(super) struct TreeBuilder {
     nodes: Vec<SyntaxNode>,
     /// Indices of the tree nodes to which children are still being added, outermost first.
     open: Vec<usize>,
-    /// The largest end of a node without children so far.
+    /// Largest end offset of the leaves added so far.
     written: usize,
 }
 
 impl TreeBuilder {
-    /// Returns the number of nodes that are open.
+    /// Returns the number of open nodes: those that were begun and not yet ended.
     pub fn depth(&self) -> usize {
         self.open.len()
     }
@@ -220,8 +223,8 @@ impl TreeBuilder {
         }
     }
 
-    /// Ends the innermost open nodes of the tree until only `depth` are open, at the position `end` of the
-    /// text, or after their last child.
+    /// Ends the innermost open nodes of the tree until only `depth` are open. Their ranges end at
+    /// the position `end` of the text, but not before their last leaf.
     pub fn end_at(&mut self, depth: usize, end: usize) {
         for node in &self.open[depth..] {
             let place = &mut self.nodes[*node].place;
@@ -230,14 +233,15 @@ impl TreeBuilder {
         self.end(depth);
     }
 
-    /// Adds a node without children.
+    /// Adds a node without children, which covers the range `place` of the text, to the syntax
+    /// tree.
     pub fn leaf(&mut self, place: Range<usize>, kind: u16, class: SyntaxClass) {
         self.written = self.written.max(place.end);
         self.begin(place, kind, class);
         self.end(self.depth() - 1);
     }
 
-    /// Ends all open nodes and returns the tree.
+    /// Ends all open nodes and returns the syntax tree.
     pub fn finish(mut self) -> SyntaxTree {
         self.end(0);
         SyntaxTree {
@@ -255,8 +259,8 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Adds the statements that the siblings among `nodes[range]` make. Calls itself for the content
-    /// of brackets, at most [`DEEPEST`] times one inside of another.
+    /// Adds the statements that the siblings among `nodes[range]` of the bracket tree make. Calls
+    /// itself for the content of brackets, at most [`DEEPEST`] levels deep.
     fn statements(&mut self, nodes: &[tree::Node], range: Range<usize>) {
         let mut pieces: Vec<Piece> = Vec::new();
         let has_semicolon = self.has_semicolon(nodes, range.clone());
@@ -304,7 +308,7 @@ impl Builder<'_> {
         self.statement(nodes, &mut pieces, None);
     }
 
-    /// Returns true if a line in the range `place` is an instruction of a preprocessor, such as `#if`.
+    /// Returns true if a line in the range `place` is a preprocessor directive, such as `#if`.
     fn is_directive(&self, place: Range<usize>) -> bool {
         let text = &self.text[place];
         self.by_semicolons
@@ -313,7 +317,9 @@ impl Builder<'_> {
             && !text.starts_with(b"#!")
     }
 
-    /// Returns true if a statement that has no sign at its end may end with the line that ends at `at`.
+    /// Returns true if a statement may end with the line whose newline is directly before `at`:
+    /// lines end statements in this text, and neither this line nor the next one shows by a sign
+    /// that the statement goes on.
     fn is_statement_end(&self, at: usize) -> bool {
         let before = self.text[..at].trim_ascii_end().last();
         let after = self.text[at..].trim_ascii_start().first();
@@ -322,8 +328,8 @@ impl Builder<'_> {
         !self.by_semicolons && !goes_on
     }
 
-    /// Returns true if the pair `node` of braces ends a statement: it ends its line or, where lines end no
-    /// statements, a word follows that begins another one.
+    /// Returns true if the pair of braces `node` ends a statement: it ends its line or, if lines
+    /// end no statements in this text, a new statement can begin with what follows.
     fn is_block_end(&self, node: &tree::Node) -> bool {
         if self.text[node.open] != b'{' {
             return false;
@@ -339,8 +345,8 @@ impl Builder<'_> {
         after.first().is_none_or(is_begin) && !TAILS.iter().any(|tail| after.starts_with(tail))
     }
 
-    /// Returns true if one of the siblings among `nodes[range]` ends with a semicolon, so that commas end
-    /// none.
+    /// Returns true if a semicolon follows one of the siblings among `nodes[range]`, so that commas
+    /// between them do not end statements.
     fn has_semicolon(&self, nodes: &[tree::Node], range: Range<usize>) -> bool {
         let first = Some(range.start).filter(|first| *first < range.end);
         let next = |at: &usize| Some(nodes[*at].last).filter(|next| *next < range.end);
@@ -351,8 +357,8 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns true if the statement of the `pieces` is the head of a block, such as that of a class or a
-    /// generic function, in which commas may stand.
+    /// Returns true if the statement with these `pieces` is the head of a block, such as that of a
+    /// class or a generic function, in which commas may stand.
     fn is_head(&self, pieces: &[Piece]) -> bool {
         self.by_semicolons
             && pieces.iter().any(|piece| match piece {
@@ -366,8 +372,9 @@ impl Builder<'_> {
             })
     }
 
-    /// Adds a statement of the `pieces`, which it takes, and the separator in the range `after`: a
-    /// semicolon belongs to the statement, a comma follows it.
+    /// Adds a statement of `pieces`, which are removed from the list, to the tree. `after` is the
+    /// range of the separator after it: a semicolon becomes part of the statement, a comma its next
+    /// sibling.
     fn statement(
         &mut self,
         nodes: &[tree::Node],
@@ -423,8 +430,8 @@ impl Builder<'_> {
         self.tree.end(depth);
     }
 
-    /// Returns the range `place` of the text without the blanks at its ends; an empty range if there
-    /// is nothing else.
+    /// Returns the range `place` of the text without the blanks at its ends; an empty range if it
+    /// is all blanks.
     fn inked(&self, place: Range<usize>) -> Range<usize> {
         let text = &self.text[place.clone()];
         let start = place.end - text.trim_ascii_start().len();

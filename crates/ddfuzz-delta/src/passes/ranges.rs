@@ -94,7 +94,7 @@ pub(super) fn new_indices(gone: &[bool]) -> Vec<usize> {
     indices
 }
 
-/// Removes the items of a list for which `gone`, at the same index, is true.
+/// Removes the items of a list for which the item of `gone` at the same index is true.
 pub(super) fn retain<T>(items: &mut Vec<T>, gone: &[bool]) {
     let mut at = 0;
     items.retain(|_| {

@@ -1,5 +1,5 @@
-//! The passes over a small result after it was shown to be 1-minimal: what other passes have changed
-//! is reduced by its structure again, and pieces are deleted that belong together without a grammar.
+//! The passes over a small result after it was shown to be 1-minimal: they reduce it by its
+//! structure once more, and delete pieces that only together can be deleted.
 
 use std::ops::Range;
 
@@ -20,21 +20,24 @@ use crate::passes::words::{
 };
 use crate::{Edit, ExtraTests, Outcome, Replacement};
 
-/// Maximum size, in bytes, of results that are refined.
+/// Maximum size, in bytes, of results of a search that are reduced once more by their structure,
+/// after they were shown to be 1-minimal.
 const REFINED: usize = 1 << 10;
-/// Maximum number of successive tests without much gain after which the refinement of a result ends,
-/// those included whose outcomes are known.
+/// Maximum number of successive tests without success after which the refinement of a result ends;
+/// tests whose outcomes are known from the cache count, too.
 const REFINING_TESTS: usize = 1 << 10;
-/// Fraction of a result, as a divisor of its size, that refining it must delete for it to be refined again
-/// without any other change.
+/// Minimum share of a result, as the divisor of its size, that a refinement must delete for the
+/// result to be refined again even if no other pass changes it.
 const WORTHWHILE: usize = 8;
-/// Maximum number of items in lists from which the items at one index are deleted together.
+/// Maximum number of items in a list for the items at one index to be deleted from all lists of
+/// that length.
 const MOST_COLUMNS: usize = 16;
 
-/// Reduces a small result once more, after it was shown to be 1-minimal: a text by its structure and
-/// its words, and a result of a few bytes by all runs of them. Such a test is no part of the proof.
-/// `refined` is the number of reductions at the end of the call before, if that deleted little; if none was
-/// made since then, makes no test. Returns true if the result became smaller; then single deletions must be tried again.
+/// Reduces a small result once more, after it was shown to be 1-minimal: a text by its structure
+/// and its words, and a result of a few bytes by deleting all runs of bytes. These tests are no
+/// part of the proof. `refined` holds the number of reductions at the end of the last refinement,
+/// if that deleted little; if there were none since then, no test is made. Returns true if the
+/// result became smaller; single deletions must then be tried again.
 pub(super) async fn refine(
     work: &mut CurrentBest,
     known: &Structure,
@@ -89,8 +92,9 @@ pub(super) async fn refine(
     work.reductions() > before
 }
 
-/// Deletes the items at one index from all lists in brackets that have the same number of items, such
-/// as the columns of a table from its declaration and its rows.
+/// Deletes the items at one index from all lists in brackets, or rows of a table, that have the
+/// same number of items: a column of a table is deleted from its declaration and from all of its
+/// rows.
 async fn delete_columns(work: &mut CurrentBest) {
     let (mut size, mut index) = (2, 0);
     while size <= MOST_COLUMNS {
@@ -111,8 +115,8 @@ async fn delete_columns(work: &mut CurrentBest) {
     }
 }
 
-/// Returns the items of all lists in brackets that are separated by commas: for each list, the range of
-/// the text that each item occupies together with a comma beside it.
+/// Returns the lists in brackets whose items are separated by commas: for each list, the ranges of
+/// the text that its items take, each with a comma next to it.
 fn lists(all: &[Token]) -> Vec<Vec<Range<usize>>> {
     let levels = Levels::of(all);
     let mut lists = Vec::new();
@@ -133,11 +137,12 @@ fn lists(all: &[Token]) -> Vec<Vec<Range<usize>>> {
     lists
 }
 
-/// Signs between the values of a row.
+/// Signs that may separate the values in a row of a table.
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 
-/// Returns the values of the lines of a table: for each line, the range of the text that each value occupies
-/// together with a separator beside it. Empty if lines have no separators, or not the same number.
+/// Reads a text as a table, one row in each line: returns for each row the ranges of the text that
+/// its values take, each with a separator next to it. Empty if there are no separators, or if rows
+/// have different numbers of them.
 fn rows(text: &[u8]) -> Vec<Vec<Range<usize>>> {
     let count = |line: &[u8], sign: u8| line.iter().filter(|byte| **byte == sign).count();
     let lines = || text.split_inclusive(|byte| *byte == b'\n');
@@ -167,7 +172,8 @@ fn rows(text: &[u8]) -> Vec<Vec<Range<usize>>> {
     rows
 }
 
-/// Writes a semicolon or a blank in place of each newline with blanks after it.
+/// Joins lines: replaces each newline, with the blanks after it, by a semicolon or, if that does
+/// not fail, by a blank.
 async fn join_lines(work: &mut CurrentBest) {
     let mut at = 0;
     loop {
@@ -200,7 +206,8 @@ pub(super) mod tests {
     use crate::passes::deletions::SHORT;
     use crate::{ExtraTests, Full, Outcome, Search, Structure};
 
-    /// Minimizes a text, and returns the result and the texts that were tested.
+    /// Runs the search [`Full`] on a text, and returns its result and the set of texts that it
+    /// tested.
     fn reduce(
         input: &[u8],
         extra: ExtraTests,
@@ -243,7 +250,7 @@ pub(super) mod tests {
         assert!(none.len() < few.len() && few.len() <= tested.len());
     }
 
-    /// Returns the results without and with refinement.
+    /// Returns the results of the search [`Full`] without and with refinement.
     pub(in crate::passes) fn refined(input: &[u8], fails: impl Fn(&str) -> bool) -> [String; 2] {
         let is_failure = |text: &[u8]| std::str::from_utf8(text).is_ok_and(&fails);
         [ExtraTests::None, ExtraTests::Many].map(|extra| {

@@ -22,7 +22,7 @@ const NEAR: usize = 64;
 struct KnownField {
     at: usize,
     form: Form,
-    /// True if the number is a length, which each deleted byte lowers by one.
+    /// True if the number states a length, so that it becomes lower by one with each deleted byte.
     length: bool,
 }
 
@@ -39,14 +39,14 @@ struct Rewrite {
 /// Finds and corrects numbers in the text, such as lengths and checksums, that a deletion makes
 /// wrong.
 ///
-/// After a run that does not fail, the last comparisons are examined, newest first. If one operand
-/// stands in the text, it is replaced by the other operand, and the text runs again. Once fields
-/// are known, only these are corrected.
+/// After a run that does not fail, the last comparisons that the program made are examined, newest
+/// first. If one operand of a comparison stands in the text, it is replaced there by the other
+/// operand, and the text is tested again. Once such numbers are known, only these are corrected.
 #[derive(Debug, Default)]
 pub(super) struct Repair {
     known: Vec<KnownField>,
     /// True once a run has reported comparisons, without which no field can be found.
-    told: bool,
+    has_reported: bool,
 }
 
 impl Repair {
@@ -61,7 +61,7 @@ impl Repair {
             if outcome == Outcome::Fail {
                 return (!repair.known.is_empty()).then_some(repair);
             }
-            if !repair.told {
+            if !repair.has_reported {
                 return None;
             }
             repair.known.clear();
@@ -69,8 +69,8 @@ impl Repair {
         None
     }
 
-    /// Returns the range, in a text of `len` bytes, between the known number fields in its front
-    /// half and those in its back half.
+    /// Returns the range between the known number fields in the front half and those in the back
+    /// half of a text of `len` bytes.
     pub fn between(&self, len: usize) -> Range<usize> {
         let (front, back): (Vec<&KnownField>, Vec<&KnownField>) =
             self.known.iter().partition(|known| known.at < len / 2);
@@ -116,7 +116,7 @@ impl Repair {
             }
             let text = edit.of_best(&before);
             let comparisons = work.hints().comparisons;
-            self.told |= !comparisons.is_empty();
+            self.has_reported |= !comparisons.is_empty();
             let found = comparisons
                 .iter()
                 .rev()
@@ -268,8 +268,8 @@ fn put(edits: &mut Vec<Replacement>, rewrite: &Rewrite) {
     }
 }
 
-/// Converts the position of a byte that the edits keep, in the text before them, into its position
-/// in the text after them.
+/// Converts a position in the text before `edits` into the position in the text after them; the
+/// byte there must be kept by the edits.
 fn moved(edits: &[Replacement], at: usize) -> usize {
     let before = edits.iter().filter(|edit| edit.at.end <= at);
     at - before
@@ -277,7 +277,7 @@ fn moved(edits: &[Replacement], at: usize) -> usize {
         .sum::<usize>()
 }
 
-/// Converts a position in the text after the edits into the position in the text before them.
+/// Converts a position in the text after `edits` into the position in the text before them.
 fn origin(edits: &[Replacement], at: usize) -> usize {
     edits.iter().fold(at, |at, edit| {
         let moved = edit.at.len() - edit.with.len();
@@ -290,7 +290,7 @@ mod tests {
     use super::*;
     use crate::{Full, Hints, Search};
 
-    /// A checksum that no format has.
+    /// Computes a checksum that no real format has, so that no format can be recognized by it.
     fn checksum(bytes: &[u8]) -> u32 {
         bytes.iter().fold(0x0123_4567, |sum: u32, byte| {
             let scaled = u32::from(*byte).wrapping_mul(2_654_435);
@@ -298,7 +298,7 @@ mod tests {
         })
     }
 
-    /// A magic number, the length of the payload, the payload and its checksum.
+    /// Makes a test file: a magic number, the length of the payload, the payload, and its checksum.
     fn file(payload: &[u8]) -> Vec<u8> {
         let length = u32::try_from(payload.len()).unwrap().to_le_bytes();
         [
@@ -310,8 +310,8 @@ mod tests {
         .concat()
     }
 
-    /// Reads a file as the program under test would, and fails if the payload has three certain
-    /// bytes. Returns the outcome and the comparisons that were made.
+    /// Reads a test file as the program under test would: fails if the file is valid and the
+    /// payload has three certain bytes. Returns the outcome and the comparisons that were made.
     fn run(text: &[u8]) -> (Outcome, Vec<Comparison>) {
         let mut comparisons = Vec::new();
         let mut are_equal = |left: &[u8], right: &[u8]| {

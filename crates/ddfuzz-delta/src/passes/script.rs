@@ -117,22 +117,21 @@ is_search!(Full);
 
 /// Minimum size, in bytes, of texts in which it is tested whether the values of bytes matter.
 const NORMALIZED: usize = 4;
-/// Number of lines that a text must exceed for whole lines to be deleted from it.
+/// Number of lines above which whole lines of a text are deleted in one list.
 const MANY_LINES: usize = 8;
-/// Fraction of a text's lines, as a divisor, that is deleted at its end in one test; if the text
-/// still fails, its brackets need not match.
+/// Share of a text's lines, as a divisor, at its end that is deleted in one test to learn whether
+/// brackets must match: they need not, if the text still fails.
 const END: usize = 8;
-/// Size, in bytes, above which a text whose front is not needed is swept for unneeded bytes first,
-/// before `0` is written over bytes.
+/// Size, in bytes, above which a text whose front is not needed is swept before `0` is written over
+/// its bytes; in smaller texts, the sweep comes after.
 const MEDIUM: usize = 4096;
 /// Number of UNRESOLVED tests after which the deletion of single bytes is interrupted, and groups
 /// of bytes are deleted first.
 const UNRESOLVED_LIMIT: usize = 2;
-/// Number of tests of a search up to which its extra passes (pairs of bytes, values of bytes) get
-/// no tests.
+/// Number of tests of the search up to which the extra passes (deleting pairs of bytes, writing `0`
+/// over bytes) get no tests.
 const CHEAP: usize = 24;
-/// Number of tests that a search takes (after the first [`CHEAP`]) for each test that an extra pass
-/// gets.
+/// Number of tests of the search, after the first [`CHEAP`], for which an extra pass gets one test.
 const TESTS_PER_EXTRA: usize = 32;
 /// Maximum number of tests without success that an extra pass (pairs of bytes, values of bytes)
 /// gets in one round.
@@ -150,13 +149,14 @@ const FEW: usize = 32;
 /// runs of bytes is tried.
 const SHORT_TEXT: usize = 32;
 
-/// Minimum size, in bytes, of the parts that are deleted before all other passes where failing tests
+/// Minimum size, in bytes, of the parts that are deleted before all other passes if failing tests
 /// take long.
 const LEAST_PART: usize = 16;
 
-/// Size, in bytes, above which a text loses large runs of lines before all other passes.
+/// Size, in bytes, above which large runs of lines of a text are deleted before all other passes.
 const HUGE: usize = 1 << 20;
-/// Number of runs of lines, of about the same size, into which such a text is divided.
+/// Number of runs of lines, of about the same size, into which a text of more than [`HUGE`] bytes
+/// is divided.
 const RUNS: usize = 64;
 /// Number of successive runs of lines that turn out to be needed for the failure, after which no further
 /// ones are deleted.
@@ -234,7 +234,9 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
     }
 }
 
-/// Deletes what the run did not read, and large runs of lines.
+/// Makes the first deletions of a search, in few tests: what the run of the whole input did not
+/// read, and large runs of lines. Allows passes to guess from deleted bytes, if the structure is
+/// `known`.
 async fn begin(work: &mut CurrentBest, known: &Structure) {
     // Searches that are replayed from logs without a structure do not know these deletions.
     if !matches!(known, Structure::Unknown) {
@@ -244,8 +246,8 @@ async fn begin(work: &mut CurrentBest, known: &Structure) {
     delete_runs_of_lines(work, known).await;
 }
 
-/// Deletes parts of the text, from its end to its front: halves first, then smaller parts, each half as
-/// large as the ones before.
+/// Deletes parts of the text, from its end to its front: halves of the text first, then parts of
+/// half that size, and so on.
 async fn delete_large_parts(work: &mut CurrentBest) {
     let mut part = work.len() / 2;
     while part >= LEAST_PART {
@@ -261,8 +263,8 @@ async fn delete_large_parts(work: &mut CurrentBest) {
     }
 }
 
-/// Deletes large runs of lines of a text that is too large for all passes to look at each word of it, as
-/// long as that makes it much smaller. Leaves a file of a known format as it is.
+/// Deletes large runs of lines of a text of more than [`HUGE`] bytes, for which other passes would
+/// take long, as long as each round halves the text. Does nothing to a file of a known format.
 async fn delete_runs_of_lines(work: &mut CurrentBest, known: &Structure) {
     let is_file = matches!(known, Structure::Format(_));
     while !is_file && work.len() > HUGE && work.is_text() {
@@ -276,9 +278,9 @@ async fn delete_runs_of_lines(work: &mut CurrentBest, known: &Structure) {
     }
 }
 
-/// Reduces the input by what is `known` of its structure. Returns true if it is of that format or
-/// grammar, and became smaller. A text that seems to be of a format, but is not reduced by it, becomes
-/// one of which nothing else is known.
+/// Reduces the input by its `known` structure. Returns true if the format or grammar fits and made
+/// the input smaller. A text of a known format that was not reduced by the format becomes
+/// [`Structure::Text`] in `known`, and is reduced as one.
 async fn reduce_by_structure(work: &mut CurrentBest, known: &mut Structure) -> bool {
     if let Structure::Format(format) = known {
         if container(work, format.as_ref()).await {

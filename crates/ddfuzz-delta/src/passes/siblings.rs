@@ -23,7 +23,8 @@ pub(super) struct Siblings {
     done: Vec<bool>,
     /// The nodes with children that were not tried yet, each as its size in bytes and its index.
     open: BinaryHeap<(usize, usize)>,
-    /// Indices of those children of the present node that can still be deleted.
+    /// Indices, in the syntax tree, of those children of the node being tried that were not deleted
+    /// yet.
     children: Vec<usize>,
     /// Number of successive syntax nodes, up to the last one tried, that needed at least one of
     /// their children.
@@ -31,7 +32,7 @@ pub(super) struct Siblings {
 }
 
 impl Siblings {
-    /// Creates the state for deleting children in `tree`, in which no node was tried yet.
+    /// Creates the state for deleting children of the nodes of `tree`, none of which was tried yet.
     pub fn of(tree: SyntaxTree) -> Siblings {
         let done = vec![false; tree.nodes.len()];
         Siblings {
@@ -43,7 +44,7 @@ impl Siblings {
         }
     }
 
-    /// Returns the node with this index in the present syntax tree.
+    /// Returns the node with the index `index` in the syntax tree of the present text.
     pub fn node(&self, index: usize) -> &SyntaxNode {
         &self.nodes[index]
     }
@@ -75,8 +76,9 @@ impl Siblings {
         }
     }
 
-    /// Returns the ranges of the text to delete for the children with the indices `cuts`: each
-    /// child with the separator after it, or with the separator before it if it is the last one.
+    /// Returns the ranges of the text to delete for those children of the present node whose
+    /// indices in the list are in `cuts`: each child with the separator after it, or with the one
+    /// before it if none follows.
     fn places(&self, cuts: &[Range<usize>]) -> Vec<Range<usize>> {
         let mut places = Vec::new();
         for cut in cuts {
@@ -99,8 +101,8 @@ impl Siblings {
         union(places)
     }
 
-    /// Deletes the syntax nodes that lie in `places`, the deleted ranges of the text, and moves the
-    /// other nodes to their new positions.
+    /// Removes the nodes that lie in `places`, the deleted ranges of the text, from the tree, and
+    /// moves the other nodes to their new positions.
     fn delete(&mut self, places: &[Range<usize>]) {
         let is_gone = |node: &SyntaxNode| !node.place.is_empty() && is_within(places, &node.place);
         let gone: Vec<bool> = self.nodes.iter().map(is_gone).collect();
@@ -186,7 +188,7 @@ impl Units for Siblings {
 mod tests {
     use super::*;
 
-    /// A root with `count` leaves of one byte.
+    /// Makes a tree of a root with `count` leaves of one byte.
     fn flat(count: usize) -> SyntaxTree {
         let leaf = |index: usize| SyntaxNode {
             place: index..index + 1,

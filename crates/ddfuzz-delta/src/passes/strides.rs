@@ -10,25 +10,28 @@ use crate::passes::protocol::Protocol;
 use crate::passes::ranges::overlap;
 use crate::passes::units::Units;
 
-/// Sizes of the texts, in bytes, in which records of one size are guessed. Smaller results are left
-/// to cheaper passes.
+/// Sizes, in bytes, of texts in which records of equal size are searched for; smaller results are
+/// left to cheaper passes.
 const SIZES: Range<usize> = 96..1 << 16;
-/// Number of bytes at the beginning of a text in which numbers of records are searched for.
+/// Number of bytes at the beginning of a text in which numbers that count records, or their bytes,
+/// are searched for.
 const FRONT: usize = 96;
-/// Largest distance, in bytes, between the end of a text and that of the bytes that a length counts.
+/// Maximum number of bytes at the end of a text that a length may leave uncounted.
 const SLACK: usize = 16;
 /// Sizes of records, in bytes, that are tried.
 const STRIDES: [usize; 18] = [
     12, 16, 8, 24, 20, 40, 56, 64, 32, 4, 18, 10, 28, 36, 48, 6, 14, 22,
 ];
-/// Maximum number of guesses (a size of records, with the numbers that count them) that are tested
-/// in one text.
+/// Maximum number of guesses (a record size, with the numbers that count the records) that are
+/// tested in one text.
 const GUESSES: usize = 160;
-/// Number of tests that a search takes for each guess; it makes none before that many for all.
+/// Number of tests that a search must have made for each of the [`GUESSES`], before any guess is
+/// tested.
 const TESTS_PER_GUESS: usize = 8;
 
-/// Deletes records of one size from a binary text that no other pass can make smaller, lowering the
-/// number that counts them, or their bytes, or both. Returns whether the text became smaller.
+/// Deletes records of equal size from a binary text, and lowers the number that counts the records
+/// or their bytes, or both. Runs only in a search that has made many tests already. Returns true if
+/// the text became smaller.
 pub(super) async fn strides(work: &mut CurrentBest) -> bool {
     let before = work.reductions();
     if work.asked() < GUESSES * TESTS_PER_GUESS {
@@ -49,9 +52,9 @@ pub(super) async fn strides(work: &mut CurrentBest) -> bool {
     work.reductions() > before
 }
 
-/// Tests a guess by deleting a record in the middle of the text, and one in its last quarter: the
-/// needed ones are mostly at its ends. Returns the guess, with that record deleted, if one of both
-/// texts still fails.
+/// Tests a guess by deleting a record in the middle of the text and, if that does not fail, one in
+/// its last quarter; needed records are mostly at the ends of the text. Returns the guess, without
+/// the deleted record, if one of both texts fails; else `None`.
 async fn confirmed(work: &mut CurrentBest, mut guess: Protocol) -> Option<Protocol> {
     let before = work.reductions();
     let count = guess.len();
@@ -64,8 +67,8 @@ async fn confirmed(work: &mut CurrentBest, mut guess: Protocol) -> Option<Protoc
     None
 }
 
-/// Returns guesses at the records of a text, those first whose numbers leave the fewest bytes of the
-/// text uncounted.
+/// Returns guesses at the records of a text; those come first whose numbers leave the fewest bytes
+/// of the text uncounted.
 fn guesses(text: &[u8]) -> Vec<Protocol> {
     let numbers = numbers(text);
     let lengths: Vec<&Field> = (numbers.iter())
@@ -104,8 +107,9 @@ fn guesses(text: &[u8]) -> Vec<Protocol> {
     found.into_iter().map(|(_, protocol)| protocol).collect()
 }
 
-/// Returns the numbers from 2 to the size of the text at its front, each as a length of what follows
-/// it.
+/// Returns all numbers in the first [`FRONT`] bytes of the text, in each width and byte order, that
+/// are at least 2 and no larger than the text; each with a field that takes it for the length of
+/// what follows.
 fn numbers(text: &[u8]) -> Vec<(Field, usize)> {
     let places = || 0..FRONT.min(text.len());
     let all = Form::ALL
@@ -128,8 +132,9 @@ fn numbers(text: &[u8]) -> Vec<(Field, usize)> {
     .collect()
 }
 
-/// Makes the format of a text with these fields, whose records, of `stride` bytes each, end with the
-/// text and begin behind all fields.
+/// Describes a text as a format with the number fields `fields`, and with as many records of
+/// `stride` bytes as fit between the last field and the end of the text, at which the last record
+/// ends.
 fn records(text: &[u8], stride: usize, fields: Vec<Field>) -> Protocol {
     let front = fields.iter().map(|field| field.scope.start).max();
     let room = text.len() - front.unwrap_or_default();

@@ -1,5 +1,6 @@
-//! The pass over nested structure: deletes siblings, hoists inner nodes, and deletes brackets and
-//! strings.
+//! The pass over the brackets and strings of a text: deletes siblings in the tree of brackets,
+//! replaces brackets by brackets inside of them, and deletes brackets without their content, and
+//! contents of strings.
 
 use std::ops::Range;
 
@@ -17,8 +18,8 @@ pub(super) const FEWEST_PAIRS: usize = 3;
 /// a sweep over them ends; later passes still try their bytes.
 pub(super) const FRUITLESS: usize = 16;
 
-/// Number of successive chains of brackets that do not become shorter, after which no further chain is
-/// tried.
+/// Number of successive chains of nested brackets that cannot be shortened, after which no further
+/// chain is tried.
 const FRUITLESS_CHAINS: usize = 128;
 
 /// Reduces a text by deleting parts of the tree that its brackets make; returns whether the text
@@ -69,7 +70,7 @@ fn is_worth_it(tree: &Tree, fewest: usize) -> bool {
 }
 
 /// Shortens chains of nested pairs of brackets, outermost first, until no chain becomes shorter, or
-/// [`FRUITLESS_CHAINS`] chains in a row do not.
+/// until [`FRUITLESS_CHAINS`] successive chains do not.
 async fn hoist(work: &mut CurrentBest, parse: &Parse) {
     let (mut done, mut fruitless) = (0, 0);
     while let Some(tree) = parse(&work.text()) {
@@ -95,19 +96,20 @@ async fn hoist(work: &mut CurrentBest, parse: &Parse) {
     }
 }
 
-/// The body of one node in a chain of nested brackets, as a range of the text; the bodies of the
-/// inner nodes lie in it.
+/// The range of the text that the body of one node (its brackets and what is in them) takes in a
+/// chain of nested brackets. It contains the bodies of all inner nodes of the chain.
 type Level = Range<usize>;
 
-/// A chain of nodes in the tree of brackets, each the only child of the one before it, as a list of
-/// units: all levels except the innermost. Deleting levels replaces the body of the first deleted
-/// level by the body of the level that follows the last deleted one.
+/// A chain of nested brackets, in which each node is the only child of the one before it, as units
+/// of a list search. Units are the levels of nesting except the innermost one; deleting levels
+/// writes the body of the next level in place of the body of the first deleted one.
 pub(super) struct Chain {
     levels: Vec<Level>,
 }
 
 impl Chain {
-    /// Builds the chain of the given nodes of a tree of brackets, outermost first.
+    /// Makes the chain of the nodes of `tree` with the indices `nodes`, which are nested, the
+    /// outermost first.
     pub fn of(tree: &Tree, nodes: &[usize]) -> Chain {
         let body = |node: &usize| tree.nodes[*node].open..tree.nodes[*node].end;
         Chain {

@@ -48,14 +48,14 @@ pub(super) const ROUGH: usize = 256;
 /// Minimum size, in bytes, of programs that are reduced by their large nodes, and whose names become
 /// short, before children of small nodes are deleted.
 const LARGE: usize = 1 << 11;
-/// Maximum size, in bytes, of such programs: larger ones take long to parse.
+/// Maximum size, in bytes, of programs that are reduced by their large nodes.
 const LARGEST: usize = 1 << 14;
 /// Size, in bytes, above which a program loses its largest parts first.
 const LARGE_PROGRAM: usize = 10 << 10;
-/// Size, in bytes, of syntax nodes of a large program below which their children are deleted last.
+/// Size, in bytes, of nodes of a large program below which their children are deleted last.
 const FINE: usize = 64;
-/// Number of successive tests that delete little of a large program, after which the children of its nodes
-/// are tried later.
+/// Number of successive tests that delete little of a large program, after which the deletion of
+/// children of its large nodes ends; they are tried again later.
 const FRUITLESS_NODES: usize = 32;
 /// Maximum number of tests in which a syntax node is replaced by a node inside of it.
 const INNER: usize = 4;
@@ -67,24 +67,24 @@ pub(super) const FRUITLESS_AT_FIRST: usize = 4;
 /// Number of successive tests without success after which nodes are no longer replaced by nodes
 /// inside of them, in a large text after siblings were deleted.
 const FRUITLESS_LATER: usize = 32;
-/// Number of levels below a syntax node from which nodes of other kinds are tried in its place.
+/// Number of levels below a syntax node whose nodes of other kinds are tried in its place.
 const DEPTH: usize = 2;
-/// Maximum number of nodes of each level below a syntax node that are tried in its place.
+/// Maximum number of nodes at each level below a syntax node that are tried in its place.
 const MOST_BELOW: usize = 16;
 /// Number of different literals (numbers, strings) of a text above which several of them are
 /// shortened in one test.
 const MANY_LITERALS: usize = 8;
-/// Number of candidates with more syntax errors than the current best of which one is run
-/// nevertheless, to check the prediction that they do not fail.
+/// One of this many candidates with more syntax errors than the current best is run nevertheless,
+/// to check the prediction that such candidates do not fail.
 const VERIFIED: usize = 16;
-/// Number of candidates that fail although they have more syntax errors than the best text before
-/// them, after which syntax errors are no longer used to predict outcomes.
+/// Number of candidates that failed although they had more syntax errors than the best text before
+/// them, after which outcomes are no longer predicted by syntax errors.
 const WRONG: usize = 3;
 
 /// Maximum size, in bytes, of texts whose syntax errors are counted to predict outcomes: larger
 /// ones take longer to parse than to run.
 const PREDICTED: usize = 1 << 13;
-/// Maximum size, in bytes, of such texts where a test starts a program, which takes longer.
+/// Maximum size, in bytes, of texts whose syntax errors are counted if tests take long.
 const PREDICTED_OF_SLOW: usize = 1 << 16;
 
 /// A predictor of outcomes by syntax: a text does not fail if it has more syntax errors than the
@@ -119,9 +119,8 @@ impl SyntaxPredictor {
         }
     }
 
-    /// Returns true if `text` is predicted not to fail, because it has more syntax errors than the
-    /// current best, so that it is not run. Returns false for one of [`VERIFIED`] such texts, to
-    /// check the prediction by a run.
+    /// Returns true if `text` is not to be run, because it has more syntax errors than the current
+    /// best and is thus predicted not to fail. Returns false for one of [`VERIFIED`] such texts.
     pub fn refuses(&mut self, text: &[u8]) -> bool {
         let is_known = self.errors < usize::MAX && text.len() <= self.largest;
         if self.wrong >= WRONG || !is_known || !self.has_more_errors(text) {
@@ -200,8 +199,8 @@ pub(super) async fn syntax(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -
     work.len() < trial.size && !trial.has_failed(work)
 }
 
-/// Reduces a text by its syntax tree after its blocks were emptied: by large nodes, by all nodes, and by
-/// its names.
+/// Reduces a text by its syntax tree, after its blocks were emptied: children of large nodes, then
+/// all nodes, then names.
 pub(super) async fn reduce_program(
     work: &mut CurrentBest,
     grammar: &Arc<dyn Grammar>,
@@ -231,9 +230,9 @@ pub(super) async fn syntax_again(work: &mut CurrentBest, grammar: &Arc<dyn Gramm
     work.predict_by(None);
 }
 
-/// Replacements that were tested without success: pairs of a syntax node's text and the text that
-/// took its place; an empty second text says that all replacements of that node were tested. They
-/// are not tested again, wherever the node's text stands.
+/// Replacements of syntax nodes that were tested without success, as pairs of the node's text and
+/// the text in its place; none of them is tested again, wherever the node's text stands. An empty
+/// second text means that all replacements of that node were tested.
 #[derive(Default)]
 pub(super) struct Tried(HashSet<(Vec<u8>, Vec<u8>)>);
 
@@ -248,10 +247,10 @@ impl Tried {
     }
 }
 
-/// Deletes what takes few tests for many bytes in a program that is still large: children of nodes of
-/// at least [`FINE`] bytes, unused names, and the length of blanks and names; `kept` collects the names
-/// that cannot become short. Does nothing to a small program. Returns the sizes of the nodes whose
-/// children are left to try.
+/// Makes those reductions of a large program that delete many bytes with few tests: deletes
+/// children of nodes of at least [`FINE`] bytes and unused names, shortens blanks and names; `kept`
+/// collects the names that cannot become short. Does nothing to a small program. Returns the sizes
+/// of the nodes whose children are still to be tried.
 async fn reduce_large_nodes(
     work: &mut CurrentBest,
     grammar: &Arc<dyn Grammar>,
@@ -283,8 +282,8 @@ async fn reduce_large_nodes(
 }
 
 /// Repeats three passes over the syntax tree until nothing changes: deletes nodes, replaces nodes
-/// by nodes inside of them, and shortens nodes and literals. At first, only children of nodes of the
-/// sizes `sizes` are deleted.
+/// by nodes inside of them, and shortens nodes and literals. In the first round, deletes only
+/// children of nodes whose size in bytes is in `sizes`.
 async fn reduce_nodes(
     work: &mut CurrentBest,
     grammar: &Arc<dyn Grammar>,
@@ -344,13 +343,13 @@ pub(super) struct Trial {
     pub size: usize,
     /// Number of tests, counted from the beginning of the search, at which the trial ends.
     pub end: usize,
-    /// True if the tree has no grammar: words and brackets make its small nodes, which other passes
-    /// delete in fewer tests.
+    /// True if the tree is that of a text without a grammar, whose small nodes are words and
+    /// brackets; other passes delete these in fewer tests.
     pub is_plain: bool,
 }
 
 impl Trial {
-    /// Returns a trial that has no end: the tree is used whatever its first tests delete.
+    /// Returns a trial that never fails, so that the tree is used whatever its first tests delete.
     pub fn always(work: &CurrentBest) -> Trial {
         Trial {
             size: work.len(),
@@ -367,8 +366,8 @@ impl Trial {
     }
 }
 
-/// Parses a text into a syntax tree; `None` if it is too large, or if the nodes are no tree: nodes
-/// must lie in their parents, and siblings one after the other.
+/// Parses a text into a syntax tree; `None` if the text is too large, or if the grammar returns no
+/// valid tree: nodes must lie in their parents, and siblings must follow each other.
 fn parse(text: &[u8], grammar: &Arc<dyn Grammar>) -> Option<SyntaxTree> {
     let tree = grammar.parse(text)?;
     let whole = text.len();
@@ -397,9 +396,9 @@ pub(super) fn tree_of(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> Syn
     parse(&work.text(), grammar).unwrap_or_default()
 }
 
-/// Deletes children of all nodes of a syntax tree of the sizes `sizes`, those of the largest nodes
-/// first. If `rough` is not 0, ends when the text has at most `rough` bytes or the next node is
-/// less than half of the text; ends also if the trial has failed.
+/// Deletes children of the nodes of a syntax tree whose sizes in bytes are in `sizes`, those of the
+/// largest nodes first. If `rough` is not 0, ends when the text has at most `rough` bytes or the
+/// next node is less than half of the text; ends also if the trial has failed.
 pub(super) async fn delete_siblings(
     work: &mut CurrentBest,
     tree: SyntaxTree,
@@ -457,8 +456,9 @@ async fn replace(
     work.test(rule, Edit::Set(vec![replacement])).await == Outcome::Fail
 }
 
-/// Replaces syntax nodes by nodes inside of them: by the smallest ones of the same kind, else by the largest of
-/// other kinds up to [`DEPTH`] levels below. Ends after `patience` tests in a row that do not fail.
+/// Replaces syntax nodes by nodes inside of them: by one of the smallest of the same kind, else by
+/// one of the largest of other kinds up to [`DEPTH`] levels below. Ends after `patience` successive
+/// tests that do not fail.
 pub(super) async fn raise(
     work: &mut CurrentBest,
     grammar: &Arc<dyn Grammar>,

@@ -8,8 +8,8 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::ranges::{mover, new_indices, retain, union};
 use crate::passes::units::Units;
 
-/// Number of pairs of brackets in a text for each bracket without a counterpart; in a text with fewer
-/// pairs, the brackets do not match.
+/// Number of pairs of brackets that a text must have for each bracket without a counterpart, for
+/// its brackets to make a tree.
 const PAIRS_PER_UNMATCHED: usize = 16;
 /// Maximum number of brackets without a counterpart in a text whose brackets make a tree.
 const MOST_UNMATCHED: usize = 64;
@@ -201,13 +201,15 @@ impl Units for Tree {
 }
 
 /// Parses a text into the tree that its brackets and separators make; `None` if its brackets do not
-/// match, but for few of many. Brackets inside of quoted strings do not count, unless a quote is not
+/// match. A few brackets without a counterpart are allowed in a text of many pairs
+/// ([`PAIRS_PER_UNMATCHED`]). Brackets inside of quoted strings do not count, unless a quote is not
 /// closed.
 pub(super) fn parse(text: &[u8]) -> Option<Tree> {
     parse_with(text, &[])
 }
 
-/// As [`parse`]; the angle brackets at the positions `angles`, which ascend, are pairs of brackets, too.
+/// Parses a text as [`parse`] does; the angle brackets at the positions `angles`, which must
+/// ascend, count as brackets, too.
 pub(super) fn parse_with(text: &[u8], angles: &[usize]) -> Option<Tree> {
     let strict = |quotes| Parser::new(text, quotes, Vec::new(), angles).run();
     let lenient = |quotes| Parser::new(text, quotes, unmatched(text, quotes)?, angles).run();
@@ -251,8 +253,9 @@ pub(super) fn angles(text: &[u8]) -> Vec<usize> {
     found
 }
 
-/// Returns the positions of the brackets of a text that have no counterpart; `None` if they are not few:
-/// more than one for [`PAIRS_PER_UNMATCHED`] pairs, or if quotes delimit strings and one is not closed.
+/// Returns the positions of the brackets of a text that have no counterpart; if `quotes`, those in
+/// quoted strings do not count. `None` if there is more than one for [`PAIRS_PER_UNMATCHED`] pairs,
+/// or more than [`MOST_UNMATCHED`], or if a quote is not closed.
 fn unmatched(text: &[u8], quotes: bool) -> Option<Vec<usize>> {
     let mut open: Vec<(u8, usize)> = Vec::new();
     let (mut unmatched, mut pairs, mut at) = (Vec::new(), 0, 0);
@@ -322,9 +325,9 @@ fn closer(open: u8) -> Option<u8> {
 struct Parser<'a> {
     text: &'a [u8],
     quotes: bool,
-    /// Positions of the brackets without a counterpart, ascending; they are no brackets.
+    /// Positions, ascending, of the brackets without a counterpart, which are read as other signs.
     unmatched: Vec<usize>,
-    /// Positions of the angle brackets that are brackets, ascending.
+    /// Positions, ascending, of the angle brackets that are read as brackets.
     angles: &'a [usize],
     nodes: Vec<Node>,
     /// Indices in `nodes` of the pairs of brackets whose closing bracket has not been read yet,
@@ -382,7 +385,8 @@ impl<'a> Parser<'a> {
         });
     }
 
-    /// Adds a leaf for the text from the end of the last node up to `end`.
+    /// Adds a leaf to the tree of brackets for the text from the end of the last node up to `end`,
+    /// if it is not empty. What precedes its last `:` or `=` is the leaf's name.
     fn leaf(&mut self, end: usize) {
         if self.from < end {
             let named = self.text[self.from..end]

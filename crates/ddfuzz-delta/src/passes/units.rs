@@ -39,13 +39,14 @@ pub(super) trait Units: Send {
         None
     }
 
-    /// Returns true if a later pass of the search tests the deletion of each remaining unit alone.
+    /// Returns true if a later pass of the search tests the deletion of each remaining unit alone,
+    /// so that units which a guess has left untested need no second sweep.
     fn are_retried(&self) -> bool {
         false
     }
 
-    /// Returns true if deleting all units of the list in one test is worth it, because the
-    /// resulting text has not been tested yet.
+    /// Returns true if the text without all units of the list is worth a test; false if it was
+    /// probably tested before.
     fn is_all_untested(&self) -> bool {
         true
     }
@@ -202,8 +203,8 @@ pub(super) struct Positions {
 }
 
 impl Positions {
-    /// Lists ranges of the text, which do not overlap, as units to delete by the pass `rule`; each
-    /// unit is one item of `spots`.
+    /// Lists units that consist of one or more ranges of the text each, to be deleted by the pass
+    /// `rule`; ranges do not overlap. Each item of `spots` is one unit.
     pub fn new(rule: &'static str, spots: Vec<Vec<Range<usize>>>) -> Positions {
         Positions { rule, spots }
     }

@@ -1,5 +1,6 @@
-//! The pass over the names of a program: deletes a name with all of its uses, what is left alone
-//! when something else is deleted, and the declaration of a name that another one can stand for.
+//! The pass over the names of a program: deletes a name with all of its uses, declarations of names
+//! that are not used, arguments in all calls, and declarations of names in whose place another name
+//! can be used.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -21,14 +22,16 @@ const USES: &str = "uses";
 const LARGEST: usize = 1 << 13;
 /// Number of tests in a row without success after which the deletion of names and their uses ends.
 const FRUITLESS: usize = 12;
-/// As [`FRUITLESS`], for a text without a grammar, in which more of the words are no names.
+/// Number of tests in a row without success after which the deletion of names and their uses ends
+/// in a text without a grammar, in which more of the words are no names.
 const FRUITLESS_PLAIN: usize = 24;
-/// Minimum size, in bytes, of program texts in which arguments are deleted in several lists at once.
+/// Minimum size, in bytes, of program texts in which an argument is deleted from several lists in
+/// one test.
 const WORTH_ARGUMENTS: usize = 128;
 /// Number of tests without success after which the deletion of arguments ends.
 const FRUITLESS_ARGUMENTS: usize = 12;
-/// Maximum number of times that one deletion is extended by the last remaining uses of names, which
-/// would occur only once after it.
+/// Maximum number of rounds in which one deletion is extended: deleting uses of names may leave
+/// other names with only one use, which is then deleted, too.
 const ROUNDS: usize = 8;
 
 /// Deletes names of a program with all of their uses, the edits that delete most bytes first;
@@ -58,8 +61,9 @@ pub(super) async fn delete_uses(work: &mut CurrentBest, grammar: &Arc<dyn Gramma
     work.reductions() > before
 }
 
-/// Deletes the declarations, statements and items of lists in which a name stands that occurs nowhere
-/// outside, such as a variable without a use: all of them in one test, else several.
+/// Deletes declarations, statements and items of lists that contain all occurrences of some name,
+/// such as the declaration of a variable that is not used: all of them in one test; if that does
+/// not fail, several of them.
 pub(super) async fn delete_lone_names(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
     loop {
         let before = work.reductions();
@@ -74,8 +78,8 @@ pub(super) async fn delete_lone_names(work: &mut CurrentBest, grammar: &Arc<dyn 
     }
 }
 
-/// Deletes arguments in all lists after the same name, those of calls and the parameters of the
-/// function together; returns true if the text became smaller.
+/// Deletes an argument at one position from all lists in parentheses after the same name: those of
+/// the calls of a function, and its parameters. Returns true if the text became smaller.
 pub(super) async fn delete_arguments(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
     let before = work.reductions();
     let mut fruitless = 0;
@@ -143,8 +147,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the ranges of the declarations, statements and items of lists, without those around others
-    /// of them, in which a name stands that occurs nowhere outside; the declarations come last.
+    /// Returns the ranges of the innermost declarations, statements and items of lists that contain
+    /// all occurrences of some name; declarations come last.
     fn lone_items(&self) -> Vec<Range<usize>> {
         let nodes = self.tree.nodes.iter().enumerate();
         let alone = nodes.filter(|(node, SyntaxNode { place, class, .. })| {
@@ -178,8 +182,8 @@ impl<'a> Names<'a> {
         inner.into_iter().map(|(place, _)| place).collect()
     }
 
-    /// Returns the edits of names that are worth a test, each with the number of bytes by which it
-    /// shortens the text, in descending order of this number.
+    /// Returns the edits of names that are worth a test, those first that shorten the text most;
+    /// each comes with the number of bytes by which it shortens the text.
     fn edits(&self) -> Vec<(usize, Edit)> {
         let mut cuts: Vec<Vec<Range<usize>>> = Vec::new();
         for uses in &self.uses {
@@ -208,10 +212,10 @@ impl<'a> Names<'a> {
         edits
     }
 
-    /// Returns the edits that delete an argument in all lists after a name, whose position is
-    /// counted from the end of each list, because methods have one more parameter than arguments.
-    /// Each comes with the number of bytes by which it shortens the text, in descending order of
-    /// this number.
+    /// Returns the edits that delete the argument at one position from all lists after the same
+    /// name, those first that shorten the text most; each comes with the number of bytes by which
+    /// it shortens the text. Positions are counted from the end of a list, because a method may
+    /// have one more parameter, at the front, than its calls have arguments.
     fn arguments(&self) -> Vec<(usize, Edit)> {
         let mut edits = Vec::new();
         for uses in &self.uses {
@@ -235,7 +239,8 @@ impl<'a> Names<'a> {
         edits
     }
 
-    /// Returns the index of the syntax node of the list in parentheses that directly follows a name.
+    /// Returns the index of the syntax node of the list in parentheses that directly follows the
+    /// name at the node `name`; `None` if none does.
     fn list_after(&self, name: usize) -> Option<usize> {
         let end = self.tree.nodes[name].place.end;
         let is_list = |node: &usize| {
@@ -248,7 +253,8 @@ impl<'a> Names<'a> {
             .find(is_list)
     }
 
-    /// Returns the indices of the items of a list in parentheses, without the signs between them.
+    /// Returns the indices of the nodes of the items of a list in parentheses, which is the node
+    /// `list`, without punctuation.
     fn items(&self, list: usize) -> Vec<usize> {
         let nodes = &self.tree.nodes;
         let items = children(nodes, list).filter(|item| {

@@ -21,12 +21,13 @@ const LEAST: &str = "least";
 /// Minimum number of words of two letters or more that a text must have for its words to be
 /// deleted.
 const FEWEST_WORDS: usize = 8;
-/// Maximum size, in bytes, of texts with many words whose names become short.
+/// Maximum size, in bytes, of texts of more than [`FEW_TOKENS`] tokens whose names are shortened
+/// before other passes.
 const LONGEST: usize = 1 << 14;
 /// Maximum number of tokens (words and signs) that a text may have for its words to be deleted.
 const MOST_TOKENS: usize = 2048;
-/// Number of tokens (words and signs) above which the names of a text become short before lines and
-/// words are deleted.
+/// Number of tokens (words and signs) above which the names of a text are shortened before lines
+/// and words are deleted.
 const FEW_TOKENS: usize = 512;
 /// Maximum number of neighboring tokens (words and signs) that are deleted at once as a clause.
 const LONGEST_CLAUSE: usize = 16;
@@ -102,8 +103,8 @@ pub(super) async fn words(work: &mut CurrentBest) {
     delete_long_words(work).await;
 }
 
-/// Makes blanks and names of a text short if it has many words and signs, so that less is left to passes
-/// over lines and bytes.
+/// Shortens white space and names of a text that has more than [`FEW_TOKENS`] tokens, so that
+/// passes over lines and bytes have less to do.
 pub(super) async fn shorten_names(work: &mut CurrentBest) {
     if work.len() <= LONGEST && tokens(&work.text()).len() > FEW_TOKENS {
         shorten_blanks(work).await;
@@ -130,8 +131,8 @@ pub(super) fn names(text: &[u8]) -> Vec<Range<usize>> {
     names.map(|name| word_at(text, name.place.start)).collect()
 }
 
-/// Returns the ranges of names in a text that consist of words with signs between them, such as
-/// `part-of.it`.
+/// Returns the ranges of the names in a text that consist of words joined by `-`, `.` or `/`, such
+/// as `part-of.it`.
 pub(super) fn compounds(text: &[u8]) -> Vec<Range<usize>> {
     let is_joined = |byte: u8| is_letter(byte) || matches!(byte, b'-' | b'.' | b'/');
     let (mut found, mut at) = (Vec::new(), 0);
@@ -179,8 +180,8 @@ async fn delete_words(work: &mut CurrentBest) {
     }
 }
 
-/// Returns the words of strings that have several words between blanks, with the blanks after them, as
-/// units to delete.
+/// Returns the words inside of those strings that have several words, each with the blank after it,
+/// as units to delete.
 fn words_in_strings(text: &[u8]) -> Vec<Vec<Range<usize>>> {
     let mut words = Vec::new();
     for token in tokens(text) {
@@ -208,12 +209,13 @@ async fn delete_long_words(work: &mut CurrentBest) {
     ListSearch::new(work, &mut long).reduce().await;
 }
 
-/// Before which tokens (words and signs) a deleted clause may end.
+/// At which places a clause (run of tokens) that is deleted may end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ends {
-    /// Before a token of the same class as the first one of the clause, or at the end of the text.
+    /// A clause may end before a token of the same class as its first token, or at the end of the
+    /// text.
     Alike,
-    /// Before any token.
+    /// A clause may end before any token.
     Any,
 }
 
@@ -349,8 +351,8 @@ impl Levels {
         !self.match_all || self.depths[to] == level && inside.iter().all(|depth| *depth >= level)
     }
 
-    /// Returns the index of the token that closes the bracket at `open`; `None` if `open` is no
-    /// opening bracket, or not all brackets of the text match.
+    /// Returns the index of the token that closes the bracket at the token `open`; `None` if that
+    /// opens no bracket, or if brackets of the text have no counterpart.
     fn closing(&self, open: usize) -> Option<usize> {
         let level = self.depths[open];
         if !self.match_all || self.depths[open + 1] <= level {
@@ -359,15 +361,15 @@ impl Levels {
         (open + 1..self.depths.len()).find(|index| self.depths[*index] == level)
     }
 
-    /// Returns the index of the token that opens the brackets around the token at `index`; `None` if there
-    /// are none.
+    /// Returns the index of the token that opens the innermost brackets around the token at
+    /// `index`; `None` if there are no brackets around it.
     pub fn opening(&self, index: usize) -> Option<usize> {
         let level = self.depths[index];
         (0..index).rev().find(|open| self.depths[*open] < level)
     }
 
-    /// Returns the items that commas separate in the brackets which the token at `open` opens, as ranges
-    /// of indices of tokens; none if the token opens no brackets, or nothing is in them.
+    /// Returns the comma-separated items in the brackets that the token at `open` opens, as ranges
+    /// of indices of tokens; none if the token opens no brackets, or if they are empty.
     pub fn items(&self, tokens: &[Token], open: usize) -> Vec<Range<usize>> {
         let Some(close) = self.closing(open).filter(|close| *close > open + 1) else {
             return Vec::new();
@@ -393,8 +395,9 @@ impl Levels {
         (0..index).rev().find(ends).map_or(0, |end| end + 1)
     }
 
-    /// Returns the index after the last token of the clause that contains the token at `index`:
-    /// that of a comma, a semicolon or a closing bracket, or the end of the text.
+    /// Returns the index of the token at which the clause that contains the token at `index` has
+    /// ended: a comma, a semicolon, or the bracket that closes around it; the number of tokens if
+    /// the text ends first.
     pub fn clause_end(&self, tokens: &[Token], index: usize) -> usize {
         let level = self.depths[index];
         let ends = |at: &usize| self.depths[*at] < level || self.separates(tokens, *at, level);

@@ -42,7 +42,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 /// # Errors
 /// As [`write()`].
 pub fn write_unsynced(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    let mut file = named(path, 0o666).map_err(FileError::at("write", path))?;
+    let mut file = empty_temporary(path, 0o666).map_err(FileError::at("write", path))?;
     (file.as_file_mut().write_all(bytes)).map_err(FileError::at("write", path))?;
     persist(file, path)
 }
@@ -118,8 +118,8 @@ fn replace(
     folder::sync(folder::parent(path))
 }
 
-/// Renames a temporary file to `path`, unless something other than a regular file or a symbolic
-/// link is there: a device would be gone, and its name be that of a file.
+/// Renames a temporary file to `path`. Fails if something other than a regular file or a symbolic
+/// link is there, such as a device, which would be replaced by the file.
 fn persist(file: NamedTempFile, path: &Path) -> Result<(), FileError> {
     let is_odd = |there: Metadata| !there.is_file() && !there.is_symlink();
     if path.symlink_metadata().is_ok_and(is_odd) {
@@ -154,7 +154,8 @@ pub fn remove_abandoned(folder: &Path) {
     }
 }
 
-/// Returns true if `path` is a name of the open file or directory.
+/// Returns true if `path` names the file or directory that is open as `file`, without following a
+/// symbolic link at `path`.
 pub fn is_at(file: &File, path: &Path) -> bool {
     let id = |facts: Metadata| (facts.dev(), facts.ino());
     let there = path.symlink_metadata().map(id).ok();
@@ -162,7 +163,7 @@ pub fn is_at(file: &File, path: &Path) -> bool {
 }
 
 /// Creates an empty temporary file in the folder of `path`, locked until it is closed.
-fn named(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
+fn empty_temporary(path: &Path, mode: u32) -> io::Result<NamedTempFile> {
     loop {
         let file = tempfile::Builder::new()
             .prefix(LOCKED_PREFIX)
@@ -195,7 +196,7 @@ fn temporary(
     fill: impl FnOnce(&mut File) -> io::Result<()>,
     mode: u32,
 ) -> Result<NamedTempFile, FileError> {
-    let mut file = named(path, mode).map_err(FileError::at("write", path))?;
+    let mut file = empty_temporary(path, mode).map_err(FileError::at("write", path))?;
     fill(file.as_file_mut())
         .and_then(|()| file.as_file().sync_all())
         .map_err(FileError::at("write", path))?;
@@ -222,8 +223,8 @@ mod tests {
     fn only_the_file_of_a_killed_writer_is_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
-        let living = named(&path, 0o600).expect("a file");
-        let killed = named(&path, 0o600).expect("a file");
+        let living = empty_temporary(&path, 0o600).expect("a file");
+        let killed = empty_temporary(&path, 0o600).expect("a file");
         let (_, killed) = killed.keep().expect("it stays, closed");
         let others = [".ddfuzz-tmp-old", "file"].map(|name| folder.path().join(name));
         for other in &others {

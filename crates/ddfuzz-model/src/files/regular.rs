@@ -8,7 +8,7 @@ use std::path::Path;
 /// Reason why a file was not opened or read. The message does not name the path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// No file has the name that was to be read.
+    /// No file has the path that was to be read.
     #[error("it does not exist")]
     Missing,
     /// The file is not a regular one; the text says what it is, such as `a fifo`.

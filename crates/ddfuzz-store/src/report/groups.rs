@@ -161,15 +161,15 @@ fn head(finding: &Finding) -> String {
     let message = finding.trace.message.as_deref().unwrap_or_default();
     for (index, line) in message.lines().enumerate() {
         let name = if index == 0 { "message" } else { "" };
-        text.push_str(&named(name, line));
+        text.push_str(&fact_line(name, line));
     }
-    text.push_str(&named(
+    text.push_str(&fact_line(
         "where",
         finding.place.as_deref().unwrap_or("unknown"),
     ));
     let explanation = finding.explanation.as_deref().unwrap_or_default();
     for (index, line) in explanation.lines().enumerate() {
-        text.push_str(&named(if index == 0 { "why" } else { "" }, line));
+        text.push_str(&fact_line(if index == 0 { "why" } else { "" }, line));
     }
     text
 }
@@ -195,9 +195,9 @@ fn figures(view: &GroupView, with_gdb: bool) -> String {
     let lines = lines
         .iter()
         .filter_map(|(name, value)| Some((name, value.as_ref()?)));
-    let mut text: String = lines.map(|(name, value)| named(name, value)).collect();
+    let mut text: String = lines.map(|(name, value)| fact_line(name, value)).collect();
     for variant in &view.variants {
-        text.push_str(&named("variant", &line_of(variant)));
+        text.push_str(&fact_line("variant", &line_of(variant)));
     }
     let debug = (view.minimized.as_ref()).and_then(|minimized| minimized.debug.as_deref());
     text + &debug.map_or_else(String::new, debug_lines)
@@ -221,8 +221,9 @@ fn line_of(variant: &VariantView) -> String {
     format!("{bytes}{caller}: {}", shell_word(&variant.file))
 }
 
-/// Formats a line of the block of lines on one group: a label and a value.
-fn named(name: &str, value: &str) -> String {
+/// Formats one fact about a group, a label and a value, as a line in which values of all facts
+/// begin in the same column.
+fn fact_line(name: &str, value: &str) -> String {
     let line = format!("  {name:<7} {}", printable(value));
     format!("{}\n", line.trim_end())
 }
@@ -233,11 +234,11 @@ fn debug_lines(debug: &str) -> String {
     let mut text = String::new();
     for (index, line) in debug.lines().take(DEBUG.0).enumerate() {
         let name = if index == 0 { "debug" } else { "" };
-        text.push_str(&named(name, &cut(&printable(line), DEBUG.1)));
+        text.push_str(&fact_line(name, &cut(&printable(line), DEBUG.1)));
     }
     if count > DEBUG.0 {
         let more = size::counted((count - DEBUG.0) as u64, "more line");
-        text.push_str(&named(
+        text.push_str(&fact_line(
             "",
             &format!("… {more} in debug.txt beside the file"),
         ));

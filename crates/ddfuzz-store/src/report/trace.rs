@@ -21,7 +21,8 @@ const FRAME_WIDTH: usize = 240;
 /// other, for the source lines to show.
 const MAX_OWN_PLACES: usize = 4;
 
-/// Title in reports of the stack at the crash; other stacks are those of allocation and of freeing.
+/// Title, in reports, of the stack at the crash, as opposed to the stacks where the memory
+/// concerned was allocated and freed.
 const STACK: &str = "stack";
 
 /// Message, stacks and source locations of a crash, ready for reports.

@@ -300,8 +300,9 @@ fn utility(entry: &Entry) -> Option<&str> {
     entry.crash.of.as_ref().map(|of| of.utility.as_str())
 }
 
-/// Returns the result of the entry's minimization as reports show it: of a flaky crash nothing is
-/// claimed, whatever a minimization whose runs happened to agree has claimed of it.
+/// Returns the result of the entry's minimization as reports show it; `None` if there is none. Of a
+/// flaky crash it has no claim (such as 1-minimal), even if the minimization claimed one because
+/// its runs happened to agree. `group_flaky`: whether the entry's group is flaky.
 pub(super) fn shown_result(entry: &Entry, group_flaky: bool) -> Option<Minimized> {
     let minimized = entry.minimized.clone()?;
     Some(match flaky(entry, group_flaky) {

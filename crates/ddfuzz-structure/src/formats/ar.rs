@@ -1,5 +1,5 @@
-//! Reader for `ar` archives, such as static libraries and Debian packages: members after heads of
-//! text, and the tables of symbols and of long names that static libraries begin with.
+//! Reader for `ar` archives, such as static libraries and Debian packages: members, each after a
+//! header of text, and the tables of symbols and of long names with which static libraries begin.
 
 use std::ops::Range;
 
@@ -9,15 +9,15 @@ use crate::reader::Reader;
 
 /// Size of the signature of an `ar` archive, in bytes.
 const SIGNATURE: usize = 8;
-/// Size of the head of a member, in bytes.
+/// Size, in bytes, of the header of a member of an `ar` archive.
 const HEAD: usize = 60;
-/// Range of the size of a member in its head.
+/// Range of bytes in the header of an `ar` member that state the size of the member.
 const SIZE: Range<usize> = 48..58;
-/// Range of the name of a member in its head.
+/// Range of bytes in the header of an `ar` member that hold its name.
 const NAME: Range<usize> = 0..16;
-/// Name of the member that lists the symbols of all members.
+/// Name field of the member that is the table of symbols of all members.
 const SYMBOLS: &[u8] = b"/               ";
-/// Name of the member that lists the names of more than 15 bytes.
+/// Name field of the member that is the table of names of more than 15 bytes.
 const NAMES: &[u8] = b"//              ";
 
 /// A member of an archive: its offset, the range of its content, and the label of its group.
@@ -27,18 +27,18 @@ struct Member {
     label: Label,
 }
 
-/// State of reading an archive.
+/// State of reading an `ar` archive: its members, and its table of long names.
 struct Archive<'a> {
     text: &'a [u8],
     root: Label,
     members: Vec<Member>,
-    /// Group of the table of long names, and for each of them its offset in the table and the label
-    /// of its group.
+    /// The table of long names: the label of its group, and for each name its offset in the table
+    /// and the label of its group. `None` if the archive has no such table.
     names: Option<(Label, Vec<(usize, Label)>)>,
 }
 
-/// Reads an `ar` archive: members, each of a head with a size in decimal digits, and a content that
-/// is filled up to an even size. `None` if there is no member.
+/// Reads an `ar` archive: members, each with a header that states its size in decimal digits, and a
+/// content that is padded to an even size. `None` if there is no member.
 pub fn ar(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut archive = Archive {
         text,
@@ -71,8 +71,8 @@ pub fn ar(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::new(archive.root, nodes).into()])
 }
 
-/// Returns the range of the content of the member whose head is at offset `at`; `None` if there is no
-/// head, or the text ends inside of the content.
+/// Returns the range of the content of the member whose header is at offset `at`; `None` if there
+/// is no header, or the text ends inside of the content.
 fn content(text: &[u8], at: usize) -> Option<Range<usize>> {
     let head = text.get(at..at.checked_add(HEAD)?)?;
     let size = Encoding::Decimal(SIZE.len()).read_at(head, SIZE.start)?;
@@ -83,8 +83,8 @@ fn content(text: &[u8], at: usize) -> Option<Range<usize>> {
 }
 
 impl Archive<'_> {
-    /// Makes a label for each name in the table of long names, and one for the table; `None` if there
-    /// is no such table.
+    /// Makes a label for each name in the table of long names, and one for the table itself; `None`
+    /// if the archive has no such table.
     fn long_names(&self, reader: &mut Reader) -> Option<(Label, Vec<(usize, Label)>)> {
         let is_table = |member: &&Member| self.text[member.at..].starts_with(NAMES);
         let table = self.members.iter().find(is_table)?;
@@ -98,8 +98,8 @@ impl Archive<'_> {
         Some((reader.label(), names))
     }
 
-    /// Makes the node of the member with the index `index`, head, content and padding, and returns it
-    /// with the offset after it.
+    /// Makes the node of the member with the index `index`, which is a part: header, content and
+    /// padding. Returns it with the offset after it.
     fn member(&self, reader: &mut Reader, index: usize) -> (Node, usize) {
         let member = &self.members[index];
         let head = &self.text[member.at..member.content.start];
@@ -129,8 +129,8 @@ impl Archive<'_> {
         (Group::part(member.label, nodes).into(), end)
     }
 
-    /// Makes the nodes of the name in a member's head: a long name is the offset of its place in the
-    /// table of long names.
+    /// Makes the nodes of the name field in a member's header. A long name is stated as an offset
+    /// in the table of long names, which is computed anew.
     fn name(&self, reader: &Reader, name: &[u8]) -> Vec<Node> {
         let place = name.strip_prefix(b"/").and_then(|place| {
             let (table, names) = self.names.as_ref()?;
@@ -145,7 +145,8 @@ impl Archive<'_> {
         }
     }
 
-    /// Makes the nodes of the table of long names: each is a part. `None` if there are too many.
+    /// Makes the nodes of the table of long names, each name a part; `None` if the file has too
+    /// many parts.
     fn names(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let (table, names) = self.names.as_ref()?;
         let starts = names.iter().map(|(start, _)| *start);
@@ -158,9 +159,10 @@ impl Archive<'_> {
         Some(vec![Group::new(*table, nodes).into()])
     }
 
-    /// Makes the nodes of the table of symbols: their number, the offset of the member of each, and
-    /// their names. A symbol is a part and is also deleted with its member. `None` if the table ends
-    /// too early, an offset is not that of a member, or there are too many symbols.
+    /// Makes the nodes of the table of symbols: the number of symbols, the offset of the member
+    /// that defines each, and their names. A symbol can be deleted by itself, and is deleted
+    /// together with its member. `None` if the table ends too early, an offset is not that of a
+    /// member, or the file has too many parts.
     fn symbols(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let word = Encoding::Big(4);
         let count = usize::try_from(word.read_at(text, 0)?).ok()?;

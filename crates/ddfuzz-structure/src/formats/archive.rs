@@ -19,13 +19,12 @@ const MOST_MEMBERS: usize = 1 << 13;
 /// Size of a block of a tar file, in bytes.
 const TAR_BLOCK: usize = 512;
 
-/// Offset of the size of a file in the header of a tar file.
+/// Offset, in the header of a file in a tar archive, of the size of that file.
 const TAR_SIZE: usize = 124;
-/// Offset of the checksum of the header in the header of a tar file.
+/// Offset, in the header of a file in a tar archive, of the checksum of that header.
 const TAR_SUM: usize = 148;
 /// Ranges of the fields in the header of a tar file: name, mode, user, group, size, time, checksum,
-/// kind, link, signature with the name of the user, name of the group, device, and the rest. A reader
-/// takes a header without the signature for one of old tar, so that both can go.
+/// kind, link, signature with the name of the user, name of the group, device, and the rest.
 const TAR_FIELDS: [(usize, usize); 15] = [
     (0, 100),
     (100, 108),
@@ -124,12 +123,12 @@ fn gzip_member(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
 }
 
 /// A member of a ZIP file, as its entry in the central directory describes it: the bytes of the
-/// entry, the place of the member, and labels for its groups.
+/// entry, the offset of the member, and the labels of its groups.
 struct Member<'a> {
     entry: &'a [u8],
     /// Offset of the member's local header in the file, in bytes, as the entry states it.
     at: usize,
-    /// Whether the member was found there.
+    /// True if the member was read at the offset that its entry in the central directory states.
     is_there: bool,
     labels: MemberLabels,
 }
@@ -144,10 +143,11 @@ struct MemberLabels {
     content: Label,
 }
 
-/// Reads a ZIP file: members, each of a header and its bytes, and the central directory that lists
-/// them. Deflated bytes are decompressed; bytes that are compressed otherwise, or damaged, become
-/// payloads as they are, and so do members that are not where the directory says. `None` if the text
-/// has no end of a central directory, or no entry of one.
+/// Reads a ZIP file: members, each of a local header and its bytes, and the central directory,
+/// which lists them. Deflated bytes are decompressed. Bytes that are compressed by another method,
+/// or damaged, become payloads, and so do members that are not at the offset which the directory
+/// states. `None` if the text has no end-of-central-directory record, or no entry of a central
+/// directory.
 pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let end = (0..=text.len().checked_sub(ZIP_END)?)
         .rev()
@@ -182,7 +182,7 @@ pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Makes the nodes of all bytes of a ZIP file before its central directory, which begins at offset
-/// `end`: of the members, and of payloads between them. Marks the members that are there.
+/// `end`: the members, and payloads between them. Sets `is_there` of each member that was read.
 fn zip_members(
     reader: &mut Reader,
     text: &[u8],
@@ -215,8 +215,8 @@ fn is_local_header(text: &[u8]) -> bool {
     text.starts_with(b"PK\x03\x04") && text.len() >= ZIP_HEAD
 }
 
-/// Reads the entry of the central directory of a ZIP file that begins `place`, a range of `text`;
-/// `None` if there is none, or it does not end in `place`.
+/// Reads the entry of the central directory of a ZIP file at the beginning of the range `place` of
+/// `text`; `None` if there is none, or if it extends beyond the range.
 fn zip_entry<'a>(reader: &mut Reader, text: &'a [u8], place: Range<usize>) -> Option<Member<'a>> {
     let rest = text.get(place.clone())?;
     if !rest.starts_with(b"PK\x01\x02") {
@@ -239,9 +239,9 @@ fn zip_entry<'a>(reader: &mut Reader, text: &'a [u8], place: Range<usize>) -> Op
     })
 }
 
-/// Reads a ZIP member, which takes all bytes up to offset `to`: its local header, its bytes, and
-/// what follows these. `None` if the header does not end by `to`; bytes that do not are as many as
-/// there are.
+/// Reads a ZIP member, which extends to offset `to`, where the next one begins: its local header,
+/// its bytes (no more than there are before `to`), and what follows them. `None` if the header
+/// extends beyond `to`.
 fn zip_member(reader: &mut Reader, text: &[u8], member: &Member<'_>, to: usize) -> Option<Node> {
     let labels = member.labels;
     let rest = text.get(member.at..to)?;

@@ -1,4 +1,5 @@
-//! Readers for pictures of Windows: BMP, and icons and cursors of several pictures.
+//! Readers for pictures of Windows: BMP files, and icons and cursors, which contain several
+//! pictures.
 
 use std::ops::Range;
 
@@ -7,40 +8,41 @@ use crate::node::{Columns, Group, Label, Meaning, Node};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Size of the head of a BMP file, in front of that of the picture.
+/// Size, in bytes, of the file header of a BMP file, which precedes the header of the picture (DIB
+/// header).
 const HEAD: usize = 14;
-/// Sizes of heads of pictures.
+/// Known sizes, in bytes, of a picture's header (DIB header).
 const INFOS: [usize; 7] = [12, 40, 52, 56, 64, 108, 124];
-/// Size of the oldest head, whose numbers have two bytes.
+/// Size of the oldest DIB header (`BITMAPCOREHEADER`), in which width and height have two bytes.
 const OLD: usize = 12;
-/// Methods by which pixels are not compressed.
+/// Compression methods of BMP for which pixels are stored without compression.
 const PLAIN: [u64; 2] = [0, 3];
-/// Size of an entry of the list of an icon, and of what precedes the list.
+/// Size, in bytes, of an entry in the directory of an icon, and of the header before the directory.
 const ENTRY: usize = 16;
 const FRONT: usize = 6;
 
-/// The size of a row of pixels is a multiple of this number of bytes.
+/// The size of a row of pixels is padded to a multiple of this number of bytes.
 const ALIGN: usize = 4;
 
-/// Maximum number of bytes of pixels that are taken for indices of colors, each of its own.
+/// Maximum size, in bytes, of pixels that become indices of colors, one node for each pixel.
 const MOST_INDEXED: usize = 1 << 14;
 
-/// Rows of pixels that are not compressed.
+/// The rows of a picture whose pixels are not compressed.
 struct Rows {
-    /// Number of bits of a pixel.
+    /// Size of a pixel in bits.
     bits: usize,
     /// Number of bytes of a row that contain pixels.
     used: usize,
-    /// Size of a row in bytes, with the zeros at its end.
+    /// Size of a row in bytes, including the zeros that pad it.
     size: usize,
-    /// Number of rows.
+    /// Number of rows of the picture.
     count: usize,
 }
 
 const WORD: Encoding = Encoding::Little(4);
 
-/// Reads a BMP file: its size, the offset of the pixels, colors, and rows of pixels. `None` if the head
-/// of the picture is unknown or the pixels are not in the file.
+/// Reads a BMP file: its size, the offset of the pixels, the color table, and rows of pixels.
+/// `None` if the picture's header is of an unknown size, or the pixels are not in the file.
 pub fn bmp(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let number = |at: usize, width: usize| Encoding::Little(width).read_at(text, at);
     let size = |at: usize| usize::try_from(number(at, 4)?).ok();
@@ -87,8 +89,9 @@ pub fn bmp(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::new(root, nodes).into()])
 }
 
-/// Reads the numbers of a picture whose pixels begin at the offset `start`; `Some(None)` if they are
-/// compressed, or there are fewer.
+/// Reads from the DIB header how the rows of a picture are stored, whose pixels begin at offset
+/// `start`. `Some(None)` if the pixels are compressed, or not all rows are in the file; `None` if
+/// the file ends inside of the header.
 fn rows_of(reader: &mut Reader, text: &[u8], start: usize) -> Option<Option<Rows>> {
     let number = |at: usize, width: usize| Encoding::Little(width).read_at(text, at);
     let (width, height) = (number(HEAD + 4, 4)?, number(HEAD + 8, 4)?);
@@ -113,7 +116,8 @@ fn rows_of(reader: &mut Reader, text: &[u8], start: usize) -> Option<Option<Rows
     }))
 }
 
-/// Makes a part of each color, and appends their labels, which follow each other, to `known`.
+/// Makes a part of each color of the color table, and appends the labels of these parts, successive
+/// numbers, to `known`.
 fn color_nodes(
     reader: &mut Reader,
     colors: std::slice::Chunks<'_, u8>,
@@ -125,8 +129,9 @@ fn color_nodes(
     nodes.collect()
 }
 
-/// Makes the nodes of the head of a picture after its size: the size of the group `pixels`, the number
-/// of colors of the group `palette`, and as height the number of rows, if these are parts.
+/// Makes the nodes of `head`, a DIB header, without its first four bytes: width and height (the
+/// numbers of columns and rows, if `rows` are known), the size of the group `pixels`, and the
+/// number of colors in the group `palette`.
 fn info_nodes(
     reader: &Reader,
     head: &[u8],
@@ -156,7 +161,8 @@ fn info_nodes(
     nodes
 }
 
-/// Makes the nodes of pixels: a part for each row, or one for all. `colors` are the labels of the colors.
+/// Makes the nodes of the pixels of a picture: a part for each row, or one part for all if `rows`
+/// is `None`. `colors` are the labels of the colors in the color table, if they are parts.
 fn pixel_nodes(
     reader: &mut Reader,
     bytes: &[u8],
@@ -179,8 +185,8 @@ fn pixel_nodes(
     nodes
 }
 
-/// Makes the nodes of a row of pixels, and of the zeros that fill it up. Where `colors` are given, each
-/// pixel is the index of one of them.
+/// Makes the nodes of a row: its pixels, and the bytes `rest` that pad it. If `colors` are given,
+/// each pixel is the index of one of these colors, which is computed anew when colors are deleted.
 fn row_nodes(reader: &mut Reader, (pixels, rest): (&[u8], &[u8]), colors: &[Label]) -> Vec<Node> {
     let of = reader.label();
     // In place of a color that is gone, the pixel gets the next one.
@@ -208,8 +214,8 @@ fn row_nodes(reader: &mut Reader, (pixels, rest): (&[u8], &[u8]), colors: &[Labe
     vec![row.into(), rest]
 }
 
-/// Reads an icon or cursor: a list of pictures, each with offset and size. `None` if a picture is not in
-/// the file.
+/// Reads an icon or cursor: a directory with the offset and size of each picture, and the pictures.
+/// `None` if no entry of the directory leads to a picture in the file.
 pub fn icon(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let size = |at: usize| usize::try_from(WORD.read_at(text, at)?).ok();
     let count = Encoding::Little(2).read_at(text, 4)? as usize;

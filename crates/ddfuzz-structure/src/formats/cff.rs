@@ -1,5 +1,5 @@
-//! Reader for CFF, the compact outlines of OpenType fonts: indexes of names, strings and glyphs, and
-//! dictionaries whose operands state where other indexes and dictionaries are.
+//! Reader for CFF, the compact outlines of OpenType fonts: INDEX structures (lists of names,
+//! strings and glyphs), and DICTs, whose operands state the offsets of further ones.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,42 +10,47 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Number of strings that CFF defines itself: indices of strings in the file begin after them.
+/// Number of standard strings, which CFF itself defines; string ids from this number on refer to
+/// strings in the file.
 const STANDARD_STRINGS: u64 = 391;
-/// First byte of dictionary operators that have two bytes.
+/// First byte of those DICT operators that have two bytes.
 const ESCAPE: u8 = 12;
-/// Operators of dictionaries whose operands are indices of strings; those of two bytes as
-/// big-endian numbers.
+/// DICT operators whose operands are string ids. An operator of two bytes is written as a
+/// big-endian number.
 const NAMES: [u16; 10] = [0, 1, 2, 3, 4, 0x0c00, 0x0c15, 0x0c16, 0x0c1e, 0x0c26];
-/// Operator whose operands are the size and the offset of a private dictionary.
+/// DICT operator whose operands are the size and the offset of a Private DICT.
 const PRIVATE: u16 = 18;
-/// Operator whose operand is the offset of subroutines, counted from the private dictionary.
+/// DICT operator whose operand is the offset of the local subroutines, counted from the beginning
+/// of the Private DICT.
 const SUBROUTINES: u16 = 19;
-/// Operator whose operand is the offset of the glyphs' programs.
+/// DICT operator whose operand is the offset of the INDEX of the glyphs' charstrings.
 const GLYPHS: u16 = 17;
-/// Operator whose operand is the offset of the dictionaries of a font that has several.
+/// DICT operator whose operand is the offset of the INDEX of Font DICTs, in a font that has
+/// several.
 const DICTIONARIES: u16 = 0x0c24;
-/// Operators whose operand is the offset of data of no stated size: names of glyphs, their codes,
-/// and their dictionaries.
+/// DICT operators whose operand is the offset of data without a stated size: the names of glyphs
+/// (charset), their codes (encoding), and their Font DICTs (FDSelect).
 const UNSIZED: [u16; 3] = [15, 16, 0x0c25];
 
-/// An INDEX of CFF: the ranges of its items, and the size of an offset in its head.
+/// An INDEX of CFF: the ranges of its items in the text, the width of its offsets in bytes, and the
+/// offset after it.
 struct Index {
     items: Vec<Range<usize>>,
     width: usize,
     end: usize,
 }
 
-/// Bytes of the file to which an operand refers: their group, and their end; `None` if they end
-/// where the next region begins.
+/// A range of the file to which a DICT operand refers: the node group that it becomes, and its end
+/// offset; `None` if the size is not stated, so that it extends to the next region.
 struct Region {
     end: Option<usize>,
     group: Group,
 }
 
 impl Index {
-    /// Returns the width of an offset, in bytes, that the head needs at least: 1, unless the offsets
-    /// are wider than the items need.
+    /// Returns the least width, in bytes, that the offsets are written with after deletions: 1, so
+    /// that the width follows the size of the items, unless the original offsets are wider than
+    /// needed.
     fn least_width(&self) -> usize {
         let start = self.items.first().map_or(self.end, |item| item.start);
         let needed = Encoding::width_of((self.end - start + 1) as u64);
@@ -56,30 +61,34 @@ impl Index {
 struct Cff<'a> {
     text: &'a [u8],
     root: Label,
-    /// Labels of the strings in the file.
+    /// Labels of the strings in the file, in the order of the String INDEX.
     strings: Vec<Label>,
-    /// The glyphs of the font around the table; `None` if there is none.
+    /// The glyphs of the OpenType font that contains the CFF table; `None` for a CFF font without
+    /// an OpenType font around it.
     glyphs: Option<&'a Glyphs>,
-    /// Offset after the last index that follows the header.
+    /// Offset after the last of the four INDEX structures that follow the header; regions are after
+    /// it.
     front: usize,
     regions: BTreeMap<usize, Region>,
 }
 
-/// An operator of a dictionary with its operands: their ranges in the text.
+/// An operator of a DICT: its number, the range of the text that it and its operands take, and the
+/// ranges of its operands.
 struct Entry {
     operator: u16,
     place: Range<usize>,
     operands: Vec<Range<usize>>,
 }
 
-/// Reads a bare CFF font into the nodes of its tree, as [`cff`] does.
+/// Reads a CFF font that is a file of its own, without an OpenType font around it, into the nodes
+/// of its tree, as [`cff`] does.
 pub fn bare(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     cff(reader, text, None)
 }
 
-/// Reads the CFF table of a font into the nodes of its tree; its glyphs get the labels that `glyphs`
-/// has, if there are as many. `None` if one of the four indexes after its header cannot be read, or
-/// there is no font.
+/// Reads the CFF table of a font into the nodes of its tree. If the font has as many glyphs as
+/// `glyphs`, they get the labels in there. `None` if one of the four INDEX structures after the
+/// header cannot be read, or they contain no font.
 pub fn cff(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let header = usize::from(*text.get(2)?);
     let mut nodes = vec![Node::fixed(text.get(..header).filter(|_| header >= 4)?)];
@@ -144,8 +153,8 @@ fn index(text: &[u8], at: usize) -> Option<Index> {
     })
 }
 
-/// Reads a dictionary: operators after their operands. `None` if it does not end with an operator,
-/// or has an unknown operand.
+/// Reads the DICT in a range of the text: operators, each after its operands. `None` if it does not
+/// end with an operator, or contains an operand of an unknown kind.
 fn entries(text: &[u8], place: Range<usize>) -> Option<Vec<Entry>> {
     let (mut entries, mut at) = (Vec::new(), place.start);
     while at < place.end {
@@ -186,7 +195,8 @@ fn entries(text: &[u8], place: Range<usize>) -> Option<Vec<Entry>> {
 }
 
 impl Cff<'_> {
-    /// Makes the nodes of all bytes after the four indexes of the header.
+    /// Makes the nodes of all bytes after the four INDEX structures that follow the header: the
+    /// regions, and payloads between them. `None` if regions overlap.
     fn region_nodes(&mut self) -> Option<Vec<Node>> {
         let regions = std::mem::take(&mut self.regions);
         let starts: Vec<usize> = regions.keys().copied().chain([self.text.len()]).collect();
@@ -201,9 +211,9 @@ impl Cff<'_> {
         with_gaps(self.text, self.front, regions)
     }
 
-    /// Makes a group of an INDEX: its head, and a part for each of its items. The parts have the
-    /// labels `labels`, if these are known already; `dictionaries` says whether the items are
-    /// dictionaries. `None` if the file has too many parts.
+    /// Makes the group of an INDEX: its header with the offsets, and a part for each of its items,
+    /// with the labels `labels` if these are given. If `dictionaries`, the items are DICTs and are
+    /// taken apart. `None` if the file has too many parts.
     fn index_group(
         &mut self,
         reader: &mut Reader,
@@ -235,9 +245,9 @@ impl Cff<'_> {
         Some(Group::new(reader.label(), nodes))
     }
 
-    /// Makes the nodes of a dictionary: a part for each operator with its operands. `private` is the
-    /// label and the offset of the dictionary if it is a private one. The dictionary stays a payload
-    /// if it cannot be read.
+    /// Makes the nodes of the DICT in the range `place`: a part for each operator with its
+    /// operands. If it is a Private DICT, `private` is its label and offset. A DICT that cannot be
+    /// read becomes a payload.
     fn dictionary(
         &mut self,
         reader: &mut Reader,
@@ -253,8 +263,8 @@ impl Cff<'_> {
         groups.map(Node::Group).collect()
     }
 
-    /// Makes the group of an operator and its operands, and a region of what they refer to; the group
-    /// is deleted together with the region.
+    /// Makes the group of a DICT operator and its operands, and regions of what the operands refer
+    /// to. The group is deleted together with the region to which it refers, if there is one.
     fn entry(
         &mut self,
         reader: &mut Reader,
@@ -294,8 +304,9 @@ impl Cff<'_> {
         }
     }
 
-    /// Returns what the operands of an operator state, given their values; makes regions of what
-    /// they refer to.
+    /// Returns what each operand of a DICT operator states, given the operands' `values`; empty, or
+    /// `None` for an operand, if it states nothing that is computed anew. Makes regions of what the
+    /// operands refer to.
     fn meanings(
         &mut self,
         reader: &mut Reader,
@@ -329,15 +340,15 @@ impl Cff<'_> {
         vec![of.map(|of| Meaning::Offset(of, from))]
     }
 
-    /// Returns the meaning of the operand `value` as the index of a string of the file; `None` if it
-    /// is that of a string that CFF defines itself.
+    /// Returns the meaning of an operand that is the string id `value`; `None` if the id is that of
+    /// a standard string, or of none in the file.
     fn string(&self, value: usize) -> Option<Meaning> {
         let index = value.checked_sub(STANDARD_STRINGS as usize)?;
         self.strings.get(index).map(|label| Meaning::Index(*label))
     }
 
-    /// Makes a region of the private dictionary in the range `place`, and returns its label. `None`
-    /// if it is not in the file, or overlaps another region.
+    /// Makes a region of the Private DICT in the range `place`, and returns its label. `None` if
+    /// the range is not in the file, or overlaps another region.
     fn private(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Label> {
         let label = self.region(reader, place.start, Some(place.end))?;
         let nodes = self.dictionary(reader, place.clone(), Some((label, place.start)));
@@ -345,8 +356,8 @@ impl Cff<'_> {
         Some(label)
     }
 
-    /// Makes a region of the INDEX at offset `at`, to which the operand of `operator` refers, as
-    /// [`Cff::private`] does for a dictionary.
+    /// Makes a region of the INDEX at offset `at`, to which the operand of `operator` refers, and
+    /// returns its label. `None` if there is no INDEX, or it overlaps another region.
     fn index_region(&mut self, reader: &mut Reader, at: usize, operator: u16) -> Option<Label> {
         // Many operands may refer to one index, which is read once.
         if !self.is_free(at, at.checked_add(1)?) {
@@ -371,8 +382,8 @@ impl Cff<'_> {
         Some(label)
     }
 
-    /// Makes an empty region from offset `start` to `end`, and returns its label. `None` if it is not
-    /// in the file after the indexes of the header, or overlaps another region.
+    /// Makes a region without nodes from offset `start` to `end`, and returns its label. `None` if
+    /// the range [is not free](Cff::is_free).
     fn region(&mut self, reader: &mut Reader, start: usize, end: Option<usize>) -> Option<Label> {
         if !self.is_free(start, end.unwrap_or(start.checked_add(1)?)) {
             return None;
@@ -383,8 +394,8 @@ impl Cff<'_> {
         Some(label)
     }
 
-    /// Returns true if the offsets from `start` to `end` are a range in the file after the indexes of the
-    /// header that overlaps no region.
+    /// Returns true if the offsets from `start` to `end` are after the four INDEX structures that
+    /// follow the header, inside of the file, and in no region made so far.
     fn is_free(&self, start: usize, end: usize) -> bool {
         let before = self.regions.range(..end).next_back();
         let is_free = before.is_none_or(|(at, region)| match region.end {

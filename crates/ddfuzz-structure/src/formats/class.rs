@@ -1,5 +1,5 @@
-//! Reader for class files of Java: constants with their indices, fields, methods with their code, and
-//! attributes.
+//! Reader for Java class files: the constant pool, fields, methods with their code, and attributes.
+//! Constants are referred to by their indices, which are computed anew when others are deleted.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,24 +8,27 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Signature of a class file.
+/// Magic bytes of a class file.
 pub const SIGNATURE: &[u8] = b"\xca\xfe\xba\xbe";
-/// Version of the first class files, which no other file with the signature has at this place.
+/// Major version of the oldest class files. Files of other formats with the same magic bytes have
+/// smaller numbers at this place.
 const OLDEST: u64 = 45;
-/// Maximum number of constants of a file that is taken apart, and its maximum size in bytes: each index
-/// counts the constants before it.
+/// Maximum number of constants, and maximum size in bytes, of a file that is taken apart: to write
+/// an index, all constants before it are counted.
 const MOST_CONSTANTS: u64 = 1 << 11;
 const LARGEST: usize = 1 << 18;
-/// Kinds of constants with two indices after their kind, with one, and with two words.
+/// Tags of constants with two indices of constants, with one index, and of those that count as two
+/// (`long` and `double`).
 const PAIRS: [u8; 4] = [9, 10, 11, 12];
 const SINGLES: [u8; 5] = [7, 8, 16, 19, 20];
 const WIDE: [u8; 2] = [5, 6];
-/// The body of an attribute `Code` that throws what may be thrown by any method: one value on the stack,
-/// room for all parameters, `aconst_null` and `athrow`, neither handlers nor attributes.
+/// A body of the attribute `Code` that is valid for any method: it throws `null`. It has one value
+/// on the stack, room for all parameters, the instructions `aconst_null` and `athrow`, and neither
+/// handlers nor attributes.
 const LEAST_CODE: &[u8] = &[0, 1, 0, 255, 0, 0, 0, 2, 0x01, 0xbf, 0, 0, 0, 0];
 
-/// Bodies of attributes by their names: `i` is an index of a constant, a digit so many bytes, and `*` a
-/// number of entries with what follows.
+/// Layouts of attributes by their names: `i` stands for the index of a constant, a digit for so
+/// many bytes, and `*` for a count and as many repetitions of the rest of the layout.
 const BODIES: [(&[u8], &str); 13] = [
     (b"ConstantValue", "i"),
     (b"SourceFile", "i"),
@@ -44,29 +47,32 @@ const BODIES: [(&[u8], &str); 13] = [
 
 const HALF: Encoding = Encoding::Big(2);
 
-/// A constant: its index, its offset, and the offset after it.
+/// A constant of the constant pool: its index, its offset in the file, and the offset after it.
 struct Constant {
     index: u64,
     start: usize,
     end: usize,
 }
 
-/// A class file while it is read.
+/// State of reading a class file: its constants, and what refers to them.
 struct Class<'a> {
     text: &'a [u8],
-    /// Label of the constant with the index 1; those of the others follow.
+    /// Label of the constant with the index 1; the labels of the constants with the next indices
+    /// follow.
     first: Label,
-    /// Index after the last constant.
+    /// Index after the last constant, which the file states as the count of the constant pool.
     count: u64,
     constants: Vec<Constant>,
-    /// For each constant, the group with the only reference to it; `None` if there are several.
+    /// For the index of each constant that is referred to, the label of the group with all
+    /// references to it; `None` if several groups refer to it.
     references: RefCell<HashMap<u64, Option<Label>>>,
 }
 
-/// The nodes of an item, and the offset after it.
+/// The nodes of an item, and the offset after the item.
 type Item = (Vec<Node>, usize);
 
-/// Reads a class file; `None` if its constants cannot be read.
+/// Reads a class file into the nodes of its tree; `None` if its constant pool cannot be read, or
+/// the file is too large.
 pub fn class(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let count = HALF.read_at(text, 8)?;
     let is_class = HALF.read_at(text, 6)? >= OLDEST && (1..MOST_CONSTANTS).contains(&count);
@@ -98,7 +104,8 @@ pub fn class(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 impl Class<'_> {
-    /// Finds where the constants are; returns the offset after them.
+    /// Finds the constants of the constant pool; returns the offset after the last one, `None` if a
+    /// constant is unknown or cut off.
     fn find_constants(&mut self) -> Option<usize> {
         let (mut at, mut index) = (10, 1);
         while index < self.count {
@@ -125,7 +132,8 @@ impl Class<'_> {
         Some(at)
     }
 
-    /// Returns the bytes of a constant that is a text.
+    /// Returns the bytes of the constant with the index `index` if it is a text (`CONSTANT_Utf8`);
+    /// else `None`.
     fn utf8(&self, index: u64) -> Option<&[u8]> {
         let found = self
             .constants
@@ -135,8 +143,8 @@ impl Class<'_> {
         (bytes[0] == 1).then(|| &bytes[3..])
     }
 
-    /// Makes the number at offset `at` that is the index of a constant; notes that the group `around`
-    /// refers to it.
+    /// Makes the node of the number at offset `at`, of `width` bytes, that is the index of a
+    /// constant, and records that the group with the label `around` refers to this constant.
     fn index(&self, reader: &Reader, at: usize, width: usize, around: Label) -> Option<Node> {
         let raw = self.text.get(at..at + width)?;
         let index = Encoding::Big(width).read_at(raw, 0)?;
@@ -154,7 +162,8 @@ impl Class<'_> {
         self.first + (index as Label - 1)
     }
 
-    /// Makes the nodes of all constants, each of which goes with the only group that refers to it.
+    /// Makes the nodes of all constants. A constant to which one group refers is deleted together
+    /// with that group; others can be deleted by themselves.
     fn constant_nodes(&self, reader: &Reader) -> Vec<Node> {
         let inner = self.constants.iter().map(|constant| {
             let (at, end, label) = (constant.start, constant.end, self.label(constant.index));
@@ -201,7 +210,8 @@ impl Class<'_> {
         nodes.collect()
     }
 
-    /// Reads what follows the constants, as far as it can be read.
+    /// Reads what follows the constant pool: flags, names of the class, interfaces, fields, methods
+    /// and attributes. Returns the nodes of what could be read, and the offset after it.
     fn body(&self, reader: &mut Reader, start: usize) -> Item {
         let mut nodes = Vec::new();
         let around = reader.label();
@@ -232,7 +242,8 @@ impl Class<'_> {
         (nodes, at)
     }
 
-    /// Reads a list of items after their number; each is a part.
+    /// Reads the list at offset `at`: a count, and as many items, each of which `read` reads and
+    /// which becomes a part.
     fn list(
         &self,
         reader: &mut Reader,
@@ -254,7 +265,8 @@ impl Class<'_> {
         Some((vec![count, Group::new(list, items).into()], next))
     }
 
-    /// Reads a field or method: its flags, name and type, and attributes.
+    /// Reads a field or method: its flags, name and type, and attributes. `around` is the label of
+    /// its group.
     fn member(&self, reader: &mut Reader, at: usize, around: Label) -> Option<Item> {
         let mut nodes = vec![
             Node::fixed(self.text.get(at..at + 2)?),
@@ -266,7 +278,8 @@ impl Class<'_> {
         Some((nodes, end))
     }
 
-    /// Reads an attribute: its name, its size, and its body, which is a payload if it is unknown.
+    /// Reads an attribute: its name, its size, and its body, which is a payload if its layout is
+    /// unknown or does not fit. `around` is the label of its group.
     fn attribute(&self, reader: &mut Reader, at: usize, around: Label) -> Option<Item> {
         let name = self.utf8(HALF.read_at(self.text, at)?).unwrap_or_default();
         let size = Encoding::Big(4).read_at(self.text, at + 2)?;
@@ -297,7 +310,7 @@ impl Class<'_> {
         Some((nodes, end))
     }
 
-    /// Reads the fields of a body that `layout` describes.
+    /// Reads a body of an attribute by `layout`, which is written as in [`BODIES`].
     fn fields(
         &self,
         reader: &mut Reader,
@@ -327,8 +340,8 @@ impl Class<'_> {
         Some((nodes, at))
     }
 
-    /// Reads the body of an attribute `Code`: sizes of stack and locals, instructions, handlers and
-    /// attributes.
+    /// Reads the body of an attribute `Code`: maximum numbers of stack values and locals,
+    /// instructions, exception handlers, and attributes.
     fn code(&self, reader: &mut Reader, at: usize, around: Label) -> Option<Item> {
         let size = Encoding::Big(4).read_at(self.text, at + 4)?;
         let start = at + 8;
@@ -360,8 +373,9 @@ impl Class<'_> {
     }
 }
 
-/// Returns the size of the instruction at the beginning of `code`, which is at offset `at` of its method,
-/// and the width of the index of a constant after its first byte, or 0. `None` if it has no end.
+/// Returns the size, in bytes, of the instruction at the beginning of `code`, and the width of the
+/// index of a constant that follows its first byte; 0 if it has none. `at` is the offset of the
+/// instruction in its method. `None` if the code ends before the instruction does.
 fn instruction(code: &[u8], at: usize) -> Option<(usize, usize)> {
     let word = |at: usize| usize::try_from(Encoding::Big(4).read_at(code, at)?).ok();
     let aligned = (at + 1).next_multiple_of(4) - at;

@@ -1,5 +1,5 @@
-//! Readers for texts in which bytes follow their number in digits: netstrings, bencode, bodies and chunks
-//! of HTTP, strings of RESP and of serialized PHP.
+//! Readers for texts with strings that follow their sizes in digits: netstrings, bencode, HTTP
+//! bodies and chunks, RESP, and serialized PHP.
 
 use std::ops::Range;
 
@@ -7,25 +7,27 @@ use crate::node::{Group, Meaning, Node};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Maximum size, in bytes, of texts in which numbers in digits are looked for.
+/// Maximum size, in bytes, of texts in which strings after their sizes are searched for.
 const LARGEST: usize = 1 << 20;
-/// What may stand between a number and the bytes that it counts.
+/// Separators that may stand between the size of a string and the string.
 const AFTER: [&[u8]; 8] = [b":", b"\r\n", b" ", b"\n", b"|", b"=", b";", b"#"];
-/// What may follow these bytes.
+/// Separators that may follow a string.
 const END: [&[u8]; 6] = [b",", b"\r\n", b";", b"\n", b"|", b" "];
-/// What may precede the number: a sign of the type, as in RESP.
+/// Signs that may precede the size of a string, such as `$` in RESP.
 const BEFORE: [&[u8]; 2] = [b"", b"$"];
-/// Minimum mean number of counted bytes: smaller numbers agree with a text by chance.
+/// Minimum mean size, in bytes, of the strings of a text with several of them: smaller sizes agree
+/// with a text by chance.
 const FEWEST: usize = 4;
-/// Minimum number of bytes that are counted by the only number of a text.
+/// Minimum size, in bytes, of a string after its size if it is the only such string of a text.
 const SINGLE: usize = 16;
-/// Minimum number of strings for each number, written as theirs, that counts no string.
+/// Minimum number of strings for each number that is written like the size of a string but counts
+/// none.
 const MISFITS: usize = 8;
-/// Minimum number of strings, each directly after the one before, that are more than chance.
+/// Minimum number of strings, one directly after another, that are more than chance.
 const CHAIN: usize = 3;
 
-/// How strings are written in a text: `before`, their number of bytes in digits, `after`, the bytes, and
-/// `end`.
+/// A way to write strings with their sizes: the bytes `before`, the size in digits, the bytes
+/// `after`, the string, and the bytes `end`.
 #[derive(Clone, Copy)]
 struct Style {
     before: &'static [u8],
@@ -34,7 +36,8 @@ struct Style {
     end: &'static [u8],
 }
 
-/// A string after its number of bytes.
+/// A string after its size in a text: the offset at which both begin, the ranges of the size and of
+/// the string, and the offset after its last separator.
 struct Counted {
     start: usize,
     digits: Range<usize>,
@@ -43,7 +46,8 @@ struct Counted {
 }
 
 impl Style {
-    /// Returns all ways in which strings may be written.
+    /// Returns all styles that are tried: decimal sizes with each combination of signs and
+    /// separators, and the hexadecimal sizes of HTTP chunks.
     fn all() -> impl Iterator<Item = Style> {
         let ways = BEFORE
             .into_iter()
@@ -65,8 +69,9 @@ impl Style {
         decimal.chain(chunks)
     }
 
-    /// Reads the number of a string that begins at the offset `at` of `text`: its place, its value, and the
-    /// offset of the bytes that it counts. `None` if there is none.
+    /// Reads the size of a string at offset `at` of `text`, after the bytes `before`. Returns the
+    /// range of its digits, its value, and the offset at which the string begins; `None` if there
+    /// is no size in this style, or if it has leading zeros.
     fn number(self, text: &[u8], at: usize) -> Option<(Range<usize>, usize, usize)> {
         let from = at + self.before.len();
         text.get(at..)?.starts_with(self.before).then_some(())?;
@@ -79,7 +84,8 @@ impl Style {
         is_followed.then(|| Some((digits, usize::try_from(number).ok()?, start)))?
     }
 
-    /// Reads the string that begins at the offset `at` of `text`; `None` if there is none.
+    /// Reads a string in this style, with its size and separators, at offset `at` of `text`; `None`
+    /// if there is none.
     fn read(self, text: &[u8], at: usize) -> Option<Counted> {
         let (digits, size, start) = self.number(text, at)?;
         let stop = start.checked_add(size)?;
@@ -91,7 +97,8 @@ impl Style {
         })
     }
 
-    /// Makes the nodes of a string of `text`.
+    /// Makes the nodes of `string` in `text`: its size, which is computed anew, the string, and
+    /// separators.
     fn nodes(self, reader: &mut Reader, text: &[u8], string: &Counted) -> Vec<Node> {
         let of = reader.label();
         let digits = &text[string.digits.clone()];
@@ -104,8 +111,9 @@ impl Style {
         ]
     }
 
-    /// Returns the strings of a text that are written in this way; none if more than one number in
-    /// [`MISFITS`] outside of them counts no string.
+    /// Returns the strings of `text` that are written in this style, at the `places` where a size
+    /// may be; none if more than one number for each [`MISFITS`] strings looks like a size but
+    /// counts no string.
     fn strings(self, text: &[u8], places: &NumberPlaces) -> Vec<Counted> {
         let mut found: Vec<Counted> = Vec::new();
         let mut misfits = 0;
@@ -135,11 +143,11 @@ impl Style {
     }
 }
 
-/// The places of a text at which the number of bytes of a string may stand.
+/// The ranges of a text at which the size of a string may stand.
 struct NumberPlaces {
-    /// Runs of decimal digits with one of [`AFTER`] behind them.
+    /// Runs of decimal digits that are followed by one of the separators [`AFTER`].
     decimal: Vec<Range<usize>>,
-    /// The hexadecimal digits with which lines begin.
+    /// Runs of hexadecimal digits at the beginnings of lines.
     lines: Vec<Range<usize>>,
 }
 
@@ -166,7 +174,8 @@ impl NumberPlaces {
     }
 }
 
-/// Returns how many of the strings follow each other directly, at most.
+/// Returns the length of the longest chain of strings each of which begins where the one before it
+/// ends.
 fn longest_chain(strings: &[Counted]) -> usize {
     let (mut longest, mut chain, mut end) = (0, 0, usize::MAX);
     for string in strings {
@@ -177,8 +186,10 @@ fn longest_chain(strings: &[Counted]) -> usize {
     longest
 }
 
-/// Reads a text of strings that follow their numbers of bytes in digits, and of other bytes between them.
-/// `None` if most of the text is no such string, and what is may be so by chance.
+/// Reads a text that contains strings after their sizes, in the style whose strings take most of
+/// the text. `None` if the strings may be there by chance: a single string must have [`SINGLE`]
+/// bytes and take three quarters of the text; several must have [`FEWEST`] bytes on average, and
+/// take three quarters of the text or follow each other directly, at least [`CHAIN`] of them.
 pub fn counted(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     (text.len() <= LARGEST).then_some(())?;
     if let Some(nodes) = messages(reader, text) {
@@ -201,8 +212,9 @@ pub fn counted(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     is_meant.then(|| string_nodes(reader, text, style, &strings))
 }
 
-/// Makes the nodes of a text with these strings: a part for each of them, and payloads between them. A
-/// number directly before as many strings counts them.
+/// Makes the nodes of `text`: a part for each of `strings`, and the lines between them. A number
+/// directly before the first of `n` successive strings is taken for a count of strings if it is at
+/// most `n`; it is computed anew when counted strings are deleted.
 fn string_nodes(reader: &mut Reader, text: &[u8], style: Style, strings: &[Counted]) -> Vec<Node> {
     let mut nodes = Vec::new();
     let (mut at, mut next) = (0, 0);
@@ -234,7 +246,7 @@ fn string_nodes(reader: &mut Reader, text: &[u8], style: Style, strings: &[Count
     nodes
 }
 
-/// Makes the nodes of what stands between strings: a part for each line, or a payload if it is no whole line.
+/// Makes the nodes of text between strings: a part for each whole line, and a payload for the rest.
 fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let nodes = lines.map(|line| match line.ends_with(b"\n") && reader.count_part() {
@@ -244,8 +256,8 @@ fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
     nodes.collect()
 }
 
-/// Returns the offset and the value of a number that ends `text`, written as those of strings are; `None` if
-/// there is none.
+/// Reads a number at the end of `text` that is written in `style` as the sizes of strings are.
+/// Returns its offset and its value; `None` if there is none.
 fn count_before(text: &[u8], style: Style) -> Option<(usize, usize)> {
     let digits = text.strip_suffix(style.after)?;
     let size = digits
@@ -258,7 +270,7 @@ fn count_before(text: &[u8], style: Style) -> Option<(usize, usize)> {
     Some((start, usize::try_from(number).ok()?))
 }
 
-/// Makes a part of a string of `text`, or a group if there are too many parts.
+/// Makes a part of `string` in `text`; if the file has too many parts, a group that stays.
 fn string_node(reader: &mut Reader, text: &[u8], style: Style, string: &Counted) -> Node {
     let nodes = style.nodes(reader, text, string);
     match reader.count_part() {
@@ -267,8 +279,8 @@ fn string_node(reader: &mut Reader, text: &[u8], style: Style, string: &Counted)
     }
 }
 
-/// Reads messages, each of lines, of which one has the number of bytes after an empty line. `None` if there
-/// is no such number.
+/// Reads messages as in HTTP: header lines, an empty line, and a body whose size a header states.
+/// Each message is a part. `None` if the text does not begin with such a message.
 fn messages(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (mut nodes, mut at) = (Vec::new(), 0);
     while at < text.len() {
@@ -298,7 +310,9 @@ fn messages(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     (at > 0).then_some(nodes)
 }
 
-/// Returns the places of the number and of the counted bytes of the message at the beginning of `text`.
+/// Finds the size and the body of the message at the beginning of `text`, and returns the ranges of
+/// both. The size is a number in the headers that is the size of the rest of the text, or one in a
+/// line whose beginning contains `length`. `None` if there is none.
 fn message(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let start = [&b"\r\n\r\n"[..], b"\n\n"].into_iter().filter_map(|empty| {
         let places = text.windows(empty.len()).position(|bytes| bytes == empty);
@@ -329,8 +343,8 @@ fn message(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     None
 }
 
-/// Reads bencode and canonical S-expressions: strings after their numbers of bytes, and lists and
-/// dictionaries of them. `None` if the text is not one list or dictionary with a string.
+/// Reads bencode or a canonical S-expression: strings after their sizes, and lists and dictionaries
+/// of values. `None` unless the whole text is one list or dictionary.
 pub fn bencode(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let is_list = matches!(text.first()?, b'd' | b'l' | b'(');
     is_list
@@ -338,26 +352,28 @@ pub fn bencode(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         .flatten()
 }
 
-/// Reads serialized PHP: strings after their numbers of bytes, and arrays and objects of them, which their
-/// numbers of entries precede. `None` if the text is not one array or object with a string.
+/// Reads serialized PHP: strings after their sizes, and arrays and objects, whose entries follow
+/// their number. `None` unless the whole text is one array or object.
 pub fn php(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let is_array = matches!(text.first()?, b'a' | b'O');
     is_array.then(|| whole(reader, text, php_value)).flatten()
 }
 
-/// Nodes of a value, and its size in bytes.
+/// The nodes of a value of bencode or PHP, and its size in bytes.
 type Value = (Vec<Node>, usize);
-/// Reads a value at the beginning of a text.
+/// Function that reads the value at the beginning of a text; `None` if there is none.
 type ReadValue = fn(&mut Reader, &[u8]) -> Option<Value>;
 
-/// Reads a text that is one value of some size.
+/// Reads a text that consists of one value, by `read`. `None` if the text has fewer than [`SINGLE`]
+/// bytes, more than [`LARGEST`], other bytes after the value, or no `:`.
 fn whole(reader: &mut Reader, text: &[u8], read: ReadValue) -> Option<Vec<Node>> {
     (SINGLE..=LARGEST).contains(&text.len()).then_some(())?;
     let (nodes, size) = read(reader, text)?;
     (size == text.len() && text.contains(&b':')).then_some(nodes)
 }
 
-/// Makes a value of nodes that may stand in place of values around it.
+/// Makes a value of `nodes`, which take `size` bytes in the file, that may stand in place of a
+/// value around it.
 fn item(reader: &mut Reader, nodes: Vec<Node>, size: usize) -> Option<Value> {
     Some((vec![Group::item(reader.label(), nodes).into()], size))
 }
@@ -381,7 +397,7 @@ fn bencode_value(reader: &mut Reader, text: &[u8]) -> Option<Value> {
     item(reader, nodes, size)
 }
 
-/// Strings of bencode.
+/// Style of the strings of bencode: `4:spam`.
 const BENCODE: Style = Style {
     before: b"",
     encoding: Encoding::Digits,
@@ -389,7 +405,7 @@ const BENCODE: Style = Style {
     end: b"",
 };
 
-/// Strings of serialized PHP.
+/// Style of the strings of serialized PHP: `s:4:"spam";`.
 const PHP: Style = Style {
     before: b"s:",
     encoding: Encoding::Digits,
@@ -397,7 +413,7 @@ const PHP: Style = Style {
     end: b"\";",
 };
 
-/// The name of the class of an object of serialized PHP.
+/// Style of the class name of an object of serialized PHP: `O:4:"Spam":`.
 const CLASS: Style = Style {
     before: b"O:",
     end: b"\":",
@@ -430,7 +446,8 @@ fn php_value(reader: &mut Reader, text: &[u8]) -> Option<Value> {
     item(reader, nodes, size)
 }
 
-/// Reads the entries of an array of serialized PHP after their number.
+/// Reads the entries of a PHP array or object, from their number on: each pair of key and value is
+/// a part. Returns the nodes and their size in bytes.
 fn entries(reader: &mut Reader, text: &[u8]) -> Option<Value> {
     let (_, width) = Encoding::Digits.read(text)?;
     let of = reader.label();
@@ -446,7 +463,8 @@ fn entries(reader: &mut Reader, text: &[u8]) -> Option<Value> {
     Some((nodes, start + size))
 }
 
-/// Reads a list of bencode that `end` ends, whose parts are `each` values.
+/// Reads a list of bencode up to the byte `end`; each element is a part of `each` values (2 in a
+/// dictionary: key and value).
 fn list(reader: &mut Reader, text: &[u8], end: u8, each: usize) -> Option<Value> {
     let (parts, size) = values(reader, &text[1..], end, each, bencode_value)?;
     let mut nodes = vec![Node::fixed(&text[..1])];
@@ -455,7 +473,8 @@ fn list(reader: &mut Reader, text: &[u8], end: u8, each: usize) -> Option<Value>
     Some((nodes, 1 + size))
 }
 
-/// Reads parts of `each` values up to the byte `end`; their size includes it.
+/// Reads values by `read` up to the byte `end`, and makes a part of every `each` of them. Returns
+/// the parts, and their size in bytes together with `end`.
 fn values(
     reader: &mut Reader,
     text: &[u8],

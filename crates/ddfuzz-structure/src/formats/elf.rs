@@ -35,11 +35,12 @@ struct Layout {
     names: usize,
     /// Size of an entry of the section table in bytes.
     section: usize,
-    /// Fields of a section's entry: offset, size, link, info, and size of an entry.
+    /// Fields of a section table's entry, as pairs of offset and width: `sh_offset`, `sh_size`,
+    /// `sh_link`, `sh_info` and `sh_entsize`.
     place: [(usize, usize); 5],
     /// Size of an entry of the segment table in bytes.
     segment: usize,
-    /// Fields of a segment's entry: offset in the file, and size in the file.
+    /// Fields of a segment table's entry, as pairs of offset and width: `p_offset` and `p_filesz`.
     segment_place: [(usize, usize); 2],
     /// Size of an entry of a symbol table in bytes.
     symbol: usize,
@@ -99,7 +100,8 @@ struct Section {
     bytes: Option<Label>,
     /// Labels of the symbols, if the section is a table of symbols.
     symbols: Vec<Label>,
-    /// Label of an empty group before the first global symbol.
+    /// Label of an empty group before the first global symbol; its index is the number of local
+    /// symbols, which the entry's field `sh_info` states. `None` if the section is no symbol table.
     first_global: Option<Label>,
 }
 
@@ -133,10 +135,9 @@ pub fn elf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 impl Elf<'_> {
-    /// Returns the range of a table in the file, and its number of entries. `at` is the field of
-    /// the file header with the offset of the table, `count` the offset of that with the number of
-    /// entries, `size` the size of an entry in bytes. `None` if the table is not in the file, or
-    /// overlaps a region.
+    /// Returns the range of a table in the file, and its number of entries. The field `at` of the
+    /// file header states the table's offset, the field at offset `count` its number of entries,
+    /// each of `size` bytes. `None` if the table is not in the file, or overlaps a region.
     fn table(
         &self,
         at: (usize, usize),
@@ -317,16 +318,16 @@ impl Elf<'_> {
         }
     }
 
-    /// Returns the meaning of a number whose value is `index`, the index of a section; `None` for
-    /// index 0 (no section) and for indices outside of the section table.
+    /// Returns the meaning of a number whose value is `index`, the index of a section in the
+    /// section table; `None` for index 0 (no section) and for indices beyond the table.
     fn index_of(&self, index: usize) -> Option<Meaning> {
         let section = self.sections.get(index).filter(|_| index > 0)?;
         Some(Meaning::Index(section.part))
     }
 
-    /// Returns what the first number of a table's entry at offset `at` states: where a name begins
-    /// in the string table, which is the section with the index `strings`. `None` if no string is
-    /// there.
+    /// Describes the number at the beginning of a table's entry at offset `at`, which states where
+    /// a name begins in the string table; that is the section with the index `strings`. `None` if
+    /// no string is there.
     fn name(&self, at: usize, strings: usize) -> Option<Stated> {
         let section = self.sections.get(strings)?;
         let name = section.place.start.checked_add(self.object.size(at, 4)?)?;

@@ -9,9 +9,9 @@ use crate::node::{Group, Meaning, Node, Part};
 use crate::number::{Encoding, Sum};
 use crate::reader::Reader;
 
-/// Size of a font's header, in bytes.
+/// Size of a font's header (offset table), in bytes.
 const HEAD: usize = 12;
-/// Size of an entry of a font's directory, in bytes.
+/// Size of an entry of a font's table directory, in bytes.
 const ENTRY: usize = 16;
 /// Maximum number of entries of a font's directory; a longer one is not read.
 const MOST_TABLES: usize = 1 << 12;
@@ -105,8 +105,8 @@ fn tables<'a>(reader: &mut Reader, text: &[u8], directory: &'a [u8]) -> Option<V
     Some(tables)
 }
 
-/// Makes the node of a font's table, with the padding after it, and returns it with the offset
-/// after both; `None` for a table that is not in the file.
+/// Makes the node of a font's table, which is a part, with the padding after it. Returns it with
+/// the offset after both; `None` if the table is not in the file.
 fn table_node(
     reader: &mut Reader,
     text: &[u8],

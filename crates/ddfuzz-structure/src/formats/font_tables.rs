@@ -1,4 +1,5 @@
-//! Readers for tables of fonts with offsets: names, and the maps from characters to glyphs.
+//! Readers for tables of fonts whose records lead to data by offsets: `name`, `cmap` (characters to
+//! glyphs) and `kern`.
 
 use super::glyphs::Glyphs;
 use super::regions::Regions;
@@ -6,14 +7,14 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Size of the head of the table `name`, and of a record in it, in bytes.
+/// Sizes, in bytes, of the header of the table `name` and of a record in it.
 const NAMES: (usize, usize) = (6, 12);
-/// Size of the head of the table `cmap`, and of a record in it, in bytes.
+/// Sizes, in bytes, of the header of the table `cmap` and of a record in it.
 const MAPS: (usize, usize) = (4, 8);
 
-/// Makes the nodes of the table `name`: records, and the strings that they refer to; the records
-/// alone, where strings stand inside of them or the text ends there. `None` if the text ends before
-/// the first record, or has too many parts.
+/// Makes the nodes of the table `name`: records, and the strings to which they refer. If the
+/// strings do not begin after the records and inside of the table, makes nodes of the records only.
+/// `None` if the text ends before the first record, or the file has too many parts.
 pub fn names(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let number =
         |at: usize| -> Option<usize> { usize::try_from(Encoding::Big(2).read_at(text, at)?).ok() };
@@ -74,8 +75,8 @@ pub fn names(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::new(root, whole).into()])
 }
 
-/// Makes the nodes of a table `name` that has `count` records by its own account, without its
-/// strings.
+/// Makes the nodes of a table `name` whose header states `count` records, as far as these are in
+/// the text; each is a part. What follows them is a payload.
 fn names_alone(reader: &mut Reader, text: &[u8], count: usize) -> Option<Vec<Node>> {
     let (head, size) = NAMES;
     let records = text.get(head..)?.chunks_exact(size).take(count);
@@ -101,8 +102,9 @@ fn names_alone(reader: &mut Reader, text: &[u8], count: usize) -> Option<Vec<Nod
     Some(vec![Group::new(root, nodes).into()])
 }
 
-/// Makes the nodes of the table `cmap`: records, and the maps that they refer to. `None` if the text
-/// ends inside of the records, or has too many parts.
+/// Makes the nodes of the table `cmap`: records, and the subtables (maps from characters to glyphs)
+/// to which they refer. `None` if the text ends inside of the records, or the file has too many
+/// parts.
 pub fn maps(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let number = |at: usize, width: usize| -> Option<usize> {
         usize::try_from(Encoding::Big(width).read_at(text, at)?).ok()
@@ -150,8 +152,8 @@ pub fn maps(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option
     Some(vec![Group::new(root, whole).into()])
 }
 
-/// Makes the nodes of one map from characters to glyphs, whose group has the label `label`. `None`
-/// if the file has too many parts.
+/// Makes the nodes of a subtable of `cmap`, whose group has the label `label`. `None` if the text
+/// ends inside of its header.
 fn map(
     reader: &mut Reader,
     text: &[u8],
@@ -180,8 +182,8 @@ fn map(
     Some(nodes)
 }
 
-/// Makes the nodes of a map of ranges (formats 12 and 13) after its length: each range is a part, and
-/// its first glyph is an index.
+/// Makes the nodes of a subtable of `cmap` in format 12 or 13 after its length: each range of
+/// characters is a part, and its first glyph is an index that is computed anew.
 fn ranges(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let count = usize::try_from(Encoding::Big(4).read_at(text, 4)?).ok()?;
     let list = reader.label();
@@ -208,8 +210,9 @@ fn ranges(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<V
     Some(nodes)
 }
 
-/// Makes the nodes of a map of segments (format 4) after its length. Each segment is a part: its end,
-/// with which its beginning, the distance to its first glyph, and the offset of its glyphs go.
+/// Makes the nodes of a subtable of `cmap` in format 4 after its length. Each segment is a part,
+/// made of its last character; its first character, the distance from there to its first glyph, and
+/// its offset, which are in other lists, are deleted together with it.
 fn segments(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let word = |at: usize| {
         Some(usize::from(u16::from_be_bytes(
@@ -264,8 +267,8 @@ fn segments(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option
     Some(nodes)
 }
 
-/// Makes the nodes of the table `kern`: subtables, each of which is a part, and in those of format 0 a
-/// part for each pair of glyphs. `None` if the text ends inside of a subtable, or has too many parts.
+/// Makes the nodes of the table `kern`: each subtable is a part and, in subtables of format 0, each
+/// pair of glyphs. `None` if the text ends inside of a subtable, or the file has too many parts.
 pub fn kerning(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let word = |at: usize| Encoding::Big(2).read_at(text, at);
     let count = word(2).filter(|_| word(0) == Some(0))?;
@@ -302,7 +305,8 @@ pub fn kerning(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Opt
     Some(nodes)
 }
 
-/// Makes the nodes of the pairs of glyphs in a subtable of the table `kern` after its head.
+/// Makes the nodes of a `kern` subtable of format 0 after its header: each pair of glyphs is a
+/// part. `None` if the text ends inside of a pair, or the file has too many parts.
 fn pairs(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let count = usize::try_from(Encoding::Big(2).read_at(text, 0)?).ok()?;
     let list = reader.label();

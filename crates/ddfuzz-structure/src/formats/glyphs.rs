@@ -1,5 +1,5 @@
-//! Readers for the tables of fonts that have an entry for each glyph: outlines, their offsets,
-//! metrics, and the numbers of glyphs and metrics.
+//! Readers for the tables of fonts that have an entry for each glyph (outlines, their offsets,
+//! metrics), and for those that state the numbers of glyphs and metrics.
 
 use std::ops::Range;
 
@@ -7,44 +7,47 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Maximum number of glyphs of a font that become parts; in larger fonts, none does.
+/// Maximum number of glyphs of a font that become parts; a font with more is not divided by glyphs.
 const MOST_GLYPHS: usize = 1 << 13;
-/// Offset of the number of glyphs in the table `maxp`.
+/// Offset, in the table `maxp`, of the number of glyphs.
 const GLYPH_COUNT: usize = 4;
-/// Offset of the number of metrics in the table `hhea`.
+/// Offset, in the table `hhea`, of the number of metrics with a width.
 const METRIC_COUNT: usize = 34;
 /// Offset, in the table `head`, of the format of offsets in the table `loca`.
 const OFFSET_FORMAT: usize = 50;
-/// Size of the head of a glyph, in bytes: the number of contours, and the corners of the box around
-/// it.
+/// Size of the header of an outline, in bytes: the number of contours, and the bounding box.
 const GLYPH_HEAD: usize = 10;
 
-/// Encoding of short offsets of glyphs, which are even: half of the number.
+/// Encoding of short offsets in the table `loca`, which are even: half of the offset, in two bytes.
 const HALF: Encoding = Encoding::Units {
     is_big: true,
     width: 2,
     unit: 2,
 };
 
-/// The glyphs of a font: their labels, by which other tables refer to them.
+/// The glyphs of a font: their labels, by which other tables refer to them, and where their data
+/// are.
 pub struct Glyphs {
     /// Label of the group of all glyphs.
     pub list: Label,
-    /// Labels of the glyphs, in their order.
+    /// Labels of the glyphs, by their indices.
     pub labels: Vec<Label>,
-    /// Label of the group of the metrics that have a width.
+    /// Label of the group of those entries of the table `hmtx` that have a width.
     metrics: Label,
-    /// Number of metrics that have a width.
+    /// Number of those entries of the table `hmtx` that have a width; the last entries may have
+    /// none.
     wide: usize,
-    /// Ranges of the glyphs in the table `glyf`; empty if the outlines are compact ones.
+    /// Ranges of the glyphs' outlines in the table `glyf`; empty if the font has CFF outlines.
     places: Vec<Range<usize>>,
-    /// Encoding of the offsets in the table `loca`.
+    /// Encoding of the offsets in the table `loca`: two bytes with half of the offset, or four
+    /// bytes.
     offset: Encoding,
 }
 
 impl Glyphs {
-    /// Reads how many glyphs a font has, and where they are; `table` returns the bytes of a table by
-    /// its name. `None` if tables are missing or do not agree with each other.
+    /// Finds the glyphs of a font; `table` returns the bytes of the table with the given name.
+    /// `None` if tables are missing or do not agree with each other, or if there are too many
+    /// glyphs.
     pub fn of<'a>(
         reader: &mut Reader,
         table: impl Fn(&[u8; 4]) -> Option<&'a [u8]>,
@@ -82,7 +85,8 @@ impl Glyphs {
         })
     }
 
-    /// Makes the nodes of a table by its name; `None` for tables without an entry for each glyph.
+    /// Makes the nodes of `text`, the table with the name `name`; `None` if this table has no
+    /// entries for glyphs and does not state their number, or cannot be read.
     pub fn table(&self, reader: &mut Reader, name: &[u8], text: &[u8]) -> Option<Vec<Node>> {
         match name {
             b"glyf" if !self.places.is_empty() => self.outlines(reader, text),
@@ -100,8 +104,8 @@ impl Glyphs {
         self.labels.get(glyph).map(|label| Meaning::Index(*label))
     }
 
-    /// Makes the group of `bytes` that belong to the glyph with the index `glyph` and are deleted
-    /// together with it.
+    /// Makes a group of `nodes` that is deleted together with the glyph with the index `glyph`; by
+    /// itself if there is no such glyph.
     fn entry(&self, reader: &mut Reader, glyph: usize, nodes: Vec<Node>) -> Node {
         Node::Group(Group {
             part: self
@@ -136,8 +140,8 @@ impl Glyphs {
         Some(nodes)
     }
 
-    /// Makes the nodes of an outline: head, ends of contours, instructions, and points; or head and
-    /// components.
+    /// Makes the nodes of an outline in the table `glyf`: its header, and the description of its
+    /// contours or of its components.
     fn outline(&self, reader: &mut Reader, text: &[u8]) -> Vec<Node> {
         let Some((head, rest)) = text.split_at_checked(GLYPH_HEAD) else {
             return payload(text).into_iter().collect();
@@ -151,8 +155,9 @@ impl Glyphs {
         [Node::payload(head)].into_iter().chain(nodes).collect()
     }
 
-    /// Makes the nodes of the components of a glyph that consists of others; what follows the last
-    /// one is a payload. `None` if the text ends inside of a component.
+    /// Makes the nodes of the components of a composite glyph, in which the indices of other glyphs
+    /// are computed anew; what follows the last component is a payload. `None` if the text ends
+    /// inside of a component.
     fn components(&self, reader: &Reader, text: &[u8]) -> Option<Vec<Node>> {
         let (mut nodes, mut at) = (Vec::new(), 0);
         loop {
@@ -183,7 +188,8 @@ impl Glyphs {
         Some(nodes)
     }
 
-    /// Makes the nodes of the table `loca`: the offset of each glyph, and the end of the last one.
+    /// Makes the nodes of the table `loca`: the offset of each glyph's outline, which is deleted
+    /// together with the glyph, and the end of the last outline.
     fn offsets(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let size = if self.offset == HALF { 2 } else { 4 };
         let mut nodes = Vec::with_capacity(self.labels.len() + 2);
@@ -200,8 +206,8 @@ impl Glyphs {
         Some(nodes)
     }
 
-    /// Makes the nodes of the table `hmtx`: width and bearing of each glyph, at the end bearings
-    /// alone.
+    /// Makes the nodes of the table `hmtx`: for each glyph an entry, which is deleted together with
+    /// it. An entry is a width and a left side bearing; the last ones may be bearings only.
     fn metrics(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let wide = text.get(..self.wide * 4)?.chunks_exact(4).enumerate();
         let wide: Vec<Node> = wide
@@ -217,13 +223,14 @@ impl Glyphs {
     }
 }
 
-/// Makes a payload of these bytes, if there are any.
+/// Makes a payload of `bytes`; `None` if there are none.
 fn payload(bytes: &[u8]) -> Option<Node> {
     (!bytes.is_empty()).then(|| Node::payload(bytes))
 }
 
-/// Makes the nodes of an outline after its head: `ends` bytes with the ends of contours, the number
-/// of instructions, these, and points. `None` if the text ends before the points.
+/// Makes the nodes of a simple outline after its header: `ends` bytes that state where contours
+/// end, the number of instructions, the instructions, and the points. `None` if the text ends
+/// before the points.
 fn simple(reader: &mut Reader, text: &[u8], ends: usize) -> Option<Vec<Node>> {
     let (contours, rest) = text.split_at_checked(ends)?;
     let size = usize::try_from(Encoding::Big(2).read_at(rest, 0)?).ok()?;
@@ -236,8 +243,8 @@ fn simple(reader: &mut Reader, text: &[u8], ends: usize) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Makes the nodes of a table with the number of groups in the group `of` at offset `at`; `None` if
-/// the table is shorter.
+/// Makes the nodes of a table that states, at offset `at`, the number of parts in the group `of`;
+/// `None` if the table ends before that.
 fn counted(reader: &Reader, text: &[u8], at: usize, of: Label) -> Option<Vec<Node>> {
     let raw = text.get(at..at + 2)?;
     let mut nodes = vec![

@@ -1,17 +1,18 @@
-//! Reader for ICC profiles of colors: a header, and a table of tags with their data.
+//! Reader for ICC color profiles: a header, and a tag table whose entries lead to data.
 
 use super::regions::Regions;
 use crate::node::{Group, Meaning, Node};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Size of the header of a profile, in bytes.
+/// Size of the header of an ICC profile, in bytes.
 const HEAD: usize = 128;
-/// Size of an entry of the table of tags, in bytes.
+/// Size of an entry of the tag table, in bytes.
 const ENTRY: usize = 12;
 
-/// Reads an ICC profile: its size, the other fields of its header, and a table whose entries state
-/// the offsets and sizes of data. Tags may share data. `None` if the text ends inside of the table.
+/// Reads an ICC profile: its size, the other fields of its header, and the tag table, whose entries
+/// state the offset and size of their data. Several tags may have the same data. `None` if the text
+/// ends before the profile or its tag table does.
 pub fn icc(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let number =
         |at: usize| -> Option<usize> { usize::try_from(Encoding::Big(4).read_at(text, at)?).ok() };

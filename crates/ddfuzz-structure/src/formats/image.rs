@@ -1,13 +1,13 @@
-//! Readers for images and sound whose blocks are not described by one length each: GIF, FLAC and
-//! Ogg.
+//! Readers for GIF, FLAC and Ogg files: images and sound in which not every block states its length
+//! in one number.
 
 use crate::node::{Group, Label, Meaning, Node};
 use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
 use crate::reader::Reader;
 
-/// Returns `nodes` with one more node: a payload of the bytes of `text` from offset `at` on, if
-/// there are any.
+/// Returns `nodes` followed by a payload of the bytes of `text` from offset `at` on; without it, if
+/// there are no such bytes.
 pub fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
     if at < text.len() {
         nodes.push(Node::payload(&text[at..]));
@@ -36,7 +36,8 @@ pub fn gif(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(rest(nodes, text, at))
 }
 
-/// Returns the size in bytes of the color table that a byte of flags states; 0 if there is none.
+/// Returns the size, in bytes, of the GIF color table that the byte `flags` describes; 0 if it says
+/// that there is none.
 fn color_table(flags: u8) -> usize {
     match flags & 0x80 {
         0 => 0,
@@ -171,11 +172,12 @@ pub fn flac(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(rest(nodes, text, at))
 }
 
-/// Bit of the first byte of a metadata block of FLAC which says that no other block follows.
+/// Bit of the first byte of a FLAC metadata block which says that the block is the last one.
 const LAST_BLOCK: u8 = 0x80;
 
-/// Makes the nodes of a metadata block of FLAC: its kind, its length, and its data. The group of all
-/// blocks is `root`; the labels of this block and of those after it are `labels`.
+/// Makes the nodes of a FLAC metadata block: its kind with the flag of the last block, its length,
+/// and its data. `root` is the label of the group of all blocks; `labels` are the labels of this
+/// block and of those after it.
 fn flac_block(reader: &mut Reader, text: &[u8], (root, labels): (Label, &[Label])) -> Vec<Node> {
     let (head, data) = text.split_at(4);
     let kind = head[0] & !LAST_BLOCK;
@@ -200,8 +202,9 @@ fn flac_block(reader: &mut Reader, text: &[u8], (root, labels): (Label, &[Label]
 }
 
 /// Reads the FLAC frame at the beginning of `text`: a header with a checksum, samples, and a
-/// checksum of the frame. Returns the frame with its size in bytes: it ends where its checksum
-/// agrees and the text ends or another frame begins. `None` if there is no such place.
+/// checksum of the frame. Returns the frame with its size in bytes. The frame ends at the first
+/// place where its checksum is right and the text ends or another frame begins; `None` if there is
+/// no such place among the first [`MOST_ENDS`].
 fn flac_frame(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     let head = flac_head(text)?;
     let is_end = |end: &usize| {
@@ -240,8 +243,9 @@ fn flac_frame(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
     Some((Group::part(whole, nodes).into(), end))
 }
 
-/// Returns the least samples of the FLAC frame at the beginning of `text`: those of channels that are
-/// all zeros. `None` if the frame does not say how many bits a sample has.
+/// Returns the shortest bytes that may stand in place of the samples of the FLAC frame at the
+/// beginning of `text`: silence in all channels. `None` if the frame's header does not state the
+/// bits of a sample.
 fn flac_least(text: &[u8]) -> Option<&'static [u8]> {
     let byte = usize::from(*text.get(3)?);
     let bits = match byte >> 1 & 7 {
@@ -260,7 +264,8 @@ fn flac_least(text: &[u8]) -> Option<&'static [u8]> {
     ZEROS.get(..size.div_ceil(8))
 }
 
-/// The least samples of a FLAC frame with the most channels.
+/// The shortest samples of a FLAC frame with the most channels; those of other frames are a prefix
+/// of it.
 static ZEROS: [u8; 32] = [0; 32];
 
 /// Maximum number of offsets that are tried as the end of a FLAC frame.

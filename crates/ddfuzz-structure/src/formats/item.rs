@@ -12,9 +12,10 @@ const FEWEST: usize = 3;
 /// Maximum field number of protobuf: a text with a greater field number is not taken for protobuf.
 const GREATEST_FIELD: u64 = 1 << 14;
 
-/// Nodes of an item of DER, CBOR or MessagePack, and its size in bytes.
+/// Nodes of an item of DER, CBOR, MessagePack or protobuf, and the size of the item in bytes.
 type Item = (Vec<Node>, usize);
-/// Makes the nodes of an item at the beginning of a text.
+/// Function that makes the nodes of the item at the beginning of a text, and returns them with the
+/// size of the item; `None` if it cannot be read.
 type ReadNodes = fn(&mut Reader, &[u8]) -> Option<Item>;
 
 /// Appends `item` to `nodes` as one part (a group that can be deleted); `at` is the offset at which
@@ -25,13 +26,13 @@ fn part(reader: &mut Reader, item: Item, at: usize, nodes: &mut Vec<Node>) -> us
     at + item.1
 }
 
-/// Makes one item, which may stand in place of items around it, of its nodes.
+/// Makes a group of `nodes` that is an item: it may stand in place of an item around it.
 fn item(reader: &mut Reader, nodes: Vec<Node>) -> Vec<Node> {
     vec![Group::item(reader.label(), nodes).into()]
 }
 
-/// Reads one item of CBOR or MessagePack, whose nodes `read` makes, that may stand in place of items
-/// around it.
+/// Reads the item of CBOR or MessagePack at the beginning of `text`, whose nodes `read` makes, as a
+/// group that may stand in place of an item around it.
 fn item_of(reader: &mut Reader, text: &[u8], read: ReadNodes) -> Option<Item> {
     let (nodes, size) = read(reader, text)?;
     Some((item(reader, nodes), size))
@@ -155,7 +156,8 @@ fn field(reader: &mut Reader, text: &[u8]) -> Option<Item> {
     }
 }
 
-/// Returns the number of parts (groups that can be deleted) in the nodes, at all depths.
+/// Returns the number of parts (groups that can be deleted by themselves) in `nodes`, at all
+/// depths.
 fn count(nodes: &[Node]) -> usize {
     let counts = nodes.iter().map(|node| match node {
         Node::Group(group) => {

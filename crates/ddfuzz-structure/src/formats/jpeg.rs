@@ -5,13 +5,13 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Marker of a segment with tables of quantization.
+/// Marker of a segment with quantization tables (DQT).
 const QUANTIZATION: u8 = 0xdb;
-/// Marker of a segment with tables of Huffman codes.
+/// Marker of a segment with Huffman tables (DHT).
 const HUFFMAN: u8 = 0xc4;
-/// Marker of the segment before compressed pixels.
+/// Marker of the segment that precedes compressed pixels (SOS).
 const SCAN: u8 = 0xda;
-/// Number of lengths that a Huffman code can have, in bits, from 1.
+/// Number of different lengths of Huffman codes: 1 to 16 bits.
 const CODE_LENGTHS: usize = 16;
 
 /// Reads a JPEG file: segments, each with a marker, a length that includes its own two bytes, and
@@ -71,7 +71,7 @@ fn jpeg_segment(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> 
     Some((nodes, end))
 }
 
-/// Makes a part of each table of quantization in a segment: precision and number of the table, and 64
+/// Makes a part of each quantization table in a segment: precision and number of the table, and 64
 /// values of one or two bytes. `None` if the segment does not consist of such tables.
 fn quantization(reader: &mut Reader, mut data: &[u8]) -> Option<Vec<Node>> {
     let mut tables = Vec::new();
@@ -85,10 +85,10 @@ fn quantization(reader: &mut Reader, mut data: &[u8]) -> Option<Vec<Node>> {
     Some(tables)
 }
 
-/// Makes a part of each table of Huffman codes in a segment, and of each value in a table: kind and
-/// number of the table, the number of codes of each length, and the values of these codes. Codes
-/// ascend, so that those before a deleted last one stay the same. `None` if the segment does not
-/// consist of such tables.
+/// Makes a part of each Huffman table in a segment, and of each symbol in a table: kind and number
+/// of the table, the number of codes of each length, and the symbols of these codes. Codes are
+/// numbered in ascending order, so deleting the last symbol of a length leaves the codes before it
+/// as they are. `None` if the segment does not consist of such tables.
 fn huffman(reader: &mut Reader, mut data: &[u8]) -> Option<Vec<Node>> {
     let mut tables = Vec::new();
     while !data.is_empty() {

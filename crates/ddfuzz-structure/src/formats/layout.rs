@@ -1,5 +1,6 @@
-//! Reader for the layout tables of OpenType fonts, GSUB, GPOS and GDEF: scripts, features and lookups,
-//! which refer to each other by offsets and indices, and the tables that `subtables.rs` describes.
+//! Reader for the layout tables of OpenType fonts, GSUB, GPOS and GDEF: scripts, features and
+//! lookups, which refer to each other by offsets and indices, and the subtables that `subtables.rs`
+//! describes.
 
 use super::glyphs::Glyphs;
 use super::regions::Regions;
@@ -8,58 +9,64 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Bit of the flags of a lookup which says that a word follows the offsets of its subtables.
+/// Bit of a lookup's flags which says that the index of a mark filtering set follows the offsets of
+/// its subtables.
 const HAS_FILTER: usize = 0x10;
-/// The least format of positions with offsets in them.
+/// The lowest bit of a GPOS value format that stands for an offset.
 const VALUE_OFFSETS: usize = 0x10;
-/// Maximum number of elements that are tied to ranges of glyphs.
+/// Maximum number of glyphs, in the ranges of one coverage table, with which elements of lists are
+/// deleted.
 const MOST_TIED: usize = 1 << 13;
 
-/// What a subtable and the tables that it leads to share: variables, and the elements that are tied to
-/// coverages, by the number of the tie.
+/// State that a subtable shares with the tables to which it leads: the values of variables, and for
+/// the number of each tie, how and under which labels the elements of the tied lists are deleted
+/// together with glyphs of a coverage table.
 #[derive(Default)]
 struct Scope {
     variables: [usize; 5],
     ties: Vec<(u8, Vec<(Part, Label)>)>,
 }
 
-/// A table that is being read.
+/// State of reading one table of a layout table.
 struct Table {
-    /// Offset of the table, and the label of its group: offsets in it count from there.
+    /// Offset of the table, from which the offsets in it count; `own` is the label of its group.
     start: usize,
     own: Label,
-    /// Offset of the next item.
+    /// Offset of the item that is read next.
     at: usize,
-    /// What regions go with to which the items refer: the table, or the element that they are in.
+    /// What the regions to which items refer are deleted together with: the table, or the element
+    /// of a list that contains the item.
     with: Part,
-    /// The lists of the table that are counted so far: number of the list, of its elements, and label
-    /// of its group.
+    /// The lists whose counts were read so far: the number of the list, its number of elements, and
+    /// the label of the group of its elements.
     lists: Vec<(u8, usize, Label)>,
 }
 
-/// What an offset in a table leads to: a table, or a list of glyphs with its tie.
+/// What an offset in a table leads to: a table of some shape, or a coverage table (a list of
+/// glyphs) with the number of its tie.
 #[derive(Clone, Copy)]
 enum Target {
     Table(&'static Shape),
     Coverage(u8),
 }
 
-/// State of reading a layout table.
+/// State of reading a layout table: its regions, features and lookups.
 struct Layout<'a> {
     text: &'a [u8],
     glyphs: Option<&'a Glyphs>,
     regions: Regions,
-    /// Labels of the records of features and of the offsets of lookups, by their index.
+    /// Labels of the feature records, and of the entries of the lookup list, by their indices.
     features: Vec<Label>,
     lookups: Vec<Label>,
-    /// Whether the table substitutes glyphs (GSUB).
+    /// True if the table is GSUB, which substitutes glyphs; false if it is GPOS, which positions
+    /// them.
     substitutes: bool,
-    /// Kind of the lookup whose subtables are read.
+    /// Type of the lookup whose subtables are being read.
     kind: usize,
 }
 
-/// Reads a layout table: `substitutes` says whether it is GSUB. `None` if a list of scripts, features or
-/// lookups cannot be read, regions overlap, or the file has too many parts.
+/// Reads the table GSUB, if `substitutes`, or GPOS into the nodes of its tree. `None` if its list
+/// of scripts, features or lookups cannot be read, regions overlap, or the file has too many parts.
 pub fn layout(
     reader: &mut Reader,
     text: &[u8],
@@ -89,8 +96,8 @@ pub fn layout(
     Some(vec![Group::new(root, nodes).into()])
 }
 
-/// Reads the table GDEF, by which glyphs are bases, marks or ligatures. `None` if it is cut off, regions
-/// overlap, or the file has too many parts.
+/// Reads the table GDEF, which classifies glyphs (bases, ligatures, marks), into the nodes of its
+/// tree. `None` if it is cut off, regions overlap, or the file has too many parts.
 pub fn definitions(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let root = reader.label();
     let mut layout = Layout::new(text, glyphs, false);
@@ -103,8 +110,8 @@ pub fn definitions(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) ->
     Some(vec![Group::new(root, nodes).into()])
 }
 
-/// Reads the bytes of a region at an offset: returns its nodes, and its size in bytes; the label is that
-/// of the region.
+/// Method that reads the bytes of a region from an offset on: returns its nodes and its size in
+/// bytes. Its last argument is the label of the region.
 type Read<'a> = fn(&mut Layout<'a>, &mut Reader, usize, Label) -> Option<(Vec<Node>, usize)>;
 
 impl<'a> Layout<'a> {
@@ -124,19 +131,21 @@ impl<'a> Layout<'a> {
         usize::try_from(Encoding::Big(2).read_at(self.text, at)?).ok()
     }
 
-    /// Makes a label for each item of the list at offset `start`, which begins with their number.
+    /// Makes as many labels as the list at offset `start` has items; the list begins with their
+    /// number.
     fn labels(&self, reader: &mut Reader, start: usize) -> Option<Vec<Label>> {
         Some((0..self.word(start)?).map(|_| reader.label()).collect())
     }
 
-    /// Makes the node of the offset at `at`, which is that of the region `of`, counted from the region
-    /// `from`.
+    /// Makes the node of the two-byte offset that stands at `at`: the offset of the region `of`,
+    /// counted from the beginning of the region `from`.
     fn offset(&self, reader: &Reader, at: usize, of: Label, from: Label) -> Node {
         let raw = &self.text[at..at + 2];
         reader.number(Encoding::Big(2), Meaning::Offset(of, from), 0, raw)
     }
 
-    /// Makes the region at offset `start` by `read`, as [`Layout::region_by`] does.
+    /// Makes the region that begins at offset `start`, which `read` reads; for the rest as
+    /// [`Layout::region_by`].
     fn region(
         &mut self,
         reader: &mut Reader,
@@ -149,9 +158,11 @@ impl<'a> Layout<'a> {
         self.region_by(reader, start, part, read)
     }
 
-    /// Makes the region at offset `start` by `read`, which gets its label; returns the label. A region
-    /// to which several records refer is a part by itself; one that cannot be read ends where the next
-    /// one begins. `None` if it is not in the table, or overlaps another region.
+    /// Makes the region that begins at offset `start`, whose nodes `read` makes from the region's
+    /// label, and returns the label. The region is deleted as `part` says; if it was made before,
+    /// because another record refers to it, it can be deleted by itself. A region that cannot be
+    /// read extends to the next one. `None` if the offset is not in the table, or the region
+    /// overlaps another one.
     fn region_by(
         &mut self,
         reader: &mut Reader,
@@ -175,10 +186,11 @@ impl<'a> Layout<'a> {
         self.regions.insert(place, group).then_some(label)
     }
 
-    /// Makes the nodes of the number of items at offset `at`, and of the items after it, each of `size`
-    /// bytes, which end with an offset from the region `from` at the offset `base`. An item is a part,
-    /// with which the region goes that `read` reads at that offset; it has the label of `labels`, if
-    /// there are any.
+    /// Makes the nodes of the list at offset `at`: the number of its items, and the items, each
+    /// `size` bytes with an offset at the end, which counts from offset `base`, the beginning of
+    /// the region `from`. Each item is a part; the region to which its offset leads is read by
+    /// `read` and deleted together with the item. Items get the labels `labels`, or new ones beyond
+    /// these.
     fn list(
         &mut self,
         reader: &mut Reader,
@@ -217,8 +229,9 @@ impl<'a> Layout<'a> {
         ])
     }
 
-    /// Makes the nodes of the number of indices at offset `at`, and of the indices after it, each of an
-    /// item whose label is among `labels` and with which it goes.
+    /// Makes the nodes of the list at offset `at`: the number of its indices, and the indices. An
+    /// index refers to the item with this index among `labels`, and is deleted together with that
+    /// item.
     fn indices(&self, reader: &mut Reader, at: usize, labels: &[Label]) -> Option<Vec<Node>> {
         let count = self.word(at)?;
         let list = reader.label();
@@ -324,7 +337,7 @@ impl<'a> Layout<'a> {
         Some((nodes, size))
     }
 
-    /// Reads a subtable of the lookup that is read.
+    /// Reads a subtable of the lookup that is being read, whose type is in `kind`.
     fn subtable(
         &mut self,
         reader: &mut Reader,
@@ -335,7 +348,8 @@ impl<'a> Layout<'a> {
         self.table(reader, (at, own), shape, &mut Scope::default())
     }
 
-    /// Reads the table at offset `at` by its shape. What its elements are tied to is in `scope`.
+    /// Reads the table at offset `at`, whose group has the label `own`, as `shape` describes it.
+    /// Returns its nodes, and its size in bytes without the regions to which it leads.
     fn table(
         &mut self,
         reader: &mut Reader,
@@ -366,7 +380,8 @@ impl<'a> Layout<'a> {
         Some((nodes, table.at - at))
     }
 
-    /// Reads an item of a table, and appends its nodes to `nodes`.
+    /// Reads the next item of `table`, as `item` describes it, and appends its nodes to `nodes`;
+    /// `None` if it cannot be read.
     fn item(
         &mut self,
         reader: &mut Reader,
@@ -418,8 +433,8 @@ impl<'a> Layout<'a> {
         Some(())
     }
 
-    /// Returns the size of an item at offset `at` whose bytes are kept, and remembers it if it is the
-    /// value of a variable.
+    /// Returns the size, in bytes, of an item at offset `at` that is neither index, count nor
+    /// offset, so that its bytes stay as they are. If the item sets a variable, sets it in `scope`.
     fn kept(&self, item: &Item, at: usize, scope: &mut Scope) -> Option<usize> {
         let value = |format: usize| 2 * format.count_ones() as usize;
         match item {
@@ -441,7 +456,9 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Makes the node of an item that is a number: of a glyph, of a lookup, or of elements.
+    /// Makes the node of the next item of `table`, which is a number of two bytes: the index of a
+    /// glyph or of a lookup, the number of elements of a list, or the first glyph of a range.
+    /// `None` if it cannot be read.
     fn number(
         &self,
         reader: &mut Reader,
@@ -483,7 +500,9 @@ impl<'a> Layout<'a> {
         Some(reader.number(Encoding::Big(2), meaning, others, raw))
     }
 
-    /// Reads the elements of a list, each as a part, or as a group that goes with what it is tied to.
+    /// Reads the elements of the list with the number `list`, each of which consists of `items`. An
+    /// element is deleted together with the glyph to which the tie `tie` ties it; without a tie, by
+    /// itself.
     fn elements(
         &mut self,
         reader: &mut Reader,
@@ -515,8 +534,8 @@ impl<'a> Layout<'a> {
         Some(Group::new(label, elements))
     }
 
-    /// Makes the node of the offset of `width` bytes that stands next in a table, and the region that
-    /// it leads to.
+    /// Makes the node of the offset of `width` bytes that is the next item of `table`, and the
+    /// region, `target`, to which it leads. An offset of 0 leads to none.
     fn refer(
         &mut self,
         reader: &mut Reader,
@@ -542,7 +561,8 @@ impl<'a> Layout<'a> {
         Some(reader.number(Encoding::Big(width), meaning, 0, raw))
     }
 
-    /// Makes the node of the glyph whose index is at offset `at`.
+    /// Makes the node of the glyph index at offset `at`; fixed bytes if the glyphs of the font are
+    /// not known.
     fn glyph(&self, reader: &Reader, at: usize) -> Option<Node> {
         let raw = self.text.get(at..at + 2)?;
         let meaning = self.glyphs.and_then(|glyphs| glyphs.index(self.word(at)?));
@@ -552,8 +572,9 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Reads the list of glyphs at offset `at`, to which a table applies: single ones or ranges, each
-    /// a part. Elements with the tie `tie` go with their glyph.
+    /// Reads the coverage table at offset `at`, which lists the glyphs to which a subtable applies,
+    /// singly or in ranges; each glyph or range is a part. Elements of lists with the tie `tie` are
+    /// deleted together with their glyph; 0 is no tie.
     fn coverage(
         &mut self,
         reader: &mut Reader,
@@ -615,9 +636,10 @@ impl<'a> Layout<'a> {
         Some((nodes, 4 + size * count))
     }
 
-    /// Makes the nodes of the range of glyphs at offset `at`: its ends, the index of its first glyph in
-    /// the coverage, and a part without bytes for each glyph, with the labels `glyphs`. The first label
-    /// of the coverage is `front`.
+    /// Makes the nodes of a range of a coverage table at offset `at`: first glyph, last glyph, and
+    /// the coverage index of the first one; then a part without bytes for each glyph, with the
+    /// labels `glyphs`. The elements that are tied to a glyph are deleted with its part. `front` is
+    /// the first label of all ranges of the coverage table.
     fn range(
         &self,
         reader: &Reader,
@@ -649,7 +671,8 @@ impl<'a> Layout<'a> {
         Some(nodes)
     }
 
-    /// Returns the label of a glyph, after which those of the next ones follow; 0 if there is none.
+    /// Returns the label of the glyph with the index `glyph`; the labels of the glyphs after it
+    /// follow. 0 if the glyphs are not known, or there is no such glyph.
     fn glyph_label(&self, glyph: usize) -> Label {
         let labels = self.glyphs.map(|glyphs| &glyphs.labels);
         let label = labels.and_then(|labels| labels.get(glyph));

@@ -1,5 +1,5 @@
-//! Reader for little-endian Mach-O files: load commands, which list sections, symbols, relocations
-//! and other ranges of the file.
+//! Reader for little-endian Mach-O files: load commands, which lead to sections, symbols,
+//! relocations and other ranges of the file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,15 +9,17 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Load commands for a segment of 32 or 64 bits: `LC_SEGMENT` and `LC_SEGMENT_64`.
+/// Load commands that describe a segment, of 32 and of 64 bits: `LC_SEGMENT` and `LC_SEGMENT_64`.
 const SEGMENTS: [u64; 2] = [1, 0x19];
-/// Load command for the symbol table: `LC_SYMTAB`.
+/// Load command that states where the symbols and their names are: `LC_SYMTAB`.
 const SYMBOLS: u64 = 2;
-/// Load commands for one range of the file, such as `LC_CODE_SIGNATURE` and `LC_FUNCTION_STARTS`.
+/// Load commands that state one range of the file, such as `LC_CODE_SIGNATURE` and
+/// `LC_FUNCTION_STARTS`.
 const RANGES: [u64; 6] = [0x1d, 0x1e, 0x26, 0x29, 0x2b, 0x2e];
-/// Load command for five ranges of the file: `LC_DYLD_INFO`.
+/// Load command that states five ranges of the file: `LC_DYLD_INFO`.
 const FIVE_RANGES: u64 = 0x22;
-/// Bit of a load command that says that the loader must know it.
+/// Bit of a load command's type (`LC_REQ_DYLD`) which says that the loader must understand the
+/// command.
 const REQUIRED: u64 = 0x8000_0000;
 /// Size of a relocation, in bytes.
 const RELOCATION: usize = 8;
@@ -31,7 +33,8 @@ struct Layout {
     /// file, size in the file, number of sections.
     segment_fields: [(usize, usize); 3],
     section: usize,
-    /// Fields of a section: size, offset in the file, offset of relocations, and their number.
+    /// Fields of a section's entry, each with its offset in the entry and its width in bytes: size,
+    /// offset in the file, offset of relocations, number of relocations.
     section_fields: [(usize, usize); 4],
     symbol: usize,
 }
@@ -57,8 +60,8 @@ const WIDE: Layout = Layout {
 struct MachO<'a> {
     object: Object<'a>,
     layout: &'static Layout,
-    /// Ranges of segments in the file by their starts, each with its end and its label; sections are
-    /// inside of them. They do not overlap, so that the tree does not get deep.
+    /// Ranges of the file that segments take, by their starts: the end of each, and the label of
+    /// its group, into which the segment's sections are put. The ranges do not overlap.
     segments: BTreeMap<usize, (usize, Label)>,
 }
 
@@ -105,8 +108,8 @@ pub fn macho(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 impl MachO<'_> {
-    /// Makes the part of the load command in the range `place`, and regions of what it refers to.
-    /// `None` if it is too short, or the file has too many parts.
+    /// Makes a part of the load command in the range `place`, and regions of all that it refers to.
+    /// `None` if the command is too short, or the file has too many parts.
     fn command(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Group> {
         let label = reader.label();
         let at = place.start;
@@ -145,8 +148,10 @@ impl MachO<'_> {
         Some(Group::part(label, nodes))
     }
 
-    /// Reads the sections of a segment, whose command is in the range `place`; returns their group and
-    /// its end, and adds what the command states. `None` if the command ends inside of them.
+    /// Makes the group of the sections' entries in a segment's load command, which has the range
+    /// `place`, and regions of what they refer to; adds to `stated` the numbers of the command that
+    /// are computed anew. Returns the group and the offset after it; `None` if the command ends
+    /// before its entries do, or has too many.
     fn segment(
         &mut self,
         reader: &mut Reader,
@@ -184,8 +189,8 @@ impl MachO<'_> {
         Some((Group::new(list, entries.collect::<Option<_>>()?), end))
     }
 
-    /// Makes the group of the section whose entry is at offset `at`, and regions of its bytes and its
-    /// relocations; the entry goes with the bytes.
+    /// Makes the group of the section's entry at offset `at`, and regions of the section's bytes
+    /// and of its relocations. The entry is deleted together with the bytes.
     fn section(&mut self, reader: &mut Reader, at: usize) -> Option<Group> {
         let [size, offset, relocations, count] = self.layout.section_fields;
         let start = self.object.size(at + offset.0, offset.1)?;
@@ -212,8 +217,9 @@ impl MachO<'_> {
         })
     }
 
-    /// Makes regions of the symbols and of their names, to which the command at offset `at` refers,
-    /// and adds what that states. `None` if the command is too short.
+    /// Makes regions of the symbols and of their names, to which the load command at offset `at`
+    /// refers; adds to `stated` the numbers of the command that are computed anew. `None` if the
+    /// command is too short.
     fn symbols(&mut self, reader: &mut Reader, at: usize, stated: &mut Vec<Stated>) -> Option<()> {
         let start = self.object.size(at + 16, 4)?;
         let names = start..start.saturating_add(self.object.size(at + 20, 4)?);
@@ -243,9 +249,11 @@ impl MachO<'_> {
         Some(())
     }
 
-    /// Makes a region of a table whose offset and number of entries are in two fields of the entry at
-    /// offset `at`; each of its entries, of `size` bytes, is a part that states what `numbers` returns
-    /// for its offset.
+    /// Makes a region of a table whose offset and number of entries are stated by the fields
+    /// `offset` and `count` of the load command or entry at offset `at`; adds both to `stated`.
+    /// Each entry has `size` bytes and is a part; `numbers` returns, for the offset of an entry,
+    /// its numbers that are computed anew. `None` if the table is too large, or not free to become
+    /// a region.
     fn table(
         &mut self,
         reader: &mut Reader,
@@ -279,8 +287,8 @@ impl MachO<'_> {
         Some(())
     }
 
-    /// Makes a region of the range whose offset and size are at offset `field` of the command at
-    /// offset `at`.
+    /// Makes a region of the range whose offset and size are at offset `field` of the load command
+    /// at `at`, and adds both numbers to `stated`.
     fn range(&mut self, reader: &mut Reader, at: usize, field: usize, stated: &mut Vec<Stated>) {
         let number = |field: usize| Encoding::Little(4).read_at(self.object.text, at + field);
         let (Some(start), Some(size)) = (number(field), number(field + 4)) else {

@@ -58,7 +58,8 @@ enum How {
     /// The format is read by this function, because its records refer to each other, or no number
     /// states a length. The function returns `None` for a text of another format.
     Function(fn(&mut Reader, &[u8]) -> Option<Vec<Node>>),
-    /// The same, with a function that writes the same content in as few bytes as it fills.
+    /// The format is read by the first function, as for [`How::Function`]; the second one rewrites
+    /// a file of the format with the same content in as few bytes as possible.
     Compacted(fn(&mut Reader, &[u8]) -> Option<Vec<Node>>, Compact),
 }
 
@@ -247,8 +248,8 @@ static KNOWN: &[Known] = &[
     },
 ];
 
-/// The formats whose numbers are written in digits, without magic bytes, in the order in which they are
-/// tried.
+/// The formats in which sizes of strings are written in digits. They have no magic bytes, and are
+/// tried in this order.
 static DIGITS: &[Known] = &[
     Known {
         name: "bencode",
@@ -303,13 +304,14 @@ impl Known {
         KNOWN.iter().chain(ITEMS).chain(DIGITS)
     }
 
-    /// Returns the formats whose numbers are written in digits, which a text may have.
+    /// Returns the formats in which sizes of strings are written in digits; a text of such a format
+    /// is readable as plain text, too.
     pub fn in_digits() -> impl Iterator<Item = &'static Known> {
         DIGITS.iter()
     }
 
-    /// Checks whether a text begins with the signature of this format, and that is a text of 5 bytes or
-    /// more: a text with it is a file of this format and no other text.
+    /// Returns true if this format has a signature of at least 5 bytes that is readable text, and
+    /// `text` begins with it: such a text is surely a file of the format, not another text.
     pub fn signs(&self, text: &[u8]) -> bool {
         let is_text = |bytes: &[u8]| bytes.len() >= 5 && bytes.is_ascii() && !bytes.contains(&0);
         let is_signed =
@@ -317,9 +319,8 @@ impl Known {
         self.magic.iter().any(is_signed)
     }
 
-    /// Returns the function that writes the content of a file of this format in as few bytes as it
-    /// fills; it returns `None` for a file that it cannot read. `None` if there is no such
-    /// function.
+    /// Returns the function that rewrites a file of this format with the same content in as few
+    /// bytes as possible (see [`Compact`]); `None` if the format has no such function.
     pub fn compact(&self) -> Option<Compact> {
         match self.read {
             How::Compacted(_, compact) => Some(compact),
@@ -327,7 +328,7 @@ impl Known {
         }
     }
 
-    /// Checks whether a text has the magic bytes of this format, if any.
+    /// Returns true if a text has all magic bytes of this format; true also if the format has none.
     fn has_magic(&self, text: &[u8]) -> bool {
         self.magic.iter().all(|(at, bytes)| {
             let rest = text.get(*at..).unwrap_or_default();
@@ -335,8 +336,8 @@ impl Known {
         })
     }
 
-    /// Checks whether a text has magic bytes of this format of which so many are not 0 that they are
-    /// hardly there by chance.
+    /// Returns true if a text has the magic bytes of this format, and enough of these are not 0
+    /// ([`SIGNED`]) that they are hardly there by chance.
     pub fn is_signed(&self, text: &[u8]) -> bool {
         let signs = self.magic.iter().flat_map(|(_, bytes)| bytes.iter());
         signs.filter(|byte| **byte != 0).count() >= SIGNED && self.has_magic(text)
@@ -374,14 +375,16 @@ fn with_gaps(
     Some(nodes)
 }
 
-/// Maximum number of bytes before a file inside of a payload, such as those that name its format.
+/// Maximum number of bytes that may precede a file inside of a payload, such as a name of its
+/// format.
 const PREFIX: usize = 32;
-/// Minimum number of bytes of a signature that are not 0, for a file to be found by it after the
-/// beginning of a payload.
+/// Minimum number of magic bytes other than 0 by which a file is recognized if it does not begin at
+/// the beginning of a payload.
 const SIGNED: usize = 3;
 
-/// Reads `bytes`, a payload of a file, as a file inside of that file, or as a few bytes before such
-/// a file; `None` unless it is of a format with magic bytes.
+/// Reads `bytes`, a payload of a file, as a file of a known format inside of that file. Up to
+/// [`PREFIX`] bytes may precede it. `None` if no format with magic bytes, and none with sizes in
+/// digits, fits.
 pub fn nested(reader: &mut Reader, bytes: &[u8]) -> Option<Vec<Node>> {
     let read = |reader: &mut Reader, start: usize, known: &Known| {
         let is_signed = match start {

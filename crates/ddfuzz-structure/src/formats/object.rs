@@ -1,5 +1,5 @@
-//! What the readers of object files and programs (ELF, Mach-O, PE) share: tables of entries that
-//! refer to ranges of the file, and tables of strings.
+//! What the readers of object files and programs (ELF, Mach-O, PE) share: regions to which entries
+//! of tables refer by offsets, and tables of strings.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -13,28 +13,28 @@ use crate::reader::Reader;
 /// strings, relocations or symbols is not divided.
 pub const MOST_ENTRIES: usize = 1 << 12;
 
-/// A range of bytes of a file that belongs to a table or a section: its end offset, and the group
-/// that it becomes. The start offset is the key in the map of regions.
+/// A region: a range of bytes of a file that belongs to a table or a section. Holds its end offset,
+/// and the node group that it becomes; its start offset is the key in the map of regions.
 pub struct Region {
     pub end: usize,
     pub group: Group,
 }
 
-/// An object file or program while it is read: the regions made so far.
+/// State of reading an object file or program: the regions made so far.
 pub struct Object<'a> {
     pub text: &'a [u8],
     pub big: bool,
-    /// Size of the file's head in bytes; regions are after it.
+    /// Size of the file's header in bytes; all regions are after it.
     pub head: usize,
-    /// Label of the group of the entire file, from which offsets count.
+    /// Label of the group of the entire file; offsets count from its beginning.
     pub root: Label,
     /// Label of the group of each string of the string tables, by the string's offset in the file.
     strings: BTreeMap<usize, Label>,
     pub regions: BTreeMap<usize, Region>,
 }
 
-/// A number in an entry of a table: its offset in the entry and its width in bytes, what it states
-/// about a group, and what is added to that (`bias`).
+/// A number in an entry of a table: its offset in the entry, its width in bytes, what it states
+/// about a group, and a constant (`bias`) that is added to the stated value.
 pub struct Stated {
     pub at: usize,
     pub width: usize,
@@ -56,7 +56,8 @@ impl Stated {
 }
 
 impl<'a> Object<'a> {
-    /// Begins to read a file, whose head has `head` bytes.
+    /// Begins to read the file `text`, whose header has `head` bytes and whose numbers are
+    /// big-endian if `big`.
     pub fn new(reader: &mut Reader, text: &'a [u8], big: bool, head: usize) -> Object<'a> {
         Object {
             text,
@@ -77,13 +78,14 @@ impl<'a> Object<'a> {
         self.encoding(width).read_at(self.text, at)
     }
 
-    /// Reads a number as [`Object::number`] does; `None` also if it is too large for a size.
+    /// Reads the number of `width` bytes at offset `at` of the file as a size or offset; `None` if
+    /// the file ends before, or if the number is too large for this machine.
     pub fn size(&self, at: usize, width: usize) -> Option<usize> {
         usize::try_from(self.number(at, width)?).ok()
     }
 
-    /// Checks whether the range `place` can become a region: it is not empty, lies in the file
-    /// after the file's head, and overlaps no region made so far.
+    /// Returns true if the range `place` can become a region: it is not empty, lies in the file
+    /// after the file's header, and overlaps no region made so far.
     pub fn is_free(&self, place: &Range<usize>) -> bool {
         let before = self.regions.range(..place.end).next_back();
         place.start >= self.head
@@ -92,14 +94,15 @@ impl<'a> Object<'a> {
             && before.is_none_or(|(_, region)| region.end <= place.start)
     }
 
-    /// Makes a region of the range `place`.
+    /// Makes a region of the range `place`, which becomes `group`. The caller has checked that the
+    /// range [is free](Object::is_free).
     pub fn add(&mut self, place: Range<usize>, group: Group) {
         let end = place.end;
         self.regions.insert(place.start, Region { end, group });
     }
 
-    /// Makes the range `place` a part with the nodes `nodes`, and returns its label; `None` if it is
-    /// not free, or the file has too many parts.
+    /// Makes the range `place` a region that is a part with the nodes `nodes`, and returns its
+    /// label; `None` if the range is not [free](Object::is_free), or the file has too many parts.
     pub fn add_part(
         &mut self,
         reader: &mut Reader,
@@ -114,14 +117,15 @@ impl<'a> Object<'a> {
         Some(label)
     }
 
-    /// Makes the range `place` a part with a payload, as [`Object::add_part`] does.
+    /// Makes the range `place` a region that is a part with its bytes as a payload; for the rest as
+    /// [`Object::add_part`].
     pub fn add_bytes(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Label> {
         let bytes = vec![Node::payload(self.text.get(place.clone())?)];
         self.add_part(reader, place, bytes)
     }
 
-    /// Makes the nodes of the entry of a table in the range `place`: a number for each of `stated`,
-    /// and fixed bytes between them.
+    /// Makes the nodes of a table's entry in the range `place`: a number for each of `stated`, and
+    /// fixed bytes between them.
     pub fn entry(
         &self,
         reader: &Reader,
@@ -144,9 +148,9 @@ impl<'a> Object<'a> {
         nodes
     }
 
-    /// Makes the nodes of the string table in the range `place`: a part for each string, to which
-    /// [`Object::name`] finds references; one payload if there are too many strings, in it or in the
-    /// file.
+    /// Makes the nodes of the string table in the range `place`: a part for each string, which
+    /// [`Object::name`] then finds. If the table has too many strings, or the file too many parts,
+    /// it becomes one payload.
     pub fn strings(&mut self, reader: &mut Reader, place: Range<usize>) -> Vec<Node> {
         let bytes = &self.text[place.clone()];
         let count = bytes.iter().filter(|byte| **byte == 0).count();
@@ -164,22 +168,23 @@ impl<'a> Object<'a> {
         nodes
     }
 
-    /// Returns the group of a string, and how far after its beginning the offset `name` of the file
-    /// is, which is in the string table in the range `table`: a name may be the end of a longer
-    /// string. `None` if no string is there.
+    /// Finds the string of the string table `table` that contains offset `name` of the file.
+    /// Returns the label of the string, and the distance in bytes from its beginning to `name`,
+    /// which may be in the middle of it. `None` if no string is there.
     pub fn name(&self, name: usize, table: &Range<usize>) -> Option<(Label, i64)> {
         let within = table.contains(&name);
         let (start, label) = self.strings.range(..=name).next_back().filter(|_| within)?;
         Some((*label, i64::try_from(name - start).ok()?))
     }
 
-    /// Puts the regions in the range `place` into one group with the label `label`, with the bytes
-    /// between them. Does nothing if a region is in the range only in part.
+    /// Puts all regions in the range `place`, and the bytes between them, into one region with the
+    /// label `label`. Does nothing if a region lies only partly in the range.
     pub fn enclose(&mut self, place: Range<usize>, label: Label) {
         self.enclose_as(place, Group::new(label, Vec::new()));
     }
 
-    /// Puts the regions in the range `place` into a part, as [`Object::enclose`] does.
+    /// Puts all regions in the range `place` into one region as [`Object::enclose`] does; that
+    /// region is a part.
     pub fn enclose_part(&mut self, place: Range<usize>, label: Label) {
         self.enclose_as(place, Group::part(label, Vec::new()));
     }
@@ -203,8 +208,8 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Makes the nodes of the whole file from the nodes of its head and the regions; `None` if two
-    /// regions overlap.
+    /// Makes the nodes of the whole file: `head`, the nodes of its header, then the regions and the
+    /// bytes between them; `None` if two regions overlap.
     pub fn nodes(self, mut head: Vec<Node>) -> Option<Vec<Node>> {
         let regions = self.regions.into_iter();
         let regions = regions.map(|(start, region)| (start..region.end, region.group.into()));

@@ -1,20 +1,22 @@
-//! Reader for packets of networks in captures: IPv4 and IPv6 with UDP, TCP and ICMP.
+//! Reader for network packets, as capture files contain them: IPv4 and IPv6 with UDP, TCP and ICMP.
 
 use crate::node::{Group, Label, Meaning, Node};
 use crate::number::{Encoding, Sum};
 use crate::reader::Reader;
 
-/// What precedes an IP packet, as far as it is known: its size in bytes, and the offset of the number of
-/// the protocol in it (Ethernet, Ethernet with a tag, Linux, none).
+/// Known link-layer headers, which precede an IP packet (Ethernet, Ethernet with a VLAN tag, Linux
+/// cooked capture, none): the size of each in bytes, and the offset in it of the number of the
+/// network protocol.
 const LINKS: [(usize, Option<usize>); 4] =
     [(14, Some(12)), (18, Some(16)), (16, Some(14)), (0, None)];
-/// Sizes of the heads of IPv4 (without options), IPv6 and UDP, and of TCP without options.
+/// Sizes, in bytes, of an IPv4 header without options, of an IPv6 header, of a UDP or ICMP header,
+/// and of a TCP header without options.
 const IPV4: usize = 20;
 const IPV6: usize = 40;
 const UDP: usize = 8;
 const TCP: usize = 20;
 
-/// Numbers of protocols inside of IP.
+/// Numbers by which the header of an IP packet states that it contains ICMP, TCP, UDP or ICMPv6.
 const IS_ICMP: u8 = 1;
 const IS_TCP: u8 = 6;
 const IS_UDP: u8 = 17;
@@ -22,8 +24,8 @@ const IS_ICMPV6: u8 = 58;
 
 const WORD: Encoding = Encoding::Big(2);
 
-/// Makes the nodes of a packet: a part for the head of each layer, and the content. `None` if it is no IP
-/// packet.
+/// Makes the nodes of a packet: the header of each layer, which is a part, and the content. `None`
+/// if the packet contains no IP packet after a known link-layer header.
 pub fn packet(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     LINKS.into_iter().find_map(|(size, protocol)| {
         let ip = text.get(size..).filter(|ip| !ip.is_empty())?;
@@ -43,7 +45,8 @@ pub fn packet(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     })
 }
 
-/// Makes a part of the head of a layer.
+/// Makes a part of `nodes`, the header of a layer; if the file has too many parts, a group that
+/// stays.
 fn head(reader: &mut Reader, nodes: Vec<Node>) -> Node {
     match reader.count_part() {
         true => Group::part(reader.label(), nodes).into(),
@@ -51,14 +54,16 @@ fn head(reader: &mut Reader, nodes: Vec<Node>) -> Node {
     }
 }
 
-/// Makes the number of words in the head `of`, which is in half of `byte`.
+/// Makes a number that states the size of the group `of` in words of 4 bytes. The number is in one
+/// half of `byte`: the high four bits if `is_high`, else the low ones.
 fn words(reader: &Reader, of: Label, byte: u8, is_high: bool) -> Node {
     let rest = byte & if is_high { 0x0f } else { 0xf0 };
     let encoding = Encoding::Words { is_high, rest };
     reader.number(encoding, Meaning::Length(of), 0, &[byte])
 }
 
-/// Reads an IPv4 packet; returns its nodes and its size in bytes.
+/// Reads the IPv4 packet at the beginning of `text`; returns its nodes and its size in bytes,
+/// `None` if it is cut off.
 fn ipv4(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     let front = usize::from(text[0] & 0xf) * 4;
     let total = usize::try_from(WORD.read_at(text, 2)?).ok()?;
@@ -87,7 +92,8 @@ fn ipv4(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     Some((vec![Group::new(of, nodes).into()], total))
 }
 
-/// Reads an IPv6 packet as [`ipv4`] does.
+/// Reads the IPv6 packet at the beginning of `text`; returns its nodes and its size in bytes,
+/// `None` if it is cut off.
 fn ipv6(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     let size = usize::try_from(WORD.read_at(text, 4)?).ok()?;
     let ip = text.get(..IPV6 + size)?;
@@ -103,7 +109,9 @@ fn ipv6(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     Some((vec![Group::new(of, nodes).into()], ip.len()))
 }
 
-/// Makes the nodes of what an IP packet with the label `ip` contains, by the number of its protocol.
+/// Makes the nodes of `text`, the content of the IP packet with the label `ip`: UDP, TCP, ICMP or
+/// ICMPv6 by the number `protocol`, with lengths and checksums that are computed anew; else a
+/// payload.
 fn transport(reader: &mut Reader, text: &[u8], protocol: u8, ip: Label) -> Vec<Node> {
     let of = reader.label();
     let check = |reader: &Reader, sum: Sum, of: Label, at: usize| {

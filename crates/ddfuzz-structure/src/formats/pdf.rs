@@ -1,5 +1,6 @@
-//! Reader for PDF: objects, which go with the only reference to them, streams, and the tables and
-//! streams that state where objects are.
+//! Reader for PDF: the indirect objects of a file, with their streams, the cross-reference tables
+//! and streams that state where objects are, and trailers. An object to which only one entry of a
+//! dictionary or element of an array refers is deleted together with that entry or element.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,15 +12,16 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Maximum number of objects each of which is deleted with the next one, in a chain.
+/// Maximum length of a chain of objects in which each object is deleted together with the next one.
 const LONGEST_CHAIN: usize = 64;
 
-/// An object of the file, or of an object stream.
+/// An indirect object of a PDF file, or an object inside of an object stream.
 pub struct Object {
     pub number: u64,
-    /// Where the object stands in its text, with its number and `endobj`.
+    /// Range of bytes of the object in its text (the file, or the decompressed object stream). In
+    /// the file, it includes the object's number and `endobj`.
     pub place: Range<usize>,
-    /// Offset of what follows the head of the object.
+    /// Offset at which the value of the object begins: in the file, after `NUMBER GENERATION obj`.
     pub body: usize,
     /// Value of the object; `None` if it cannot be read.
     pub value: Option<Value>,
@@ -27,37 +29,45 @@ pub struct Object {
     pub stream: Option<Stream>,
 }
 
-/// What numbers and items in values state beyond themselves.
+/// How the nodes of some values in a PDF object differ from plain payloads: numbers that state
+/// something, arrays whose elements are counted, entries that are deleted together with others.
+/// Values are named by their offsets in the text.
 #[derive(Default)]
 pub struct Marks {
-    /// What the number at an offset states.
+    /// For the offset of a number, what the number states, such as the length of a stream.
     pub numbers: HashMap<usize, Meaning>,
-    /// Label of the elements of the array at an offset.
+    /// For the offset of an array whose elements a number counts, the label of the group of its
+    /// elements.
     pub lists: HashMap<usize, Label>,
-    /// Label of the group that an item is deleted with.
+    /// For the label of a dictionary entry or array element, the label of the group that it is
+    /// deleted together with.
     pub with: HashMap<Label, Label>,
-    /// Nodes that stand in place of the value at an offset.
+    /// For the offset of a value, the node that is made for it in place of the usual ones.
     pub instead: HashMap<usize, Node>,
 }
 
-/// A PDF file while it is read.
+/// State of reading a PDF file: its objects, the tables and trailers between them, and which object
+/// belongs to what.
 pub struct Pdf<'a> {
     pub text: &'a [u8],
-    /// Label of the group of the entire file, from which offsets count.
+    /// Label of the group of the entire file; offsets of objects count from its beginning.
     pub root: Label,
     pub objects: Vec<Object>,
     pub sections: Vec<Section>,
-    /// Indices of the objects by their numbers.
+    /// For each object number, the index in `objects` of the last object with this number.
     numbers: HashMap<u64, usize>,
-    /// Labels of objects, also of those in object streams, by their numbers.
+    /// For each object number, the label of the object, whether it stands in the file or in an
+    /// object stream.
     labels: HashMap<u64, Label>,
-    /// Labels of items that have the only reference to an object, by the label of the object.
+    /// For the label of each object that is deleted together with the only reference to it, the
+    /// label of the dictionary entry or array element that is this reference.
     owners: HashMap<Label, Label>,
-    /// Label of the stream whose length an object states, by the number of the object.
+    /// For the number of each object that states the length of a stream, the label of the group of
+    /// the stream's bytes.
     lengths: HashMap<u64, Label>,
 }
 
-/// Reads a PDF file; `None` if there is no object in it.
+/// Reads a PDF file into the nodes of its tree; `None` if no indirect object is found in it.
 pub fn pdf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut file = Pdf {
         text,
@@ -85,12 +95,14 @@ pub fn pdf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::new(file.root, nodes).into()])
 }
 
-/// Returns the offsets at which `sign` begins in `text`.
+/// Returns the offsets of all occurrences of the bytes `sign` in `text`, which do not overlap.
 pub fn find_all<'a>(text: &'a [u8], sign: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
     memchr::memmem::find_iter(text, sign)
 }
 
-/// Returns the start and the number of the object whose head ends with the word `obj` at offset `at`.
+/// Reads the head of an object, `NUMBER GENERATION obj`, backwards from the word `obj` at offset
+/// `at`. Returns the offset at which the head begins, and the number of the object; `None` if it is
+/// no head.
 fn head(text: &[u8], at: usize) -> Option<(usize, u64)> {
     let digits = |end: usize| {
         let digits = text[..end].iter().rev();
@@ -108,7 +120,8 @@ fn head(text: &[u8], at: usize) -> Option<(usize, u64)> {
     (end > start).then_some((start, number))
 }
 
-/// Finds the objects of a file, with their values.
+/// Finds the indirect objects of a file by their heads (`NUMBER GENERATION obj`), and reads their
+/// values.
 fn objects(reader: &mut Reader, text: &[u8]) -> Vec<Object> {
     let heads = find_all(text, b"obj").filter(|at| !text[..*at].ends_with(b"end"));
     let heads =
@@ -160,7 +173,9 @@ fn objects(reader: &mut Reader, text: &[u8]) -> Vec<Object> {
 }
 
 impl Pdf<'_> {
-    /// Returns the number of the length of a stream that another object states.
+    /// Returns the integer that is the whole value of the object with the number `number`, as of an
+    /// object that states the length of a stream; `None` if there is no such object, or its value
+    /// is no integer.
     pub fn integer_of(&self, number: u64) -> Option<u64> {
         match self.object(number)?.value.as_ref()?.kind {
             Kind::Number(number) => Some(number),
@@ -168,7 +183,7 @@ impl Pdf<'_> {
         }
     }
 
-    /// Returns the label of the object that begins at offset `at`.
+    /// Returns the label of the object that begins at offset `at` of the file; `None` if none does.
     pub fn object_at(&self, at: u64) -> Option<Label> {
         let at = usize::try_from(at).ok()?;
         let found = self
@@ -177,7 +192,8 @@ impl Pdf<'_> {
         Some(self.objects[found.ok()?].label)
     }
 
-    /// Returns the last object of this number that is not in a stream.
+    /// Returns the last object with this number in the file; `None` if there is none. Objects in
+    /// object streams are not searched.
     pub fn object(&self, number: u64) -> Option<&Object> {
         self.objects.get(*self.numbers.get(&number)?)
     }
@@ -204,7 +220,9 @@ impl Pdf<'_> {
         }
     }
 
-    /// Finds for each object the item that has the only reference to it, other than those in trailers.
+    /// Finds each object to which exactly one dictionary entry or array element refers, outside of
+    /// trailers and of the object itself, and records that entry or element as its owner, with
+    /// which it is deleted. Objects in longer chains of owners than [`LONGEST_CHAIN`] get none.
     fn find_owners(&mut self) {
         // Item with a reference, and the object that it is in; `None` if there are several.
         let mut references: HashMap<u64, Option<(Label, u64)>> = HashMap::new();
@@ -243,7 +261,8 @@ impl Pdf<'_> {
         }
     }
 
-    /// Returns what an object is deleted with.
+    /// Returns with what the object with the label `label` is deleted: together with the only
+    /// reference to it, or by itself if it has none or several.
     pub fn part(&self, label: Label) -> Part {
         self.owners
             .get(&label)
@@ -251,7 +270,8 @@ impl Pdf<'_> {
             .map_or(Part::Own, Part::With)
     }
 
-    /// Makes the nodes of the file.
+    /// Makes the nodes of the whole file, in the order of its bytes: objects, tables, trailers, and
+    /// the bytes between them.
     fn nodes(&self, reader: &mut Reader) -> Vec<Node> {
         let mut nodes = Vec::new();
         let mut at = 0;
@@ -274,7 +294,9 @@ impl Pdf<'_> {
         nodes
     }
 
-    /// Appends what is between objects and tables; the head of the file stays.
+    /// Appends to `nodes` the bytes of the range `place`, which belong to no object or table, as a
+    /// payload. If the range begins at the start of the file, its first line, the PDF header,
+    /// becomes fixed bytes.
     fn gap(&self, place: Range<usize>, nodes: &mut Vec<Node>) {
         let Some(mut bytes) = self.text.get(place.clone()) else {
             return;
@@ -315,8 +337,8 @@ impl Pdf<'_> {
         })
     }
 
-    /// Returns what numbers in the value of an object state: the length of a stream, and how many
-    /// elements the array `Kids` has.
+    /// Returns the [`Marks`] of the value of an object: which numbers in it state the length of a
+    /// stream, and which number, `Count`, states how many elements the array `Kids` has.
     pub fn marks(&self, reader: &mut Reader, object: &Object, value: &Value) -> Marks {
         let mut marks = Marks::default();
         if let Some(of) = self.lengths.get(&object.number) {
@@ -338,7 +360,8 @@ impl Pdf<'_> {
 }
 
 impl Marks {
-    /// Notes that the number `count` is that of the elements of the array `list`.
+    /// Records that the integer in the entry `count` is the number of elements of the array in the
+    /// entry `list`, if it is so in the file; does nothing otherwise.
     pub fn count(&mut self, reader: &mut Reader, list: Option<&Item>, count: Option<&Item>) {
         let (Some(list), Some(count)) = (list, count) else {
             return;
@@ -353,7 +376,8 @@ impl Marks {
     }
 }
 
-/// Appends a payload, joined with one before it.
+/// Appends `bytes` to `nodes` as a payload; if the last node is a payload already, extends that one
+/// instead.
 fn push_payload(nodes: &mut Vec<Node>, bytes: &[u8]) {
     if let Some(Node::Payload(last)) = nodes.last_mut() {
         *last = [&last[..], bytes].concat().into();
@@ -362,7 +386,9 @@ fn push_payload(nodes: &mut Vec<Node>, bytes: &[u8]) {
     }
 }
 
-/// Makes the nodes of a value: each entry of a dictionary and each element of an array is a part.
+/// Makes the nodes of a value, with what `marks` says of it: each entry of a dictionary and each
+/// element of an array becomes a group, which searches can delete by itself unless `marks` says
+/// with what it is deleted; other values become payloads.
 pub fn value_nodes(reader: &mut Reader, text: &[u8], value: &Value, marks: &Marks) -> Vec<Node> {
     let start = value.place.start;
     let bytes = &text[value.place.clone()];

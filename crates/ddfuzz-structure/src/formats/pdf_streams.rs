@@ -1,4 +1,5 @@
-//! Streams of PDF: compressed ones, streams of objects, and those that state where objects are.
+//! Streams of PDF: compressed streams, object streams (which contain objects), and cross-reference
+//! streams (which state where objects are).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,29 +12,33 @@ use crate::packed::{Codec, Inside, Linked, Packed};
 use crate::reader::Reader;
 use crate::runs::{RunForm, Runs};
 
-/// Maximum size of a row of a stream of offsets, in bytes.
+/// Maximum size, in bytes, of an entry of a cross-reference stream.
 const LONGEST_ROW: usize = 24;
 
-/// The stream of an object.
+/// The stream of a PDF object: the bytes between `stream` and `endstream`, and what they contain.
 pub struct Stream {
-    /// Where the bytes of the stream stand in the file.
+    /// Range of the stream's bytes in the file, without the words `stream` and `endstream`.
     pub data: Range<usize>,
-    /// Offset of the word after the bytes.
+    /// Offset in the file of what follows the stream's bytes and the white space after them: mostly
+    /// the word `endstream`.
     pub end: usize,
-    /// Label of the group of the bytes.
+    /// Label of the node group of the stream's bytes.
     pub label: Label,
-    /// How the bytes are compressed, their content, how many bytes of the file it takes, and the entry
-    /// of the dictionary that says so.
+    /// The decompressed stream: its compression method, its content, how many bytes of the file the
+    /// compressed data take, and the label of the dictionary entry `Filter`, without which the
+    /// content would stand in the file as it is. `None` if the stream is not compressed by a known
+    /// method.
     packed: Option<(Codec, Vec<u8>, usize, Option<Label>)>,
-    /// Objects in the stream, with the place of number and offset of each.
+    /// Objects in an object stream, each with the range, in the stream's content, of its number and
+    /// offset in the list at the front; empty for other streams.
     members: Vec<(Object, Range<usize>)>,
-    /// Label of the list of numbers and offsets of the objects in the stream.
+    /// Label of the group of the numbers and offsets at the front of an object stream.
     list: Label,
 }
 
 impl Stream {
-    /// Finds the stream after the dictionary `value` of an object; `sign` is the offset of the next word
-    /// `endstream`.
+    /// Finds the stream that follows `value`, the dictionary of an object. `sign` is the offset of
+    /// the first `endstream` after the dictionary. `None` if there is no stream.
     pub fn find(
         reader: &mut Reader,
         text: &[u8],
@@ -70,8 +75,8 @@ impl Stream {
         Some(stream)
     }
 
-    /// Returns the end of the stream if it has `size` bytes and its end follows; else that before the
-    /// word `endstream`.
+    /// Returns the offset at which the stream's bytes end: after `size` bytes if `endstream`
+    /// follows there, else before the end of line in front of the next `endstream`.
     pub fn end_with(&self, text: &[u8], size: usize) -> usize {
         let stated = self.data.start.saturating_add(size);
         let rest = text.get(stated..).unwrap_or_default();
@@ -82,7 +87,8 @@ impl Stream {
         }
     }
 
-    /// Returns the offset of the end of line before the word `endstream`.
+    /// Returns the offset of the end of line in front of the word `endstream`, at which the
+    /// stream's bytes end if its length is not known.
     fn end_of_line(&self, text: &[u8]) -> usize {
         let data = &text[self.data.start..self.end];
         let data = data.strip_suffix(b"\n").unwrap_or(data);
@@ -90,12 +96,13 @@ impl Stream {
         self.data.start + data.len()
     }
 
-    /// Returns the objects in the stream.
+    /// Returns the objects in the stream, if it is an object stream; none for other streams.
     pub fn members(&self) -> impl Iterator<Item = &Object> {
         self.members.iter().map(|(object, _)| object)
     }
 
-    /// Decompresses the stream, and reads the objects in it.
+    /// Decompresses the stream, if its method is known; reads the objects in it, if its dictionary
+    /// `value` says that it is an object stream.
     pub fn open(&mut self, reader: &mut Reader, text: &[u8], value: &Value) {
         let Some(bytes) = text.get(self.data.clone()) else {
             return;
@@ -118,8 +125,8 @@ impl Stream {
         }
     }
 
-    /// Makes the nodes of the bytes of the stream of `object`, with the dictionary `value`, and adds to
-    /// `marks` what the dictionary states of them.
+    /// Makes the nodes of the bytes of the stream of `object`, and adds to `marks` what entries of
+    /// the object's dictionary `value` state about them.
     pub fn nodes(
         &self,
         pdf: &Pdf<'_>,
@@ -171,7 +178,10 @@ impl Stream {
         [node].into_iter().chain(rest).collect()
     }
 
-    /// Makes the nodes of a stream of objects: their numbers and offsets, and the objects.
+    /// Makes the nodes of the `content` of an object stream: the list of object numbers and
+    /// offsets, in which each pair is deleted together with its object, and the objects. Adds to
+    /// `marks` that the entries `N` and `First` of the dictionary `value` state the number of
+    /// objects and the size of the list.
     fn objects(
         &self,
         pdf: &Pdf<'_>,
@@ -229,8 +239,8 @@ impl Stream {
 }
 
 impl Packed {
-    /// Returns the node with what depends on it; sizes and indices of groups in its content are found
-    /// anew.
+    /// Returns the compressed node with `linked` set as given. For [`Linked::Into`], the sizes and
+    /// indices of the groups in its content are computed, whatever `linked` contains.
     fn linked_as(self, linked: Linked) -> Packed {
         match linked {
             Linked::Into(_) => Packed {
@@ -242,8 +252,10 @@ impl Packed {
     }
 }
 
-/// Returns the methods by which the stream of a dictionary may be compressed, the likeliest first, and
-/// the label of the entry that says so, unless the content is coded once more.
+/// Returns the compression methods that the stream with the dictionary `value` may have, the
+/// likeliest first; empty if there is none that is known. Each comes with the label of the entry
+/// `Filter`, or `None` if the decompressed bytes would not be the content without that entry,
+/// because a predictor of another kind was applied to it.
 fn filters(text: &[u8], value: &Value) -> Vec<(Codec, Option<Label>)> {
     let Some(entry) = value.entry(text, b"Filter") else {
         return Vec::new();
@@ -271,8 +283,10 @@ fn filters(text: &[u8], value: &Value) -> Vec<(Codec, Option<Label>)> {
     }
 }
 
-/// Reads the objects in a stream: `count` numbers with offsets, which count from offset `first`. `None`
-/// if an offset is before the one before it or outside of the stream.
+/// Reads an object stream: at its front `count` pairs of an object number and an offset, which
+/// counts from offset `first` of `content`, and then the objects. Returns each object with the
+/// range of its pair. `None` if the offsets do not ascend or are outside of the content, or if a
+/// pair cannot be read.
 fn members(
     reader: &mut Reader,
     content: &[u8],
@@ -312,9 +326,10 @@ fn members(
     Some(members)
 }
 
-/// Makes the nodes of the content of a stream that states where objects are: a row for each, which goes
-/// with it. Adds to `marks` how the dictionary states which objects these are. `None` if the rows do not
-/// have the numbers that the dictionary states.
+/// Makes the nodes of the `content` of a cross-reference stream: one entry for each object, which
+/// is deleted together with the object. Adds to `marks` that the dictionary `value` states the
+/// object numbers of the entries. `None` if the content does not have as many entries as the
+/// dictionary states.
 fn rows(
     pdf: &Pdf<'_>,
     reader: &mut Reader,
@@ -365,7 +380,10 @@ fn rows(
     Some(rows.collect())
 }
 
-/// Returns the runs of numbers that a stream of offsets has: those of `index`, or from 0 on.
+/// Returns the object numbers that the entries of a cross-reference stream have, as the array
+/// `index` of its dictionary states them, or from 0 on if there is no such array. `first` is the
+/// label of the first entry, `count` the number of entries. `None` if the dictionary states another
+/// number of entries, or writes the array in another way than ddfuzz.
 fn runs(
     pdf: &Pdf<'_>,
     value: &Value,
@@ -412,8 +430,10 @@ fn runs(
     (runs.numbers.len() == count && runs.write(|_| true) == stated).then_some(runs)
 }
 
-/// Makes the node of a row of a stream of offsets: of an object in the file its offset, of one in a
-/// stream its index there.
+/// Makes the node of an entry of a cross-reference stream, `row`, whose three fields have the
+/// `widths`. In an entry of type 1, the offset of the object in the file is computed anew; in one
+/// of type 2, the index of the object in its object stream. The entry is deleted together with that
+/// object.
 fn row_node(
     pdf: &Pdf<'_>,
     reader: &mut Reader,

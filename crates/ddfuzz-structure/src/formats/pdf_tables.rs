@@ -1,4 +1,6 @@
-//! Tables of PDF that state where objects are, trailers, and where the last table is.
+//! Reads what stands between the objects of a PDF file: cross-reference tables, which state the
+//! offsets of objects, trailers, and the number after `startxref`, which states the offset of the
+//! last table.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,15 +12,17 @@ use crate::number::Encoding;
 use crate::reader::Reader;
 use crate::runs::{RunForm, Runs};
 
-/// Size of the offset of a row of a table, in digits.
+/// Number of digits of an offset in an entry of a cross-reference table.
 const OFFSET: usize = 10;
-/// Size of a row of a table without its end of line.
+/// Size of an entry of a cross-reference table, in bytes, without its end of line.
 const ROW: usize = 18;
 
-/// Maximum number of tables, trailers and offsets of tables that are read.
+/// Maximum number of cross-reference tables, trailers and `startxref` numbers that are read in one
+/// file.
 const MOST_SECTIONS: usize = 1 << 10;
 
-/// What stands between objects.
+/// A piece of a PDF file between its objects: a cross-reference table, a trailer, or the number
+/// after `startxref`.
 pub enum Section {
     Table {
         place: Range<usize>,
@@ -30,23 +34,26 @@ pub enum Section {
         label: Label,
         value: Value,
     },
-    /// The offset of the last table.
+    /// The number after `startxref`: `at` is its value, the offset of the last cross-reference
+    /// table.
     Start { place: Range<usize>, at: u64 },
 }
 
-/// Rows of a table with successive numbers.
+/// A subsection of a cross-reference table: entries for objects with successive numbers.
 pub struct List {
     place: Range<usize>,
-    /// Number of the first row.
+    /// Object number of the first entry of the subsection.
     from: u64,
-    /// Label of the first row; those of the others follow.
+    /// Label of the group of the subsection's first entry; the labels of the other entries follow
+    /// it in order.
     first: Label,
     rows: Vec<Range<usize>>,
-    /// Whether there are as many rows as the list states.
+    /// True if the subsection has as many entries as its head states.
     is_whole: bool,
 }
 
-/// Reads what stands between the objects of a file.
+/// Finds the cross-reference tables, trailers and `startxref` numbers between the objects of a
+/// file.
 pub fn sections(reader: &mut Reader, text: &[u8], objects: &[Object]) -> Vec<Section> {
     let starts = objects.iter().map(|object| object.place.start);
     let ends = objects.iter().map(|object| object.place.end);
@@ -87,7 +94,8 @@ pub fn sections(reader: &mut Reader, text: &[u8], objects: &[Object]) -> Vec<Sec
     sections
 }
 
-/// Reads the table at offset `at`: lists of rows, each after its first number and how many there are.
+/// Reads the cross-reference table whose word `xref` is at offset `at`: subsections, each a first
+/// object number and a number of entries, and then the entries. `None` if there is no subsection.
 fn table(reader: &mut Reader, text: &[u8], at: usize) -> Option<Section> {
     let (label, start) = (reader.label(), at);
     let mut lists = Vec::new();
@@ -124,7 +132,8 @@ fn table(reader: &mut Reader, text: &[u8], at: usize) -> Option<Section> {
     })
 }
 
-/// Checks whether a row of a table begins at offset `at`.
+/// Returns true if an entry of a cross-reference table begins at offset `at`: ten digits, a blank,
+/// and `n` or `f` at its end.
 fn is_row(text: &[u8], at: usize) -> bool {
     text.get(at..at + ROW).is_some_and(|row| {
         let (offset, rest) = row.split_at(OFFSET);
@@ -141,7 +150,7 @@ impl Section {
         }
     }
 
-    /// Returns the dictionary of a trailer.
+    /// Returns the dictionary of the trailer; `None` if the section is no trailer.
     pub fn trailer(&self) -> Option<&Value> {
         match self {
             Section::Trailer { value, .. } => Some(value),
@@ -149,7 +158,8 @@ impl Section {
         }
     }
 
-    /// Makes the nodes of the section.
+    /// Makes the nodes of the section, in which offsets of objects and tables are computed anew. A
+    /// trailer and a cross-reference table are parts.
     pub fn nodes(&self, pdf: &Pdf<'_>, reader: &mut Reader) -> Vec<Node> {
         let text = pdf.text;
         match self {
@@ -193,7 +203,8 @@ impl Section {
 }
 
 impl Pdf<'_> {
-    /// Returns what a number states whose value is the offset of a table or of a stream.
+    /// Returns the meaning of a number whose value is `at`, the offset of the cross-reference table
+    /// or of the object that begins there; `None` if neither does.
     fn table_at(&self, at: u64) -> Option<Meaning> {
         let tables = self.sections.iter().filter_map(|section| match section {
             Section::Table { place, label, .. } if place.start as u64 == at => Some(*label),
@@ -205,8 +216,11 @@ impl Pdf<'_> {
 }
 
 impl List {
-    /// Makes the nodes of the rows: each goes with its object, and the first one of successive rows
-    /// has the number of these before it.
+    /// Makes the nodes of a subsection of a cross-reference table. Each entry is deleted together
+    /// with the object whose offset it states, or by itself if there is no such object. The head of
+    /// a subsection (first object number and number of entries) is part of the first entry: where
+    /// an entry is deleted, those after it get a new head. If the head does not agree with the
+    /// entries, all of them stay.
     fn nodes(&self, pdf: &Pdf<'_>, reader: &mut Reader) -> Vec<Node> {
         let text = pdf.text;
         let head = self.rows.first().map_or(self.place.end, |row| row.start);

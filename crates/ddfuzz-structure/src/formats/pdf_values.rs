@@ -1,25 +1,26 @@
-//! Values of PDF: dictionaries, arrays, references and what has no parts.
+//! Parses the values of PDF: dictionaries, arrays, references to objects, numbers, names and
+//! strings.
 
 use std::ops::Range;
 
 use crate::node::Label;
 use crate::reader::Reader;
 
-/// A value of PDF.
+/// A value in a PDF file, such as a dictionary, a number or a reference to an object.
 pub struct Value {
-    /// Where the value stands in its text.
+    /// Range of bytes that the value takes in its text: the file, or a decompressed object stream.
     pub place: Range<usize>,
     pub kind: Kind,
-    /// Entries of a dictionary, elements of an array.
+    /// Entries of the value if it is a dictionary, its elements if it is an array; else empty.
     pub items: Vec<Item>,
 }
 
-/// Kinds of values.
+/// The kind of a value of PDF.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Dictionary,
     Array,
-    /// A reference to the object with this number.
+    /// A reference to the indirect object with this number, as `7 0 R`.
     Reference(u64),
     /// An integer that is not negative.
     Number(u64),
@@ -27,23 +28,25 @@ pub enum Kind {
     Other,
 }
 
-/// An entry of a dictionary, or an element of an array, with the white space after it.
+/// An entry of a PDF dictionary, or an element of a PDF array, with the white space after it.
 pub struct Item {
-    /// Label of the group of the item.
+    /// Label of the node group that the entry or element becomes.
     pub label: Label,
-    /// Where the item stands in its text.
+    /// Range of the text that the entry (key and value) or element takes, with the white space
+    /// after it.
     pub place: Range<usize>,
-    /// The name of an entry without its slash; empty for an element.
+    /// Range of the text with the key of a dictionary entry, without its slash; empty for an array
+    /// element.
     pub key: Range<usize>,
     pub value: Value,
 }
 
-/// Checks whether a byte is white space of PDF.
+/// Returns true if PDF counts a byte as white space.
 pub fn is_space(byte: u8) -> bool {
     matches!(byte, 0 | b'\t' | b'\n' | 0x0c | b'\r' | b' ')
 }
 
-/// Checks whether a byte ends a name or a number.
+/// Returns true if a byte of PDF ends the name or number before it: white space or a delimiter.
 fn is_end(byte: u8) -> bool {
     is_space(byte) || b"()<>[]{}/%".contains(&byte)
 }
@@ -63,13 +66,15 @@ pub fn skip_space(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Returns the end of the name, number or word that contains offset `at`.
+/// Returns the offset after the name, number or word that contains offset `at`: before the next
+/// white space or delimiter.
 fn skip_word(text: &[u8], at: usize) -> usize {
     let word = text.get(at..).unwrap_or_default();
     at + word.iter().take_while(|byte| !is_end(**byte)).count()
 }
 
-/// Returns the end of the string in parentheses that begins at offset `at`; `None` if it has none.
+/// Returns the offset after the string in parentheses that begins at offset `at`; `None` if its
+/// closing parenthesis is missing.
 fn skip_string(text: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     loop {
@@ -86,7 +91,8 @@ fn skip_string(text: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Reads an integer at offset `at`; returns it with its end.
+/// Reads the unsigned integer at offset `at`; returns its value and the offset after it, `None` if
+/// there is none.
 pub fn integer(text: &[u8], at: usize) -> Option<(u64, usize)> {
     let end = skip_word(text, at);
     let digits = std::str::from_utf8(text.get(at..end)?).ok()?;
@@ -94,7 +100,8 @@ pub fn integer(text: &[u8], at: usize) -> Option<(u64, usize)> {
     Some((digits.parse().ok().filter(|_| is_plain)?, end))
 }
 
-/// Returns the number of the object and the end of the reference at offset `at`.
+/// Reads the reference to an object (`NUMBER GENERATION R`) at offset `at`; returns the number of
+/// the object and the offset after the reference, `None` if there is no reference.
 fn reference(text: &[u8], at: usize) -> Option<(u64, usize)> {
     let (number, end) = integer(text, at)?;
     let (_, end) = integer(text, skip_space(text, end))?;
@@ -103,8 +110,9 @@ fn reference(text: &[u8], at: usize) -> Option<(u64, usize)> {
     is_one.then_some((number, at + 1))
 }
 
-/// Reads the value at offset `at` of `text`; `None` if it has no end, is too deep, or if the file has
-/// too many parts.
+/// Reads the value of PDF at offset `at` of `text`. Returns `None` if there is none, if the value
+/// does not end, if its dictionaries and arrays are nested too deeply, or if the file has too many
+/// parts.
 pub fn value(reader: &mut Reader, text: &[u8], at: usize) -> Option<Value> {
     let simple = |kind: Kind, end: usize| Value {
         place: at..end,
@@ -135,7 +143,8 @@ pub fn value(reader: &mut Reader, text: &[u8], at: usize) -> Option<Value> {
     })
 }
 
-/// Reads the dictionary or array at offset `at`.
+/// Reads the dictionary or array, as `kind` says, that begins at offset `at`. `None` if it cannot
+/// be read to its end, or if the file has too many parts.
 fn items(reader: &mut Reader, text: &[u8], at: usize, kind: Kind) -> Option<Value> {
     let end_sign: &[u8] = match kind {
         Kind::Dictionary => b">>",
@@ -170,7 +179,8 @@ fn items(reader: &mut Reader, text: &[u8], at: usize, kind: Kind) -> Option<Valu
 }
 
 impl Value {
-    /// Returns the entry of a dictionary with this name.
+    /// Returns the entry with the key `name`; `None` if there is none, or the value is no
+    /// dictionary.
     pub fn entry(&self, text: &[u8], name: &[u8]) -> Option<&Item> {
         let is_it = |item: &&Item| text.get(item.key.clone()) == Some(name);
         self.items
@@ -179,7 +189,8 @@ impl Value {
             .find(is_it)
     }
 
-    /// Returns the integer that an entry of a dictionary has.
+    /// Returns the integer that is the value of the dictionary entry with the key `name`; `None` if
+    /// there is no such entry, or its value is no integer.
     pub fn number(&self, text: &[u8], name: &[u8]) -> Option<u64> {
         match self.entry(text, name)?.value.kind {
             Kind::Number(number) => Some(number),
@@ -187,8 +198,9 @@ impl Value {
         }
     }
 
-    /// Returns the name, without its slash, that an entry of a dictionary has, or the only element of
-    /// the array that it has.
+    /// Returns the name object, without its slash, that is the value of the dictionary entry with
+    /// the key `name`, or the only element of the array that is this value; `None` if there is
+    /// none.
     pub fn name<'a>(&self, text: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
         let mut value = &self.entry(text, name)?.value;
         if let (Kind::Array, [item]) = (value.kind, &value.items[..]) {
@@ -197,8 +209,9 @@ impl Value {
         text.get(value.place.clone())?.strip_prefix(b"/")
     }
 
-    /// Calls `see` for each reference in the value: the number of the object, and the label of the
-    /// innermost item of a dictionary or array that is this reference.
+    /// Calls `see` for each reference inside of the value, at all depths: with the number of the
+    /// object that is referred to, and the label of the dictionary entry or array element that is
+    /// the reference.
     pub fn references(&self, see: &mut impl FnMut(u64, Label)) {
         for item in &self.items {
             if let Kind::Reference(number) = item.value.kind {

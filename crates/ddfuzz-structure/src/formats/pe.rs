@@ -1,5 +1,5 @@
-//! Reader for programs of Windows (PE): sections at offsets, and the functions that a program
-//! imports, which refer to each other by addresses.
+//! Reader for programs of Windows (PE): sections at offsets in the file, and the functions that a
+//! program imports, which are referred to by addresses.
 
 use std::ops::Range;
 
@@ -7,21 +7,22 @@ use super::object::{MOST_ENTRIES, Object, Stated};
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::reader::Reader;
 
-/// Size of the head for DOS, in bytes; the offset of the other head is in its last four.
+/// Size of the DOS header, in bytes; the offset of the PE header is in its last four bytes.
 const DOS: usize = 64;
-/// Size of the head of a program with its signature, in bytes, and of the entry of a section.
+/// Size, in bytes, of the PE signature with the COFF header, and of a section header.
 const HEAD: usize = 24;
 const SECTION: usize = 40;
-/// Size of an entry of the table of data directories, in bytes, and of that of an imported library.
+/// Size, in bytes, of a data directory, and of the import table's entry for a library.
 const DIRECTORY: usize = 8;
 const LIBRARY: usize = 20;
-/// Index of the data directory of imports.
+/// Index of the data directory that states where the import table is.
 const IMPORTS: usize = 1;
 /// Maximum size of the name of an imported function or library, in bytes. Longer names stay part of
 /// the bytes around them.
 const LONGEST_NAME: usize = 1 << 12;
 
-/// A section of a program: its range in the file, its address, and its label.
+/// A section of a program: its range in the file, its address in memory (relative to the image),
+/// and its label.
 struct Section {
     place: Range<usize>,
     address: usize,
@@ -30,14 +31,14 @@ struct Section {
 
 struct Program<'a> {
     object: Object<'a>,
-    /// Sections with bytes in the file, by ascending addresses.
+    /// Sections that have bytes in the file, by ascending addresses.
     sections: Vec<Section>,
-    /// Size of an address in a list of imported functions, in bytes.
+    /// Size, in bytes, of an entry in a list of imported functions: 4 or 8.
     width: usize,
 }
 
-/// Reads a program of Windows, of 32 or 64 bits, into the nodes of its tree; `None` if its head or
-/// its table of sections cannot be read.
+/// Reads a program of Windows, of 32 or 64 bits, into the nodes of its tree; `None` if its headers
+/// or its section table cannot be read.
 pub fn pe(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     text.get(..DOS)?;
     let mut object = Object::new(reader, text, false, DOS);
@@ -93,8 +94,8 @@ pub fn pe(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 impl Program<'_> {
-    /// Makes the group of the section whose entry is at offset `at`; it goes with the section's bytes.
-    /// `None` if the file has too many parts.
+    /// Makes the group of the section header at offset `at`, which is deleted together with the
+    /// bytes of the section. `None` if the file has too many parts.
     fn section(&mut self, reader: &mut Reader, at: usize) -> Option<Group> {
         let object = &self.object;
         let start = object.size(at + 20, 4)?;
@@ -124,8 +125,9 @@ impl Program<'_> {
         })
     }
 
-    /// Makes the nodes of the second head: numbers, and data directories, whose number is at the
-    /// beginning of the range `place`. `None` if the head ends before.
+    /// Makes the nodes of the optional header: its numbers, and the data directories, whose number
+    /// is at the beginning of the range `place`. `None` if the header ends before the directories
+    /// do.
     fn directories(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Vec<Node>> {
         let before = place.start - if self.width == 8 { 108 } else { 92 };
         let count = self.object.size(place.start, 4)?;
@@ -159,8 +161,8 @@ impl Program<'_> {
         Some(nodes)
     }
 
-    /// Returns the section that contains the address `address`, and the offset in the file at which
-    /// that address stands.
+    /// Returns the section that contains the memory address `address`, and the offset in the file
+    /// that corresponds to the address; `None` if no section contains it.
     fn locate(&self, address: usize) -> Option<(&Section, usize)> {
         let sections = &self.sections;
         let after = sections.partition_point(|section| section.address <= address);
@@ -169,8 +171,8 @@ impl Program<'_> {
         (at < section.place.end).then_some((section, at))
     }
 
-    /// Returns what the number of four bytes at offset `at` of an entry states that is the address of
-    /// the group `of`, which is in the same section as `address`.
+    /// Describes the number of four bytes at offset `at` of an entry that is the memory address of
+    /// the group `of`; `address` is its value in the file. `None` if no section contains it.
     fn address(&self, at: usize, of: Label, address: usize) -> Option<Stated> {
         let (section, _) = self.locate(address)?;
         Some(Stated {
@@ -179,10 +181,9 @@ impl Program<'_> {
         })
     }
 
-    /// Makes a region of the bytes to which a data directory of a PE file refers, and returns the
-    /// fields of the directory that must follow when the region moves or shrinks: its address and
-    /// its size. The directory is at offset `at`. `None` if the bytes are not in a section, or
-    /// overlap another region.
+    /// Makes a region of the bytes to which the data directory at offset `at` refers. Returns the
+    /// directory's numbers that must be computed anew: address and size of these bytes. `None` if
+    /// the bytes are not in a section, or overlap another region.
     fn data(&mut self, reader: &mut Reader, at: usize) -> Option<Vec<Stated>> {
         let (address, size) = (self.object.size(at, 4)?, self.object.size(at + 4, 4)?);
         let (section, start) = self.locate(address)?;
@@ -203,8 +204,9 @@ impl Program<'_> {
         Some(stated)
     }
 
-    /// Makes regions of the imported libraries, to which the directory at offset `at` refers, and
-    /// returns what the directory states. `None` if the table cannot be read.
+    /// Makes regions of the import table, to which the data directory at offset `at` refers, and of
+    /// all that its entries refer to. Returns the directory's numbers that must be computed anew.
+    /// `None` if the table is not in a section, or overlaps another region.
     fn imports(&mut self, reader: &mut Reader, at: usize) -> Option<Vec<Stated>> {
         let address = self.object.size(at, 4)?;
         let (_, start) = self.locate(address)?;
@@ -231,8 +233,9 @@ impl Program<'_> {
         Some(stated)
     }
 
-    /// Makes the group of an imported library, whose entry is at offset `at`, and regions of its
-    /// name and its lists of functions. The entry and the name are deleted with the first list.
+    /// Makes the group of the import table's entry for a library, at offset `at`, and regions of
+    /// the library's name and of its two lists of functions. Entry and name are deleted together
+    /// with the first list.
     fn library(&mut self, reader: &mut Reader, at: usize) -> Group {
         let field = |field: usize| {
             self.object
@@ -264,9 +267,11 @@ impl Program<'_> {
         }
     }
 
-    /// Makes a region of the list of functions at `address`, and regions of their names, and returns
-    /// the label of the list. `functions` are those of the first list, with which the functions of a
-    /// second list (`again`) go. `None` if the list cannot be read.
+    /// Makes a region of the list of imported functions at `address`, and regions of their names;
+    /// returns the label of the list. For the first list of a library, appends label and name of
+    /// each function to `functions`. In the second list (`again`), each entry is deleted together
+    /// with that of the first list. `None` if the list is empty, not in a section, or overlaps
+    /// another region.
     fn functions(
         &mut self,
         reader: &mut Reader,
@@ -316,9 +321,10 @@ impl Program<'_> {
         Some(list)
     }
 
-    /// Makes a region of the string at `address` with the `before` bytes before it, which goes with
-    /// the part `part`, and returns its label. `None` if it is not in the file, is longer than
-    /// [`LONGEST_NAME`], or overlaps another region.
+    /// Makes a region of the `before` bytes at `address` and the string after them, and returns its
+    /// label. The region is deleted together with the group `part`, if that is given. `None` if it
+    /// is not in a section, the string is longer than [`LONGEST_NAME`], or the region overlaps
+    /// another one.
     fn string(
         &mut self,
         reader: &mut Reader,

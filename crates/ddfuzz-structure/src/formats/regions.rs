@@ -1,4 +1,4 @@
-//! Regions of a file, or of a table of it, to which offsets refer.
+//! Regions: the ranges of a file, or of a table in it, to which offsets refer.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,15 +7,16 @@ use super::with_gaps;
 use crate::node::{Group, Label, Node, Part};
 use crate::reader::Reader;
 
-/// Regions to which records refer by offsets: the range of each, its group, and how many records refer
-/// to it. They do not overlap.
+/// The ranges of a file to which records refer by offsets. For each range, by its start: the range,
+/// the node group that it becomes, and the number of records that refer to it. Ranges do not
+/// overlap.
 #[derive(Default)]
 pub struct Regions(BTreeMap<usize, (Range<usize>, Group, usize)>);
 
 impl Regions {
-    /// Makes a region of the range `place`, a part with a payload that is not read yet, unless there is
-    /// one; counts the record that refers to it. Does nothing if it is empty, begins before `front`,
-    /// ends after `end`, or overlaps another region.
+    /// Records that one more record refers to the range `place`: makes a region of the range (a
+    /// part with no nodes yet), or, if that is there, counts the record. Does nothing if the range
+    /// is empty, begins before `front`, ends after `end`, or overlaps another region.
     pub fn refer(&mut self, reader: &mut Reader, place: Range<usize>, front: usize, end: usize) {
         if let Some((known, _, records)) = self.0.get_mut(&place.start) {
             *records += usize::from(*known == place);
@@ -24,7 +25,8 @@ impl Regions {
         }
     }
 
-    /// Adds a region. Returns false, and does nothing, if it overlaps another one.
+    /// Adds the region `place` with the nodes of `group`, to which one record refers. Returns
+    /// false, and adds nothing, if it overlaps another region.
     pub fn insert(&mut self, place: Range<usize>, group: Group) -> bool {
         let before = self.0.range(..place.end.max(place.start + 1)).next_back();
         let is_free = before
@@ -35,13 +37,14 @@ impl Regions {
         is_free
     }
 
-    /// Returns the group of the region that begins at offset `start`; `None` if none does.
+    /// Returns the node group of the region that begins at offset `start`; `None` if none does.
     pub fn group_at(&mut self, start: usize) -> Option<&mut Group> {
         self.0.get_mut(&start).map(|(_, group, _)| group)
     }
 
-    /// Returns the label of the region with the range `place`, and the part that a record which
-    /// refers to it is: it goes with a region to which no other record refers.
+    /// Returns, for a record that refers to the range `place`, the label of the region with this
+    /// range (`None` if there is none), and how the record is deleted: together with the region if
+    /// no other record refers to it, else by itself.
     pub fn record(&self, place: &Range<usize>) -> (Option<Label>, Part) {
         let region = self.0.get(&place.start);
         match region.filter(|(known, ..)| known == place) {
@@ -51,7 +54,8 @@ impl Regions {
         }
     }
 
-    /// Reads each region by `read`, which gets its range and its label.
+    /// Fills each region with the nodes that `read` returns for its range and label; `None` if
+    /// `read` does.
     pub fn read(
         &mut self,
         mut read: impl FnMut(Range<usize>, Label) -> Option<Vec<Node>>,
@@ -62,9 +66,9 @@ impl Regions {
         Some(())
     }
 
-    /// Makes the nodes of all bytes of `text` in `front..end`: of the regions, and of payloads between
-    /// and after them. A region that was not read is a payload; one without a size ends where the next
-    /// region begins. `None` if regions overlap.
+    /// Makes the nodes of all bytes of `text` in `front..end`: the regions, and payloads between
+    /// and after them. A region without nodes becomes a payload; an empty region extends to the
+    /// start of the next one. `None` if regions overlap.
     pub fn nodes(self, text: &[u8], front: usize, end: usize) -> Option<Vec<Node>> {
         let mut starts = self
             .0

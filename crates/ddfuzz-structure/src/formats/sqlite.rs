@@ -1,5 +1,5 @@
-//! Reader for SQLite databases: pages of trees, of free space and of long rows. A page goes with the only
-//! cell that refers to it.
+//! Reader for SQLite databases: b-tree pages, free pages and overflow pages. A page is deleted
+//! together with the only cell that refers to it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -9,86 +9,100 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Signature of a database.
+/// Bytes with which each SQLite database begins.
 pub const SIGNATURE: &[u8] = b"SQLite format 3\0";
-/// Size of the head of a database, which is in front of the first page's own.
+/// Size, in bytes, of the database header, which precedes the page header in the first page.
 pub const HEAD: usize = 100;
-/// Offset of the number of pages in the head.
+/// Offset, in the database header, of the number of pages.
 pub const PAGES: usize = 28;
-/// Offset of the first page of the list of free pages in the head, and, behind it, of their number.
+/// Offset, in the database header, of the number of the first trunk page of the freelist. The count
+/// of free pages follows in the next four bytes.
 pub const FREE: usize = 32;
-/// Offset of the number in the head that is not 0 if pages state where they are referred to.
+/// Offset, in the database header, of a number that is not 0 if the database has pointer-map pages
+/// (auto-vacuum), which state for each page where it is referred to.
 pub const VACUUM: usize = 52;
-/// Offset of the first free block, the number of cells, and where cells begin, in the head of a page.
+/// Offsets, in a page header, of the offset of the first freeblock, of the number of cells, and of
+/// the offset at which the cells begin.
 const FREE_BLOCK: usize = 1;
 const CELLS: usize = 3;
 const CONTENT: usize = 5;
-/// Offset of the number of free bytes between cells, in the head of a page.
+/// Offset, in a page header, of the number of fragmented free bytes between cells.
 const FRAGMENTS: usize = 7;
-/// Size of the head of a page without children, and offset of the last child of others.
+/// Size, in bytes, of the header of a leaf page; in the longer header of an interior page, the
+/// offset of the number of its right-most child.
 pub const LEAF: usize = 8;
-/// Size of the first two numbers of a free block, its next one and its size.
+/// Size, in bytes, of the beginning of a freeblock: the offset of the next freeblock, and the size
+/// of this one.
 const BLOCK: usize = 4;
 
-/// Kinds of pages with cells, by their first byte.
+/// Kind of a b-tree page: of a table or of an index, leaf or interior.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
     pub is_table: bool,
     pub is_leaf: bool,
 }
 
-/// A database while it is read.
+/// State of reading a SQLite database: its pages, their nodes, and the rows of its schema.
 pub struct Database<'a> {
     pub text: &'a [u8],
-    /// Size of a page, and of the part of it that holds cells.
+    /// Size of a page in bytes; `usable` is the size without the reserved bytes at the end of each
+    /// page.
     pub size: usize,
     pub usable: usize,
-    /// Label of the group of all pages but the first one.
+    /// Label of the group of all pages except the first one.
     list: Label,
-    /// Label of each page, the first one at index 0.
+    /// Label of the group of each page; the page with the number 1 is at index 0.
     labels: Vec<Label>,
-    /// Nodes of the pages that were read, and what they go with.
+    /// For the number of each page that was read, its nodes, and whether or with what it is
+    /// deleted.
     pages: BTreeMap<usize, (Part, Vec<Node>)>,
-    /// Label of the cell of each row of the table that is read, by the number of the row.
+    /// For the rowid of each row of the table that is being read, the label of the row's cell.
     rows: HashMap<u64, Label>,
-    /// Rows of the schema.
+    /// Rows of the schema table (`sqlite_schema`) that were read.
     schema: Vec<SchemaRow>,
-    /// Labels of the free pages that list others, and of all free pages.
+    /// Range of the labels of the freelist's trunk pages; `free` is the range of the labels of all
+    /// free pages, trunk pages included.
     trunks: Range<Label>,
     free: Range<Label>,
 }
 
-/// A row of the schema: a table, index, view or trigger.
+/// A row of the schema table (`sqlite_schema`), which describes a table, index, view or trigger.
 pub struct SchemaRow {
-    /// First page of its tree; 0 if it has none.
+    /// Number of the root page of the b-tree of the table or index; 0 if there is none, as for
+    /// views.
     pub page: usize,
-    /// Label of the cell of the row.
+    /// Label of the cell that holds the row of the schema.
     pub cell: Label,
-    /// What it describes, such as `table`.
+    /// Column `type` of the row: `table`, `index`, `view` or `trigger`.
     pub kind: Vec<u8>,
-    /// Its name, and that of its table, in lower case.
+    /// Column `name` of the row, in lower case; `table` is the column `tbl_name`, the table that an
+    /// index or trigger belongs to.
     pub name: Vec<u8>,
     pub table: Vec<u8>,
-    /// Labels of the clauses of its statement for each of which there is an index without a statement.
+    /// Labels of those clauses (`UNIQUE`, `PRIMARY KEY`) of a table's `CREATE TABLE` statement for
+    /// which SQLite makes an automatic index, in the order of these indices.
     pub clauses: Vec<Label>,
-    /// False if it has no statement of its own, as an index that the statement of its table makes.
+    /// True if the row has an SQL statement. An automatic index has none, because a clause of its
+    /// table's statement makes it.
     pub has_text: bool,
 }
 
-/// What a row of the schema with a table of its own belongs to.
+/// How an index or trigger in the schema depends on its table: with what its schema row is deleted.
 struct Owned<'a> {
-    /// Label of the group that the row is deleted with.
+    /// Label of the group that the row is deleted together with: the clause that makes the index,
+    /// or the table's row.
     with: Label,
-    /// Whether the row is also a part by itself.
+    /// True if the row can also be deleted by itself.
     is_part: bool,
-    /// The name of an index without a statement, with the first clause of its table that makes one and the
-    /// clause that makes this one; `None` if the row is no such index.
+    /// For an automatic index its name, and the labels of the first clause of its table that makes
+    /// an index and of the clause that makes this index; `None` for all others.
     numbered: Option<(&'a [u8], (Label, Label))>,
 }
 
 impl SchemaRow {
-    /// Returns the label of the clause of the table's statement that makes the index `index`, which has no
-    /// statement and whose name ends with the number of the clause; `None` if there is none.
+    /// Returns the label of the clause of this table's statement that makes the automatic `index`,
+    /// whose name ends with the number of the clause (`sqlite_autoindex_TABLE_2`). `None` if the
+    /// index has a statement of its own, or there is no such clause.
     fn clause_of(&self, index: &SchemaRow) -> Option<Label> {
         let number = index.name.rsplit(|byte| *byte == b'_').next()?;
         let number: usize = std::str::from_utf8(number).ok()?.parse().ok()?;
@@ -97,7 +111,8 @@ impl SchemaRow {
     }
 }
 
-/// Reads a database; `None` if its size of pages is none, or its first page cannot be read.
+/// Reads a SQLite database into the nodes of its tree; `None` if its page size is not valid, or it
+/// has too many pages.
 pub fn sqlite(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (size, usable) = page_sizes(text)?;
     let mut database = Database {
@@ -122,7 +137,8 @@ pub fn sqlite(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(database.nodes())
 }
 
-/// Reads the size of a page, and that of the part of it that holds cells; `None` if it is none.
+/// Reads the page size from the database header, and returns it with the usable size, which
+/// excludes the reserved bytes at the end of each page; `None` if a size is not valid.
 pub fn page_sizes(text: &[u8]) -> Option<(usize, usize)> {
     let size = match Encoding::Big(2).read_at(text, 16)? {
         1 => 1 << 16,
@@ -133,19 +149,22 @@ pub fn page_sizes(text: &[u8]) -> Option<(usize, usize)> {
 }
 
 impl<'a> Database<'a> {
-    /// Reads the number of `width` bytes at offset `at`.
+    /// Reads the big-endian number of `width` bytes at offset `at` of the database; `None` beyond
+    /// its end.
     fn number(&self, at: usize, width: usize) -> Option<usize> {
         let number = Encoding::Big(width).read_at(self.text, at)?;
         usize::try_from(number).ok()
     }
 
-    /// Returns the bytes of a page; `None` if there is no such page. The first one has the number 1.
+    /// Returns the bytes of the page with the number `page`, counted from 1; `None` if there is no
+    /// such page.
     pub fn page(&self, page: usize) -> Option<&'a [u8]> {
         let start = page.checked_sub(1)?.checked_mul(self.size)?;
         self.text.get(start..start.checked_add(self.size)?)
     }
 
-    /// Makes the number of a page, which is `raw`: fixed bytes if there is none but the first page.
+    /// Makes the node of a number of a page, `raw`, which states `page`: a number that is computed
+    /// anew, or fixed bytes if there is no such page or it is the first one.
     pub fn reference(&self, reader: &Reader, page: usize, raw: &[u8]) -> Node {
         let label = self.labels.get(page.wrapping_sub(1)).filter(|_| page > 1);
         match label {
@@ -154,7 +173,8 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Returns the numbers of the pages that list free pages, each with its list.
+    /// Returns the trunk pages of the freelist, each as its page number and the numbers of the free
+    /// pages that it lists. `count` is the number of pages of the database.
     fn free_chain(&self, count: usize) -> Vec<(usize, Vec<usize>)> {
         let mut chain: Vec<(usize, Vec<usize>)> = Vec::new();
         let mut known = vec![false; count + 1];
@@ -179,7 +199,8 @@ impl<'a> Database<'a> {
         chain
     }
 
-    /// Gives each page a label: those that list free pages one after the other, then the free ones.
+    /// Gives each of the `count` pages a label: first the trunk pages of the freelist `chain`, then
+    /// the free pages that they list, then all others.
     fn label_pages(&mut self, reader: &mut Reader, count: usize, chain: &[(usize, Vec<usize>)]) {
         self.labels = vec![0; count];
         let trunks = chain.iter().map(|(page, _)| *page);
@@ -197,7 +218,9 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Makes the pages of the list of free pages: each of them goes with its number in the list.
+    /// Makes the nodes of the pages of the freelist `chain`. A free page is deleted together with
+    /// its number in its trunk page; a trunk page, except the first one, together with the trunk
+    /// page before it.
     fn free_pages(&mut self, reader: &mut Reader, chain: &[(usize, Vec<usize>)]) {
         let mut part = Part::Own;
         for (trunk, pages) in chain {
@@ -232,7 +255,8 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Makes a payload that is filled up with zeros to the size of a page.
+    /// Makes the nodes of a page of arbitrary `bytes`: a payload without the zeros at the end, and
+    /// zeros that fill it up to the size of a page.
     fn filled(&self, bytes: &[u8]) -> Vec<Node> {
         let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
         let bytes = &bytes[..bytes.len() - zeros];
@@ -240,8 +264,8 @@ impl<'a> Database<'a> {
         payload.into_iter().chain([Node::Gap(self.size)]).collect()
     }
 
-    /// Reads the trees that the schema lists: each table before its indices, whose entries go with the
-    /// rows.
+    /// Reads the b-trees that the schema lists: each table before its indices, whose entries are
+    /// deleted together with the rows that they lead to.
     fn trees(&mut self, reader: &mut Reader) {
         let mut schema = std::mem::take(&mut self.schema);
         self.join_schema(reader, &schema);
@@ -260,8 +284,9 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Lets indices and triggers go with the tables that they belong to. Those with statements of their own
-    /// stay parts; others go with the clauses that make them.
+    /// Makes the schema rows of indices and triggers be deleted together with the row of their
+    /// table, or an automatic index with the clause that makes it. Those with a statement of their
+    /// own can also be deleted by themselves.
     fn join_schema(&mut self, reader: &mut Reader, schema: &[SchemaRow]) {
         let is_owner = |row: &&SchemaRow| row.name == row.table;
         let owners: HashMap<&[u8], &SchemaRow> = schema
@@ -287,8 +312,9 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Reads the tree whose first page is `page`, and that goes with `part`; the first page of the database
-    /// is that of the schema.
+    /// Reads the b-tree whose root is the page `page`, and its overflow pages; `part` says with
+    /// what the root is deleted. If the root is the first page of the database, the b-tree is the
+    /// schema table.
     fn tree(&mut self, reader: &mut Reader, page: usize, part: Part) {
         let is_schema = page == 1;
         let mut left = vec![(page, part)];
@@ -310,7 +336,8 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Reads the pages of a long row, from `page` on, each of which goes with the one before it.
+    /// Reads the chain of overflow pages that begins with the page `page`. The first one is deleted
+    /// with what `part` says, each other one together with the page before it.
     fn long_row(&mut self, reader: &Reader, mut page: usize, mut part: Part) {
         while let Some(bytes) = self.page(page).filter(|_| page > 1)
             && !self.pages.contains_key(&page)
@@ -324,9 +351,9 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Makes the nodes of a page with cells: head, offsets of cells, free space, and cells. Appends to
-    /// `children` the pages that its cells refer to, what these go with, and whether they have the rest
-    /// of a long row. `None` if it is no such page.
+    /// Makes the nodes of the b-tree page with the number `page`: header, cell pointers, free
+    /// space, and cells. Appends to `children` each page that the page refers to, with what that is
+    /// deleted, and true if it is an overflow page. `None` if it is no b-tree page.
     fn tree_page(
         &mut self,
         reader: &mut Reader,
@@ -386,8 +413,10 @@ impl<'a> Database<'a> {
         Some(nodes)
     }
 
-    /// Makes the nodes of the head of a page, which begins at offset `start` of the page and whose numbers
-    /// state `meanings`, up to that of the last child.
+    /// Makes the nodes of a page header without the number of the right-most child; in the first
+    /// page, with the database header before it. The page header begins at offset `start` of
+    /// `bytes`. `meanings` are what its three numbers state: first freeblock, number of cells,
+    /// beginning of the cells.
     fn page_head(
         &self,
         reader: &mut Reader,
@@ -409,8 +438,9 @@ impl<'a> Database<'a> {
         nodes
     }
 
-    /// Makes a region of a cell, notes the row that it is, and what it refers to. An entry of an index
-    /// goes with its row.
+    /// Adds `cell` to `regions`, appends to `children` the pages that the cell refers to, and
+    /// records the cell's row, by its rowid or in the schema. An index entry is deleted together
+    /// with its row.
     fn place_cell(
         &mut self,
         kind: Kind,
@@ -442,7 +472,8 @@ impl<'a> Database<'a> {
             .insert(cell.place.start, (cell.place.end, group));
     }
 
-    /// Makes the nodes of the head of the database: the number of pages, and the list of free ones.
+    /// Makes the nodes of the database header, in which the number of pages, the first trunk page
+    /// of the freelist and the number of free pages are computed anew.
     fn head(&self, reader: &mut Reader, bytes: &[u8]) -> Vec<Node> {
         let word = Encoding::Big(4);
         let mut nodes = vec![Node::fixed(&bytes[..PAGES])];
@@ -459,8 +490,9 @@ impl<'a> Database<'a> {
         nodes
     }
 
-    /// Makes the nodes of the database from its pages. Pages to which nothing refers are parts; none is
-    /// if pages state where they are referred to.
+    /// Makes the nodes of the database from the nodes of its pages. Pages to which nothing refers
+    /// can be deleted by themselves; no page can be deleted if the database has pointer-map pages
+    /// (auto-vacuum).
     fn nodes(mut self) -> Vec<Node> {
         let count = self.labels.len();
         let is_fixed = self.number(VACUUM, 4) != Some(0);
@@ -482,8 +514,9 @@ impl<'a> Database<'a> {
     }
 }
 
-/// Lets each cell with a label of `owned` go with the cell of its table. If its flag says so, it
-/// also stays a part, inside of a group that goes with the table.
+/// Makes each cell in `nodes` whose label is a key of `owned` be deleted together with the group
+/// that [`Owned::with`] names. If [`Owned::is_part`] is true, the cell is put into a new group that
+/// is deleted so, and stays deletable by itself.
 fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Owned<'_>>) {
     for node in nodes {
         let Node::Group(group) = node else { continue };
@@ -508,8 +541,10 @@ fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Ow
     }
 }
 
-/// Lets the number at the end of the name `name` among some nodes be that of a clause among those of its
-/// table: `clauses` are the first one and the one that the name is about.
+/// Replaces the number at the end of the automatic index name `name`, where it stands in `nodes`,
+/// by a number that is computed anew: the position of the index's clause among the clauses of its
+/// table that make an index. `clauses` are the labels of the first such clause and of this index's
+/// clause.
 fn number_name(reader: &Reader, nodes: &mut Vec<Node>, name: &[u8], clauses: (Label, Label)) {
     let mut numbered = None;
     for (at, node) in nodes.iter_mut().enumerate() {
@@ -530,7 +565,8 @@ fn number_name(reader: &Reader, nodes: &mut Vec<Node>, name: &[u8], clauses: (La
     }
 }
 
-/// Returns the kind of a page with cells by its first byte.
+/// Returns the kind of the b-tree page whose header begins with `byte`; `None` if it is no b-tree
+/// page.
 pub fn kind(byte: u8) -> Option<Kind> {
     let (is_table, is_leaf) = match byte {
         2 => (false, false),
@@ -542,18 +578,19 @@ pub fn kind(byte: u8) -> Option<Kind> {
     Some(Kind { is_table, is_leaf })
 }
 
-/// The part of a page that holds cells and free blocks.
+/// The cells and freeblocks of a b-tree page while they are collected.
 struct Space<'a> {
-    /// Bytes of the page.
+    /// Usable bytes of the page: all except the reserved ones at its end.
     bytes: &'a [u8],
-    /// Offset of the end of the list of cells.
+    /// Offset, in the page, of the end of the array of cell pointers.
     front: usize,
-    /// End and group of each cell and free block, by its start.
+    /// For the start offset of each cell and freeblock in the page, its end offset and its group.
     regions: BTreeMap<usize, (usize, Group)>,
 }
 
 impl Space<'_> {
-    /// Checks whether a range of the page overlaps no region.
+    /// Returns true if the range `place` of the page is behind the cell pointers and overlaps no
+    /// cell or freeblock that was collected.
     fn is_free(&self, place: &Range<usize>) -> bool {
         let before = self.regions.range(..place.end).next_back();
         place.start >= self.front
@@ -561,8 +598,9 @@ impl Space<'_> {
             && before.is_none_or(|(_, (end, _))| *end <= place.start)
     }
 
-    /// Makes regions of the free blocks, each of which states where the next one is, the first one at
-    /// offset `at`; returns what the number of the first one states.
+    /// Collects the chain of freeblocks, the first of which is at offset `at` of the page: each
+    /// begins with the offset of the next one. Returns the meaning of the number in the page header
+    /// that states the offset of the first freeblock; `page` is the label of the page.
     fn free_blocks(&mut self, reader: &mut Reader, mut at: usize, page: Label) -> Meaning {
         let number = |at: usize| Encoding::Big(2).read_at(self.bytes, at).unwrap_or_default();
         let mut places: Vec<Range<usize>> = Vec::new();
@@ -602,8 +640,10 @@ impl Space<'_> {
         next(first)
     }
 
-    /// Makes the nodes after the list of cells: free space that fills the page up to its `size`, then a
-    /// group with the label `label`, which begins at offset `first` or at the first region.
+    /// Makes the nodes of the page after the cell pointers: unallocated space, which fills the page
+    /// up to `size` bytes, and a group with the label `label` of all cells and freeblocks. The
+    /// group begins at offset `first`, which the page header states, or else at the first cell or
+    /// freeblock.
     fn nodes(self, reader: &mut Reader, first: usize, label: Label, size: usize) -> Vec<Node> {
         let (bytes, front) = (self.bytes, self.front);
         let begin = self.regions.keys().next().copied().unwrap_or(bytes.len());

@@ -1,4 +1,5 @@
-//! Cells of pages of SQLite: rows, entries of indices, and references to other pages.
+//! Reads the cells of SQLite's b-tree pages: rows of tables, entries of indices, and references to
+//! child pages.
 
 use std::ops::Range;
 
@@ -8,36 +9,40 @@ use crate::node::{Group, Label, Meaning, Node};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Number of bytes that a cell takes at least.
+/// Minimum size of a cell, in bytes; a shorter one is filled up with zeros.
 const LEAST: usize = 4;
-/// Largest number of columns of the table that lists tables and indices.
+/// Number of columns of the schema table (`sqlite_schema`).
 const SCHEMA: usize = 5;
 
-/// A cell that was read.
+/// A cell that was read from a b-tree page, with its nodes and the pages that it refers to.
 pub struct Cell {
     pub label: Label,
-    /// Where the cell stands in its page.
+    /// Range of the cell in its page, in bytes.
     pub place: Range<usize>,
     pub nodes: Vec<Node>,
-    /// Number of the page below the cell.
+    /// Number of the left child page of a cell of an interior page; `None` for a cell of a leaf
+    /// page.
     pub child: Option<usize>,
-    /// Number of the page with the rest of the cell.
+    /// Number of the first overflow page, on which the cell's record continues; `None` if the whole
+    /// record is in the cell.
     pub rest: Option<usize>,
     pub record: Record,
 }
 
-/// What a cell is.
+/// What a cell holds: a row of a table, an entry of an index, or a row of the schema.
 pub enum Record {
-    /// A row of a table, with its number.
+    /// A row of a table, with its rowid.
     Row(u64),
-    /// An entry of an index, with the number of the row if it ends with one.
+    /// An entry of an index, with the rowid of its row; `None` if the entry does not end with an
+    /// integer.
     Entry(Option<u64>),
-    /// A row of the schema.
+    /// A row of the schema table (`sqlite_schema`).
     Schema(SchemaRow),
     Other,
 }
 
-/// A column of a record: its kind as it is written, and its value, which begins at offset `at`.
+/// A column of a record: the number `kind` that states type and size of its value (serial type),
+/// the bytes `raw` of this number, and the bytes `value`, which begin at offset `at` of the record.
 struct Column<'a> {
     kind: u64,
     raw: &'a [u8],
@@ -45,10 +50,11 @@ struct Column<'a> {
     value: &'a [u8],
 }
 
-/// A number in the head of a cell, and where it stands.
+/// The value of a number at the front of a cell, and the range of the number in the page.
 type Stated = (u64, Range<usize>);
 
-/// Reads the cell at offset `at` of a page with the bytes `bytes`.
+/// Reads the cell at offset `at` of a b-tree page of the kind `kind` with the bytes `bytes`;
+/// `is_schema` says that the page belongs to the schema table. `None` if the cell cannot be read.
 pub fn cell(
     database: &Database<'_>,
     reader: &mut Reader,
@@ -105,8 +111,9 @@ pub fn cell(
 }
 
 impl Cell {
-    /// Reads the head of the cell: the page below it, the size of its record, and the number of the row.
-    /// Returns the last two, as far as there are any, and the offset after the head.
+    /// Reads the front of the cell, and makes the node of the number of its left child page.
+    /// Returns the size of the cell's record, the rowid, each `None` if cells of this kind have
+    /// none, and the offset after them.
     fn head(
         &mut self,
         database: &Database<'_>,
@@ -133,8 +140,9 @@ impl Cell {
         Some((size, row, at))
     }
 
-    /// Makes the nodes of the bytes `front` of a record whose rest is in pages of its own: only the
-    /// page that a row of the schema refers to may change. Notes what such a row describes.
+    /// Makes the nodes of `front`, the bytes in the cell of a record that continues on overflow
+    /// pages. All of them are fixed, except the number of the root page in a row of the schema,
+    /// which is recorded as the cell's record.
     fn front(
         &mut self,
         database: &Database<'_>,
@@ -156,7 +164,8 @@ impl Cell {
         nodes
     }
 
-    /// Makes the nodes of the record `payload` of a cell, and notes what the cell is.
+    /// Makes the nodes of the record `payload`, all of which is in the cell, and sets the cell's
+    /// field `record` to what the record is. `row` is the rowid, if the cell has one.
     fn payload(
         &mut self,
         database: &Database<'_>,
@@ -194,7 +203,8 @@ impl Cell {
     }
 }
 
-/// Completes a cell that ends at offset `end`: a cell has at least 4 bytes.
+/// Completes a cell whose content ends at offset `end` of the page `bytes`, with the bytes that
+/// fill it up to the minimum size of 4 bytes; `None` if the page ends before.
 fn finish(mut cell: Cell, bytes: &[u8], end: usize) -> Option<Cell> {
     let start = cell.place.start;
     let full = end.max(start + LEAST);
@@ -207,8 +217,9 @@ fn finish(mut cell: Cell, bytes: &[u8], end: usize) -> Option<Cell> {
     Some(cell)
 }
 
-/// Returns how many of the `size` bytes of a record are in its cell; the others are in pages of their
-/// own.
+/// Returns how many of the `size` bytes of a record are stored in its cell; the others are on
+/// overflow pages. `usable` is the usable size of a page; `is_table` says whether the b-tree is
+/// that of a table.
 pub fn local(usable: usize, size: usize, is_table: bool) -> usize {
     let most = match is_table {
         true => usable - 35,
@@ -222,9 +233,10 @@ pub fn local(usable: usize, size: usize, is_table: bool) -> usize {
     if fitting <= most { fitting } else { least }
 }
 
-/// Reads the columns of a record, and the size of the number in front of their kinds. If
-/// `is_whole`, `None` if they do not take the whole record; else returns the first columns, as far
-/// as they are in `payload`.
+/// Reads the columns of the record `payload`; returns them with the size, in bytes, of the number
+/// at its front (the size of the record's header). If `is_whole`, returns `None` unless the columns
+/// take the entire record; if not, `payload` may be only the front of a record, and the columns
+/// that are in it completely are returned.
 fn columns(payload: &[u8], is_whole: bool) -> Option<(Vec<Column<'_>>, usize)> {
     let (size, head) = Encoding::VarintBig.read(payload)?;
     let size = usize::try_from(size).ok()?;
@@ -257,7 +269,7 @@ fn columns(payload: &[u8], is_whole: bool) -> Option<(Vec<Column<'_>>, usize)> {
     (!is_whole || at == kinds.len() && value == payload.len()).then_some((columns, head))
 }
 
-/// Returns the integer in a column.
+/// Returns the integer that a column holds; `None` if its value is of another type.
 fn integer(column: &Column<'_>) -> Option<u64> {
     match column.kind {
         1..=6 => Encoding::Big(column.value.len()).read_at(column.value, 0),
@@ -266,8 +278,9 @@ fn integer(column: &Column<'_>) -> Option<u64> {
     }
 }
 
-/// Returns what a row of the schema with these columns describes, and where the number of the first page of
-/// its tree stands in the record; `None` if it lacks a column.
+/// Makes a row of the schema table from its columns; `label` is that of its cell. Also returns the
+/// range of the record in which the number of the root page stands. `None` if there are fewer than
+/// four columns.
 fn schema_row(label: Label, columns: &[Column<'_>]) -> Option<(SchemaRow, Range<usize>)> {
     let [kind, name, table, page, ..] = columns else {
         return None;
@@ -286,17 +299,18 @@ fn schema_row(label: Label, columns: &[Column<'_>]) -> Option<(SchemaRow, Range<
     Some((row, page.at..page.at + page.value.len()))
 }
 
-/// Returns the first page of the tree that the record of a row of the schema states, and where it
-/// stands in the record; `None` if it states none.
+/// Returns the number of the root page that `record`, a row of the schema table, states, and the
+/// range of the record in which this number stands; `None` if the row has no root page.
 pub fn root_of(record: &[u8]) -> Option<(usize, Range<usize>)> {
     let (columns, _) = columns(record, false)?;
     let (row, place) = schema_row(0, &columns)?;
     (row.page > 1 && !place.is_empty()).then_some((row.page, place))
 }
 
-/// Makes the nodes of a record: kinds of its columns, and values, of which texts and bytes may
-/// become shorter. Of a row of the schema, `root` is the page that the fourth column refers to, and
-/// the `clauses` of the statement in the fifth one are parts.
+/// Makes the nodes of a record: the serial types of its columns, and their values, of which texts
+/// and blobs are payloads. `head` is the size of the number at the record's front. For a row of the
+/// schema, `root` is the root page that its fourth column states, and `clauses` are the ranges of
+/// the statement in its fifth column that become parts, with their labels.
 fn record(
     database: &Database<'_>,
     reader: &mut Reader,
@@ -337,7 +351,8 @@ fn record(
     values
 }
 
-/// Makes the nodes of a statement of which the `clauses` are parts, each with its label.
+/// Makes the nodes of an SQL statement: each range in `clauses` becomes a part with the label given
+/// with it, the text around them payloads.
 fn split(statement: &[u8], clauses: &[(Range<usize>, Label)]) -> Vec<Node> {
     let (mut nodes, mut at) = (Vec::new(), 0);
     for (place, label) in clauses {

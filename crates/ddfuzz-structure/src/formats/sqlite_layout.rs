@@ -1,4 +1,5 @@
-//! Writer of SQLite databases: puts the rows and entries of all trees into as few pages as they fill.
+//! Rewrites SQLite databases compactly: puts the rows of tables and the entries of indices into as
+//! few pages as they need.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,31 +9,32 @@ use super::sqlite_cells::{local, root_of};
 use crate::compacted::Write;
 use crate::number::Encoding;
 
-/// Maximum number of pages between the root of a tree and its leaves.
+/// Maximum depth of a b-tree, in pages from its root to a leaf.
 const DEEPEST: usize = 16;
-/// Number of bytes that a cell takes at least.
+/// Minimum size of a cell, in bytes; a shorter one is filled up with zeros.
 const LEAST: usize = 4;
 
-/// Offset of the size of a page in the head of a database.
+/// Offset, in the database header, of the page size.
 const SIZE: usize = 16;
-/// Largest size of a page, in bytes.
+/// Maximum page size, in bytes, that SQLite allows.
 const LARGEST: usize = 1 << 16;
-/// A database with larger pages is taken apart if it has at most this many bytes for each of its own, or
-/// [`SMALL`] bytes.
+/// Size limit of a database that is rewritten with larger pages in order to be taken apart: this
+/// many times the size of the original, or [`SMALL`] bytes if that is more.
 const LARGER: usize = 4;
 const SMALL: usize = 1 << 17;
 
-/// A row of a table or an entry of an index, with all of its record.
+/// A row of a table or an entry of an index, with its complete record.
 struct Entry {
-    /// Number of the row, as it is written; empty for an entry of an index.
+    /// Rowid, encoded as in a cell; empty for an entry of an index.
     row: Vec<u8>,
     record: Vec<u8>,
 }
 
-/// Returns a database with the trees of `text`, each in as few pages as its rows or entries fill,
-/// and without free pages: one with pages so large that all rows are in one page each, which can be
-/// taken apart, and how one with pages of the size of `text` is made of what is left of that.
-/// `None` if a tree cannot be read, or if pages state where they are referred to.
+/// Rewrites the database `text` without free pages, with each b-tree in as few pages as its rows or
+/// entries need. Returns a database to take apart, whose pages are so large that, if possible, no
+/// row needs overflow pages, and a function that rewrites such a database, after deletions in it,
+/// with pages of the size in `text`. `None` if a b-tree cannot be read, or if the database has
+/// pointer-map pages (auto-vacuum).
 pub fn compact(text: &[u8]) -> Option<(Vec<u8>, Write)> {
     let (size, usable) = page_sizes(text)?;
     let content = Content::of(text)?;
@@ -50,18 +52,22 @@ pub fn compact(text: &[u8]) -> Option<(Vec<u8>, Write)> {
     Some((taken, write))
 }
 
-/// The content of a database.
+/// The content of a database: the rows and entries of all of its b-trees, whatever pages they are
+/// in.
 struct Content<'a> {
     head: &'a [u8],
-    /// Bytes at the end of each page that hold no cells.
+    /// Reserved bytes at the end of a page, which hold no cells; those of the first page, used for
+    /// all.
     reserved: &'a [u8],
     schema: Vec<Entry>,
-    /// The other trees by their first pages: whether each is a table, and its rows or entries.
+    /// All b-trees except the schema table, by the numbers of their root pages: true if the b-tree
+    /// is that of a table, and its rows or entries.
     trees: BTreeMap<usize, (bool, Vec<Entry>)>,
 }
 
 impl<'a> Content<'a> {
-    /// Reads all trees of a database.
+    /// Reads the content of all b-trees of the database `text`; `None` if one cannot be read, or if
+    /// the database has pointer-map pages.
     fn of(text: &'a [u8]) -> Option<Content<'a>> {
         let (size, usable) = page_sizes(text)?;
         (Encoding::Big(4).read_at(text, VACUUM)? == 0).then_some(())?;
@@ -86,7 +92,8 @@ impl<'a> Content<'a> {
         })
     }
 
-    /// Returns true if no record goes on in another page, where pages have so many bytes for cells.
+    /// Returns true if no record needs overflow pages in a database whose pages have `usable`
+    /// usable bytes.
     fn is_local(&self, usable: usize) -> bool {
         let is_local = |is_table: bool, entries: &[Entry]| {
             let mut sizes = entries.iter().map(|entry| entry.record.len());
@@ -97,7 +104,8 @@ impl<'a> Content<'a> {
             && trees.all(|(is_table, entries)| is_local(*is_table, entries))
     }
 
-    /// Writes the database with pages of `size` bytes.
+    /// Returns the database with this content and with pages of `size` bytes; `None` if that is
+    /// impossible.
     fn written(&self, size: usize) -> Option<Vec<u8>> {
         let mut target = Target {
             head: self.head,
@@ -134,31 +142,36 @@ impl<'a> Content<'a> {
     }
 }
 
-/// A database that is read.
+/// State of reading the content of a database: its pages, and how many more may be read.
 struct Source<'a> {
     text: &'a [u8],
     size: usize,
     usable: usize,
-    /// Number of pages that may still be read: each is once in a database.
+    /// Number of pages that may still be read. A valid database has each page in one place only, so
+    /// reading more pages than it has means that b-trees share pages or form a loop.
     left: usize,
 }
 
 impl<'a> Source<'a> {
-    /// Returns the bytes of a page, which counts as read.
+    /// Returns the usable bytes of the page with the number `page`; `None` if there is none, or if
+    /// as many pages were read as the database has.
     fn page(&mut self, page: usize) -> Option<&'a [u8]> {
         self.left = self.left.checked_sub(1)?;
         let start = page.checked_sub(1)?.checked_mul(self.size)?;
         self.text.get(start..start.checked_add(self.usable)?)
     }
 
-    /// Reads the tree with this root: its kind, and its rows or entries in order.
+    /// Reads the b-tree whose root is the page `root`; returns its kind, and its rows or entries in
+    /// order.
     fn tree(&mut self, root: usize) -> Option<(Kind, Vec<Entry>)> {
         let mut entries = Vec::new();
         let kind = self.tree_page(root, DEEPEST, &mut entries)?;
         Some((kind, entries))
     }
 
-    /// Appends the rows or entries of a page, and of those below it, at most `depth`, to `entries`.
+    /// Appends to `entries` the rows or entries of the b-tree page `page` and of its child pages,
+    /// and returns the kind of the page; `None` if the b-tree below it has more than `depth`
+    /// levels, or cannot be read.
     fn tree_page(&mut self, page: usize, depth: usize, entries: &mut Vec<Entry>) -> Option<Kind> {
         let depth = depth.checked_sub(1)?;
         let bytes = self.page(page)?;
@@ -196,7 +209,8 @@ impl<'a> Source<'a> {
         (own.is_table == around.is_table).then_some(())
     }
 
-    /// Reads a cell without the page below it, and its record, also from pages of their own.
+    /// Reads a row or entry from the bytes of its cell, after the number of the left child page;
+    /// reads its record to the end, also from overflow pages.
     fn entry(&mut self, kind: Kind, mut cell: &[u8]) -> Option<Entry> {
         let (stated, width) = Encoding::VarintBig.read(cell)?;
         let stated = usize::try_from(stated).ok()?;
@@ -224,25 +238,28 @@ impl<'a> Source<'a> {
     }
 }
 
-/// A cell that is written: the page below it, and its other bytes.
+/// A cell that is to be written: the number of its left child page, if it has one, and its other
+/// bytes.
 struct Cell {
     child: Option<usize>,
     bytes: Vec<u8>,
 }
 
-/// A database that is written.
+/// A database while it is written: its header, and its pages so far.
 struct Target<'a> {
-    /// Head of the database, in front of the first page's own.
+    /// The database header, which precedes the page header in the first page.
     head: &'a [u8],
-    /// Bytes at the end of each page that hold no cells.
+    /// Reserved bytes at the end of each page, which hold no cells.
     reserved: &'a [u8],
     usable: usize,
-    /// The pages so far: first the roots of all trees, of which that of the schema is the first.
+    /// The pages written so far: first the root pages of all b-trees, beginning with the schema
+    /// table, then all other pages.
     pages: Vec<Vec<u8>>,
 }
 
 impl Target<'_> {
-    /// Writes a tree with these rows or entries and this root.
+    /// Writes the b-tree of the rows or entries `entries`, with the page `root` as its root; `None`
+    /// if it would be too deep.
     fn tree(&mut self, is_table: bool, entries: &[Entry], root: usize) -> Option<()> {
         let cells = entries.iter().map(|entry| Cell {
             child: None,
@@ -261,7 +278,9 @@ impl Target<'_> {
         None
     }
 
-    /// Writes the pages of one level of a tree; returns the cells of the level above it, and the last page.
+    /// Writes the cells of one level of a b-tree into new pages. `last` is the right-most child
+    /// page of the level, `None` for leaves. Returns the cells of the level above, which refer to
+    /// these pages, and the number of its right-most child page.
     fn level(
         &mut self,
         is_table: bool,
@@ -294,7 +313,8 @@ impl Target<'_> {
         }
     }
 
-    /// Returns how many of the first cells fit into one page, after `front` other bytes.
+    /// Returns how many of `cells`, from the first one on, fit into one page with `front` bytes
+    /// before its header; `last` is the page's right-most child, `None` for a leaf.
     fn fitting(&self, cells: &[Cell], last: Option<usize>, front: usize) -> usize {
         let mut left = self.usable - front - LEAF - if last.is_some() { 4 } else { 0 };
         let fits = |cell: &&Cell| {
@@ -306,7 +326,9 @@ impl Target<'_> {
         cells.iter().take_while(fits).count()
     }
 
-    /// Makes a page of cells, with the page below it after all of them.
+    /// Makes a b-tree page of `cells`: an interior page with the right-most child `last`, or a leaf
+    /// page if that is `None`. The first `front` bytes of the database header precede the page
+    /// header.
     fn page(&self, is_table: bool, cells: &[Cell], last: Option<usize>, front: usize) -> Vec<u8> {
         let kind = match (is_table, last.is_some()) {
             (false, true) => 2,
@@ -340,7 +362,8 @@ impl Target<'_> {
         page
     }
 
-    /// Makes the cell of a row or entry, and the pages with the rest of its record.
+    /// Makes the cell of a row or entry and returns its bytes; appends overflow pages for the rest
+    /// of its record.
     fn cell(&mut self, is_table: bool, entry: &Entry) -> Vec<u8> {
         let record = &entry.record;
         let size = local(self.usable, record.len(), is_table);
@@ -366,7 +389,8 @@ impl Target<'_> {
     }
 }
 
-/// Returns the number of the row of a cell in a leaf of a table, as it is written.
+/// Returns the rowid of a cell of a table's leaf page, encoded as in the cell; `None` if it cannot
+/// be read.
 fn row_of(cell: &[u8]) -> Option<Vec<u8>> {
     let (_, size) = Encoding::VarintBig.read(cell)?;
     let (_, width) = Encoding::VarintBig.read(&cell[size..])?;

@@ -1,16 +1,18 @@
-//! Statements in the schema of SQLite databases: the clauses of a table for which there are indices.
+//! Finds the clauses of a `CREATE TABLE` statement for which SQLite makes automatic indices.
 
 use std::ops::Range;
 
-/// A word, bracket or comma of a statement, with the number of brackets around it.
+/// A word, bracket, comma or other sign of an SQL statement: its range, and the number of brackets
+/// around it; an opening or closing bracket counts itself.
 struct Token {
     place: Range<usize>,
     depth: usize,
 }
 
-/// Returns the ranges of the clauses of a `CREATE TABLE` statement for each of which there is an index
-/// without a statement, in the order of these indices: keys and unique columns. Each is taken with what
-/// separates it from the text before it, so that the statement stays one without it.
+/// Returns the ranges of the clauses of a `CREATE TABLE` statement that make an automatic index,
+/// `UNIQUE` and `PRIMARY KEY`, in the order of these indices. A range includes the blanks or comma
+/// before the clause, so that the statement stays valid when the range is deleted. A primary key
+/// that is the rowid makes no index.
 pub fn indexed_clauses(statement: &[u8]) -> Vec<Range<usize>> {
     let tokens = tokens(statement);
     let of = |token: &Token| statement[token.place.clone()].to_ascii_lowercase();
@@ -60,8 +62,8 @@ pub fn indexed_clauses(statement: &[u8]) -> Vec<Range<usize>> {
     clauses
 }
 
-/// Returns the index after the last word of the key or unique column that the word at `at` begins;
-/// `None` if it begins none.
+/// Returns the index after the last word of the clause `UNIQUE` or `PRIMARY KEY` (with sort order
+/// and conflict clause) that begins with the word at `at`; `None` if no such clause begins there.
 fn key_end(words: &[Vec<u8>], at: usize) -> Option<usize> {
     let is = |at: usize, word: &[u8]| words.get(at).is_some_and(|other| other == word);
     let mut end = match &words[at][..] {
@@ -78,8 +80,9 @@ fn key_end(words: &[Vec<u8>], at: usize) -> Option<usize> {
     Some(end + usize::from(is(end, b"autoincrement")))
 }
 
-/// Checks whether the names of a key, of which `rest` are the words, are a single one, which is that of an
-/// integer column: the number of the row.
+/// Returns true if a table constraint `PRIMARY KEY` names a single column of the type `integer`,
+/// which is then the rowid and has no index. `rest` are the words after `KEY`; `of` returns a token
+/// in lower case.
 fn names_row(
     definitions: &[Vec<&Token>],
     rest: &[Vec<u8>],
@@ -98,8 +101,8 @@ fn names_row(
     open == b"(" && close == b")" && is_integer
 }
 
-/// Splits a statement into words, brackets, commas and other signs. A quoted name is one word, and comments
-/// are none.
+/// Splits an SQL statement into words, brackets, commas and other signs. A quoted name or string is
+/// one word; comments are skipped.
 fn tokens(statement: &[u8]) -> Vec<Token> {
     let (mut tokens, mut depth, mut at) = (Vec::new(), 0_usize, 0);
     while let Some(byte) = statement.get(at) {
@@ -141,7 +144,7 @@ fn tokens(statement: &[u8]) -> Vec<Token> {
 mod tests {
     use super::indexed_clauses;
 
-    /// Returns the clauses of a statement as texts.
+    /// Returns the texts of the clauses that [`indexed_clauses`] finds in a statement.
     fn clauses(statement: &str) -> Vec<&str> {
         let clauses = indexed_clauses(statement.as_bytes());
         clauses.into_iter().map(|place| &statement[place]).collect()

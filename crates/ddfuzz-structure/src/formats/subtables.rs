@@ -1,57 +1,64 @@
-//! Descriptions of the tables of OpenType layout that offsets of others lead to: subtables of GSUB and
-//! GPOS, and the tables of GDEF.
+//! Descriptions of the tables of OpenType layout to which offsets lead: subtables of GSUB and GPOS,
+//! and the tables of GDEF.
 
 use super::subtables::Item::{
     Block, Count, Coverage, Extension, Glyph, Keep, List, Lookup, Offset, Repeat, Set, Start, Value,
 };
 
-/// A table: its items, or those of each of its formats, which a word at its beginning states, from 1.
+/// The shape of a table: its items in order. Some tables have several formats, counted from 1; a
+/// two-byte number at their beginning states which one.
 pub enum Shape {
-    /// The table has no format.
+    /// The items of a table that has only one format, without a number that states it.
     Plain(&'static [Item]),
-    /// The items of each format after the word that states it.
+    /// The items of each format, format 1 first, after the number that states the format.
     Formats(&'static [&'static [Item]]),
 }
 
-/// An item of a table. Counts and the lists that they count have the same number within a table; sizes
-/// of what follows are kept in numbered variables. Lists with the same tie have one element for each
-/// glyph of the coverage with this tie, and lose it together with the glyph.
+/// An item in the description of a table. A count and the list that it counts are given the same
+/// number. Some items set numbered variables, on which the sizes of later items depend. A list with
+/// a tie has one element for each glyph of the coverage table with the same tie, which is deleted
+/// together with the glyph.
 pub enum Item {
-    /// This many bytes.
+    /// This many bytes, which stay as they are.
     Keep(usize),
-    /// A word that is the value of this variable from here on.
+    /// A number of two bytes that stays as it is and becomes the value of the variable with this
+    /// number.
     Set(usize),
-    /// A word that is the index of a glyph.
+    /// The index of a glyph, in two bytes.
     Glyph,
-    /// A word that is the index of the glyph to which the first element with this tie belongs; the
-    /// others belong to the next glyphs. The count follows.
+    /// The index of a glyph, in two bytes, after which a count follows: the elements with this tie
+    /// belong to this glyph and the ones after it.
     Start(u8),
-    /// A word that is the index of a lookup.
+    /// The index of a lookup, in two bytes.
     Lookup,
-    /// The number of elements of the list with this number, and what is added to it.
+    /// A number of two bytes: the number of elements of the list with the first number, plus the
+    /// second number.
     Count(u8, usize),
-    /// The elements of the list with this number, with its tie (0 for none), each of these items.
+    /// The elements of a list, each of which consists of the given items. The first number
+    /// identifies the list, the second one is its tie (0 for none).
     List(u8, u8, &'static [Item]),
-    /// These items, as often as the variable says.
+    /// The given items, repeated as often as the value of the variable with this number.
     Repeat(usize, &'static [Item]),
-    /// A word for each bit of the variable: positions and widths.
+    /// A GPOS value record, two bytes for each bit that is set in the variable with this number (a
+    /// value format). It stays as it is.
     Value(usize),
-    /// As many pairs of values as the product of the variables 2 and 3; the bits of the values are
-    /// those of the variables 0 and 1.
+    /// As many pairs of GPOS value records as the product of the variables 2 and 3; the value
+    /// formats are the variables 0 and 1.
     Block,
-    /// The offset, of this many bytes, of a table with this shape.
+    /// An offset, of this many bytes, that leads to a table with this shape; 0 leads to none.
     Offset(usize, &'static Shape),
-    /// The offset of the list of glyphs to which the table applies, with its tie.
+    /// An offset, of two bytes, that leads to the coverage table with this tie (0 for none).
     Coverage(u8),
-    /// The kind of a lookup, and the offset of a subtable of this kind.
+    /// A lookup type of two bytes, and an offset of four bytes that leads to a subtable of this
+    /// type.
     Extension,
 }
 
-/// Number of the variable that holds the number of classes of marks.
+/// Number of the variable that holds the number of mark classes.
 const CLASSES: usize = 4;
 
-/// Returns the shape of the subtables of a lookup by its kind, in GSUB if `substitutes`, else in GPOS;
-/// `None` for unknown kinds.
+/// Returns the shape of the subtables of lookups of the type `kind`, in GSUB if `substitutes`, else
+/// in GPOS; `None` for unknown types.
 pub fn subtable(kind: usize, substitutes: bool) -> Option<&'static Shape> {
     Some(match (substitutes, kind) {
         (true, 1) => &SINGLE,
@@ -241,7 +248,7 @@ static ANCHOR: Shape = Shape::Formats(&[
     &[Keep(4), Offset(2, &UNKNOWN), Offset(2, &UNKNOWN)],
 ]);
 
-/// Returns the shape of the table GDEF, whose size depends on its version `1.minor`.
+/// Returns the shape of the table GDEF of the version `1.minor`.
 pub fn definitions(minor: usize) -> &'static Shape {
     match minor {
         0 | 1 => &DEFINITIONS,
@@ -275,7 +282,7 @@ static DEFINITIONS_AND_VARIATIONS: Shape = Shape::Plain(&[
     Offset(4, &UNKNOWN),
 ]);
 static GLYPH_SETS: Shape = Shape::Formats(&[&[Count(1, 0), List(1, 0, &[Offset(4, &UNKNOWN)])]]);
-/// A table that ends where the next one begins.
+/// The shape of a table that is not taken apart; it extends to the next table.
 static UNKNOWN: Shape = Shape::Plain(&[]);
 
 static CLASS_DEFINITION: Shape = Shape::Formats(&[

@@ -93,9 +93,10 @@ static BOX_COUNTED: &[Field] = &[
     Span(1, &[Records(&BOX)]),
 ];
 
-/// Makes the descriptions `$pcap` of PCAP files, packets of a time, two lengths and data, and `$pcapng`
-/// of PCAPNG files, blocks of a type, their size, data, and their size again, in one byte order; packets
-/// of the latter, blocks of the type `$packet`, are filled up to a multiple of four bytes.
+/// Makes the descriptions `$pcap` of PCAP files and `$pcapng` of PCAPNG files, whose numbers have
+/// the byte order `$order`. PCAP: packets of a time, two lengths, and data. PCAPNG: blocks of a
+/// type, their size, data, and their size again; the type `$packet` marks packets, whose data are
+/// padded to a multiple of four bytes.
 macro_rules! captures {
     ($order:ident, $packet:literal, $pcap:ident, $pcapng:ident) => {
         #[doc = concat!("Fields of PCAP files; numbers are ", stringify!($order), "-endian.")]
@@ -142,7 +143,7 @@ macro_rules! captures {
 captures!(Little, b"\x06\0\0\0", PCAP_LITTLE, PCAPNG_LITTLE);
 captures!(Big, b"\0\0\0\x06", PCAP_BIG, PCAPNG_BIG);
 
-/// Fields of MIDI files: a head with the number of tracks, and tracks of type, length and events.
+/// Fields of MIDI files: a header with the number of tracks, and tracks of type, length and events.
 pub static MIDI: &[Field] = &[
     Expect(b"MThd\0\0\0\x06"),
     Keep(2),
@@ -153,8 +154,8 @@ pub static MIDI: &[Field] = &[
 
 static MIDI_TRACK: &[Field] = &[Keep(4), Number(Big(4), Length(0), 0), Span(0, &[Body])];
 
-/// Returns the fields of a metadata block of FLAC by its kind; `None` for kinds whose data are taken
-/// for a payload.
+/// Returns the fields of a FLAC metadata block by its kind; `None` for kinds whose data become a
+/// payload.
 pub fn flac_block(kind: u8) -> Option<&'static [Field]> {
     Some(match kind {
         3 => &[Records(&[Keep(18)])],

@@ -51,10 +51,10 @@ struct Tiff<'a> {
     big: bool,
     root: Label,
     regions: BTreeMap<usize, Region>,
-    /// Label of the region of each strip and tile, and of the group of its offset, by the offset in the
-    /// file of the number that states its size.
+    /// For the offset in the file of each number that states the size of a strip or tile: the label
+    /// of the region of the strip or tile, and the label of the group of its offset.
     sized: BTreeMap<usize, (Label, Label)>,
-    /// Number of directories that may still be read.
+    /// Number of directories that may still be read, which bounds the time for files with loops.
     left: usize,
 }
 
@@ -107,13 +107,14 @@ impl Tiff<'_> {
         self.encoding(width).read_at(self.text, at)
     }
 
-    /// Makes the node of the number at offset `at`, which states `meaning`.
+    /// Makes the node of the number of four bytes at offset `at`, which states `meaning`.
     fn reference(&self, reader: &Reader, meaning: Meaning, at: usize) -> Node {
         reader.number(self.encoding(4), meaning, 0, &self.text[at..at + 4])
     }
 
-    /// Returns the meaning of the number that states where the directory with the index `index` of
-    /// `chain` is, or the first one after it that is left; `None` after the last one.
+    /// Returns the meaning of the number that states the offset of the directory with the index
+    /// `index` in `chain`: if that directory is deleted, the number states the offset of the next
+    /// one that remains. `None` if the chain has no such index.
     fn link(&self, chain: &[Label], index: usize) -> Option<Meaning> {
         Some(Meaning::Next {
             first: *chain.get(index)?,
@@ -130,9 +131,9 @@ impl Tiff<'_> {
         Some(at..at + 2 + read.count() * ENTRY)
     }
 
-    /// Makes regions of the directories in the chain, each a part if there are several, and of what
-    /// their entries refer to; returns the node of the number that states where the first one is.
-    /// `None` if the first directory cannot be read.
+    /// Makes regions of the chain of directories that begins at the offset in the file's header,
+    /// and of what their entries refer to. Each directory is a part if there are several. Returns
+    /// the node of the offset in the header; `None` if the first directory cannot be read.
     fn directories(&mut self, reader: &mut Reader) -> Option<Node> {
         let (mut pointer, mut starts) = (4, Vec::new());
         while starts.len() < MOST_DIRECTORIES
@@ -158,9 +159,10 @@ impl Tiff<'_> {
         Some(self.reference(reader, self.link(&chain, 0)?, 4))
     }
 
-    /// Makes a region, with the label and the part `own`, of the directory at offset `at`, which ends
-    /// with a number that states `next`, if that is known. `None` if the directory cannot be read, or
-    /// overlaps another region.
+    /// Makes a region of the directory at offset `at`; `own` is its label, and whether or with what
+    /// it is deleted. The number at its end states `next`, the next directory; that is kept as it
+    /// is if `next` is `None`. Returns `None` if the directory cannot be read, or overlaps another
+    /// region.
     fn directory(
         &mut self,
         reader: &mut Reader,
@@ -234,8 +236,9 @@ impl Tiff<'_> {
         })
     }
 
-    /// Makes the nodes of a directory entry with the label `part`, whose number of values follows
-    /// their size; makes a region of the values, if they are elsewhere in the file.
+    /// Makes the nodes of a directory entry with the label `part`. If its values are elsewhere in
+    /// the file, makes a region of them, which is deleted together with the entry. `entries` are
+    /// all entries of the directory.
     fn entry_nodes(
         &mut self,
         reader: &mut Reader,
@@ -294,9 +297,10 @@ impl Tiff<'_> {
         nodes
     }
 
-    /// Makes the nodes of an entry's values if these are offsets or sizes of strips or tiles, or
-    /// offsets of directories: parts, if there are several, each deleted together with what it refers
-    /// to. `None` for all other entries.
+    /// Makes the nodes of an entry's values if they are offsets or sizes of strips or tiles, or
+    /// offsets of directories, and regions of what they refer to. If there are several offsets,
+    /// each is a part, together with which the strip, tile or directory and its size are deleted.
+    /// `None` for all other entries.
     fn values(
         &mut self,
         reader: &mut Reader,
@@ -343,8 +347,8 @@ impl Tiff<'_> {
         Some(nodes)
     }
 
-    /// Makes a region of the directory whose offset stands at offset `at`, deleted together with the
-    /// group `with`; returns its label.
+    /// Makes a region of the directory whose offset is the number at offset `at`. The directory is
+    /// deleted together with the group `with`. Returns its label; `None` if it cannot be read.
     fn inner_directory(&mut self, reader: &mut Reader, at: usize, with: Label) -> Option<Label> {
         let start = usize::try_from(self.number(at, 4)?).ok()?;
         let label = reader.label();
@@ -353,7 +357,8 @@ impl Tiff<'_> {
         Some(label)
     }
 
-    /// Returns how strips and tiles are compressed, if it is known.
+    /// Returns the method by which the strips and tiles of a picture are compressed, as an entry of
+    /// its directory states it; `None` if that is missing or of an unknown method.
     fn method(&self, entries: &[(Entry, Label)]) -> Option<Codec> {
         let mut entries = entries.iter();
         let (entry, _) = entries.find(|(entry, _)| entry.tag == COMPRESSION)?;
@@ -362,9 +367,9 @@ impl Tiff<'_> {
         known.map(|(_, codec)| *codec)
     }
 
-    /// Returns the range of the strip or tile whose offset stands at offset `at` in `width` bytes, and
-    /// the offset of its size; the entry of sizes and the index in it are `sizes`. `None` if it is
-    /// empty, or overlaps another region.
+    /// Returns the range of a strip or tile, and the offset of the number that states its size. Its
+    /// own offset is the number of `width` bytes at offset `at`; its size is the value with the
+    /// given index of the given entry. `None` if the range is empty, or overlaps another region.
     fn piece(
         &self,
         at: usize,
@@ -382,8 +387,9 @@ impl Tiff<'_> {
         is_free.then_some((place, size_at))
     }
 
-    /// Makes a region of the strip or tile at `place`, deleted together with the group `with`; returns
-    /// its label.
+    /// Makes a region of the strip or tile in the given range, whose size is stated at the given
+    /// offset; it is decompressed by `method`, if that is known, and deleted together with the
+    /// group `with`. Returns its label.
     fn pixels(
         &mut self,
         reader: &mut Reader,
@@ -408,8 +414,9 @@ impl Tiff<'_> {
         Some(label)
     }
 
-    /// Makes a number of each value of an entry that lists the sizes of strips or tiles, deleted
-    /// together with their offset; values that are not the size of a region become fixed bytes.
+    /// Makes the nodes of the values of an entry that lists the sizes of strips or tiles. Each is
+    /// deleted together with the offset of its strip or tile. Sizes of what did not become a region
+    /// are fixed bytes.
     fn sizes(&self, reader: &mut Reader, entry: &Entry) -> Vec<Node> {
         let places = entry.values.clone().step_by(entry.width);
         let places = places.filter_map(|at| Some((at, self.text.get(at..at + entry.width)?)));
@@ -427,15 +434,15 @@ impl Tiff<'_> {
         numbers.collect()
     }
 
-    /// Checks whether the range `place` overlaps no region made so far.
+    /// Returns true if the range `place` overlaps no region made so far.
     fn is_free(&self, place: &Range<usize>) -> bool {
         let before = self.regions.range(..place.end).next_back();
         before.is_none_or(|(_, region)| region.end <= place.start)
     }
 }
 
-/// Returns the entry that lists the offsets of strips or tiles, among `entries`, if `tag` is that of
-/// the entry which lists their sizes.
+/// Returns the entry among `entries` that lists the offsets of strips or tiles, if `tag` is the tag
+/// of the entry that lists their sizes; else `None`.
 fn paired(tag: u64, entries: &[(Entry, Label)]) -> Option<&(Entry, Label)> {
     let (offsets, _) = PIECES.iter().find(|(_, sizes)| *sizes == tag)?;
     entries.iter().find(|(entry, _)| entry.tag == *offsets)

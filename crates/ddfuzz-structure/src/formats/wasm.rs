@@ -1,5 +1,5 @@
-//! Reader for WebAssembly modules: sections of counted items, in which functions and types are referred
-//! to by their indices.
+//! Reader for WebAssembly modules: sections of counted items. Types and functions are referred to
+//! by their indices, which are computed anew when others are deleted.
 
 use super::image::rest;
 use crate::node::{Group, Label, Meaning, Node, Part};
@@ -8,7 +8,7 @@ use crate::reader::Reader;
 
 /// Size of the signature and the version of a module, in bytes.
 const HEAD: usize = 8;
-/// Sections of a module, by their first byte.
+/// First bytes of the sections of a module, by which their kinds are told.
 const TYPES: u8 = 1;
 const IMPORTS: u8 = 2;
 const FUNCTIONS: u8 = 3;
@@ -18,29 +18,30 @@ const ELEMENTS: u8 = 9;
 const CODE: u8 = 10;
 const DATA: u8 = 11;
 const DATA_COUNT: u8 = 12;
-/// Beginning of the type of a function.
+/// First byte of a function type.
 const FUNCTION_TYPE: u8 = 0x60;
-/// Kind of imports and exports that are functions.
+/// Kind of those imports and exports that are functions.
 const FUNCTION: u8 = 0;
-/// Instruction at the end of each expression.
+/// Instruction `end`, with which each expression ends.
 const END: u8 = 0x0b;
-/// The least body that a function of any type may have: no locals, `unreachable`, and `end`.
+/// The shortest body that is valid for a function of any type: no locals, `unreachable`, and `end`.
 const LEAST_BODY: &[u8] = &[0, 0, END];
 
-/// State of reading a module.
+/// State of reading a WebAssembly module: labels of what indices in the module refer to.
 struct Module<'a> {
     text: &'a [u8],
-    /// Labels of the types, and of the functions, imported ones first: an index counts those that are
-    /// left.
+    /// Labels of the function types, and of the functions (imported ones first), by their indices
+    /// in the file. A written index is the number of those before it that remain.
     types: Vec<Label>,
     functions: Vec<Label>,
-    /// How many functions are imported.
+    /// Number of imported functions of the module, whose indices precede those of its own
+    /// functions.
     imported: usize,
-    /// Label of the group of data segments.
+    /// Label of the group of all data segments of the module.
     data: Label,
 }
 
-/// What an index in a module counts.
+/// What an index in a module refers to: a function type or a function.
 #[derive(Clone, Copy)]
 enum Index {
     Type,
@@ -80,18 +81,18 @@ pub fn wasm(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(rest(nodes, text, at))
 }
 
-/// Reads a number at offset `at` of `text`, and returns it with the offset after it.
+/// Reads the LEB128 number at offset `at` of `text`, and returns it with the offset after it.
 fn number(text: &[u8], at: usize) -> Option<(usize, usize)> {
     let (number, size) = Encoding::Varint.read(text.get(at..)?)?;
     Some((usize::try_from(number).ok()?, at + size))
 }
 
-/// Returns the offset after `size` bytes at offset `at`, if `text` has them.
+/// Returns the offset `size` bytes after `at`; `None` if `text` ends before.
 fn skip(text: &[u8], at: usize, size: usize) -> Option<usize> {
     at.checked_add(size).filter(|end| *end <= text.len())
 }
 
-/// Returns the offset after the `count` numbers at offset `at`.
+/// Returns the offset after `count` LEB128 numbers, the first of which is at offset `at`.
 fn skip_numbers(text: &[u8], mut at: usize, count: usize) -> Option<usize> {
     for _ in 0..count {
         at = number(text, at)?.1;
@@ -99,13 +100,15 @@ fn skip_numbers(text: &[u8], mut at: usize, count: usize) -> Option<usize> {
     Some(at)
 }
 
-/// Returns the offset after the counted bytes at offset `at`, such as a name.
+/// Returns the offset after the vector of bytes at offset `at`: a size, and as many bytes, such as
+/// a name.
 fn skip_bytes(text: &[u8], at: usize) -> Option<usize> {
     let (size, at) = number(text, at)?;
     skip(text, at, size)
 }
 
-/// Returns the offset after the instruction at offset `at`; `None` for unknown instructions.
+/// Returns the offset after the instruction at offset `at`; `None` if the instruction is unknown or
+/// cut off.
 fn skip_instruction(text: &[u8], at: usize) -> Option<usize> {
     let (code, at) = (*text.get(at)?, at + 1);
     let numbers = match code {
@@ -137,8 +140,8 @@ fn skip_instruction(text: &[u8], at: usize) -> Option<usize> {
     skip_numbers(text, at, numbers)
 }
 
-/// Returns the offset after the expression without blocks at offset `at`, such as the offset of a
-/// segment.
+/// Returns the offset after the constant expression at offset `at`, such as the offset of a
+/// segment; it ends with the first `end`.
 fn skip_expression(text: &[u8], mut at: usize) -> Option<usize> {
     while *text.get(at)? != END {
         at = skip_instruction(text, at)?;
@@ -146,14 +149,14 @@ fn skip_expression(text: &[u8], mut at: usize) -> Option<usize> {
     Some(at + 1)
 }
 
-/// Makes a payload of these bytes, if there are any.
+/// Makes a payload of `bytes`; `None` if there are none.
 fn payload(bytes: &[u8]) -> Option<Node> {
     (!bytes.is_empty()).then(|| Node::payload(bytes))
 }
 
 impl Module<'_> {
-    /// Returns offset of the content and end of each section; makes the labels of the types and the
-    /// functions.
+    /// Finds the sections of the module, and makes the labels of its types and functions. Returns,
+    /// for each section, the offsets of its content and of its end.
     fn sections(&mut self, reader: &mut Reader) -> Vec<(usize, usize)> {
         let (mut at, mut sections) = (HEAD, Vec::new());
         let (mut types, mut functions) = (0, 0);
@@ -177,7 +180,8 @@ impl Module<'_> {
         sections
     }
 
-    /// Makes the nodes of the content of a section; a payload for one that is not known.
+    /// Makes the nodes of `text`, the content of a section of the kind `kind`; one payload if the
+    /// section is of an unknown kind or cannot be read.
     fn section(&self, reader: &mut Reader, kind: u8, text: &[u8]) -> Vec<Node> {
         let nodes = reader.deeper(|reader| match kind {
             0 => counted(reader, text, 0).map(|(nodes, at)| rest(nodes, text, at)),
@@ -197,7 +201,9 @@ impl Module<'_> {
         nodes.unwrap_or_else(|| payload(text).into_iter().collect())
     }
 
-    /// Makes the nodes of a section of counted items, each of which is a part, or goes with one.
+    /// Makes the nodes of a section that consists of a count and as many items. An item can be
+    /// deleted by itself; an item of the function section, which states a function's type, is
+    /// deleted together with the body of the function.
     fn items(&self, reader: &mut Reader, kind: u8, text: &[u8]) -> Option<Vec<Node>> {
         let (count, mut at) = number(text, 0)?;
         let list = match kind {
@@ -248,7 +254,8 @@ impl Module<'_> {
         Some(rest(vec![head, Group::new(list, items).into()], text, at))
     }
 
-    /// Makes the node of an index, whose bytes are `raw`.
+    /// Makes the node of the index `raw`, which refers to a type or function, as `of` says; fixed
+    /// bytes if it refers to none.
     fn index(&self, reader: &Reader, of: Index, raw: &[u8]) -> Node {
         let labels = match of {
             Index::Type => &self.types,
@@ -264,8 +271,8 @@ impl Module<'_> {
         }
     }
 
-    /// Reads an import: two names, its kind, and its type. Returns it with its end, and whether it is
-    /// a function.
+    /// Reads the import at offset `at`: two names, a kind, and a type. Returns its nodes with the
+    /// offset after it, and true if it is a function.
     fn import(&self, reader: &mut Reader, text: &[u8], at: usize) -> Option<(Item, bool)> {
         let (mut nodes, middle) = counted(reader, text, at)?;
         let (name, end) = counted(reader, text, middle)?;
@@ -292,8 +299,8 @@ impl Module<'_> {
         Some((nodes, end))
     }
 
-    /// Reads a segment of functions in a table: its offset, and their indices. `None` for segments
-    /// of other kinds.
+    /// Reads an element segment, which puts functions into a table: its offset in the table, and
+    /// the indices of the functions, each a part. `None` for other kinds of element segments.
     fn elements(&self, reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
         let (0, start) = number(text, at)? else {
             return None;
@@ -318,8 +325,9 @@ impl Module<'_> {
         Some((nodes, end))
     }
 
-    /// Reads the body of a function: its size, its locals, and instructions. Calls refer to functions;
-    /// from an unknown instruction on, the body is a payload.
+    /// Reads the body of a function in the code section: its size, its locals, and its
+    /// instructions, in which the indices of called functions are numbers that are computed anew.
+    /// From the first unknown instruction on, the body is a payload.
     fn body(&self, reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
         let (size, start) = number(text, at)?;
         let end = skip(text, start, size)?;
@@ -357,10 +365,11 @@ impl Module<'_> {
     }
 }
 
-/// The nodes of an item, and the offset after it.
+/// The nodes of an item, and the offset after the item.
 type Item = (Vec<Node>, usize);
 
-/// Reads the type of a function: counted parameters and results.
+/// Reads the function type at offset `at`: the types of parameters and of results, each after their
+/// count.
 fn function_type(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
     (*text.get(at)? == FUNCTION_TYPE).then_some(())?;
     let mut nodes = vec![Node::fixed(&[FUNCTION_TYPE])];
@@ -370,7 +379,8 @@ fn function_type(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
     Some((nodes, at))
 }
 
-/// Reads a data segment: its offset, and its bytes. `None` for segments of other kinds.
+/// Reads the data segment at offset `at`: its offset in memory, if it has one, and its bytes.
+/// `None` for segments of other memories.
 fn data(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
     let (kind, start) = number(text, at)?;
     let expression = match kind {
@@ -384,7 +394,7 @@ fn data(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
     Some((nodes, end))
 }
 
-/// Reads counted bytes, such as a name: their number, and a payload.
+/// Reads a vector of bytes, such as a name: its size, and the bytes as a payload.
 fn counted(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
     let (size, start) = number(text, at)?;
     let end = skip(text, start, size)?;
@@ -397,8 +407,8 @@ fn counted(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
     Some((nodes, end))
 }
 
-/// Returns the offset after the kind at offset `at` of an import and what follows it, and whether it
-/// is a function.
+/// Reads the kind and the type of the import's description at offset `at`; returns the offset after
+/// it, and true if the import is a function. `None` if it cannot be read.
 fn skip_import(text: &[u8], at: usize) -> Option<(usize, bool)> {
     let kind = *text.get(at)?;
     let limits = |at: usize| {
@@ -415,8 +425,8 @@ fn skip_import(text: &[u8], at: usize) -> Option<(usize, bool)> {
     Some((end, kind == FUNCTION))
 }
 
-/// Returns how many functions are among the imports of a section; `None` if one of them cannot be
-/// read.
+/// Returns the number of functions among the imports in the import section `text`; `None` if an
+/// import cannot be read.
 fn imported(text: &[u8]) -> Option<usize> {
     let (count, mut at) = number(text, 0)?;
     let mut functions = 0;

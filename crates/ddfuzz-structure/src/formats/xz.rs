@@ -1,4 +1,5 @@
-//! Reader for xz: streams of blocks that LZMA2 compresses, each stream with an index of its blocks.
+//! Reader for xz files: streams of blocks that are compressed by LZMA2, each stream with an index
+//! of its blocks.
 
 use std::ops::Range;
 
@@ -7,42 +8,47 @@ use crate::number::{Encoding, Sum};
 use crate::packed::Codec;
 use crate::reader::Reader;
 
-/// Signature at the beginning of a stream.
+/// Magic bytes at the beginning of an xz stream.
 pub const HEAD: &[u8] = b"\xfd7zXZ\0";
-/// Signature at the end of a stream.
+/// Magic bytes at the end of an xz stream.
 const FOOT: &[u8] = b"YZ";
-/// Size of the head and of the foot of a stream, in bytes.
+/// Size of the stream header, and of the stream footer, in bytes.
 const ENDS: usize = 12;
-/// Sizes, heads of blocks and the index are filled up to a multiple of this number of bytes.
+/// Block headers, compressed data and the index are padded with zeros to a multiple of this number
+/// of bytes.
 const ALIGN: usize = 4;
-/// Bits of the flags of a block that say that its head has the compressed and the decompressed size.
+/// Bits of a block's flags which say that the block header states the compressed size, and the
+/// uncompressed size.
 const SIZES: [u8; 2] = [0x40, 0x80];
-/// Bits of the flags of a block with the number of its filters, less 1.
+/// Bits of a block's flags that hold the number of its filters, less 1.
 const FILTERS: u8 = 0x03;
-/// Description of the filter LZMA2: its number and the size of its properties, one byte.
+/// Beginning of a filter's description in a block header if the filter is LZMA2: its id, and the
+/// size of its properties, which is one byte.
 const LZMA2: &[u8] = b"\x21\x01";
-/// Largest size of a dictionary as it is written.
+/// Largest value of the byte that encodes the dictionary size of LZMA2.
 const LARGEST_DICTIONARY: u8 = 40;
-/// Maximum number of blocks that are decompressed: each takes the memory of a dictionary.
+/// Maximum number of blocks of a file that are decompressed, because each of them needs the memory
+/// of a dictionary.
 const MOST_BLOCKS: usize = 256;
 
-/// A block of a stream: its label, that of what its index states the size of, that of its content, and
-/// its size there in the file.
+/// A block of an xz stream, as its index refers to it: the labels of the whole block, of the bytes
+/// whose size the index states as "unpadded size", and of the uncompressed content.
 struct Block {
     label: Label,
     unpadded: Label,
     content: Label,
 }
 
-/// State of reading a stream.
+/// State of reading an xz stream: its blocks so far, and the kind of their checks.
 struct Stream<'a> {
     text: &'a [u8],
-    /// Size and method of the check of each block.
+    /// Size in bytes and algorithm of the check after each block; no algorithm if blocks have no
+    /// check.
     check: (usize, Option<Sum>),
     blocks: Vec<Block>,
 }
 
-/// Reads an xz file; `None` if its first stream has no block that can be decompressed.
+/// Reads an xz file into the nodes of its tree; `None` if no block can be decompressed.
 pub fn xz(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (mut nodes, mut at, mut blocks) = (Vec::new(), 0, 0);
     while text.get(at..).is_some_and(|rest| rest.starts_with(HEAD)) && blocks < MOST_BLOCKS {
@@ -79,7 +85,8 @@ pub fn xz(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     (blocks > 0).then_some(nodes)
 }
 
-/// Makes the node of the number at offset `at`, and returns it with its end.
+/// Makes the node of the number at offset `at`, which states `meaning`; returns it with the offset
+/// after the number, `None` if it cannot be read.
 fn number(
     reader: &Reader,
     text: &[u8],
@@ -95,8 +102,9 @@ fn number(
 const CRC32: Encoding = Encoding::Little(4);
 
 impl Stream<'_> {
-    /// Reads a stream from offset `at` on, and sets `at` to the end of what could be read, whose nodes
-    /// are appended to `nodes`; `None` if that is not the end of the stream.
+    /// Reads the stream at offset `at`, with at most `most` blocks: appends the nodes of what could
+    /// be read to `nodes`, and sets `at` to the offset after that. `None` if the stream could not
+    /// be read to its end.
     fn read(
         &mut self,
         reader: &mut Reader,
@@ -130,7 +138,8 @@ impl Stream<'_> {
         Some(())
     }
 
-    /// Reads the block at offset `at`: its head, the compressed bytes, padding and the check.
+    /// Reads the block at offset `at`: block header, compressed data, padding and check. Returns it
+    /// with the offset after it; `None` if there is no block that can be decompressed.
     fn block(&mut self, reader: &mut Reader, at: usize) -> Option<(Node, usize)> {
         let text = self.text;
         let size = usize::from(*text.get(at).filter(|size| **size > 0)?) * ALIGN;
@@ -163,9 +172,10 @@ impl Stream<'_> {
         Some((Group::part(label, nodes).into(), end + self.check.0))
     }
 
-    /// Reads the head of a block, which stands at `place` and has a checksum after it; `sizes` are the
-    /// groups of the compressed and the decompressed bytes. Returns its nodes and the size of the
-    /// dictionary; `None` if the block has other filters than LZMA2.
+    /// Reads the block header in the range `place`, and the checksum after it. `sizes` are the
+    /// labels of the groups of the compressed data and of the uncompressed content, whose sizes the
+    /// header may state. Returns the nodes and the dictionary size in bytes; `None` if the block
+    /// has other filters than LZMA2.
     fn head(
         &self,
         reader: &mut Reader,
@@ -207,7 +217,9 @@ impl Stream<'_> {
         Some((vec![Group::new(label, nodes).into(), sum], dictionary))
     }
 
-    /// Reads the index of a stream at offset `at`: a record for each block.
+    /// Reads the index of the stream at offset `at`, which gets the label `label`: a record for
+    /// each block, which is deleted together with the block. Returns the nodes and the offset after
+    /// the index.
     fn index(&self, reader: &mut Reader, at: usize, label: Label) -> Option<(Vec<Node>, usize)> {
         let text = self.text;
         (*text.get(at)? == 0).then_some(())?;
@@ -257,8 +269,8 @@ impl Stream<'_> {
         Some((vec![Group::new(label, index).into(), sum], end))
     }
 
-    /// Reads the foot of a stream at offset `at`: the size of the index with the label `index`, and the
-    /// flags of the head.
+    /// Reads the stream footer at offset `at`: a checksum, the size of the index (the group with
+    /// the label `index`), and the flags of the stream header. `None` if there is no footer.
     fn foot(&self, reader: &mut Reader, at: usize, index: Label) -> Option<Vec<Node>> {
         let foot: Range<usize> = at + ALIGN..at + ENDS - FOOT.len();
         self.text.get(foot.end..)?.strip_prefix(FOOT)?;
@@ -285,14 +297,14 @@ impl Stream<'_> {
     }
 }
 
-/// A size in a byte, in words of 4 bytes.
+/// Encoding of a block header's size: one byte, which counts words of 4 bytes.
 const UNITS: Encoding = Encoding::Units {
     is_big: false,
     width: 1,
     unit: ALIGN,
 };
 
-/// Makes the zeros after the group `of`.
+/// Makes the zeros that pad the size of the group `of` to a multiple of [`ALIGN`] bytes.
 fn pad(of: Label) -> Node {
     Node::Pad {
         of,
@@ -301,7 +313,8 @@ fn pad(of: Label) -> Node {
     }
 }
 
-/// Returns the size of a dictionary that is written as `bits`; `None` if it is too large.
+/// Returns the dictionary size, in bytes, that the byte `bits` encodes; `None` if the byte is not
+/// valid.
 fn dictionary_size(bits: u8) -> Option<u32> {
     match bits {
         0..LARGEST_DICTIONARY => Some((2 | u32::from(bits & 1)) << (bits / 2 + 11)),

@@ -173,7 +173,7 @@ impl GivenInputs {
     /// Checks that the seeds and dictionaries can be read, and copies single seeds, and several
     /// dictionaries as one.
     fn of(args: &SeedArgs) -> Result<GivenInputs, Failure> {
-        let (seeds, dictionaries) = args.named();
+        let (seeds, dictionaries) = args.given_paths();
         let mut given = GivenInputs {
             corpora: Vec::new(),
             dictionary: None,
@@ -208,8 +208,8 @@ impl GivenInputs {
         Ok(given)
     }
 
-    /// Returns the temporary directory of the copies, which exists as long as these inputs; the
-    /// first call creates it.
+    /// Returns the temporary directory of the copies, which the first call creates; it is removed
+    /// when `self` is dropped.
     fn copies(&mut self) -> Result<&Path, Failure> {
         let copies = match self.copies.take() {
             Some(copies) => copies,
@@ -297,8 +297,8 @@ impl Flags {
         flags
     }
 
-    /// Returns why processes of libFuzzer with these flags have ended after `runs` runs in all and
-    /// the time `time`: by one of both limits, else by themselves.
+    /// Returns why libFuzzer processes with these flags have ended after `runs` runs in all and the
+    /// time `time`: the limit on runs or that on time is reached, or they ended by themselves.
     pub fn ended_by(&self, runs: u64, time: Duration) -> EndedBy {
         if self.runs.is_some_and(|limit| runs >= limit) {
             EndedBy::Runs

@@ -32,8 +32,8 @@ type SettleResult = Option<(Vec<u8>, Examined)>;
 /// The files of each crash variant, the smallest first.
 #[derive(Default)]
 struct SmallestFiles {
-    /// Size in bytes and index of the files of each variant; also of files that have moved to
-    /// another one.
+    /// For each variant, size in bytes and index of its files, smallest first. A file that was
+    /// found to belong to another variant stays in the list until it is the smallest one.
     files: BTreeMap<usize, BinaryHeap<Reverse<(u64, usize)>>>,
 }
 
@@ -106,9 +106,10 @@ impl TriageJob<'_> {
         }
     }
 
-    /// Examines the inputs of all tasks by worker threads, and returns the results with the indices
-    /// of the tasks, in their order; without those that the user's stop has left. `triagers`: those
-    /// that were started before and wait for work.
+    /// Examines the inputs of all `tasks` by worker threads, and returns the results by the index
+    /// of the task. If the user stops the triage, results of the tasks that are left are missing.
+    /// `triagers`: triagers that were started before and are idle; workers take them and put them
+    /// back.
     fn examine_all(
         &self,
         tasks: &[SettleTask],

@@ -3,13 +3,15 @@
 use super::*;
 use crate::features::set;
 
-/// Scripted inputs of ten bytes each, with the features of each run.
+/// Scripted inputs of ten bytes each, with the features that each run of each input reaches.
 #[derive(Default)]
 struct Script {
     runs: Vec<Vec<Vec<u32>>>,
-    /// Features that each input reaches in a separate process; `None` if all runs have one.
+    /// Features that each input reaches in a separate process; `None` if every run has a separate
+    /// process anyway.
     alone: Option<Vec<Vec<u32>>>,
-    /// Features that only the first input of a process reaches, of those that reach them alone.
+    /// Features of code that runs once per process: of the inputs that reach them in a separate
+    /// process, only the one that is run first in a shared process reaches them there.
     once: Vec<u32>,
     /// Inputs that were run again.
     repeated: Vec<usize>,
@@ -175,8 +177,9 @@ fn what_happens_once_in_a_process_needs_one_that_makes_it_happen() {
     assert!(choice.sometimes.is_empty(), "{choice:?}");
 }
 
-/// Sixty inputs with a feature each, and the feature 99 of code that runs once per process. Input
-/// 0 is run first each time and reaches nothing else; `triggers` reach it if they are run first.
+/// Makes a script of sixty inputs. Input 0 has only the feature 99, of code that runs once per
+/// process, since it is the first input in each process; each other input has a feature of its own.
+/// The inputs `triggers` reach the feature 99, too, if they are run first in a process.
 fn first_by_chance(triggers: &[usize]) -> Script {
     let mut runs: Vec<Vec<Vec<u32>>> = (0..60).map(|own| vec![vec![own + 1]; 3]).collect();
     runs[0] = vec![vec![99]; 3];

@@ -111,10 +111,10 @@ impl Reproducer {
         (self.kind.of_limits(&self.class) == Kind::Oom).then(|| self.limits.memory.max(1))
     }
 
-    /// Returns the limit on writable private memory, in bytes, that an exported test sets: twice the
-    /// memory limit of the recorded run, as that run had, for an out-of-memory group, or a crash
-    /// that may come of memory which the program did not get; `None` for other groups, and for
-    /// programs with the shadow memory of a sanitizer.
+    /// Returns the limit on writable private memory, in bytes, that an exported test sets: twice
+    /// the memory limit of the recorded run, as that run had, for an out-of-memory group and for a
+    /// crash by a signal, which may come of an allocation that failed. `None` for other groups, and
+    /// if a sanitizer maps terabytes of memory (`shadowed`).
     fn data(&self, shadowed: bool) -> Option<u64> {
         let limit = data_limit(self.kind, &self.class, self.limits.memory, shadowed);
         limit.map(|_| self.limits.memory.max(1).saturating_mul(2))
@@ -136,8 +136,9 @@ const START_MS: [u64; 2] = [20, 150];
 /// Exit statuses by which a shell reports that a signal ended what it ran.
 const OF_SIGNALS: RangeInclusive<i32> = 129..=159;
 
-/// Returns the exit statuses that an exported test counts as failures of the program. Signals and
-/// sanitizer reports always count, and [`OF_SIGNALS`] where the program was not what crashed.
+/// Returns the exit statuses that an exported test counts as failures of the program. In addition,
+/// signals and sanitizer reports always count, and [`OF_SIGNALS`] if not the program itself
+/// crashed, but a process that it had started.
 fn statuses(of: &Reproducer) -> Vec<i32> {
     let mut all = match of.class.0.as_str() {
         "rustpanic" => vec![RUST_PANIC],

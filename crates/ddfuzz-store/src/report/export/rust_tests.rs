@@ -79,7 +79,7 @@ pub fn rust_program_test(of: &Reproducer, input: Input<'_>, called: &ProgramCall
         "// {}\n\n{uses}\n\
          /// The input that causes the failure.\n{}\n\
          /// The program, relative to the Cargo.toml of this test.\nconst PROGRAM: &[u8] = {};\n\
-         /// Its arguments{}.\nconst ARGUMENTS: &[&[u8]] = &[{}];\n{}\n\
+         /// Arguments of the program{}.\nconst ARGUMENTS: &[&[u8]] = &[{}];\n{}\n\
          #[test]\nfn {name}() {{\n    \
              let program = Path::new(env!(\"CARGO_MANIFEST_DIR\")).join(OsStr::from_bytes(PROGRAM));\n    \
              assert!(program.is_file(), \"{{}} is missing: build it first\", program.display());\n{}    \
@@ -245,10 +245,10 @@ fn sanitizers(of: &Reproducer, called: &ProgramCall<'_>) -> String {
     let options = sanitizer_options(of.leaks(), of.memory().map(|bytes| bytes >> 20));
     format!(
         r#"
-/// What sanitizers are told.
+/// Options of sanitizers, as their environment variables have them.
 const OPTIONS: &str = {};
 
-/// Tells them, after the user's own options: of one given twice the later one holds.
+/// Appends `OPTIONS` to the variables of sanitizers; of an option given twice the last one counts.
 fn tell_sanitizers(command: &mut Command, scratch: &Path) {{
     for name in [
         {},
@@ -266,7 +266,7 @@ fn tell_sanitizers(command: &mut Command, scratch: &Path) {{
     }}
 }}
 
-/// What they have reported.
+/// Returns the reports that sanitizers have written into the directory `scratch`.
 fn reports(scratch: &Path) -> String {{
     let mut all = String::new();
     for entry in std::fs::read_dir(scratch).into_iter().flatten().flatten() {{
@@ -383,7 +383,7 @@ pub fn rust_fuzz_test(
          /// The input that causes the failure.\n{}\n\
          /// The cargo-fuzz project, relative to the Cargo.toml of this test.\n\
          const PROJECT: &[u8] = {};\n\
-         /// Its harness.\nconst HARNESS: &str = {};\n{sanitizer}\
+         /// Name of the harness.\nconst HARNESS: &str = {};\n{sanitizer}\
          /// Flags of libFuzzer.\nconst FLAGS: &[&str] = &[{flags}];\n\
          {}\n\
          #[test]\nfn {name}() {{\n    \
@@ -447,8 +447,8 @@ pub(super) fn limits(of: &Reproducer, time: Option<u64>, memory: Option<u64>) ->
     };
     format!(
         "/// Limit on the time of a run.\nconst LIMIT: Duration = Duration::from_millis({});\n\
-         /// Limit on its CPU time.\nconst TIME: Option<Duration> = {time};\n\
-         /// Limit on its memory, in bytes.\nconst MEMORY: Option<u64> = {memory:?};\n",
+         /// Limit on the CPU time of a run.\nconst TIME: Option<Duration> = {time};\n\
+         /// Limit on the memory of a run, in bytes.\nconst MEMORY: Option<u64> = {memory:?};\n",
         of.run_limit().as_millis(),
     )
 }
