@@ -212,17 +212,33 @@ impl Input {
         Ok(())
     }
 
-    /// Returns device and inode of the target's stdin and of its input files, by which the target's
-    /// uses of the input are recognised.
-    pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
-        let named: &[NamedFile] = match &self.files {
+    fn named_files(&self) -> &[NamedFile] {
+        match &self.files {
             NamedFiles::None | NamedFiles::AtTerminal(_) => &[],
             NamedFiles::One(file) | NamedFiles::InAddition(file) => std::slice::from_ref(file),
             NamedFiles::Two(files) => files,
-        };
-        let files = named.iter().map(|file| &file.writer);
+        }
+    }
+
+    /// Returns device and inode of the target's stdin and of its input files, by which the target's
+    /// uses of the input are recognised.
+    pub(crate) fn identities(&self) -> Vec<(u64, u64)> {
+        let files = self.named_files().iter().map(|file| &file.writer);
         let facts = files.chain([&self.stdin]).flat_map(File::metadata);
         facts.map(|facts| (facts.dev(), facts.ino())).collect()
+    }
+
+    /// Returns what shows that a run has changed its input files: whether each is still where the
+    /// target finds it, its size in bytes, and the time of its last change (seconds, nanoseconds).
+    pub(crate) fn states(&self) -> Vec<(bool, u64, i64, i64)> {
+        let named = self.named_files().iter();
+        let named = named.map(|file| (is_at(&file.writer, &file.path), &file.writer));
+        let all = named.chain([(true, &self.stdin)]);
+        let state = |(is_there, file): (bool, &File)| {
+            let facts = file.metadata().ok()?;
+            Some((is_there, facts.len(), facts.mtime(), facts.mtime_nsec()))
+        };
+        all.filter_map(state).collect()
     }
 
     /// Sets the times of last access by which [`is_unread`](Input::is_unread) tells whether the

@@ -82,7 +82,7 @@ pub use sandbox::Sandbox;
 pub use target::{Channel, Limits, Program, SEPARATOR, Target, TargetRecord, Terminal, two_files};
 pub use terminal::sample_text;
 pub use test_executor::start_test;
-pub use traceable::{Traceable, Traced};
+pub use traceable::{RunFiles, Traceable, Traced};
 pub use watch::SchedulingDelay;
 pub use ways::{
     Freshness, Started, Way, WithSearch, debug_text, start, start_covered, start_shell,

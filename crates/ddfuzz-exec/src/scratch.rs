@@ -110,14 +110,17 @@ impl Scratch {
             // Allowed for the owner, and for root if the target is the owner.
             let _ = fchmod(&*listing, Mode::from_bits_truncate(MODE));
         }
-        let left = listing
-            .iter()
-            .flatten()
-            .any(|entry| !matches!(entry.file_name().to_bytes(), b"." | b".."));
-        if left && let Ok(top) = open_directory(&*listing, ".") {
+        if has_entries(listing)
+            && let Ok(top) = open_directory(&*listing, ".")
+        {
             empty(top);
         }
         Ok(Cleaned::Same)
+    }
+
+    /// Whether the working directory is empty.
+    pub(crate) fn is_empty(&mut self) -> bool {
+        !has_entries(self.inside.as_mut().unwrap_or(&mut self.listing))
     }
 
     /// Replaces the scratch directory by an empty one at the same path. Processes still running in
@@ -141,6 +144,11 @@ impl Scratch {
         self.listing = make(&self.path, self.owner)?;
         Ok(())
     }
+}
+
+fn has_entries(listing: &mut Dir) -> bool {
+    let mut entries = listing.iter().flatten();
+    entries.any(|entry| !matches!(entry.file_name().to_bytes(), b"." | b".."))
 }
 
 fn make(path: &Path, owner: Option<Identity>) -> io::Result<Dir> {

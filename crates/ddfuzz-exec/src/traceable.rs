@@ -3,7 +3,7 @@
 
 use nix::unistd::Pid;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::{fs::File, path::PathBuf, time::Duration};
+use std::{fs::File, io, path::PathBuf, time::Duration};
 
 use crate::crash_snapshots::{CrashSnapshots, ServerMode};
 use crate::launch::{Inject, Launch, Role};
@@ -550,6 +550,44 @@ impl Traced {
             Some(_) => Vec::new(),
             None => inner.input.identities(),
         }
+    }
+}
+
+/// The files of a stopped run, from which forks of it begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFiles {
+    /// What shows that an input file was changed.
+    input: Vec<(bool, u64, i64, i64)>,
+    /// Whether the working directory is empty.
+    is_empty: bool,
+}
+
+impl Traced {
+    /// Returns the state of the run's files: its input and its working directory.
+    pub fn files(&self) -> RunFiles {
+        let mut inner = self.of.lock();
+        RunFiles {
+            input: inner.input.states(),
+            is_empty: inner.scratch.is_empty(),
+        }
+    }
+
+    /// Undoes what a fork of the run has done to the run's files, whose state was `files`: writes
+    /// the input `bytes` again where it was changed, moved or deleted, and empties the working
+    /// directory where it was empty.
+    ///
+    /// # Errors
+    /// When the input cannot be written.
+    pub fn restore(&self, files: &mut RunFiles, bytes: &[u8]) -> io::Result<()> {
+        let mut inner = self.of.lock();
+        if files.is_empty {
+            let _ = inner.scratch.clean();
+        }
+        if inner.input.states() != files.input {
+            inner.input.write(bytes)?;
+            files.input = inner.input.states();
+        }
+        Ok(())
     }
 }
 

@@ -52,11 +52,7 @@ impl MutantKind {
     pub fn is_rare(self) -> bool {
         matches!(
             self,
-            MutantKind::Range
-                | MutantKind::Width
-                | MutantKind::Exchanged
-                | MutantKind::Original
-                | MutantKind::Break
+            MutantKind::Width | MutantKind::Exchanged | MutantKind::Original | MutantKind::Break
         )
     }
 
@@ -68,7 +64,6 @@ impl MutantKind {
             MutantKind::Fixed => "with a condition that is always decided alike",
             MutantKind::Constant => "with a constant that differs by one",
             MutantKind::Exchanged => "with two arguments exchanged",
-            MutantKind::Range => "with the end of another range",
             MutantKind::Width => "with a number that is not cut, or has another sign",
             MutantKind::Operator => "with another operator",
             MutantKind::Operand => "with another variable",
@@ -339,9 +334,6 @@ impl<'a> Code<'a> {
                 if let Some(other) = other {
                     push(MutantKind::Constant, it.ip(), other);
                 }
-            }
-            for other in other_ranges(bytes, number) {
-                push(MutantKind::Range, it.ip(), other);
             }
         }
     }

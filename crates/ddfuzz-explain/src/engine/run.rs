@@ -29,7 +29,10 @@ pub struct Run {
     /// The traced process of the run, which is stopped.
     pub process: Process,
     // Dropped after the process, which must have ended before its server is asked how.
-    _traced: Traced,
+    /// The run as the target's executor knows it, with its files.
+    pub traced: Traced,
+    /// The run's input.
+    pub input: Vec<u8>,
     _limit: Limit,
     /// Address ranges of the program's arguments: the array `argv`, and each text.
     arguments: Vec<Area>,
@@ -100,7 +103,8 @@ impl Engine {
         self.check_time()?;
         self.truncate_output(0)?;
         let (traceable, input) = &self.sides[side as usize];
-        let mut traced = traceable.start(input, false)?;
+        let input = input.clone();
+        let mut traced = traceable.start(&input, false)?;
         let mut process = Process::seize(traced.pid(), &self.watchdog)?;
         let limit = process.limit(TimeLimit::of(self.limits.wall * factor));
         traced.release()?;
@@ -130,7 +134,8 @@ impl Engine {
         self.prepare(&mut process)?;
         Ok(Run {
             process,
-            _traced: traced,
+            traced,
+            input,
             _limit: limit,
             arguments,
             stack: ShadowStack::default(),

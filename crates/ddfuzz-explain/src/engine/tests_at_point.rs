@@ -1,7 +1,7 @@
 //! Tests at a point in time: a fork of the stopped run, with a changed state, that runs on.
 
 use ddfuzz_delta::Outcome;
-use ddfuzz_exec::Ended;
+use ddfuzz_exec::{Ended, RunFiles};
 use ddfuzz_triage::memory::Memory;
 use nix::unistd::Pid;
 
@@ -23,6 +23,8 @@ const UNREAPED: usize = 16;
 pub struct Stand {
     run: Run,
     files: OpenFiles,
+    /// The input and the working directory when the run stopped.
+    left: RunFiles,
     /// Size of the run's output when it stopped, in bytes.
     written: u64,
     ended: Vec<Pid>,
@@ -139,6 +141,7 @@ impl Engine {
         }
         Ok(Stand {
             written: self.output.metadata()?.len(),
+            left: run.traced.files(),
             run,
             files,
             ended: Vec::new(),
@@ -205,6 +208,10 @@ impl Engine {
         stand.run.process.count_cpu();
         stand.files.seek_back();
         self.truncate_output(stand.written)?;
+        stand
+            .run
+            .traced
+            .restore(&mut stand.left, &stand.run.input)?;
         stand.ended.push(child.pid);
         if stand.ended.len() >= UNREAPED {
             for child in stand.ended.drain(..) {
