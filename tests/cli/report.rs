@@ -274,7 +274,7 @@ fn data_and_the_error_of_a_page_are_never_both_printed() {
     let mut call = desk.command("sh");
     call.args(["-c", limited, env!("CARGO_BIN_EXE_ddfuzz")]);
     let said = call.output().unwrap();
-    assert_eq!(said.status.code(), Some(70), "{said:?}");
+    assert!(!said.status.success(), "{said:?}");
     let json: Value = serde_json::from_slice(&said.stdout).expect("one object");
     assert!(json["error"]["message"].is_string(), "{json}");
     assert!(!desk.file("page.html").exists());

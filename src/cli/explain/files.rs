@@ -36,9 +36,8 @@ impl Files {
             folder: folder.to_owned(),
         };
         files.check_writable()?;
-        match force {
-            true => {}
-            false => files.check_own()?,
+        if !force {
+            files.check_own()?;
         }
         Ok(files)
     }
