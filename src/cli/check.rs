@@ -15,7 +15,9 @@ use crate::campaign::{Finders, Recheck, StoredGroup};
 use crate::exec::facts::TargetFacts;
 use crate::exec::{ExecError, Program, Target, TargetRecord, Way, find_program, is_script};
 use crate::report::{CheckResult, CheckedGroup, check_table};
-use crate::store::{Campaign, CampaignFile, Entry, Group, Kind, KnownGroups, Reader};
+use crate::store::{
+    Campaign, CampaignFile, Entry, Group, IncompleteGroup, Kind, KnownGroups, Reader,
+};
 use crate::triage::{Found, Key, Unobservable, another_program, program_build_id, same_build};
 
 /// After a fix, run the reproducers of an output directory again and show which groups are fixed
@@ -128,16 +130,18 @@ fn warn_of_incomplete(
 ) -> Result<u64, Failure> {
     let both = groups.iter().zip(checked);
     let unchecked = both.filter(|(_, checked)| checked.is_none());
-    let mut incomplete: Vec<(Kind, String)> = unchecked
-        .map(|(stored, _)| (stored.group.kind, stored.group.record.major.short()))
-        .collect();
+    let unchecked = unchecked.map(|(stored, _)| {
+        let group = &stored.group;
+        reader.incomplete_group(group.kind, &group.record.major.short())
+    });
+    let mut incomplete = unchecked.collect::<Result<Vec<IncompleteGroup>, _>>()?;
     for group in reader.incomplete_groups()? {
-        if !known.has_major(&group.1) && !incomplete.contains(&group) {
+        if !known.has_major(&group.major) && !incomplete.contains(&group) {
             incomplete.push(group);
         }
     }
-    for (kind, major) in &incomplete {
-        output.say(&incomplete_group(reader.root(), *kind, major, "checked"));
+    for group in &incomplete {
+        output.say(&incomplete_group(reader.root(), group, "checked"));
     }
     Ok(incomplete.len() as u64)
 }

@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::results::absolute;
 use super::run::other_groups;
+use super::show::warn_of_incomplete;
 use super::{Exit, Failure, Output};
 use crate::files::OsText;
 use crate::report::{size, text::shell_operand};
-use crate::store::{Kind, Reader, merge};
+use crate::store::{Group, IncompleteGroup, Kind, Reader, merge};
 
 /// Merge output directories into one
 #[derive(clap::Args)]
@@ -27,7 +28,7 @@ pub struct MergeArgs {
 #[derive(Serialize)]
 struct MergeResult {
     output: OsText,
-    /// Number of groups of all kinds.
+    /// Number of groups of all kinds, without those that have no complete input.
     groups: u64,
     hangs: u64,
     ooms: u64,
@@ -39,7 +40,18 @@ struct MergeResult {
 pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
     merge(&args.outs, &args.out)?;
     let reader = Reader::open(&args.out)?;
-    let groups = reader.groups(Kind::Crash)?.len() as u64;
+    warn_of_incomplete(&reader, "counted", output)?;
+    let incomplete = reader.incomplete_groups()?;
+    let count = |kind| {
+        let is_complete = |group: &Group| {
+            let major = group.record.major.short();
+            let is_this = |one: &IncompleteGroup| one.kind == kind && one.major == major;
+            !incomplete.iter().any(is_this)
+        };
+        let groups = reader.groups(kind)?;
+        Ok::<_, Failure>(groups.into_iter().filter(is_complete).count() as u64)
+    };
+    let groups = count(Kind::Crash)?;
     let studies = reader.studies()?;
     let utilities = studies.iter().flat_map(|study| &study.utilities);
     let utilities: BTreeSet<&str> = utilities.map(|one| one.utility.as_str()).collect();
@@ -49,7 +61,6 @@ pub fn run(args: MergeArgs, output: &Output) -> Result<Exit, Failure> {
         Some(1) => ", and the study of 1 utility".to_owned(),
         Some(count) => format!(", and the study of {} utilities", size::grouped(count)),
     };
-    let count = |kind| Ok::<_, Failure>(reader.groups(kind)?.len() as u64);
     let others = [count(Kind::Hang)?, count(Kind::Oom)?, count(Kind::Flaky)?];
     let path = absolute(&args.out);
     let text = format!(

@@ -63,11 +63,11 @@ pub fn run(args: PageArgs, output: &Output) -> Result<Exit, Failure> {
     }
     let file = args.file.clone().unwrap_or_else(|| out.join(PAGE));
     let output = &check_reports(&[(&Some(file.clone()), HTML)], output)?;
+    let text = page_text(&reader, &file)?;
+    write_report(&Some(file.clone()), || text)?;
     if output.json {
         output.result("", &report()?);
     }
-    let text = page_text(&reader, &file)?;
-    write_report(&Some(file.clone()), || text)?;
     if !is_standard(&file) {
         output.say(&format!("wrote {}", file.display()));
     }

@@ -12,7 +12,7 @@ use crate::report::ci::{Findings, markdown};
 use crate::report::study::{self, UtilityResult, table};
 use crate::report::text::shell_operand;
 use crate::report::{GroupView, RunGroup, block_in_full, groups_table, size};
-use crate::store::{CodeCoverage, Kind, Reader, StoreError};
+use crate::store::{CodeCoverage, IncompleteGroup, Kind, Reader, StoreError};
 
 /// Show the groups of an output directory
 #[derive(clap::Args)]
@@ -173,8 +173,8 @@ fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, Store
 /// no list of groups; `done` says what is not done with it, such as `shown`. Also one for each file
 /// `minimized` that has lost its content.
 pub fn warn_of_incomplete(reader: &Reader, done: &str, output: &Output) -> Result<(), StoreError> {
-    for (kind, major) in reader.incomplete_groups()? {
-        output.say(&incomplete_group(reader.root(), kind, &major, done));
+    for group in reader.incomplete_groups()? {
+        output.say(&incomplete_group(reader.root(), &group, done));
     }
     warn_of_lost_reproducers(reader, output)
 }
@@ -191,12 +191,35 @@ pub fn warn_of_lost_reproducers(reader: &Reader, output: &Output) -> Result<(), 
 }
 
 /// Returns the warning about a group without a complete input.
-pub fn incomplete_group(out: &Path, kind: Kind, major: &str, done: &str) -> String {
-    let (folder, out) = (kind.folder(), out.display());
+pub fn incomplete_group(out: &Path, group: &IncompleteGroup, done: &str) -> String {
+    let (folder, major, out) = (group.kind.folder(), &group.major, out.display());
+    let (lacks, advice) = (what_is_missing(group), advice_where_incomplete(group));
     format!(
         "warning: the group {major} is not {done}: none of its inputs is complete in {out} (in \
-         {folder}/{major}, each crash.json is missing or damaged); `ddfuzz triage` of the files \
-         called original there, with another -o, makes such records"
+         {folder}/{major}, {lacks}); {advice}"
+    )
+}
+
+/// Returns which files of a group without a complete input are missing or damaged.
+pub fn what_is_missing(group: &IncompleteGroup) -> &'static str {
+    match (group.has_originals, group.has_reproducers) {
+        (true, false) => "each crash.json is missing or damaged",
+        (true, true) => "each crash.json is missing or damaged, or its original is missing",
+        (false, _) => "each original is missing",
+    }
+}
+
+/// Returns how a group without a complete input is made complete from what is left of it.
+pub fn advice_where_incomplete(group: &IncompleteGroup) -> String {
+    let files = match (group.has_originals, group.has_reproducers) {
+        (true, false) => "original",
+        (true, true) => "original or minimized",
+        (false, true) => "minimized",
+        (false, false) => return "no input of it is left".to_owned(),
+    };
+    format!(
+        "`ddfuzz triage` of the files called {files} there, with another -o, makes complete inputs \
+         of them"
     )
 }
 

@@ -82,6 +82,12 @@ fn a_first_version_that_fails_and_a_second_that_passes_are_told_with_the_output(
         &["new version B", "exit 0", "fine"],
     );
     assert_fails(
+        &with("A..B", "../outside.sh"),
+        3,
+        "old-not-passing",
+        &["exit 127", "outside of the repository by its absolute path"],
+    );
+    assert_fails(
         &with("A..B", "exit 125"),
         3,
         "old-not-passing",

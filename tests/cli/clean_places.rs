@@ -370,3 +370,33 @@ fn names_that_would_be_too_long_are_replaced_by_hashes() {
         "{kept:?}"
     );
 }
+
+#[test]
+fn a_directory_that_cannot_be_listed_is_named_and_its_corpus_not_replaced() {
+    let desk = Desk::new();
+    corpus(&desk, "in", 3);
+    // Nobody lists what is nested too deeply, not even root.
+    let deep = (0..70).fold(desk.file("in"), |path, _| path.join("d"));
+    std::fs::create_dir_all(&deep).unwrap();
+    std::fs::write(deep.join("hidden"), "hidden").unwrap();
+    let before = files(&desk.file("in"));
+    for more in ["", "--delete-old"] {
+        let words = format!("clean in -o out --in-place {more} {CHEAP}");
+        let refused = desk.call(&words).exits(2);
+        assert!(refused.err.contains("must not be replaced"), "{refused:?}");
+        assert!(refused.err.contains("/d/d"), "{refused:?}");
+        assert_eq!(files(&desk.file("in")), before);
+        assert!(!desk.file("in.old").exists());
+    }
+    let cleaned = desk
+        .call(&format!("clean in -o out --json {CHEAP}"))
+        .exits(0);
+    let warnings = cleaned.err.lines().filter(|line| line.contains("/d/d"));
+    assert_eq!(warnings.count(), 1, "{}", cleaned.err);
+    let result = cleaned.json();
+    let steps = result["steps"].as_array().unwrap();
+    let unreadable = steps.iter().find(|step| step["step"] == "unreadable");
+    assert_eq!(unreadable.unwrap()["files"], 1, "{result}");
+    assert_eq!(result["before"]["files"], 4, "{result}");
+    desk.is_left_clean();
+}

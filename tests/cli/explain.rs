@@ -351,6 +351,25 @@ fn files_of_the_user_are_not_overwritten_and_usage_is_explained() {
     let error = desk.call("explain bad good --json -- ./recs @@").exits(2);
     assert_eq!(error.json()["error"]["kind"], "exists");
     assert_eq!(desk.read("explanation.txt"), b"mine");
+    // Its own files are replaced, unless the text was edited.
+    let words = "explain bad good --json -o why -- ./recs @@";
+    desk.call(words).exits(0);
+    desk.call(words).exits(0);
+    let text = desk.read("why/explanation.txt");
+    let edited = [&text[..], b"and so on\n"].concat();
+    desk.write("why/explanation.txt", &edited);
+    let error = desk.call(words).exits(2).json();
+    assert!(
+        error["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("was edited"),
+        "{error}"
+    );
+    assert_eq!(desk.read("why/explanation.txt"), edited);
+    desk.call(&format!("explain --force{}", &words["explain".len()..]))
+        .exits(0);
+    assert_ne!(desk.read("why/explanation.txt"), edited);
     let error = desk
         .call("explain good bad --json -o tmp -- ./recs @@")
         .exits(3);

@@ -164,7 +164,8 @@ fn what_is_no_log_is_wrong_usage() {
     let desk = Desk::new();
     desk.write("text", "hello\n");
     desk.write("empty", "");
-    for name in ["text", "empty", "missing", "."] {
+    desk.write("start", "{\"v\":1,\"kind\":\"start\",\"size\":1}\n");
+    for name in ["text", "empty", "start", "missing", "."] {
         for command in ["show", "replay", "verify"] {
             let error = desk
                 .call(&format!("log {command} --json {name}"))

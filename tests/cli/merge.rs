@@ -61,3 +61,75 @@ fn groups_of_all_kinds_are_counted_as_in_the_text() {
     let said = desk.call("merge left right -o text").exits(0).out;
     assert!(said.starts_with("2 crash groups, 1 hang"), "{said}");
 }
+
+#[test]
+fn what_is_left_of_an_entry_without_its_input_is_merged_and_its_group_named() {
+    let desk = Desk::new();
+    desk.script("frail", "grep -q k && kill -SEGV $$; true");
+    desk.write("crash", "a long text with a k in it");
+    desk.call("triage crash --timeout 5s -o left -- ./frail")
+        .exits(1);
+    desk.call("min left -- ./frail").exits(0);
+    let entry = |out: &str| {
+        let mut folder = desk.file(out).join("crashes");
+        for _ in 0..3 {
+            let mut below = std::fs::read_dir(&folder).unwrap().map(Result::unwrap);
+            let below = below.find(|below| below.file_type().unwrap().is_dir());
+            folder = below.unwrap().path();
+        }
+        folder
+    };
+    let minimized = std::fs::read(entry("left").join("minimized")).unwrap();
+    std::fs::remove_file(entry("left").join("original")).unwrap();
+    let merged = desk.call("merge left -o union --json").exits(0);
+    assert_eq!(merged.json()["groups"], 0, "{merged:?}");
+    let warning = "each original is missing); `ddfuzz triage` of the files called minimized there";
+    assert!(merged.err.contains(warning), "{merged:?}");
+    for file in ["minimized", "crash.json", "log.jsonl", "reproduce.sh"] {
+        let read = |out| std::fs::read(entry(out).join(file)).unwrap();
+        assert_eq!(read("union"), read("left"), "{file}");
+    }
+    // Who shows, checks, minimizes or exports the group says the same.
+    for call in ["show", "check", "min", "report"] {
+        let said = desk.call(&format!("{call} union"));
+        assert!(said.err.contains(warning), "{call}: {said:?}");
+    }
+    let major = entry("union")
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .display()
+        .to_string();
+    let error = desk
+        .call(&format!("export {major} --as script --json"))
+        .exits(2);
+    let error = error.json()["error"].clone();
+    let text = |key: &str| error[key].as_str().unwrap().to_owned();
+    assert!(
+        text("message").ends_with("each original is missing"),
+        "{error}"
+    );
+    assert!(text("hint").contains("files called minimized"), "{error}");
+    // With its input from elsewhere the entry is complete again.
+    std::fs::write(entry("left").join("original"), desk.read("crash")).unwrap();
+    let merged = desk.call("merge left -o union --json").exits(0);
+    assert_eq!(merged.json()["groups"], 1, "{merged:?}");
+    assert_eq!(
+        std::fs::read(entry("union").join("minimized")).unwrap(),
+        minimized
+    );
+    // A record that is cut is damage of another kind.
+    std::fs::write(entry("left").join("crash.json"), "{\"v\":1,").unwrap();
+    let merged = desk.call("merge left -o cut --json").exits(0);
+    assert_eq!(merged.json()["groups"], 0, "{merged:?}");
+    assert!(
+        merged
+            .err
+            .contains("each crash.json is missing or damaged)"),
+        "{merged:?}"
+    );
+    assert_eq!(
+        std::fs::read(entry("cut").join("minimized")).unwrap(),
+        minimized
+    );
+}

@@ -265,3 +265,17 @@ fn a_page_has_its_own_file_and_keeps_a_link_with_its_mode() {
     is_whole(&desk.read("page.html"));
     assert_eq!(page.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 }
+
+#[test]
+fn data_and_the_error_of_a_page_are_never_both_printed() {
+    let desk = campaign();
+    // Files of more than a few hundred bytes cannot be written.
+    let limited = r#"trap '' XFSZ; ulimit -f 1; exec "$0" report out --json -o page.html"#;
+    let mut call = desk.command("sh");
+    call.args(["-c", limited, env!("CARGO_BIN_EXE_ddfuzz")]);
+    let said = call.output().unwrap();
+    assert!(!said.status.success(), "{said:?}");
+    let json: Value = serde_json::from_slice(&said.stdout).expect("one object");
+    assert!(json["error"]["message"].is_string(), "{json}");
+    assert!(!desk.file("page.html").exists());
+}

@@ -70,7 +70,14 @@ fn checks_of_the_minimal_runtime_are_named_and_a_build_that_cannot_show_them_is_
     let mut compiler = desk.command("clang");
     let made = compiler.args(["-w", "-o", "test", "test.c"]).status();
     assert!(made.unwrap().success());
-    for (program, status) in [("checked", 1), ("plain", 2)] {
+    // A build that goes on tells of the failed check on stderr, unless it is fixed.
+    let fixed = CHECKED.replace("letter == 'o' ? 0x7fffffff : 1", "1");
+    desk.write("fixed.c", fixed);
+    let mut compiler = desk.command("clang");
+    compiler.args(["-O1", "-fno-inline", "-o", "fixed", "fixed.c"]);
+    let made = compiler.args(checks.split_whitespace()).status();
+    assert!(made.unwrap().success());
+    for (program, status) in [("checked", 1), ("plain", 2), ("goes-on", 1), ("fixed", 0)] {
         let mut test = desk.command(desk.file("test"));
         let ended = test.arg(desk.file(program)).status().unwrap();
         assert_eq!(ended.code(), Some(status), "{program}");

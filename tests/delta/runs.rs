@@ -124,3 +124,47 @@ fn of_bytes_that_are_all_needed_no_runs_are_tried() {
     assert_eq!(result, text);
     assert!(tests <= 325, "{tests} tests");
 }
+
+/// Records of a length, a type, a payload and the exclusive or of the payload; `None` where one of
+/// them is wrong.
+fn checked_records(text: &[u8]) -> Option<Vec<(u8, &[u8])>> {
+    let mut rest = text.strip_prefix(b"RECS")?;
+    let mut all = Vec::new();
+    while !rest.is_empty() {
+        let length = usize::from(*rest.first()?) | usize::from(*rest.get(1)?) << 8;
+        let payload = rest.get(3..3 + length)?;
+        let sum = payload.iter().fold(0, |all, byte| all ^ byte);
+        if *rest.get(3 + length)? != sum {
+            return None;
+        }
+        all.push((rest[2], payload));
+        rest = &rest[4 + length..];
+    }
+    Some(all)
+}
+
+#[test]
+fn records_with_checksums_go_as_a_whole_and_lose_bytes() {
+    let mut text = b"RECS".to_vec();
+    for seed in 0..24_u8 {
+        let (kind, payload): (u8, &[u8]) = match seed {
+            9 => (1, b"hello"),
+            15 => (1, b"world!"),
+            _ => (
+                2 + seed % 8,
+                &stream(u64::from(seed), usize::from(seed) % 13 + 3),
+            ),
+        };
+        let sum = payload.iter().fold(0, |all, byte| all ^ byte);
+        text.extend([&[payload.len() as u8, 0, kind], payload, &[sum]].concat());
+    }
+    let fails = |text: &[u8]| {
+        checked_records(text).is_some_and(|all| {
+            let ones = all.iter().filter(|(kind, it)| *kind == 1 && it.len() >= 2);
+            ones.count() == 2 && all.iter().any(|(kind, _)| *kind == 9)
+        })
+    };
+    let (result, tests) = shrunk(&text, fails);
+    assert_eq!(result.len(), 20, "{result:?}");
+    assert!(tests <= 200, "{tests} tests");
+}

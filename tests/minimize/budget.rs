@@ -220,6 +220,36 @@ fn a_stopped_minimization_says_so_and_goes_on_to_the_same_log() {
 }
 
 #[test]
+fn a_minimization_that_is_stopped_while_it_confirms_says_what_is_not_confirmed() {
+    let test = all_of(b"178");
+    let stop_after = |most: usize| {
+        let (stop, asked) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let mut oracle = answers(|text, _| {
+            stop.store(
+                asked.fetch_add(1, Ordering::Relaxed) + 1 == most,
+                Ordering::Relaxed,
+            );
+            Ok(Answer::of(test(text)))
+        });
+        let mut options = Options {
+            stop: Some(&stop),
+            ..Options::default()
+        };
+        let (result, _) = run_with(INPUT, start(INPUT), &mut oracle, &mut options);
+        (result, asked.load(Ordering::Relaxed))
+    };
+    let (whole, all) = stop_after(usize::MAX);
+    let whole = whole.expect("a result");
+    let stopped = stop_after(all - 1).0.expect_err("stopped").to_string();
+    let of_all = format!("interrupted at {} bytes", whole.text.len());
+    assert!(stopped.starts_with(&of_all), "{stopped}");
+    let open = "runs that confirm the result, which is not confirmed yet;";
+    assert!(stopped.contains(open), "{stopped}");
+    let stopped = stop_after(12).0.expect_err("stopped").to_string();
+    assert!(!stopped.contains("confirm"), "{stopped}");
+}
+
+#[test]
 fn a_minimization_stops_and_ends_by_time_among_tests_whose_outcome_is_known() {
     // Each removal of one line gives the same text.
     let text = "ab\n".repeat(50).into_bytes();

@@ -371,7 +371,7 @@ fn a_search_that_is_stopped_goes_on_where_it_was() {
         ..Options::default()
     };
     let (stopped, left) = case.go_on(&[], &mut oracle, &mut options);
-    let Err(MinimizeError::Interrupted { size, executed }) = stopped else {
+    let Err(MinimizeError::Interrupted { size, executed, .. }) = stopped else {
         panic!("{stopped:?}");
     };
     assert_eq!((size, executed), (8, 2));

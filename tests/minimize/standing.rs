@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use ddfuzz::delta::{Outcome, Rule};
-use ddfuzz::minimize::{Answer, CutOff, MinimizePhase, MinimizeStatus, Options, Proved};
+use ddfuzz::minimize::{Answer, CutOff, MinimizePhase, MinimizeStatus, Options, Proved, Runs};
 
 use crate::failures::subsequence;
 use crate::scripted::{answers, run_with, start};
@@ -46,6 +46,27 @@ fn size_tests_and_what_asks_are_told_from_beginning_to_end() {
     let last = told.last().expect("the last");
     assert_eq!((last.phase, last.size), (MinimizePhase::Confirm, 2));
     assert_eq!(last.proved, Proved { done: 2, of: 2 });
+}
+
+#[test]
+fn the_runs_that_confirm_the_result_are_counted_with_those_of_its_removals() {
+    let told = told(|text| Answer::of(subsequence(b"<>")(text)));
+    let runs_of = |phase| {
+        let of_phase = told.iter().filter(move |standing| standing.phase == phase);
+        of_phase.map(|standing| standing.runs.expect("a number of runs"))
+    };
+    let baseline: Vec<Runs> = runs_of(MinimizePhase::Baseline).collect();
+    assert_eq!(baseline[0], Runs { done: 0, of: 4 });
+    let confirming: Vec<Runs> = runs_of(MinimizePhase::Confirm).collect();
+    let last = confirming.last().expect("the last");
+    assert!(last.done > 3, "removals are run again: {last:?}");
+    assert_eq!(last.done, last.of);
+    assert!(confirming.is_sorted_by(|one, next| one.done <= next.done));
+    assert!(confirming.iter().all(|runs| runs.of == last.of));
+    assert!(confirming[0].done < last.done, "{confirming:?}");
+    let searching = |phase| matches!(phase, MinimizePhase::Search(_) | MinimizePhase::Proof);
+    let mut in_search = told.iter().filter(|standing| searching(standing.phase));
+    assert!(in_search.all(|standing| standing.runs.is_none()));
 }
 
 #[test]

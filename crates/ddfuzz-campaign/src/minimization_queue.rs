@@ -398,7 +398,13 @@ pub(crate) fn minimize_with<S: StoreWriter>(
             }
             Err(_) => (entry.as_ref().map_or(0, size), 0),
         };
-        return Err(MinimizeError::Interrupted { size, executed }.into());
+        let confirming = None;
+        return Err(MinimizeError::Interrupted {
+            size,
+            executed,
+            confirming,
+        }
+        .into());
     }
     match found {
         Ok(mut found) => {

@@ -547,7 +547,13 @@ impl Minimizing {
             };
             if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                 let size = input.len() as u64;
-                return Err(MinimizeError::Interrupted { size, executed }.into());
+                let confirming = None;
+                return Err(MinimizeError::Interrupted {
+                    size,
+                    executed,
+                    confirming,
+                }
+                .into());
             }
             candidate.write_into(input, input, &mut text);
             let answer = oracle.ask(&text, minimize::Kind::Deleting);

@@ -17,7 +17,7 @@ use crate::engine::writer::{By, Writer};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::experiments::Runs;
 use crate::failing_facts::{add_facts, add_heap_facts, add_mutants, origin_record};
-use crate::links::{drop_uninformative, with_later_values};
+use crate::links::{drop_uninformative, merge_places, with_later_values};
 use crate::passing::{candidates, closest, judge_candidate, similar_inputs};
 use crate::places::{
     callers_of, frame_record, newer_sources, out_of_time, point_record, refusal_of,
@@ -488,6 +488,7 @@ impl<'a> Explaining<'a> {
         for (index, link) in links.iter().enumerate() {
             records.extend(self.link(runs, link)?.map(|record| (index, record)));
         }
+        merge_places(&mut records, &links);
         if !self.request.raw {
             drop_uninformative(&mut records);
         }

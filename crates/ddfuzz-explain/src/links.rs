@@ -4,14 +4,34 @@
 use crate::chain::{Cause, Link};
 use crate::engine::EngineError;
 use crate::experiments::Runs;
+use crate::graph::Place;
 use crate::report::{LinkRecord, WriterRecord};
+use crate::unfold::LIBRARY_BUFFER;
 
 /// Name of the type that registers and words have which no variable describes.
 const RAW: &str = "machine word";
 
-/// Returns true if the variable of a chain's link is in a buffer of the C library.
+/// Returns true if the variable of a chain's link is in a buffer of a library.
 pub fn is_in_buffer(link: &LinkRecord) -> bool {
-    link.variable.contains("_IO_") || link.variable.starts_with("libc buffer")
+    link.variable.contains("_IO_") || link.variable.starts_with(LIBRARY_BUFFER)
+}
+
+/// Makes one link of consecutive ones that show the same word of memory with the same values, written by
+/// the same statement, under several names: the last one, whose type is known best. Each record comes with
+/// the index of its link among `links`.
+pub fn merge_places(chain: &mut Vec<(usize, LinkRecord)>, links: &[Link]) {
+    let place = |index: usize| links[index].cause.variable.place;
+    chain.dedup_by(|later, link| {
+        let says = |it: &LinkRecord| (it.writer.clone(), it.failing.clone(), it.passing.clone());
+        let is_in_memory = matches!(place(later.0), Place::Memory(_));
+        let is_same =
+            is_in_memory && place(later.0) == place(link.0) && says(&later.1) == says(&link.1);
+        let is_written = matches!(later.1.writer, Some(WriterRecord::Statement(_)));
+        if is_same && is_written {
+            std::mem::swap(later, link);
+        }
+        is_same && is_written
+    });
 }
 
 /// Removes the links of a chain that say little: buffers of the C library at its beginning and end

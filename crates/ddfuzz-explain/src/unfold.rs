@@ -1,6 +1,9 @@
 //! Unfolds a memory graph from a program state (*Why Programs Fail*, A.2.2 and A.2.7).
 
+mod raw;
 mod whole_objects;
+
+pub use raw::LIBRARY_BUFFER;
 
 use std::collections::VecDeque;
 
@@ -53,6 +56,11 @@ pub trait State: Memory {
 
     /// Returns the words in which the allocator keeps the sizes of the heap blocks, ascending.
     fn headers(&self) -> Vec<Header> {
+        Vec::new()
+    }
+
+    /// Returns the data segments of libraries: what only they point to belongs to a library.
+    fn library_data(&self) -> Vec<Area> {
         Vec::new()
     }
 
@@ -303,36 +311,6 @@ impl Unfolding<'_> {
         Some(length as u64 + 1)
     }
 
-    /// Adds the parts of memory that the program has mapped for itself and to which no pointer
-    /// leads, as raw bytes, if pointers lead to other parts of the same mapping.
-    fn gaps(&mut self) {
-        for area in self.mapped.clone() {
-            let mut at = area.start;
-            let is_reached = self
-                .graph
-                .next_start(at - 1)
-                .is_some_and(|it| it < area.end);
-            let end = area.end.min(area.start + LARGEST);
-            while is_reached && at < end {
-                if let Some((object, offset)) = self.graph.containing(at) {
-                    at += self.graph.objects[object].bytes.len() as u64 - offset;
-                    continue;
-                }
-                let page = (at / PAGE + 1) * PAGE;
-                let next = self
-                    .graph
-                    .next_start(at)
-                    .map_or(page, |next| next.min(page));
-                let bytes = self.read(at, next.min(end) - at);
-                if bytes.is_empty() {
-                    break;
-                }
-                self.raw(at, bytes, "mapped memory");
-                at = next;
-            }
-        }
-    }
-
     /// Records for each variable a pointer that leads to it from a variable of a more inner frame.
     fn aliases(&mut self) {
         let frame = |object: &Object| match object.origin {
@@ -359,46 +337,6 @@ impl Unfolding<'_> {
         for (to, from, leaf) in found {
             self.graph.objects[to].alias.get_or_insert((from, leaf));
         }
-    }
-
-    /// Adds the live heap blocks that no pointer of the program leads to.
-    fn raw_blocks(&mut self) {
-        // Without any variable the blocks are the program's own, too.
-        let is_raw = self.graph.objects.is_empty();
-        for block in self.state.blocks() {
-            if self.graph.containing(block.start).is_some() {
-                continue;
-            }
-            let end = self
-                .graph
-                .next_start(block.start)
-                .map_or(block.end, |next| next.min(block.end));
-            let bytes = self.read(block.start, (end - block.start).min(LARGEST));
-            if bytes.is_empty() {
-                continue;
-            }
-            self.raw(
-                block.start,
-                bytes,
-                if is_raw { "heap block" } else { "libc buffer" },
-            );
-        }
-    }
-
-    /// Adds an object of raw bytes, which no type describes, at an address.
-    fn raw(&mut self, address: u64, bytes: Vec<u8>, name: &str) {
-        let leaves = self.leaves_of(Types::VOID, &bytes);
-        self.graph.add(Object {
-            origin: Origin::Raw,
-            place: Place::Memory(address),
-            of: Types::VOID,
-            bytes,
-            leaves,
-            name: name.to_owned(),
-            function: String::new(),
-            reached: None,
-            alias: None,
-        });
     }
 
     /// Adds the registers and words on the stack that no variable describes.

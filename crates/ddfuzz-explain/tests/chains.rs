@@ -213,6 +213,31 @@ fn smart_pointers_of_cpp_and_enumerations_of_rust() {
     assert!(told.is_none_or(is_expected));
 }
 
+/// Vectors of different elements have fields of the same names, also those of the types inside of
+/// them.
+#[test]
+fn the_elements_of_one_vector_are_not_those_of_another() {
+    for compiler in ["g++", "clang++"] {
+        if needs::program(compiler).is_none() {
+            continue;
+        }
+        let program = program_by(compiler, "jobs.cc", &["-g", "-O0"]);
+        let text = |want: &str| format!("n 5 0\nn 6 0\nn 7 0\nl 0 1\nl 1 2\nc 0 {want}\n");
+        let it = explained(&program, text("3").as_bytes(), Some(text("2").as_bytes()));
+        let names: Vec<&str> = it.chain.iter().map(|link| link.variable.as_str()).collect();
+        // The only pointers to nodes are in the first vector, and no node is an owner.
+        let is_wrong = |name: &&str| name.contains("owner") || name.contains("buffer");
+        assert!(!names.iter().any(is_wrong), "{compiler} {names:?}");
+        // `Count` writes one word, however it is called.
+        let by_count = it
+            .chain
+            .iter()
+            .filter(|link| explained::writer(link) == "Count");
+        let by_count: Vec<&str> = by_count.map(|link| link.variable.as_str()).collect();
+        assert_eq!(by_count, ["this->want"], "{compiler} {names:?}");
+    }
+}
+
 #[test]
 fn the_elements_of_a_vector_of_rust() {
     if needs::program("rustc").is_none() {

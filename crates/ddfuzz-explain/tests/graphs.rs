@@ -15,6 +15,7 @@ use proptest::prelude::*;
 struct Simulated {
     bytes: BTreeMap<u64, u8>,
     blocks: Vec<Area>,
+    library: Vec<Area>,
     next: u64,
 }
 
@@ -87,6 +88,10 @@ impl State for Simulated {
 
     fn blocks(&self) -> Vec<Area> {
         self.blocks.clone()
+    }
+
+    fn library_data(&self) -> Vec<Area> {
+        self.library.clone()
     }
 
     fn register(&self, _: u16) -> Option<u64> {
@@ -226,6 +231,29 @@ fn an_object_of_a_derived_class_is_no_array_of_its_base_class() {
         let two = [format!("[0].{name}"), format!("[1].{name}")];
         assert_eq!(values_behind_a_class(name, &[0x5000, 0x5000]), two);
     }
+}
+
+#[test]
+fn a_block_is_a_buffer_of_a_library_only_where_its_data_leads_there() {
+    let (mut types, _, pointer) = list_types();
+    let mut state = list_of(&[1]);
+    let [file, buffer, other] = [64, 32, 32].map(|size| state.allocate(size));
+    // The library has the file, and the file its buffer.
+    state.library = vec![Area {
+        start: 0x8000,
+        end: 0x8010,
+        is_block: false,
+    }];
+    state.set(0x8000, &[0; 8]);
+    state.set(0x8008, &file.to_le_bytes());
+    state.set(file + 24, &(buffer + 3).to_le_bytes());
+    let graph = graph(&mut types, pointer, 1, &state);
+    let name = |address| {
+        let (id, _) = graph.containing(address).expect("an object");
+        graph.objects[id].name.clone()
+    };
+    let names = [file, buffer, other].map(name);
+    assert_eq!(names, ["library buffer", "library buffer", "heap block"]);
 }
 
 #[test]

@@ -4,8 +4,8 @@
 mod explained;
 
 use ddfuzz_explain::report::SuspectRecord;
-use ddfuzz_explain::{Explanation, story};
-use explained::{PLAIN, explained, program};
+use ddfuzz_explain::{Explanation, Pattern, explain, story};
+use explained::{PLAIN, explained, program, request, target};
 
 /// The line of a test program that has this text.
 fn line_of(program: &str, text: &str) -> u64 {
@@ -170,4 +170,55 @@ fn the_result_of_a_function_is_a_decision_as_well() {
     let found = critical.next().unwrap_or_else(|| panic!("{text}"));
     // The dash is the eighth letter that is looked at; the line ends behind it.
     assert_eq!((found.execution, found.is_like), (8, true), "{text}");
+}
+
+/// Explains why the output of a program matches `wrong`; the input is a file.
+fn explained_output(
+    program: &std::path::Path,
+    failing: &[u8],
+    passing: &[u8],
+    wrong: &str,
+) -> Explanation {
+    let mut asked = request(target(program, &["@@"]), failing, Some(passing));
+    asked.wrong = Some(Pattern::new(wrong).unwrap());
+    explain(&asked).unwrap()
+}
+
+#[test]
+fn a_changed_run_that_empties_its_input_spoils_no_other() {
+    let program = program("emptied.c", PLAIN);
+    let it = explained_output(&program, b"5 7\n", b"0 0\n", "-");
+    let text = story::text(&it);
+    let empties = line_of("emptied.c", "if (errors == 1)");
+    let wrong = line_of("emptied.c", "return total - number");
+    let change = |line| {
+        let found = it.mutants.iter().find(|it| it.place.line == Some(line));
+        found.map(|it| it.change.as_str())
+    };
+    assert_eq!(change(wrong), Some("with another operator"), "{text}");
+    assert_eq!(change(empties), None, "{text}");
+}
+
+#[test]
+fn a_field_that_is_not_reset_is_named() {
+    for flags in [PLAIN, &["-g", "-Og"]] {
+        let program = program("urgent.c", flags);
+        let it = explained_output(&program, b"a!\nb\n", b"a\nb\n", "b now");
+        let text = story::text(&it);
+        let found = it.mutants.iter().find(|it| it.place.function == "parse");
+        let change = found.map(|it| it.change.as_str());
+        let reset = "with record->urgent set to zero when it begins";
+        assert_eq!(change, Some(reset), "{text}");
+    }
+}
+
+#[test]
+fn statements_in_the_wrong_order_are_named() {
+    let program = program("bill.c", PLAIN);
+    let it = explained_output(&program, b"9 1\n5 2\n", b"9 0\n5 0\n", "differs");
+    let text = story::text(&it);
+    let wrong = line_of("bill.c", "bill->total += price");
+    let found = it.mutants.iter().find(|it| it.place.line == Some(wrong));
+    let change = found.map(|it| it.change.as_str());
+    assert_eq!(change, Some("with another order of statements"), "{text}");
 }

@@ -12,7 +12,8 @@ use crate::options::CallbackError;
 use crate::progress::{NextStep, Progress};
 use crate::question::{Answerer, Reply, SingleOracle};
 use crate::{
-    Answer, Journal, MinimizeError, Minimized, Options, Oracle, OracleError, Slip, SlipKeys,
+    Answer, Journal, MinimizeError, MinimizePhase, Minimized, Options, Oracle, OracleError, Slip,
+    SlipKeys,
 };
 
 /// Shortest time between two calls of the caller's status callback.
@@ -414,10 +415,13 @@ impl Driver<'_, '_> {
     }
 
     fn interrupted(&self) -> MinimizeError {
-        let texts = self.progress.texts();
+        let standing = self.progress.standing();
         MinimizeError::Interrupted {
-            size: texts.best().len() as u64,
-            executed: texts.counts.executed,
+            size: self.progress.texts().best().len() as u64,
+            executed: standing.executed,
+            confirming: standing
+                .runs
+                .filter(|_| standing.phase == MinimizePhase::Confirm),
         }
     }
 }

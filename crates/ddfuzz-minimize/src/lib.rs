@@ -42,7 +42,7 @@ pub use minimized::{
 };
 pub use options::{
     CallbackError, MinimizeError, MinimizePhase, MinimizeStatus, OnReduce, OnSlip, OnStatus,
-    Options,
+    Options, Runs,
 };
 pub use oracle::{Answer, CutOff, Inverted, Kind, Oracle, OracleError, Process, Slip, SlipKeys};
 pub use parallel::{BoxedOracle, MakeOracle, Workers, minimize_by_workers};

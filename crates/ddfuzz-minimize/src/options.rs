@@ -141,12 +141,18 @@ pub enum MinimizeError {
         what: &'static str,
     },
     /// The caller asked to stop. The state is in the log and can be resumed.
-    #[error("interrupted at {size} bytes after {executed} tests; the state is in the log")]
+    #[error(
+        "interrupted at {size} bytes after {executed} tests{}; the state is in the log",
+        unconfirmed(*.confirming)
+    )]
     Interrupted {
         /// Size of the smallest failing text so far, in bytes.
         size: u64,
         /// Number of tests that have run the target so far.
         executed: u64,
+        /// Number of runs that have confirmed the result, and of all that it needs; `None` before the
+        /// search has ended.
+        confirming: Option<Runs>,
     },
     /// There is no search of the requested name.
     #[error(transparent)]
@@ -179,20 +185,46 @@ pub enum MinimizePhase {
     Search(Option<Rule>),
     /// Removals of single bytes that the search left open are tested.
     Proof,
-    /// The smallest text found is run again in fresh processes, to confirm that it fails.
+    /// The smallest text found is run again in fresh processes, to confirm that it fails, and
+    /// removals of single bytes of it, to confirm that they do not.
     Confirm,
 }
 
-impl std::fmt::Display for MinimizePhase {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
+impl MinimizePhase {
+    /// Returns the name of the phase; of a search, that of its present rule.
+    pub fn name(self) -> &'static str {
+        match self {
             MinimizePhase::Baseline => "baseline",
             MinimizePhase::Search(Some(rule)) => rule.name(),
             MinimizePhase::Search(None) => "search",
             MinimizePhase::Proof => "proof",
-            MinimizePhase::Confirm => "confirm",
-        })
+            MinimizePhase::Confirm => "confirm the result",
+        }
     }
+}
+
+impl std::fmt::Display for MinimizePhase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Says how far the result of an interrupted minimization is confirmed; empty before the search has
+/// ended.
+fn unconfirmed(confirming: Option<Runs>) -> String {
+    let open = confirming.filter(|runs| runs.done < runs.of);
+    open.map_or_else(String::new, |Runs { done, of }| {
+        format!(", with {done} of {of} runs that confirm the result, which is not confirmed yet")
+    })
+}
+
+/// The runs of a phase whose number is known before they are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Runs {
+    /// Number of runs that were made.
+    pub done: u64,
+    /// Number of all runs, if the rest ends as those before.
+    pub of: u64,
 }
 
 /// The status of a running minimization, for a progress display.
@@ -211,4 +243,7 @@ pub struct MinimizeStatus {
     /// Number of removals of single bytes of the best that are known not to fail, and of all such
     /// removals.
     pub proved: Proved,
+    /// The runs of the present phase; `None` in a search and a proof, which decide their runs by the
+    /// outcomes.
+    pub runs: Option<Runs>,
 }

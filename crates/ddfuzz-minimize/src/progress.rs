@@ -20,11 +20,13 @@ use crate::log::{
     ContentHash, EndLine, KeyRecord, Line, Phase, ReduceLine, StartLine, TestLine, What,
 };
 use crate::question::{Manner, Reply};
-use crate::steadiness::{AGREEING, AGREEING_IN_DOUBT, ESTIMATING, agreeing, confirmations};
+use crate::steadiness::{
+    AGREEING, AGREEING_IN_DOUBT, ESTIMATING, agreeing, confirmations, open_runs,
+};
 use crate::time_limit::learned;
 use crate::{
     Answer, Certificate, Claim, Kind, MinimizeError, MinimizePhase, MinimizeStatus, Minimized,
-    Proved, Rate, SlipKeys, Warning, structured_search,
+    Proved, Rate, Runs, SlipKeys, Warning, structured_search,
 };
 
 pub(super) use continuation::Continuation;
@@ -603,20 +605,29 @@ impl<'a> Progress<'a> {
             (None, Some(open)) => of.saturating_sub(open.len() as u64 + self.unproven),
             (None, None) => texts.singles().min(of),
         };
+        let proved = Proved { done, of };
+        let (phase, runs) = match self.stage {
+            Stage::Baseline | Stage::Axiom | Stage::NotFailing(_) | Stage::Alternating => {
+                let done = self.baseline.tries;
+                let open = open_runs(self.baseline, self.slow, self.agreeing);
+                // One more: that of the empty input.
+                let of = done + open + 1;
+                (MinimizePhase::Baseline, Some(Runs { done, of }))
+            }
+            Stage::Search => (MinimizePhase::Search(texts.rule()), None),
+            Stage::Proof => (MinimizePhase::Proof, None),
+            Stage::Confirm | Stage::Repeat | Stage::End | Stage::Over => {
+                (MinimizePhase::Confirm, Some(self.confirming(proved)))
+            }
+        };
         MinimizeStatus {
-            phase: match self.stage {
-                Stage::Baseline | Stage::Axiom | Stage::NotFailing(_) | Stage::Alternating => {
-                    MinimizePhase::Baseline
-                }
-                Stage::Search => MinimizePhase::Search(texts.rule()),
-                Stage::Proof => MinimizePhase::Proof,
-                Stage::Confirm | Stage::Repeat | Stage::End | Stage::Over => MinimizePhase::Confirm,
-            },
+            phase,
             size: self.result().len() as u64,
             size_before: texts.original().len() as u64,
             executed: texts.counts.executed,
             checks: texts.counts.checks,
-            proved: Proved { done, of },
+            proved,
+            runs,
         }
     }
 }

@@ -64,7 +64,7 @@ pub use json::rfc3339;
 pub use known::{BaselineGroups, InvalidKey, KnownGroups};
 pub use layout::{EntryId, Kind, hash_of};
 pub use merge::{Merged, merge};
-pub use reader::Reader;
+pub use reader::{IncompleteGroup, Reader};
 pub use reproduce::{channel as shell_channel, script};
 pub use study::{GroupTally, REFUSALS, Replayed, StudyRecord, Tally, UtilityRecord, is_refusal};
 pub use triage_journal::{CrashLine, TriageJournal, Triaged};

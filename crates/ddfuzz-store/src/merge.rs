@@ -174,7 +174,8 @@ fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
 }
 
 /// Merges the entry (stored input with its records) with this id of the output directory `from`
-/// into the output directory `into`; returns whether `into` did not have the input before.
+/// into the output directory `into`; returns whether `into` has its input now and had not before.
+/// Of an entry whose input is missing, the other files are merged.
 fn merge_entry(
     id: &EntryId,
     from: &Path,
@@ -182,9 +183,13 @@ fn merge_entry(
     builds: &MergedBuilds,
 ) -> Result<bool, StoreError> {
     let (from, into) = (&id.folder(from), &id.folder(into));
-    let Some(original) = json::bytes(&from.join(layout::ORIGINAL))? else {
+    let original = json::bytes(&from.join(layout::ORIGINAL))?;
+    // Without its input an entry still has what else is known of the crash. A folder without files
+    // is that of an entry which a writer has moved.
+    if original.is_none() && !has_files(from) {
         return Ok(false);
-    };
+    }
+    let is_given = original.is_some();
     let new = !into.join(layout::ORIGINAL).is_file();
     create_folder(into)?;
     // Files beside others that are on the device already are synced one by one.
@@ -195,7 +200,7 @@ fn merge_entry(
         let order = |input| (hash_of(input) != id.hash(), input);
         order(a).cmp(&order(b))
     };
-    files.keep_least(layout::ORIGINAL, Some(original), intact_first)?;
+    files.keep_least(layout::ORIGINAL, original, intact_first)?;
     files.merge_minimizations(builds.target_of_entry(from, into)?)?;
     let script = json::bytes(&from.join(layout::REPRODUCE))?;
     files.keep_least(layout::REPRODUCE, script, |a, b| a.cmp(b))?;
@@ -206,7 +211,13 @@ fn merge_entry(
     // The longer log has more progress.
     let further = |a: &[u8], b: &[u8]| (b.len(), a).cmp(&(a.len(), b));
     files.keep_least(layout::OPTIONS_LOG, options, further)?;
-    Ok(new)
+    Ok(new && is_given)
+}
+
+/// Returns whether the folder exists and has a file whose writing is finished.
+fn has_files(folder: &Path) -> bool {
+    let is_whole = |name: &str| !atomic::is_temporary(name.as_ref());
+    reader::sorted_names(folder, is_whole).is_ok_and(|names| !names.is_empty())
 }
 
 /// Makes a script executable for all who may read it; does nothing if there is none, or its owner

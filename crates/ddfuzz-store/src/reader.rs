@@ -134,26 +134,44 @@ impl Reader {
         Ok(ids)
     }
 
-    /// Lists the groups that have a stored input or a record, but no complete entry: the crash record
-    /// of each input is missing or damaged. They cannot be shown, minimized or checked.
-    pub fn incomplete_groups(&self) -> Result<Vec<(Kind, String)>, StoreError> {
+    /// Lists the groups that have a record or an input, as found or minimized, but no complete entry:
+    /// of each, the input as found is missing, or the crash record is missing or damaged. They cannot
+    /// be shown, minimized or checked.
+    pub fn incomplete_groups(&self) -> Result<Vec<IncompleteGroup>, StoreError> {
         let mut incomplete = Vec::new();
         for (kind, major) in group::all(&self.root)? {
-            let ids = group::entry_ids(&self.root, kind, &major)?;
+            let group = self.incomplete_group(kind, &major)?;
             let record = layout::group_folder(&self.root, kind, &major).join(layout::GROUP);
-            let is_used = ids.iter().any(|id| id.original(&self.root).is_file());
-            if !is_used && !record.is_file() {
-                continue;
-            }
-            let mut is_complete = false;
-            for id in &ids {
-                is_complete = is_complete || Entry::read(&self.root, id)?.is_some();
-            }
-            if !is_complete {
-                incomplete.push((kind, major));
+            let is_used = group.has_originals || group.has_reproducers || record.is_file();
+            let mut ids = group::entry_ids(&self.root, kind, &major)?.into_iter();
+            let is_complete = ids.try_fold(false, |is_complete, id| {
+                Ok::<_, StoreError>(is_complete || Entry::read(&self.root, &id)?.is_some())
+            })?;
+            if is_used && !is_complete {
+                incomplete.push(group);
             }
         }
         Ok(incomplete)
+    }
+
+    /// Returns which files are left of the entries of a group none of which is complete.
+    pub fn incomplete_group(&self, kind: Kind, major: &str) -> Result<IncompleteGroup, StoreError> {
+        let mut group = IncompleteGroup {
+            kind,
+            major: major.to_owned(),
+            has_originals: false,
+            has_reproducers: false,
+        };
+        for id in group::entry_ids(&self.root, kind, major)? {
+            match id.original(&self.root).is_file() {
+                true => group.has_originals = true,
+                false => {
+                    let reproducer = id.folder(&self.root).join(layout::MINIMIZED);
+                    group.has_reproducers |= reproducer.is_file();
+                }
+            }
+        }
+        Ok(group)
     }
 
     /// Returns whether the group is muted by a stable key (made of function names): by that of the
@@ -264,6 +282,20 @@ impl Reader {
             }),
         }
     }
+}
+
+/// A group without a complete entry (an input with its crash record), with what is left of its
+/// entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncompleteGroup {
+    /// Kind of failure that the group's inputs show.
+    pub kind: Kind,
+    /// Major key of the group, its first 12 hex digits.
+    pub major: String,
+    /// Whether there are inputs as found (`original`): their crash records are missing or damaged.
+    pub has_originals: bool,
+    /// Whether there are reproducers (`minimized`) of inputs that are missing.
+    pub has_reproducers: bool,
 }
 
 /// Lists the names of the files and folders in `folder` that `fits` accepts, sorted; an empty list

@@ -5,12 +5,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::Crash;
-use crate::module::build_id;
+use crate::module::{build_id, has_plain_lines};
 use crate::normalise::minimal_check;
 use crate::runtime_modules::is_abort;
 use crate::site::is_in_each_harness;
 use crate::trap::untrapped;
+use crate::{Crash, Frame};
 use ddfuzz_exec::facts::{ASSERTIONS, DEBUG_ASSERTIONS};
 use ddfuzz_exec::{Limits, Sanitizer, holds_bytes, read_program};
 
@@ -53,38 +53,66 @@ impl Unobservable {
 
 /// Returns the reason why passing runs of the program at `path` do not show that `crashes` are
 /// fixed, if it seems to be another program: it contains the name of none of the user functions on
-/// the stacks of the crashes. `None` if it contains one, or if no function but `main` and the
-/// entries of fuzzing harnesses is known.
+/// the stacks of the crashes. Where no function but `main` and the entries of fuzzing harnesses is
+/// known, the names of its source files stand for them, if the program has debug information.
+/// `None` if it contains one, or if none is known.
 ///
-/// # Errors If the program cannot be read.
+/// # Errors
+/// If the program cannot be read.
 pub fn another_program<'a>(
     path: &Path,
     crashes: impl Iterator<Item = &'a Crash>,
 ) -> std::io::Result<Option<Unobservable>> {
     let own = crashes.flat_map(|crash| crash.frames.iter().filter(|frame| frame.own));
-    let mut names: Vec<&str> = Vec::new();
-    for name in own.filter_map(|frame| identifier(frame.name.as_deref()?)) {
-        if name != "main" && !is_in_each_harness(name) && !names.contains(&name) {
-            names.push(name);
+    let own: Vec<&Frame> = own.collect();
+    let add = |mut all: Vec<String>, name: &str| {
+        if !all.iter().any(|known| known == name) {
+            all.push(name.to_owned());
         }
-    }
+        all
+    };
+    let functions = own
+        .iter()
+        .filter_map(|frame| identifier(frame.name.as_deref()?));
+    let functions = functions.filter(|name| *name != "main" && !is_in_each_harness(name));
+    let functions = functions.fold(Vec::new(), add);
     let bytes = read_program(path)?;
-    if names.is_empty()
-        || names
-            .iter()
-            .any(|name| holds_bytes(&bytes, name.as_bytes()))
-    {
+    let (what, names) = match functions.is_empty() {
+        false => ("the functions", functions),
+        true if !has_plain_lines(&bytes) => return Ok(None),
+        true => {
+            let files = own
+                .iter()
+                .filter_map(|frame| source_file(frame.line.as_deref()?));
+            ("the source files", files.fold(Vec::new(), add))
+        }
+    };
+    let is_known = |name: &String| holds_bytes(&bytes, name.as_bytes());
+    if names.is_empty() || names.iter().any(is_known) {
         return Ok(None);
     }
+    let (path, names) = (path.display(), names[..names.len().min(3)].join(", "));
     Ok(Some(Unobservable::new(
         format!(
-            "{} has none of the functions in which it failed ({}): it is another program, or has \
-             no symbols",
-            path.display(),
-            names[..names.len().min(3)].join(", ")
+            "{path} has none of {what} in which it failed ({names}): it is another program, or has \
+             no symbols"
         ),
         "give a build of the program that failed, with symbols or under the same file name",
     )))
+}
+
+/// Returns the name of the file, without its folder, of a source line such as `src/main.c:12`.
+fn source_file(line: &str) -> Option<&str> {
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let mut file = line;
+    while let Some((before, number)) = file.rsplit_once(':') {
+        if !is_number(number) {
+            break;
+        }
+        file = before;
+    }
+    let name = file.rsplit('/').next()?;
+    (name.len() >= 3).then_some(name)
 }
 
 /// Returns the GNU build id of the program at `path`, as hex digits; `None` if it has none.
@@ -445,6 +473,8 @@ mod tests {
         for (name, expected) in names {
             assert_eq!(identifier(name), expected, "{name}");
         }
+        assert_eq!(source_file("/src/a:b/main.c:12:3"), Some("main.c"));
+        assert_eq!(source_file("main.c:12"), Some("main.c"));
         assert!(is_in_each_harness("__libfuzzer_sys_run") && !is_in_each_harness("odd_bug"));
     }
 }

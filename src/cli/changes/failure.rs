@@ -116,6 +116,11 @@ fn hint_by_end(what: &str) -> Option<&'static str> {
         ),
         "the program ended with timeout" => Some("raise the limit on its time with --timeout"),
         "the build ended with timeout" => Some("raise the limit with --build-timeout"),
+        // By these two a shell says that it has not found a command, or cannot execute it.
+        "the test ended with exit 126" | "the test ended with exit 127" => Some(
+            "commands run in a copy of the version: give a program or script outside of the repository \
+             by its absolute path",
+        ),
         _ if what.starts_with("the build ") => Some(
             "both versions have to build: give the command that builds them with --build, and versions \
              that it builds",

@@ -126,8 +126,8 @@ pub struct ReplacedCorpus {
 impl ReplacedCorpus {
     /// Returns the corpus directory that `--in-place` replaces. Fails if not exactly one corpus is
     /// given, or if it must not be replaced: it is not a plain directory of inputs, the output
-    /// directory is inside it or inside `CORPUS.old`, `CORPUS.old` exists, or it is to be deleted
-    /// and contains what the cleanup does not read.
+    /// directory is inside it or inside `CORPUS.old`, `CORPUS.old` exists, a directory in it cannot be
+    /// listed, or it is to be deleted and contains what the cleanup does not read.
     pub fn of(args: &CleanArgs) -> Result<ReplacedCorpus, Failure> {
         let [corpus] = &args.corpus[..] else {
             return Err(Failure::usage("--in-place takes one corpus")
@@ -152,6 +152,7 @@ impl ReplacedCorpus {
                 .path(args.out())
                 .hint("choose another directory with -o"));
         }
+        check_listed(&corpus)?;
         let max_len = args.max_len.unwrap_or(MAX_LEN);
         let before = args.delete_old.then(|| digest(&corpus, max_len));
         let before = before
@@ -208,10 +209,12 @@ impl ReplacedCorpus {
     /// the old corpus; `None` if it was deleted.
     ///
     /// # Errors
-    /// When a file or directory cannot be written or removed, or the old corpus is to be deleted
-    /// and has files that the cleanup did not read. The corpus is then unchanged, unless only the
-    /// manifest could not be written, or the old corpus could not be deleted.
+    /// When a file or directory cannot be written or removed, a directory of the corpus cannot be
+    /// listed, or the old corpus is to be deleted and has files that the cleanup did not read. The
+    /// corpus is then unchanged, unless only the manifest could not be written, or the old corpus
+    /// could not be deleted.
     pub fn replace(&self, result: &CleanResult) -> Result<Option<PathBuf>, Failure> {
+        check_listed(&self.corpus)?;
         self.check_read(result)?;
         let kept = self.place.corpus();
         let fresh = StagedFolder::beside(&self.corpus)?;
@@ -347,6 +350,25 @@ fn digest(place: &Path, max_len: u64) -> Result<CorpusDigest, String> {
     match others.next() {
         Some((path, why)) => Err(format!("{} is no input: {why}", path.display())),
         None => Ok(digest),
+    }
+}
+
+/// Fails if a directory of the corpus cannot be listed: the files in it would no longer be in the
+/// corpus, though no cleanup has read them.
+fn check_listed(corpus: &Path) -> Result<(), Failure> {
+    let mut listing = Listing::new(&[corpus.to_owned()], None)
+        .map_err(|error| Failure::usage(error).path(corpus))?;
+    listing.by_ref().for_each(drop);
+    let report = listing.into_report();
+    match report.unread.examples().next() {
+        Some((path, why)) => {
+            let (shown, corpus) = (path.display(), corpus.display());
+            let message = format!("{corpus} must not be replaced: {shown} cannot be read: {why}");
+            Err(Failure::usage(message)
+                .path(path)
+                .hint("make it readable or move it out of the corpus, or omit --in-place"))
+        }
+        None => Ok(()),
     }
 }
 

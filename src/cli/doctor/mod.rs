@@ -4,8 +4,8 @@
 pub mod refusals;
 mod target_checks;
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -22,8 +22,8 @@ use crate::campaign::{
 use crate::exec::facts::TargetFacts;
 use crate::exec::machine::{About, Check};
 use crate::exec::{ExecError, Freshness, Target, Way, machine, start};
-use crate::report::GroupView;
 use crate::report::text::printable;
+use crate::report::{GroupView, size};
 use crate::store::{KnownGroups, Store};
 
 /// Check this machine and a program: how the program can be executed, and how fast
@@ -40,7 +40,8 @@ use crate::store::{KnownGroups, Store};
 pub struct DoctorArgs {
     #[command(flatten)]
     target: TargetArgs,
-    /// Measure each way of execution for this long
+    /// Measure each way of execution for this long; five times as long if the program makes fewer
+    /// than 64 runs in that time
     #[arg(long, value_name = "TIME", value_parser = values::time_limit, default_value = "2s")]
     time: Duration,
     /// Number of workers [default: the number of processors]
@@ -65,6 +66,9 @@ pub struct WayReport {
     /// Runs per second of a short campaign by this way of execution, of all workers together;
     /// `None` if the way does not work.
     pub runs_per_s: Option<f64>,
+    /// Number of runs of which `runs_per_s` is computed; `None` if the way does not work. Run times
+    /// of different inputs differ, so that the rate of few runs says little.
+    pub measured_runs: Option<u64>,
     /// For the way `snapshot`, which makes many runs in one process: how many runs that process
     /// refused, and why. `None` for all other ways, and if `snapshot` does not work.
     pub refusals: Option<Refusals>,
@@ -158,9 +162,9 @@ fn examine(
     Ok(())
 }
 
-fn way_report(way: Way, measured: Result<f64, Failure>, facts: &TargetFacts) -> WayReport {
-    let (runs_per_s, why_not) = match measured {
-        Ok(rate) => (Some(rate), None),
+fn way_report(way: Way, measured: Result<MeasuredRate, Failure>, facts: &TargetFacts) -> WayReport {
+    let (measured, why_not) = match measured {
+        Ok(measured) => (Some(measured), None),
         Err(failure) => (None, Some(failure.message().to_owned())),
     };
     WayReport {
@@ -171,7 +175,8 @@ fn way_report(way: Way, measured: Result<f64, Failure>, facts: &TargetFacts) -> 
             .then(|| target_checks::advice_for(way, facts))
             .flatten(),
         why_not,
-        runs_per_s,
+        runs_per_s: measured.map(|measured| measured.runs_per_s),
+        measured_runs: measured.map(|measured| measured.runs),
         refusals: None,
     }
 }
@@ -183,17 +188,28 @@ const SEED: u64 = 1;
 /// The warm-up before a measurement takes the measuring time divided by this number; in it, servers
 /// start and new crashes are analysed.
 const WARM_UP_DIVISOR: u32 = 4;
-/// Minimum number of measured runs from which the runs per second are computed.
+/// Minimum number of measured runs from which the runs per second are computed. A campaign counts its
+/// runs in groups of 16, in order, so that one slow input hides the runs of other workers.
 const MIN_MEASURED_RUNS: u64 = 64;
+/// A measurement with too few runs takes up to this many times the measuring time.
+const MAX_TIME_FACTOR: u32 = 5;
+
+/// The runs per second of a way of execution, and the number of runs of which it is computed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct MeasuredRate {
+    runs_per_s: f64,
+    runs: u64,
+}
 
 /// Runs a campaign on the target by `way`, with a temporary output directory, and returns its runs
-/// per second after a warm-up. Fails if this way of execution does not work for the target.
+/// per second after a warm-up; of the whole campaign if there are too few runs after it. Fails if
+/// this way of execution does not work for the target.
 fn measure_rate(
     args: &DoctorArgs,
     target: &Target,
     way: Way,
     stop: &AtomicBool,
-) -> Result<f64, Failure> {
+) -> Result<MeasuredRate, Failure> {
     // Where it does not work this says why in fewer words than a campaign, and it keeps what is
     // unpacked for the workers.
     let _kept = probe_by(target, Some(way)).map_err(|error| match error {
@@ -208,8 +224,22 @@ fn measure_rate(
     let campaign = campaign_of(target, way, Some(SEED));
     let id = campaign.id.clone();
     let store = Mutex::new(Store::create_or_resume(&out.path().join("out"), campaign)?);
-    let warm_up = args.time / WARM_UP_DIVISOR;
-    let settings = Settings {
+    let mut pace = RateMeter::new(args.time, stop);
+    let over = Arc::clone(&pace.is_over);
+    let settings = measuring(args, target, way);
+    let summary = campaign::run(&store, &id, &settings, &mut pace, &over)?;
+    // On a busy machine no run may end between two reports.
+    let measured = pace.rate().filter(|measured| measured.runs_per_s > 0.0);
+    Ok(measured.unwrap_or_else(|| MeasuredRate {
+        runs_per_s: summary.runs_per_s(),
+        runs: summary.runs_of_call,
+    }))
+}
+
+/// Returns the settings of the campaign that measures the runs per second of a way of execution.
+fn measuring(args: &DoctorArgs, target: &Target, way: Way) -> Settings {
+    let longest = args.time.saturating_mul(MAX_TIME_FACTOR);
+    Settings {
         network: Network::default(),
         monitoring: Monitoring::default(),
         seed: SEED,
@@ -218,7 +248,7 @@ fn measure_rate(
         seed_sources: SeedSources::default(),
         words: Words::default(),
         runs: None,
-        time: Some(warm_up.saturating_add(args.time)),
+        time: Some(longest.saturating_add(args.time / WARM_UP_DIVISOR)),
         deadline: Deadline::default(),
         until: Vec::new(),
         generator: Generator::Classic,
@@ -232,46 +262,64 @@ fn measure_rate(
             ..Minimizing::of_target(target.clone(), way, "full")
         },
         known: KnownGroups::default(),
-    };
-    let mut pace = RateMeter {
-        warm_up,
-        ..RateMeter::default()
-    };
-    let summary = campaign::run(&store, &id, &settings, &mut pace, stop)?;
-    // On a busy machine no run may end between two reports.
-    let measured = pace.rate().filter(|rate| *rate > 0.0);
-    Ok(measured.unwrap_or_else(|| summary.runs_per_s()))
+    }
 }
 
 /// Measures the runs per second of a campaign after a warm-up, between the first and the last
-/// progress report: runs in progress at the end are not counted.
-#[derive(Default)]
-struct RateMeter {
+/// progress report: runs in progress at the end are not counted. Ends the campaign once the
+/// measuring time is over and there are enough runs.
+struct RateMeter<'a> {
     warm_up: Duration,
+    /// The measuring time.
+    time: Duration,
     first: Option<Progress>,
     last: Progress,
+    /// Flag that ends the campaign when it turns true.
+    is_over: Arc<AtomicBool>,
+    /// Flag that turns true when the user stops ddfuzz.
+    stop: &'a AtomicBool,
 }
 
-impl RateMeter {
+impl RateMeter<'_> {
+    /// Makes a meter for the measuring time `time`; `stop` turns true when the user stops ddfuzz.
+    fn new(time: Duration, stop: &AtomicBool) -> RateMeter<'_> {
+        RateMeter {
+            warm_up: time / WARM_UP_DIVISOR,
+            time,
+            first: None,
+            last: Progress::default(),
+            is_over: Arc::default(),
+            stop,
+        }
+    }
+
     /// Returns the campaign's runs per second after the warm-up; `None` if there were too few runs.
-    fn rate(&self) -> Option<f64> {
+    fn rate(&self) -> Option<MeasuredRate> {
         let first = self.first?;
         let (runs, time_ms) = (
             self.last.runs - first.runs,
             self.last.time_ms - first.time_ms,
         );
-        (runs >= MIN_MEASURED_RUNS && time_ms > 0).then(|| runs as f64 * 1000.0 / time_ms as f64)
+        (runs >= MIN_MEASURED_RUNS && time_ms > 0).then(|| MeasuredRate {
+            runs_per_s: runs as f64 * 1000.0 / time_ms as f64,
+            runs,
+        })
     }
 }
 
-impl Screen for RateMeter {
+impl Screen for RateMeter<'_> {
     fn progress(&mut self, progress: &Progress) {
-        if progress.runs == self.last.runs {
-            return; // nothing was committed
+        if progress.runs != self.last.runs {
+            self.last = *progress;
+            let is_warm = u128::from(progress.time_ms) >= self.warm_up.as_millis();
+            if self.first.is_none() && is_warm {
+                self.first = Some(*progress);
+            }
         }
-        self.last = *progress;
-        if self.first.is_none() && u128::from(progress.time_ms) >= self.warm_up.as_millis() {
-            self.first = Some(*progress);
+        let end = self.warm_up.saturating_add(self.time).as_millis();
+        let is_enough = u128::from(progress.time_ms) >= end && self.rate().is_some();
+        if is_enough || self.stop.load(Ordering::Relaxed) {
+            self.is_over.store(true, Ordering::Relaxed);
         }
     }
 
@@ -329,6 +377,10 @@ fn way_line(way: &WayReport) -> String {
     let name = way.way.name();
     if let Some(rate) = way.runs_per_s {
         let mut line = format!("  ok  {name:<10}  {:>9} runs/s", ui::rate(rate));
+        if let Some(runs) = way.measured_runs.filter(|runs| *runs < MIN_MEASURED_RUNS) {
+            let runs = size::counted(runs, "run");
+            line.push_str(&format!(" (of {runs} only: --time measures longer)"));
+        }
         if let Some(refusals) = &way.refusals {
             line.push_str(&format!(", {}", refusals.text()));
         }
@@ -347,12 +399,10 @@ mod tests {
     use super::*;
 
     /// Returns the rate measured from progress reports (time in ms, runs), with a warm-up of one
-    /// second.
-    fn rate(course: &[(u64, u64)]) -> Option<f64> {
-        let mut pace = RateMeter {
-            warm_up: Duration::from_secs(1),
-            ..RateMeter::default()
-        };
+    /// second before four seconds, and whether the measurement is over after them.
+    fn measured(course: &[(u64, u64)]) -> (Option<f64>, bool) {
+        let stop = AtomicBool::new(false);
+        let mut pace = RateMeter::new(Duration::from_secs(4), &stop);
         for &(time_ms, runs) in course {
             pace.progress(&Progress {
                 time_ms,
@@ -360,7 +410,12 @@ mod tests {
                 ..Progress::default()
             });
         }
-        pace.rate()
+        let rate = pace.rate().map(|measured| measured.runs_per_s);
+        (rate, pace.is_over.load(Ordering::Relaxed))
+    }
+
+    fn rate(course: &[(u64, u64)]) -> Option<f64> {
+        measured(course).0
     }
 
     #[test]
@@ -373,5 +428,35 @@ mod tests {
     fn too_few_runs_have_no_rate_between_commits() {
         assert_eq!(rate(&[]), None);
         assert_eq!(rate(&[(1500, 16), (2500, 32)]), None);
+    }
+
+    #[test]
+    fn slow_programs_are_measured_until_there_are_enough_runs() {
+        let slow = [(1000, 1), (5200, 33), (8000, 33)];
+        assert_eq!(measured(&slow), (None, false));
+        assert_eq!(
+            measured(&[&slow[..], &[(9000, 65)]].concat()),
+            (Some(8.0), true)
+        );
+        let fast = [(1000, 100), (4800, 1000)];
+        assert!(!measured(&fast).1);
+        assert!(measured(&[&fast[..], &[(5000, 1000)]].concat()).1);
+    }
+
+    #[test]
+    fn a_rate_of_few_runs_says_of_how_many() {
+        let of = |runs| {
+            way_line(&WayReport {
+                way: Way::Command,
+                works: true,
+                why_not: None,
+                fix: None,
+                runs_per_s: Some(0.4),
+                measured_runs: Some(runs),
+                refusals: None,
+            })
+        };
+        assert!(of(1).ends_with("0.4 runs/s (of 1 run only: --time measures longer)\n"));
+        assert!(of(64).ends_with("0.4 runs/s\n"));
     }
 }

@@ -20,8 +20,9 @@ pub(super) struct Files {
 
 impl Files {
     /// Returns the paths of an explanation's files in the directory `folder`, which is created when
-    /// they are written. Fails if it is no directory and cannot become one, or if one of the files
-    /// exists in it, unless ddfuzz has written the HTML page there or `force` is set.
+    /// they are written. Fails if it is no directory and cannot become one. Fails without `force`
+    /// also if one of the files exists in it and ddfuzz has not written the HTML page there, or if
+    /// the text is not the one that this page shows.
     pub fn choose(folder: &Path, force: bool) -> Result<Files, Failure> {
         let is_inside = |above: &Path| above.as_os_str().is_empty() || above.is_dir();
         let is_new = !folder.exists() && folder.parent().is_some_and(is_inside);
@@ -35,19 +36,38 @@ impl Files {
             folder: folder.to_owned(),
         };
         files.check_writable()?;
-        let is_own = std::fs::read(files.page())
-            .is_ok_and(|text| reports::begins_with(&text, reports::HTML));
-        let mut others = files.all().into_iter();
-        if let Some(other) = others.find(|file| file.exists())
-            && !is_own
-            && !force
-        {
-            return Err(Failure::exists(
-                &other,
-                "overwrite it with --force, or give another directory with -o",
-            ));
+        if !force {
+            files.check_own()?;
         }
         Ok(files)
+    }
+
+    /// Fails if the directory has files of these names that ddfuzz has not written, or a text that
+    /// was edited since.
+    fn check_own(&self) -> Result<(), Failure> {
+        let page = std::fs::read(self.page()).ok();
+        let page = page.filter(|page| reports::begins_with(page, reports::HTML));
+        let Some(page) = page else {
+            let mut others = self.all().into_iter();
+            return match others.find(|file| file.exists()) {
+                Some(other) => Err(Failure::exists(
+                    &other,
+                    "overwrite it with --force, or give another directory with -o",
+                )),
+                None => Ok(()),
+            };
+        };
+        let [_, _, file] = self.all();
+        match std::fs::read(&file) {
+            Ok(text) if !page::shows(&page, &text) => {
+                let message = format!("{} was edited since it was written", file.display());
+                let hint = "move it to another place, overwrite it with --force, or give another \
+                            directory with -o";
+                let failure = Failure::new(Exit::Usage, "exists", message);
+                Err(failure.path(&file).hint(hint))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Fails if this user cannot make files in the directory, or cannot make the directory.

@@ -23,9 +23,9 @@ svg .failing { fill: var(--high); } svg .passing { fill: var(--blue); }
 pub fn html(it: &Explanation) -> String {
     let title = format!("why {} fails", it.crash.program);
     let mut page = format!(
-        "<h1>{}</h1>\n<pre class=\"story\" tabindex=\"0\">{}</pre>\n",
+        "<h1>{}</h1>\n{}\n",
         escaped(&title),
-        escaped_lines(&story::text(it))
+        whole_text(&story::text(it))
     );
     if !it.chain.is_empty() {
         page += "<h2>The chain</h2>\n";
@@ -54,6 +54,18 @@ pub fn html(it: &Explanation) -> String {
     let _ = writeln!(page, "<dl>{numbers}</dl>");
     page += &examined(it);
     page_without_script(&title, STYLE, &page)
+}
+
+/// Returns the markup of the explanation as text.
+fn whole_text(text: &str) -> String {
+    let text = escaped_lines(text);
+    format!("<pre class=\"story\" tabindex=\"0\">{text}</pre>")
+}
+
+/// Returns whether the HTML page of an explanation shows exactly this text of it.
+pub fn shows(page: &[u8], text: &[u8]) -> bool {
+    let (page, text) = (str::from_utf8(page), str::from_utf8(text));
+    page.is_ok_and(|page| text.is_ok_and(|text| page.contains(&whole_text(text))))
 }
 
 fn writer(link: &LinkRecord) -> String {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::results::is_same_file;
-use crate::cli::{Exit, Failure};
+use crate::cli::{Exit, Failure, show};
 use crate::exec::Target;
 use crate::report::export::Reproducer;
 use crate::report::place;
@@ -114,8 +114,12 @@ fn chosen(reader: &Reader, group: Group) -> Result<ChosenGroup, Failure> {
     match best_entry(reader, &group)? {
         Some(entry) => Ok(ChosenGroup { group, entry }),
         None => {
-            let message = format!("the group {} has no complete input", group.record.major);
-            Err(Failure::new(Exit::Usage, "incomplete", message).path(&group.folder))
+            let major = group.record.major;
+            let left = reader.incomplete_group(group.kind, &major.short())?;
+            let lacks = show::what_is_missing(&left);
+            let message = format!("the group {major} has no complete input: {lacks}");
+            let failure = Failure::new(Exit::Usage, "incomplete", message).path(&group.folder);
+            Err(failure.hint(show::advice_where_incomplete(&left)))
         }
     }
 }

@@ -5,8 +5,6 @@
 mod difference;
 mod show;
 
-use std::fs::File;
-use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use clap::Subcommand;
@@ -104,12 +102,13 @@ pub fn run(args: LogArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// Reads a minimization log, and returns it and its first line. Fails if the file is empty or not
-/// such a log, or if one of its lines is malformed; `damaged` is the exit code in the latter case.
+/// such a log, which its first line shows, or if a later line is malformed; `damaged` is the exit
+/// code in the latter case.
 pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
     let log = Log::read(path).map_err(|error| {
-        let malformed = matches!(error, LogError::Malformed { .. });
+        let is_damaged = matches!(error, LogError::Malformed { line: 2.., .. });
         let mut failure = Failure::from(error).path(path);
-        if malformed && names_itself(path) {
+        if is_damaged {
             failure.exit = damaged;
         }
         failure
@@ -122,16 +121,6 @@ pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failu
         }
     }
 }
-
-/// Returns true if the file begins with the bytes with which every minimization log begins.
-fn names_itself(path: &Path) -> bool {
-    let mut begins = [0; START.len()];
-    let read = File::open(path).and_then(|mut file| file.read_exact(&mut begins));
-    read.is_ok() && begins == *START
-}
-
-/// First bytes of every minimization log.
-const START: &[u8; 21] = br#"{"v":1,"kind":"start""#;
 
 impl LogFileArgs {
     /// Returns the content of the input that the log minimizes, from the file of `--input`, else

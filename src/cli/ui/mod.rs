@@ -12,7 +12,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::campaign::{Progress, Screen};
 use crate::cli::output::{self, Output};
 use crate::minimize::log::{Line, ReduceLine};
-use crate::minimize::{MinimizePhase, MinimizeStatus, Options};
+use crate::minimize::{MinimizePhase, MinimizeStatus, Options, Runs};
 use crate::report::text::printable;
 use crate::report::{GroupView, block, size, text};
 use crate::store::Kind;
@@ -323,6 +323,9 @@ struct Shown {
     /// `None` before the first status.
     executed_before: Option<u64>,
     standing: Option<MinimizeStatus>,
+    /// Name of the present phase if its number of runs is known, with the time at which it was first
+    /// shown and the number of its runs at that time: from them follows the time that is left.
+    counted: Option<(&'static str, Instant, u64)>,
     recent: VecDeque<String>,
     /// Time at which the last progress line was printed because stderr is no terminal.
     said: Instant,
@@ -339,6 +342,7 @@ impl MinimizationScreen {
             of_call: false,
             executed_before: None,
             standing: None,
+            counted: None,
             recent: VecDeque::new(),
             said: now,
         };
@@ -388,6 +392,7 @@ impl MinimizationScreen {
         let mut shown = self.shown.borrow_mut();
         shown.executed_before.get_or_insert(standing.executed);
         shown.standing = Some(*standing);
+        shown.time_phase(standing);
         if !shown.bar.is_hidden() {
             shown.draw();
         } else if !self.output.quiet && shown.said.elapsed() >= PLAIN {
@@ -405,10 +410,20 @@ impl Shown {
         self.began = Instant::now();
         self.executed_before = None;
         self.standing = None;
+        self.counted = None;
         self.recent.clear();
         if !self.bar.is_hidden() {
             self.bar.enable_steady_tick(Duration::from_millis(500));
         }
+    }
+
+    /// Begins to time the present phase if it is another one whose number of runs is known.
+    fn time_phase(&mut self, standing: &MinimizeStatus) {
+        let name = standing.phase.name();
+        self.counted = standing.runs.map(|runs| match self.counted {
+            Some(counted) if counted.0 == name => counted,
+            _ => (name, Instant::now(), runs.done),
+        });
     }
 
     fn draw(&self) {
@@ -445,15 +460,41 @@ impl Shown {
             rate(per_second),
             standing.phase
         );
+        if let Some(runs) = standing.runs {
+            let timed = self.counted.map(|(_, began, done)| (began.elapsed(), done));
+            line.push_str(&counted_runs(runs, timed));
+        }
         if standing.phase != MinimizePhase::Baseline {
             line.push_str(&format!(
-                ", {} of {} proved",
+                ", {} of {} removals proved",
                 size::grouped(standing.proved.done),
                 size::grouped(standing.proved.of)
             ));
         }
         line
     }
+}
+
+/// Formats how many runs of a phase are made, and about how long the rest takes if it is seconds:
+/// `: 4 of 20 runs, about 32 s left`. `timed`: the time since the phase was first shown, and the number of
+/// its runs at that time.
+fn counted_runs(runs: Runs, timed: Option<(Duration, u64)>) -> String {
+    let Runs { done, of } = runs;
+    let mut text = format!(": {} of {}", size::grouped(done), size::counted(of, "run"));
+    if let Some((elapsed, before)) = timed
+        && done > before
+    {
+        let left = elapsed.as_secs_f64() / (done - before) as f64 * of.saturating_sub(done) as f64;
+        match left.round() as u64 {
+            0 => {}
+            seconds @ 1..60 => text.push_str(&format!(", about {seconds} s left")),
+            seconds => {
+                let left = size::duration(Duration::from_secs(seconds));
+                text.push_str(&format!(", about {left} left"));
+            }
+        }
+    }
+    text
 }
 
 impl Drop for MinimizationScreen {

@@ -169,6 +169,24 @@ fn q_ends_the_campaign_and_restores_the_terminal() {
     desk.is_left_clean();
 }
 
+/// A slow test shows for how long the result is run again, and Ctrl-C there keeps it and says that
+/// it is not confirmed.
+#[test]
+fn the_runs_that_confirm_a_result_are_counted_on_the_screen() {
+    let desk = Desk::new();
+    desk.script("test.sh", "sleep 0.3\ngrep -q x");
+    desk.write("in", b"axb\n");
+    let words = "min --test ./test.sh in -o out --jobs 1 --budget-tests 2";
+    let mut session = Session::start(&desk, words, &[]);
+    session.until("confirm the result: 1 of 20 runs, about ");
+    session.until(" s left");
+    session.press("\u{3}");
+    let (code, said) = session.end();
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains("which is not confirmed yet"), "{said}");
+    assert!(desk.read("out").contains(&b'x'), "the result is kept");
+}
+
 #[test]
 fn the_page_of_a_group_opens_by_its_keys() {
     let desk = Desk::new();

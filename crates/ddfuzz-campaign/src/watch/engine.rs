@@ -1,5 +1,6 @@
 //! The loop of a watch: searches the sources for files, hands them to the examiner threads, commits
-//! their results in the order in which the files were handed out, has groups minimized by the minimizing
+//! their results in the order in which the files were handed out (those of reported hangs, which
+//! others do not wait for, as they come), has groups minimized by the minimizing
 //! thread, and decides when the watch ends.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
@@ -71,9 +72,6 @@ pub(super) struct WatchEngine<'a> {
     /// Results of the examiner threads that came before the results of earlier tasks, by task
     /// number; they wait to be committed (counted and stored) in order.
     early: BTreeMap<u64, ExaminedInput>,
-    /// Number of the next task (examined file) whose result is to be committed, that is counted and
-    /// stored.
-    next: u64,
     /// How long the call of ddfuzz has watched for files; `None` until it stops watching.
     watched: Option<Duration>,
     /// Whether results were committed that the saved checkpoint does not count yet.
@@ -122,7 +120,6 @@ impl<'a> WatchEngine<'a> {
             last_looks: 0,
             over: None,
             early: BTreeMap::new(),
-            next: 0,
             watched: None,
             unsaved: true,
             first: registry.campaign.checkpoint.next,
@@ -199,7 +196,7 @@ impl<'a> WatchEngine<'a> {
             self.files.add(self.producer.dropped());
             self.search();
             let registry = &mut self.registry;
-            (self.files).hand_out(&task, self.next, registry, self.session.screen);
+            (self.files).hand_out(&task, registry, self.session.screen);
             self.receive_answers(answers)?;
             self.receive_replies(replies)?;
             if matches!(self.settings.when, When::Inline | When::Worker) {
@@ -210,9 +207,7 @@ impl<'a> WatchEngine<'a> {
         }
         drop(task);
         // Inputs that were handed out before the time was over are still committed.
-        while !self.session.stopped()
-            && self.over == Some(EndReason::Time)
-            && self.next < self.files.handed_out()
+        while !self.session.stopped() && self.over == Some(EndReason::Time) && self.files.open() > 0
         {
             self.receive_answers(answers)?;
             self.receive_replies(replies)?;
@@ -247,12 +242,12 @@ impl<'a> WatchEngine<'a> {
 
     /// Checks whether all files found so far are examined, and their results counted and stored.
     fn is_idle(&self) -> bool {
-        self.files.left() == 0 && self.next == self.files.handed_out()
+        self.files.left() == 0 && self.files.open() == 0
     }
 
     /// Tells the user how many files the watch has found but not examined, if there are any.
     fn note_left(&mut self) {
-        let left = self.files.left() + self.files.handed_out() - self.next;
+        let left = self.files.left() + self.files.open();
         if left > 0 {
             let files = size::counted(left, "file");
             self.session.screen.note(&format!(
@@ -274,8 +269,7 @@ impl<'a> WatchEngine<'a> {
 // Commits in the order in which the files were handed out.
 impl<'a> WatchEngine<'a> {
     /// Waits up to 100 ms for a result of the examiner threads (which run found files), and commits
-    /// (counts and stores) all results whose turn it is, in the order in which the files were
-    /// handed out.
+    /// (counts and stores) all results whose turn it is ([`FileQueue::due`]).
     fn receive_answers(
         &mut self,
         answers: &Receiver<Result<ExaminedInput, ExecError>>,
@@ -296,10 +290,11 @@ impl<'a> WatchEngine<'a> {
             answer = answers.try_recv().ok();
         }
         while !matches!(self.over, Some(EndReason::Until(_)))
-            && let Some(answer) = self.early.remove(&self.next)
+            && let Some(at) = self.files.due(|at| self.early.contains_key(at))
+            && let Some(answer) = self.early.remove(&at)
         {
             self.commit(&answer)?;
-            self.next += 1;
+            self.files.close(at);
         }
         Ok(())
     }
@@ -470,7 +465,7 @@ impl WatchEngine<'_> {
             ..MinimizeQueue::default()
         };
         self.early.clear();
-        (self.next, self.last_looks) = (0, 0);
+        self.last_looks = 0;
         self.enqueue_founders()
     }
 }

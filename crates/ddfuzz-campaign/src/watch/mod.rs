@@ -105,7 +105,7 @@ fn watch_build(
 /// A task for an examiner thread: to run the content of one file.
 struct Task {
     /// Number of the task, from 0, in the order in which tasks were handed out; results are counted
-    /// and stored in this order.
+    /// and stored in this order, but for those of reported hangs.
     at: u64,
     /// The file that the content to run was read from.
     file: Input,

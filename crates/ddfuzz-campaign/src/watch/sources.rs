@@ -214,6 +214,9 @@ pub(super) struct FileQueue {
     blocked: Option<Task>,
     /// Number of tasks (files to run) that were handed out to the examiner threads.
     handed_out: u64,
+    /// Numbers of the tasks that were handed out and whose results are not committed yet (counted and
+    /// stored), each with whether the watched fuzzer reports the file as a hang.
+    open: BTreeMap<u64, bool>,
     /// Number of files and directories that could not be read.
     unread: u64,
 }
@@ -228,6 +231,7 @@ impl FileQueue {
             hangs: VecDeque::new(),
             blocked: None,
             handed_out: 0,
+            open: BTreeMap::new(),
             unread: 0,
         }
     }
@@ -264,6 +268,7 @@ impl FileQueue {
         self.sources.find_all_again();
         self.files.clear();
         self.hangs.clear();
+        self.open.clear();
         (self.blocked, self.handed_out) = (None, 0);
     }
 
@@ -271,9 +276,33 @@ impl FileQueue {
         (self.files.len() + self.hangs.len()) as u64 + u64::from(self.blocked.is_some())
     }
 
-    /// Returns the number of tasks (files to run) that were handed out to the examiner threads.
-    pub(super) fn handed_out(&self) -> u64 {
-        self.handed_out
+    /// Returns the number of tasks (files to run) that were handed out to the examiner threads and
+    /// whose results are not committed yet.
+    pub(super) fn open(&self) -> u64 {
+        self.open.len() as u64
+    }
+
+    /// Returns the number of the task whose result is committed next, of those that are examined;
+    /// `None` if an earlier one is awaited. Results are committed in the order of the tasks, but no
+    /// result waits for that of a reported hang, which comes late.
+    pub(super) fn due(&self, is_examined: impl Fn(&u64) -> bool) -> Option<u64> {
+        let mut is_first = true;
+        for (at, is_hang) in &self.open {
+            // What one examiner thread has found later than a hang is committed after it.
+            if is_examined(at) {
+                return (is_first || !is_hang).then_some(*at);
+            }
+            if !is_hang {
+                return None;
+            }
+            is_first = false;
+        }
+        None
+    }
+
+    /// Notes that the result of the task with the number `at` is committed.
+    pub(super) fn close(&mut self, at: u64) {
+        self.open.remove(&at);
     }
 
     /// Returns the number of files and directories that could not be read, and were not run.
@@ -284,25 +313,28 @@ impl FileQueue {
     /// Reads queued files and hands them out as tasks to the examiner threads, as many as their
     /// channel has room for. Files whose content was run before are dropped. Hangs are handed out
     /// when no other file waits, and only while one examiner thread (of several) stays free for a
-    /// new file: `committed` is the number of tasks whose results are counted and stored.
+    /// new file.
     pub(super) fn hand_out(
         &mut self,
         task: &Sender<Task>,
-        committed: u64,
         registry: &mut ContentRegistry<'_>,
         screen: &mut dyn Screen,
     ) {
         let examiners = task.capacity().unwrap_or(1) as u64;
         let most_beside_hangs = (examiners - 1).max(1);
         loop {
-            let with_hangs = self.handed_out - committed < most_beside_hangs;
+            let with_hangs = self.open() < most_beside_hangs;
             let blocked = self.blocked.take();
             let Some(next) = blocked.or_else(|| self.read_next(with_hangs, registry, screen))
             else {
                 break;
             };
+            let is_hang = is_reported_hang(&next.file);
             match task.try_send(next) {
-                Ok(()) => self.handed_out += 1,
+                Ok(()) => {
+                    self.open.insert(self.handed_out, is_hang);
+                    self.handed_out += 1;
+                }
                 Err(TrySendError::Full(next)) => {
                     self.blocked = Some(next);
                     break;
@@ -370,4 +402,47 @@ fn unread(path: &Path, why: &Unread) -> String {
         other => other.to_string(),
     };
     format!("warning: {} is not run: {why}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Commits the results that come in the order `come`; gives the numbers of tasks in the order in
+    /// which they are committed, after each result.
+    fn committed(hangs: &[bool], come: &[u64]) -> Vec<Vec<u64>> {
+        let root = std::env::temp_dir();
+        let mut queue = FileQueue::new(Sources::new(&[], &root), 1, false);
+        queue.open = (0..).zip(hangs.iter().copied()).collect();
+        let mut examined = BTreeSet::new();
+        let step = |at: &u64| {
+            examined.insert(*at);
+            let mut now = Vec::new();
+            while let Some(at) = queue.due(|at| examined.contains(at)) {
+                queue.close(at);
+                examined.remove(&at);
+                now.push(at);
+            }
+            now
+        };
+        let steps = come.iter().map(step).collect();
+        assert_eq!(queue.open(), 0);
+        steps
+    }
+
+    #[test]
+    fn no_result_waits_for_that_of_a_reported_hang() {
+        let files = committed(&[false, false, false], &[1, 2, 0]);
+        assert_eq!(files, [vec![], vec![], vec![0, 1, 2]]);
+        // A crash file that came while a hang is running.
+        assert_eq!(committed(&[true, false], &[1, 0]), [[1], [0]]);
+        // Hangs keep their order, and what a thread has found after one stays behind it.
+        let hangs = committed(&[true, true, false], &[1, 2, 0]);
+        assert_eq!(hangs, [vec![], vec![], vec![0, 1, 2]]);
+        // A hang waits for files before it.
+        let mixed = committed(&[false, true, false], &[1, 2, 0]);
+        assert_eq!(mixed, [vec![], vec![], vec![0, 1, 2]]);
+    }
 }

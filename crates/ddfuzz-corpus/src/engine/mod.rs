@@ -26,6 +26,7 @@ use ddfuzz_exec::{Executor, Freshness, NotCovered, Target, Way};
 use ddfuzz_model::pool::lock;
 use ddfuzz_store::Store;
 use ddfuzz_store::report::clean::CleanResult;
+use ddfuzz_store::report::text::printable;
 use result::CleanTotals;
 use subset::{KeptSet, Reserve};
 
@@ -137,6 +138,7 @@ impl Engine<'_> {
             None => None,
         };
         let mut contents = self.measure(gathered, screen)?;
+        warn_of_unlisted(&contents, screen);
         totals.begin(&contents);
         if contents.is_empty() {
             let oversized = totals.oversized.files;
@@ -211,6 +213,21 @@ impl Engine<'_> {
             check_blocks(&contents)?;
         }
         Ok(contents)
+    }
+}
+
+/// Prints a warning for each directory of the corpus that could not be listed, as far as examples of
+/// them are kept.
+fn warn_of_unlisted(contents: &Contents, screen: &mut dyn Screen<CleanPhase>) {
+    let unlisted = &contents.tally.listing.unread;
+    for (path, why) in unlisted.examples() {
+        let path = printable(&path.to_string_lossy());
+        screen.note(&format!("warning: the files in {path} are not read: {why}"));
+    }
+    let more = unlisted.amount().files - unlisted.examples().count() as u64;
+    if more > 0 {
+        let text = format!("warning: the files in {more} more of its directories are not read");
+        screen.note(&text);
     }
 }
 

@@ -388,14 +388,15 @@ impl CleanTotals {
         self.runs_of(contents);
         self.known = contents.progress.reused;
         let tally = &contents.tally;
-        // A file that vanished between listing and reading counts as part of the corpus, since a
-        // step below subtracts it again.
-        self.before = tally.before + tally.vanished.amount();
+        // A file that vanished between listing and reading counts as part of the corpus, and so does
+        // a directory that could not be listed, as one file: a step below subtracts both again.
+        let unlisted = tally.listing.unread.amount();
+        self.before = tally.before + tally.vanished.amount() + unlisted;
         self.duplicates = tally.duplicates;
         self.oversized = tally.oversized.amount();
-        let unread: [&Excluded; 3] = [&tally.unread, &tally.vanished, &tally.listing.unread];
-        self.unreadable = tally.unread.amount() + tally.vanished.amount();
-        for aside in [&tally.oversized].into_iter().chain(unread) {
+        self.unreadable = tally.unread.amount() + tally.vanished.amount() + unlisted;
+        let unlisted = &tally.listing.unread;
+        for aside in [unlisted, &tally.oversized, &tally.unread, &tally.vanished] {
             let room = NAMED.saturating_sub(self.unread.len());
             self.unread.extend(examples(aside).take(room));
         }

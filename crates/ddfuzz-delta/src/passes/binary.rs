@@ -2,6 +2,7 @@
 //! shows to be wrong.
 
 use crate::Outcome;
+use crate::passes::chained::chained;
 use crate::passes::current_best::CurrentBest;
 use crate::passes::detect::{SCOPE, frames, payload, records};
 use crate::passes::list::ListSearch;
@@ -32,11 +33,19 @@ pub(super) async fn binary(work: &mut CurrentBest) -> bool {
     reduce_records(work).await || reduce_frame(work).await || reduce_by_repair(work).await
 }
 
-/// Finds a count that is followed by as many records, deletes records, lowering the count, and then
-/// deletes bytes inside of the remaining records. Returns whether such records were found.
+/// Finds a count that is followed by as many records, or records with checksums that no number counts;
+/// deletes records, lowering the count, and then deletes bytes inside of the remaining records. Returns
+/// whether such records were found.
 async fn reduce_records(work: &mut CurrentBest) -> bool {
-    let readings = records(&work.text());
-    for mut records in readings.into_iter().take(READINGS) {
+    let counted = records(&work.text()).into_iter();
+    let others = match work.is_text() {
+        true => Vec::new(),
+        false => chained(&work.text()),
+    };
+    let readings = counted
+        .take(READINGS)
+        .chain(others.into_iter().take(READINGS));
+    for mut records in readings {
         if confirm_reading(work, &mut records).await {
             ListSearch::new(work, &mut records).reduce().await;
             let mut bytes = payload(&records);

@@ -6,8 +6,9 @@ use crate::passes::field::{Checksum, Field, Form, Meaning};
 use crate::passes::protocol::Protocol;
 use crate::passes::ranges::overlap;
 
-/// Number of bytes at the beginning of a text in which a count of records is searched for.
-const HEADER: usize = 16;
+/// Number of bytes at the beginning of a text in which a count of records, or the first record, is
+/// searched for.
+pub(super) const HEADER: usize = 16;
 /// Number of bytes at the beginning of a text in which fields of a frame (length, checksum) are
 /// searched for.
 const FRONT: usize = 64;
@@ -20,10 +21,10 @@ pub(super) const SCOPE: usize = 17;
 const TRAILER: usize = 8;
 /// Minimum number of records for a count of them to be recognized in a binary text; fewer records
 /// may agree with a count by chance.
-const FEWEST: usize = 3;
-/// Numbers of bytes, to be tried in this order, that may precede the length field of a record (such
-/// as the bytes of its type).
-const TYPES: [usize; 4] = [0, 1, 2, 4];
+pub(super) const FEWEST: usize = 3;
+/// Numbers of bytes, to be tried in this order, that may precede or follow the length field of a record
+/// (such as the bytes of its type).
+pub(super) const TYPES: [usize; 4] = [0, 1, 2, 4];
 
 /// Finds binary formats with a count that is followed by as many records, each with a length, up to
 /// the end of the text; adds checksum fields that match. Formats with more records come first,

@@ -30,6 +30,7 @@ mod alike;
 mod binary;
 mod blanks;
 mod blocks;
+mod chained;
 mod clauses;
 mod commands;
 mod container;

@@ -12,6 +12,8 @@ const DEEP: usize = 64;
 /// Largest number of types that are read inside each other. In damaged debug information a type may
 /// lead to itself.
 const DEEPEST: usize = 128;
+/// Largest number of typedefs, pointers and arrays that are followed to a name of a type.
+const MOST_NAMED: usize = 16;
 
 /// Reads types from the debug information, each only once.
 #[derive(Default)]
@@ -579,16 +581,18 @@ impl Reader<'_> {
             .collect())
     }
 
-    /// Returns a text by which equal records are recognized: name and size, and of each field its
-    /// name, offset and type name. Records of two modules may share a name and the names of their
-    /// fields.
+    /// Returns a text that tells one record from another: its name, size and source line, and of each field the
+    /// name, the offset and the name of its type. Records of two modules may share a name and the names of
+    /// their fields, and so may the records inside of two instances of a C++ template.
     fn signature(
         &self,
         at: UnitOffset,
         name: &str,
         size: Option<u64>,
     ) -> Result<String, gimli::Error> {
-        let mut text = format!("{name}:{size:?}");
+        let record = self.units[self.unit].entry(at)?;
+        let line = number(&record, gimli::DW_AT_decl_line);
+        let mut text = format!("{name}:{size:?}:{line:?}");
         for entry in self.children(at)? {
             let offset = entry.attr_value(gimli::DW_AT_data_member_location);
             let offset = offset.and_then(|it| it.udata_value());
@@ -598,17 +602,19 @@ impl Reader<'_> {
         Ok(text)
     }
 
-    /// Returns the type name of an entry, with a `*` before it for each nameless type (pointer or
-    /// array) on the way to it; at most four are followed.
+    /// Returns the name of an entry's type, with a `*` before it for each nameless type (pointer or
+    /// array) and the name of each typedef on the way to it; at most a few are followed. A typedef may
+    /// have one name and two meanings, as `pointer` in two instances of a template.
     fn name_of_type(&self, entry: &Entry) -> Result<String, gimli::Error> {
         let unit = &self.units[self.unit];
         let (mut entry, mut text) = (entry.clone(), String::new());
-        for _ in 0..4 {
+        for _ in 0..MOST_NAMED {
             let Some(AttributeValue::UnitRef(at)) = entry.attr_value(gimli::DW_AT_type) else {
                 break;
             };
             entry = unit.entry(at)?;
             match self.name(&entry) {
+                Some(name) if entry.tag() == gimli::DW_TAG_typedef => text += &format!(":{name}"),
                 Some(name) => return Ok(format!("{text}:{name}")),
                 None => text.push('*'),
             }

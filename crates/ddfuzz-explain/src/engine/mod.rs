@@ -16,6 +16,7 @@ pub mod freed;
 pub mod heap;
 pub mod instructions;
 pub mod library;
+mod library_data;
 pub mod moved;
 mod mutants;
 pub(crate) mod mutated;

@@ -12,6 +12,7 @@ use crate::dwarf::frames::{Frame, MOST_FRAMES, STACK_POINTER, Saved, UnwindTable
 use crate::dwarf::locations::{Context, Found, evaluate};
 use crate::dwarf::{DebugInfo, Declared, Function, Vtables, is_library_file};
 use crate::engine::heap::{HeapBlocks, heap_blocks};
+use crate::engine::library_data::library_data;
 use crate::engine::process::{Process, by_number};
 use crate::graph::{Graph, Header, Origin, Place};
 use crate::types::TypeId;
@@ -616,6 +617,10 @@ impl State for ProcessState<'_> {
             }
         }
         found
+    }
+
+    fn library_data(&self) -> Vec<Area> {
+        library_data(self.maps, self.process.pid, self.registers.fs_base)
     }
 
     fn undescribed(&self) -> Vec<(Place, String)> {

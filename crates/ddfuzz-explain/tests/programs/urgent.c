@@ -29,11 +29,14 @@ static void show(const struct record *record)
     printf("\n");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     struct record record = {"", 0, 0};
     char line[64];
-    while (fgets(line, sizeof line, stdin)) {
+    FILE *file = fopen(argv[argc - 1], "r");
+    if (!file)
+        return 1;
+    while (fgets(line, sizeof line, file)) {
         parse(&record, line);
         show(&record);
     }

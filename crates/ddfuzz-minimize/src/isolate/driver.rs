@@ -188,6 +188,7 @@ impl Driver<'_, '_, '_> {
         MinimizeError::Interrupted {
             size: sides.end(sides.goal_side()).len() as u64,
             executed: sides.counts.executed,
+            confirming: None,
         }
     }
 

@@ -3,10 +3,10 @@
 use ddfuzz_delta::Outcome;
 use std::ops::Range;
 
-use crate::Rate;
 use crate::candidate_texts::{CandidateTexts, remove};
 use crate::progress::{Progress, Stage};
 use crate::steadiness::{ESTIMATING, repeated_removals};
+use crate::{Proved, Rate, Runs};
 
 /// The removals of single bytes of the best that are run again, because the claim rests on only one
 /// run of each: if the failure is flaky, one run without it proves little.
@@ -17,6 +17,8 @@ pub(super) struct Repeats {
     open: Vec<Range<usize>>,
     /// The best text after the next removal in `open`; empty if none is left.
     text: Vec<u8>,
+    /// Number of runs that were made.
+    done: u64,
 }
 
 impl Repeats {
@@ -32,6 +34,7 @@ impl Repeats {
         let mut repeats = Repeats {
             open: open.flat_map(|at| std::iter::repeat_n(at, times)).collect(),
             text: Vec::new(),
+            done: 0,
         };
         repeats.build(texts);
         repeats
@@ -59,22 +62,54 @@ impl Progress<'_> {
     /// Begins to run removals again on which the claim rests. Returns false if there is nothing to
     /// run again: nothing is claimed, or the log is an older one, without such runs.
     pub(super) fn begin_repeats(&mut self) -> bool {
-        let is_claimed = !self.is_flaky() && !self.is_contradicted() && self.restored.is_none();
-        let Some(least) = self.least_confirmations.filter(|_| is_claimed) else {
+        if self.repeated(0).is_none() {
             return false;
-        };
+        }
         let removals = self.texts.single_removals();
         let proven = removals.map(|(at, proof)| proof.map(|_| at));
         let Some(proven) = proven.collect::<Option<Vec<_>>>() else {
             return false;
         };
-        let executed = self.texts.counts.executed;
-        let (chosen, times) = repeated_removals(proven.len() as u64, executed, least);
+        let Some((chosen, times)) = self.repeated(proven.len() as u64) else {
+            return false;
+        };
         let [chosen, times] = [chosen, times].map(|count| usize::try_from(count).unwrap_or(0));
         let repeats = Repeats::new(&proven, (chosen, times), &self.texts);
         let is_begun = !repeats.open.is_empty();
         self.repeats = Some(repeats);
         is_begun
+    }
+
+    /// Returns how many of `removals`, which are all proven, are run again, and how many times each of
+    /// them; `None` if nothing is claimed, or the log is one without these runs.
+    fn repeated(&self, removals: u64) -> Option<(u64, u64)> {
+        let is_claimed = !self.is_flaky() && !self.is_contradicted() && self.restored.is_none();
+        let least = self.least_confirmations.filter(|_| is_claimed)?;
+        let executed = self.texts.counts.executed;
+        Some(repeated_removals(removals, executed, least))
+    }
+
+    /// Returns the runs that confirm the result, of whose removals `proved` are proven: those of the
+    /// result, and those of removals on which its claim rests.
+    pub(super) fn confirming(&self, proved: Proved) -> Runs {
+        let repeated = self.repeats.as_ref().map_or(0, |repeats| repeats.done);
+        let done = self.confirmed.tries + repeated;
+        let steady = self.confirmed.hits == self.confirmed.tries;
+        let open = match self.stage {
+            Stage::Confirm => {
+                let open = self.confirmations().saturating_sub(self.confirmed.tries);
+                let is_proven = steady && proved.done == proved.of;
+                let repeated = self.repeated(proved.of).filter(|_| is_proven);
+                open + repeated.map_or(0, |(chosen, times)| chosen * times)
+            }
+            Stage::Repeat => self
+                .repeats
+                .as_ref()
+                .map_or(0, |repeats| repeats.open.len() as u64),
+            _ => 0,
+        };
+        let of = done + open;
+        Runs { done, of }
     }
 
     /// Checks whether no chosen removal still has to be run again.
@@ -92,6 +127,7 @@ impl Progress<'_> {
             return;
         };
         let at = repeats.open.pop();
+        repeats.done += 1;
         repeats.build(&self.texts);
         match (at.filter(|_| outcome == Outcome::Fail), self.ceased) {
             (Some(at), None) => {

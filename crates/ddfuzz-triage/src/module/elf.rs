@@ -6,8 +6,8 @@ use std::sync::Arc;
 use object::elf::{PF_X, PT_GNU_EH_FRAME, PT_INTERP, PT_LOAD};
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{
-    Endianness, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, ReadRef, RelocationTarget,
-    SymbolKind,
+    CompressionFormat, Endianness, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, ReadRef,
+    RelocationTarget, SymbolKind,
 };
 
 use crate::instruction::{MainArgument, main_argument};
@@ -54,6 +54,20 @@ impl Module {
 /// Returns the GNU build id of a 64-bit ELF file, as hex digits; `None` if it has none.
 pub(crate) fn build_id(file: &[u8]) -> Option<Arc<str>> {
     id_of(&Elf::parse(file).ok()?)
+}
+
+/// Checks whether a program has a table of source lines whose file names stand in the file as they are:
+/// the section is there, and no section of that kind is compressed.
+pub(crate) fn has_plain_lines(file: &[u8]) -> bool {
+    let Ok(elf) = ElfFile64::<Endianness, _>::parse(file) else {
+        return false;
+    };
+    let is_plain = |name: &str| {
+        let section = elf.section_by_name(name)?;
+        let range = section.compressed_file_range().ok()?;
+        Some(range.format == CompressionFormat::None && section.name() == Ok(name))
+    };
+    is_plain(".debug_line") == Some(true) && is_plain(".debug_line_str") != Some(false)
 }
 
 fn id_of<'data, R: ReadRef<'data>>(elf: &Elf<'data, R>) -> Option<Arc<str>> {

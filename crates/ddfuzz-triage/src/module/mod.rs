@@ -9,7 +9,7 @@ use addr2line::gimli::{
 };
 
 mod elf;
-pub(crate) use elf::build_id;
+pub(crate) use elf::{build_id, has_plain_lines};
 
 /// A loadable segment of an ELF file: where it is in the file, and in the file's own address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

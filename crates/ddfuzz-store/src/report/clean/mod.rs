@@ -17,7 +17,8 @@ pub use html::clean_html;
 /// and their coverage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CleanResult {
-    /// Number and total size of the files found in the corpus.
+    /// Number and total size of the files found in the corpus. A directory in it that could not be
+    /// listed counts as one file.
     pub before: Amount,
     /// Number and total size of the kept files, as written.
     pub after: Amount,
@@ -73,7 +74,8 @@ pub struct CleanResult {
     /// Coverage features that the kept files cover in every run, but no run of the corpus covered.
     #[serde(default)]
     pub gained: Vec<GainedFeature>,
-    /// Examples of the files that could not be read or were too long, each with the reason.
+    /// Examples of the files and directories that could not be read, and of files that were too long,
+    /// each with the reason.
     pub unread: Vec<UnreadFile>,
     /// Number of entries of the corpus's directories that are no inputs, such as fifos, dangling
     /// links, and a fuzzer's own files; they are in no other count.
@@ -142,7 +144,8 @@ pub struct Step {
 pub enum StepName {
     /// The step removes files with the same content as another file of the corpus.
     Duplicates,
-    /// The step removes files of the corpus that cannot be read.
+    /// The step removes files of the corpus that cannot be read. A directory that cannot be listed
+    /// counts as one file.
     Unreadable,
     /// The step removes files longer than the maximum size of an input (`max_len`).
     Oversized,

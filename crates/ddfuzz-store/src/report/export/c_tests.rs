@@ -272,6 +272,8 @@ pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String 
          // Also in a program that had none they are to abort.\n\
          static const char *const sanitizers[] = {{{sanitizers}, NULL}};\n\
          static const char OPTIONS[] = {};\n\
+         // What a failed check writes to stderr, also where the program goes on; empty: nothing.\n\
+         static const char message[] = {};\n\
          static const char *const variables[][2] = {{\n{variables}    {{NULL, NULL}},\n}};\n\
          static const char directory[] = {}; // empty: the present one\n\
          static const char *const locale[] = {{{locale}, NULL}};\n\
@@ -280,6 +282,7 @@ pub(super) fn judging(of: &Reproducer, target: &Target, build: Build) -> String 
         of.run_limit().as_secs().max(1),
         time_limit(of, build.sanitized).unwrap_or(0),
         string(options.as_bytes()),
+        string(of.message().unwrap_or_default().as_bytes()),
         string(directory.unwrap_or_default()),
         i32::from(target.env_only),
         i32::from(!target.sandbox.is_off()),

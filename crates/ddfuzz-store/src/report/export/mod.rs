@@ -120,6 +120,14 @@ impl Reproducer {
         limit.map(|_| self.limits.memory.max(1).saturating_mul(2))
     }
 
+    /// Returns the line by which the minimal runtime of UndefinedBehaviorSanitizer tells of the failed
+    /// check, also in a program that goes on after it; `None` for other crashes. Versions of the runtime
+    /// write more after it.
+    fn message(&self) -> Option<String> {
+        let check = self.class.0.strip_prefix("ubsan:")?;
+        self.minimal_runtime.then(|| format!("ubsan: {check}"))
+    }
+
     /// Returns whether the group's crash is a memory leak, which sanitizers report only on request.
     fn leaks(&self) -> bool {
         self.class.is_leak()

@@ -220,10 +220,13 @@ fn judge(of: &Reproducer) -> String {
     if of.of_descendant {
         all.push(format!("{OF_SIGNALS:?}"));
     }
-    let failed = match all.is_empty() {
+    let mut failed = match all.is_empty() {
         true => String::new(),
         false => format!(" || matches!(status.code(), Some({}))", all.join(" | ")),
     };
+    if let Some(message) = of.message() {
+        failed += &format!(" || said.contains({})", string(message.as_bytes()));
+    }
     format!(
         "    let (ended, said) = run(&mut command);\n    \
          let status = ended.unwrap_or_else(|over| panic!(\"{{}}:\\n{{}}\", over, said));\n    \

@@ -1,0 +1,172 @@
+//! Finds records of a binary format that no number counts: each has a length and a checksum.
+
+use std::ops::Range;
+
+use crate::passes::detect::{FEWEST, HEADER, TYPES};
+use crate::passes::field::{Checksum, Field, Form, Meaning};
+use crate::passes::protocol::Protocol;
+
+/// Number of bits of checksums that must agree with what they cover; fewer may agree by chance.
+const LEAST_BITS: usize = 32;
+/// Maximum number of records that are read.
+const MOST_RECORDS: usize = 4096;
+
+/// The layout of a record: some bytes (such as its type) before its length and after it, the payload
+/// whose bytes the length counts, and a checksum.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    before: usize,
+    length: Form,
+    after: usize,
+    /// Width of the checksum at the end of the record, in bytes.
+    check: usize,
+}
+
+/// Finds binary formats in which records follow each other up to the end of the text, each with a
+/// length and a checksum that agrees. Formats with more records come first, because they begin with
+/// the first record.
+pub(super) fn chained(text: &[u8]) -> Vec<Protocol> {
+    let mut found: Vec<Protocol> = (0..HEADER.min(text.len()))
+        .flat_map(|start| layouts().map(move |layout| (start, layout)))
+        .filter_map(|(start, layout)| layout.protocol(text, layout.payloads(text, start)?))
+        .collect();
+    found.sort_by_key(|protocol| std::cmp::Reverse(protocol.pieces.len()));
+    found
+}
+
+fn layouts() -> impl Iterator<Item = Layout> {
+    let around = TYPES
+        .into_iter()
+        .flat_map(|before| TYPES.map(|after| (before, after)));
+    let forms = || Form::ALL.into_iter();
+    around.flat_map(move |(before, after)| {
+        forms().flat_map(move |length| {
+            [1, 2, 4].map(|check| Layout {
+                before,
+                length,
+                after,
+                check,
+            })
+        })
+    })
+}
+
+impl Layout {
+    /// Reads the records from position `start` of a text on, and returns their payloads; `None` if they
+    /// do not end at the end of the text.
+    fn payloads(self, text: &[u8], start: usize) -> Option<Vec<Range<usize>>> {
+        let mut payloads = Vec::new();
+        let mut at = start;
+        while at < text.len() {
+            let length = self.length.read(text, at + self.before)?;
+            let payload = at + self.before + self.length.width + self.after;
+            let end = payload.checked_add(usize::try_from(length).ok()?)?;
+            at = end.checked_add(self.check)?;
+            if at > text.len() || payloads.len() == MOST_RECORDS {
+                return None;
+            }
+            payloads.push(payload..end);
+        }
+        (payloads.len() >= FEWEST).then_some(payloads)
+    }
+
+    /// Returns the place of the length field of the record with this payload.
+    fn length_at(self, payload: &Range<usize>) -> usize {
+        payload.start - self.after - self.length.width
+    }
+
+    /// Returns the format of a text with records of this layout; `None` if no checksum agrees.
+    fn protocol(self, text: &[u8], payloads: Vec<Range<usize>>) -> Option<Protocol> {
+        let heads = [0, self.after, self.before + self.length.width + self.after];
+        let (checksum, form, head) = Checksum::ALL
+            .into_iter()
+            .filter(|(_, widths)| widths.contains(&self.check))
+            .flat_map(|(checksum, _)| heads.map(|head| (checksum, head)))
+            .flat_map(|(checksum, head)| {
+                let width = self.check;
+                [false, true].map(|big| (checksum, Form { width, big }, head))
+            })
+            .find(|(checksum, form, head)| {
+                self.agree(text, &payloads, *head, |covered| {
+                    form.write(checksum.of(covered))
+                })
+            })?;
+        let lengths = payloads.iter().map(|payload| Field {
+            at: self.length_at(payload),
+            form: self.length,
+            scope: payload.clone(),
+            meaning: Meaning::Length,
+        });
+        let checks = payloads.iter().map(|payload| Field {
+            at: payload.end,
+            form,
+            scope: payload.start - head..payload.end,
+            meaning: Meaning::Check(checksum),
+        });
+        let start = |payload: &Range<usize>| self.length_at(payload) - self.before;
+        let records = payloads.iter();
+        let pieces = records.map(|payload| start(payload)..payload.end + self.check);
+        Some(Protocol {
+            rule: "records",
+            fields: lengths.chain(checks).collect(),
+            pieces: pieces.collect(),
+        })
+    }
+
+    /// Checks whether the checksums of all records are those that `sum` makes of what they cover: the
+    /// payload, and `head` bytes before it. Of zeros, and of one byte, a checksum says nothing.
+    fn agree(
+        self,
+        text: &[u8],
+        payloads: &[Range<usize>],
+        head: usize,
+        sum: impl Fn(&[u8]) -> Vec<u8>,
+    ) -> bool {
+        let mut bits = 0;
+        let all = payloads.iter().all(|payload| {
+            let covered = &text[payload.start - head..payload.end];
+            let is_telling = covered.len() > 1 && covered.iter().any(|byte| *byte != 0);
+            bits += 8 * self.check * usize::from(is_telling);
+            text[payload.end..payload.end + self.check] == sum(covered)
+        });
+        all && bits >= LEAST_BITS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record: its length, its type, the payload and the exclusive or of that.
+    fn record(kind: u8, payload: &[u8]) -> Vec<u8> {
+        let length = (payload.len() as u16).to_le_bytes();
+        let sum = payload.iter().fold(0, |all, byte| all ^ byte);
+        [&length[..], &[kind], payload, &[sum]].concat()
+    }
+
+    #[test]
+    fn records_are_found_by_their_lengths_and_checksums() {
+        let records: Vec<Vec<u8>> = [
+            record(2, b"zzz9"),
+            record(9, b""),
+            record(1, b"hello"),
+            record(3, b"world!"),
+            record(3, b"some more"),
+        ]
+        .into();
+        let text = [&b"RECS"[..], &records.concat()].concat();
+        let found = chained(&text);
+        let first = &found[0];
+        assert_eq!(first.pieces.len(), 5);
+        assert_eq!(first.pieces[0], 4..12);
+        assert_eq!(first.pieces[4].end, text.len());
+        // One wrong checksum, and bytes after the last record.
+        let mut damaged = text.clone();
+        damaged[11] ^= 1;
+        let is_whole = |text: &[u8]| chained(text).iter().any(|it| it.pieces.len() == 5);
+        assert!(!is_whole(&damaged));
+        assert!(!is_whole(&[&text[..], b"x"].concat()));
+        // Zeros agree with everything.
+        assert!(chained(&[0; 64]).is_empty());
+    }
+}
