@@ -234,7 +234,10 @@ fn the_elements_of_one_vector_are_not_those_of_another() {
             .iter()
             .filter(|link| explained::writer(link) == "Count");
         let by_count: Vec<&str> = by_count.map(|link| link.variable.as_str()).collect();
-        assert_eq!(by_count, ["this->want"], "{compiler} {names:?}");
+        let [name] = by_count[..] else {
+            panic!("{compiler} {names:?}");
+        };
+        assert!(name.ends_with("->want"), "{compiler} {names:?}");
     }
 }
 
