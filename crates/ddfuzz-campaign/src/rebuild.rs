@@ -89,7 +89,7 @@ impl ProgramWatch {
         &self.build
     }
 
-    /// Returns the record of the watched build, seen now, without a status of any group.
+    /// Returns a record of the watched build, seen now, that has no status of any group yet.
     pub(crate) fn unchecked(&self) -> Build {
         Build {
             blake3: self.build.clone(),
@@ -171,13 +171,14 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
     Ok(hash.to_string())
 }
 
-/// Checks whether runs of the target of `finders` tell whether the crash of an entry still occurs:
-/// it was found on this target, and not by a study, which records the program of each crash.
+/// Checks whether runs of the target of `finders` can show if the crash of an entry still occurs:
+/// the entry was found on this target, and not by a study, which records the program of each crash.
 pub(crate) fn is_checked(finders: &Finders, entry: &Entry) -> bool {
     entry.crash.of.is_none() && finders.include(entry)
 }
 
-/// Reads the groups with an entry that is checked with a build of the target of `finders`.
+/// Reads the groups that are checked with each new build of the target of `finders`: those with an
+/// entry for which [`is_checked`] is true.
 fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
@@ -191,9 +192,10 @@ fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, Sto
     Ok(groups)
 }
 
-/// Records the present build of the program of `target`, so that a later call notices that the
-/// program was rebuilt: if no build of it is recorded yet, and nothing that was found on the target
-/// may be due to another build. Tells the store which build runs ([`note_running_build`]).
+/// Records the present build of the program of `target` as its first one, so that a later call
+/// notices when the program was rebuilt. Does so only if no build of the program is recorded yet,
+/// and no group was found on the target, since its crashes may be due to another build. Also tells
+/// the store which build runs ([`note_running_build`]).
 ///
 /// # Errors
 /// When the program cannot be read, or the record cannot be written.
@@ -210,9 +212,9 @@ pub fn record_first_build(store: &mut Store, target: &Target) -> Result<(), Camp
     Ok(())
 }
 
-/// Tells the store which build of the program of `target` runs, for a call that stores crashes and
-/// does not check the groups with this build: if it is not the last recorded one, its crashes tell
-/// nothing of that one.
+/// Tells the store which build of the program of `target` runs from now on, for a call that stores
+/// crashes without checking the groups with this build. If another build was recorded last, the
+/// crashes of the call do not count as evidence of how that build behaves.
 ///
 /// # Errors
 /// When the program cannot be read.
@@ -445,11 +447,11 @@ impl BuildCheck<'_> {
         Ok(Some(counts))
     }
 
-    /// Settles the result of the entry by whose input a checked group still fails. If the result
-    /// passes, archives its minimization, so that the entry is minimized again and its input is shown
-    /// until then, and returns true. If it fails, records that in `build`, and stores the smallest
-    /// archived result that is smaller and fails with this build, which an earlier build had fixed, as
-    /// a further entry of the group.
+    /// Updates the result of the entry by whose input a checked group still fails. If the result
+    /// passes, archives its minimization, so that the entry is minimized again and its input is
+    /// shown until then, and returns true. If the result fails, records that in `build`; and of the
+    /// archived results that are smaller and fail with this build, which an earlier build had
+    /// fixed, stores the smallest as a further entry of the group.
     fn settle_result(
         &self,
         group: &CheckedGroup,
