@@ -237,8 +237,8 @@ pub struct BuildCheck<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Records the status of a checked group with a build, and the entry that has shown it if the group
-/// fails as before.
+/// Records the status of a checked group with a build and, if the group fails as before, the entry
+/// by whose input it failed.
 fn add_checked(build: &mut Build, group: CheckedGroup) {
     if let Some(of_kind) = build.failing.get_mut(&group.kind) {
         of_kind.remove(&group.major);
@@ -252,8 +252,8 @@ fn add_checked(build: &mut Build, group: CheckedGroup) {
     of_kind.insert(group.major, group.status);
 }
 
-/// Formats how many of the checked groups are fixed and undecided, and that `passing` results of
-/// groups that still fail were archived.
+/// Formats, for the user, how many of the checked groups are fixed, how many are undecided, and
+/// that `passing` results of groups that still fail were archived.
 fn counts(checked: &[CheckedGroup], passing: u64) -> String {
     let number = |status| checked.iter().filter(|one| one.status == status).count() as u64;
     let mut text = format!("{} fixed", size::grouped(number(Status::Fixed)));
@@ -269,7 +269,8 @@ fn counts(checked: &[CheckedGroup], passing: u64) -> String {
     text
 }
 
-/// Returns the minor key and the hash of the entry that has this file, by the names of its folders.
+/// Returns the minor key and the hash of the entry to which the file at this path belongs: the
+/// names of the two innermost folders of the path. `None` if it has no such folders.
 fn entry_of_file(file: &Path) -> Option<(String, String)> {
     let mut folders = file.ancestors().skip(1);
     let mut name = || Some(folders.next()?.file_name()?.to_str()?.to_owned());
@@ -406,8 +407,9 @@ impl BuildCheck<'_> {
         Ok(())
     }
 
-    /// Checks groups by runs of the target, settles their results, and records their statuses in
-    /// `build`. Returns the counts for the user; `None` if the user has stopped the check.
+    /// Checks groups by runs of the target, updates the results of those that still fail, and
+    /// records their statuses in `build`. Returns the counts of groups as a text for the user;
+    /// `None` if the user has stopped the check.
     fn check(
         &self,
         finders: &Finders,
