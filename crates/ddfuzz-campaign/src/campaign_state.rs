@@ -96,7 +96,7 @@ impl StoredGroups {
                 }
                 let of_runs = |entry: &&Entry| !is_slip(entry.crash.found.as_ref());
                 for entry in entries.iter().filter(of_runs) {
-                    if finders.doubt(entry) {
+                    if finders.doubts(entry) {
                         // What may pass keeps no input from being stored.
                         groups.inputs(kind, &major, entry);
                         continue;
@@ -133,7 +133,8 @@ impl StoredGroups {
 pub(crate) struct CampaignState<'a> {
     store: &'a Mutex<Store>,
     name: String,
-    /// Whether the campaign is that of the output directory, and so has a checkpoint there.
+    /// Whether the campaign is the output directory's own (current) one; only that has a checkpoint
+    /// there (`state.json`).
     is_current: bool,
     pub(crate) checkpoint: Checkpoint,
     /// The stored inputs of each group that has a founder (first finding): one that a run of this
@@ -148,10 +149,10 @@ pub(crate) struct CampaignState<'a> {
 
 impl<'a> CampaignState<'a> {
     /// Creates the state of a campaign from the checkpoint and the stored groups of the output
-    /// directory. Only inputs that were found on the campaign's target count as stored. If no call of
-    /// ddfuzz on this campaign is unfinished (in the first call, and after a completed one), all
-    /// groups of crashes that exist count as known. A campaign beside that of the directory, such as
-    /// a cleanup's, has no checkpoint.
+    /// directory. Only inputs that were found on the campaign's target count as stored. If no call
+    /// of ddfuzz on this campaign is unfinished (in the first call, and after a completed one), all
+    /// groups of crashes that exist count as known. The checkpoint of the directory is read only if
+    /// `campaign` is the directory's own; another campaign, such as a cleanup, has none.
     pub(crate) fn open(
         store: &'a Mutex<Store>,
         campaign: &str,
@@ -298,14 +299,16 @@ impl<'a> CampaignState<'a> {
         minimization_order::pending(&reader, &self.finders()?, variants, last)
     }
 
-    /// Returns the failures in the output directory that were found on the campaign's target.
+    /// Returns which failures of the output directory were found on the campaign's target, and
+    /// which of its groups are gone with the last build.
     pub(crate) fn finders(&self) -> Result<Finders, StoreError> {
         let store = lock(self.store);
         Finders::of_campaign(store.reader(), store.campaigns(), &self.name)
     }
 
-    /// Returns the number of groups of crashes that are not `muted`, did not exist before the
-    /// campaign, and were not reported by an earlier call of ddfuzz.
+    /// Returns the number of new groups of crashes: those that did not exist before the campaign,
+    /// were not reported by an earlier call of ddfuzz, and for whose major key `muted` returns
+    /// false.
     pub(crate) fn new_groups(&self, muted: impl Fn(Key) -> bool) -> Result<u64, StoreError> {
         let groups = lock(self.store).reader().groups(Kind::Crash)?;
         let majors = groups.iter().map(|group| group.record.major);

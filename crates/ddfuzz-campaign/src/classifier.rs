@@ -56,9 +56,9 @@ impl RunClassifier {
     }
 
     /// Classifies the last run of `executor`, which ran `input` and ended as `ended` says; returns
-    /// `None` if the run passed. An input whose run may have failed is run again under triage. The
-    /// record of a crash with new keys is that of the run which had these keys: another run may
-    /// crash by another bug.
+    /// `None` if the run passed. An input whose run may have failed is run again under triage. If
+    /// that run crashes with new keys, its own crash record is returned, and no further run is made
+    /// for the record, since another run may crash by another bug.
     pub(crate) fn judge(
         &mut self,
         ended: Ended,
@@ -94,8 +94,8 @@ impl RunClassifier {
         }
     }
 
-    /// Forgets which crashes were reported with a full crash record, so that they are again: what
-    /// was reported last is dropped.
+    /// Forgets which crashes were reported with a full crash record, so that the next crash with
+    /// the same keys is reported in full again: for a caller that has dropped the last reports.
     pub(crate) fn forget_reported(&mut self) {
         self.reported.clear();
         self.least.clear();
@@ -167,8 +167,9 @@ fn is_plain_exit(ended: Ended, crash_exit: Option<i32>) -> bool {
     ended.is_exit() && !ended.is_crash(crash_exit)
 }
 
-/// Checks whether a run that died of a signal (`ended`) was over its time limit when it was traced
-/// (`class`): such a run is a crash that did not come again, and no hang.
+/// Checks whether a run died of a signal (`ended`), but exceeded its time limit when it was
+/// repeated under a tracer (`class`). Such a run counts as a crash that did not happen again, and
+/// not as a hang.
 fn is_slow_crash(ended: Ended, class: &Class) -> bool {
     matches!(ended, Ended::Signal(_)) && Kind::of_class(class) == Kind::Hang
 }
@@ -435,8 +436,8 @@ impl FailedRunSlot {
         lock(&self.0).ended
     }
 
-    /// Replaces the snapshots of the failed run's process by copies, which stay when the executor
-    /// makes further runs. Fails when there is no memory for them.
+    /// Replaces the crash snapshots in the slot, which are valid only until the executor's next
+    /// run, by copies that stay valid. Fails when there is no memory for the copies.
     pub(crate) fn keep_copies(&self) -> std::io::Result<()> {
         let mut failed = lock(&self.0);
         if let Some(copies) = &failed.copies {

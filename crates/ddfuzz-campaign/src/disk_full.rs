@@ -217,8 +217,9 @@ impl<'a> DiskWait<'a> {
     }
 
     /// Records a successful write. If the disk was full and has space again, opens the gate for the
-    /// workers and tells the user. With `again` (the same write failed before) there is space;
-    /// after any other write, which may have needed less, at least 1 MiB must be free.
+    /// workers and tells the user. `again`: whether the same write failed before, so that its
+    /// success shows that there is space; after any other write, which may have needed less, the
+    /// disk counts as full until at least 1 MiB is free.
     pub fn note_written(&mut self, again: bool, say: &mut dyn FnMut(&str)) {
         let free = |path: &Path| space::free(path).is_none_or(|free| free >= ENOUGH);
         let has_space = |(_, path): &(Instant, PathBuf)| again || free(path);

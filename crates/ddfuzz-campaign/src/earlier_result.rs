@@ -14,10 +14,11 @@ use ddfuzz_store::{Archived, Entry, EntryId, Kind};
 use ddfuzz_triage::{Triager, Verdict};
 
 impl Minimizing {
-    /// Sets the limits of the start line, and of these settings, to those of the entry's log if the
-    /// log is that of the same minimization otherwise and has reached something: a claim, or a
-    /// reproducer smaller than the input. What it has reached holds within its limits. Returns the
-    /// note to the user if a search goes on by that.
+    /// Keeps the limits of runs within which an earlier minimization of `entry` has reached a
+    /// result. If the entry's log differs from `start` only by these limits, and has a claim (other
+    /// than that of the best so far) or a reduction, `start` gets the limits of the log, so that
+    /// the log is continued. If the log has no such claim yet, these settings get the limits, too,
+    /// and a note to the user says so; else returns `None`.
     pub(crate) fn keep_limits(&mut self, entry: &Entry, start: &mut StartLine) -> Option<String> {
         let logged = Log::read_start(&entry.log())?;
         if logged.limits == start.limits {
@@ -51,10 +52,11 @@ impl Minimizing {
         ))
     }
 
-    /// After a minimization of an entry that has replaced an earlier one, with another search or
-    /// build for example: if the reproducer of the earlier one is smaller than `size` bytes, the
-    /// size of the new result, and still fails in the same group, stores it as a further entry of
-    /// the group. Returns that entry, which waits to be minimized; `None` if there is none.
+    /// After a minimization of `entry` with a result of `size` bytes: searches the archived results
+    /// of earlier minimizations, which had another search or build for example, for the smallest
+    /// one that is smaller than `size` and still crashes in the same group. Stores that result as a
+    /// further entry of the group, which waits to be minimized, and returns the entry; `None` if
+    /// there is no such result.
     pub(crate) fn file_smaller_archived<S: StoreWriter>(
         &self,
         store: &Mutex<S>,

@@ -106,8 +106,8 @@ pub enum CampaignError {
     Minimize(#[from] MinimizeError),
 }
 
-/// Formats from where the seeds of a campaign were read, and that they are not there any more; empty
-/// if that is not known.
+/// Formats, for an error message, that the seeds of a campaign have changed or are gone at the
+/// paths from which they were read; empty if no path is known.
 fn read_from(paths: &[PathBuf]) -> String {
     let names: Vec<String> = paths
         .iter()

@@ -25,18 +25,19 @@ use std::collections::HashSet;
 use ddfuzz_exec::{Target, TargetRecord, Way};
 use ddfuzz_store::{Build, Campaign, CampaignFile, Entry, Kind, Reader, StoreError};
 
-/// The failures of an output directory that were found on one target, and which of its groups are
-/// gone with the last build. The documentation of the module has the rule.
+/// Which failures of an output directory were found on one target, and which of its groups are gone
+/// with the last build. The documentation of the module has the rule.
 #[derive(Debug)]
 pub struct Finders {
-    /// What tells the failures apart; `None` if all failures of the directory count.
-    several: Option<Several>,
-    /// Whether a campaign is on this very target, or none records a target; else the program may
-    /// have been moved, or is another one.
+    /// Which failures count as found on the target; `None` if all failures of the directory do.
+    selection: Option<FailureSelection>,
+    /// Whether a campaign of the directory is on exactly this target, or no campaign records a
+    /// target. If false, the program may have been moved, or may be another one.
     is_recorded: bool,
-    /// Whether a campaign is on a target that is the same but for the directory of the program.
+    /// Whether a campaign of the directory is on this target, or on one that differs only in the
+    /// directory of the program's file.
     is_same_but_moved: bool,
-    /// Whether a campaign is on a target whose program has the same file name.
+    /// Whether a campaign of the directory is on a target whose program has the same file name.
     is_near: bool,
     /// Groups that are gone, each by kind and major key (12 hex digits).
     gone: HashSet<(Kind, String)>,
@@ -44,15 +45,16 @@ pub struct Finders {
     last: Option<Build>,
 }
 
-/// What a directory with results of several targets has of one of them.
+/// Which failures of a directory with results of several targets count as found on one of them.
 #[derive(Debug)]
-struct Several {
-    /// Ids of the campaigns on the target.
+struct FailureSelection {
+    /// Ids of the campaigns whose failures count.
     campaigns: HashSet<String>,
-    /// Files that these campaigns have run: the hash of their content (16 hex digits), and the major
-    /// key of their crash (12 hex digits).
+    /// The crashes that the journal of triage records for these campaigns: the hash of the input's
+    /// content (16 hex digits) and the major key (12 hex digits) of each.
     files: HashSet<(String, String)>,
-    /// Whether the crash of such a file counts although a campaign on another target has stored it.
+    /// Whether a failure that another campaign has stored counts, too, if `files` has its content
+    /// and major key.
     shares: bool,
 }
 
@@ -91,8 +93,9 @@ impl Nearness {
 }
 
 impl Finders {
-    /// Reads what was found on the target that `now` records, in the directory of `reader` with the
-    /// campaigns `all`; `None` stands for a study, which records the target of each of its failures.
+    /// Determines which failures in the directory of `reader`, which has the campaigns `all`, count
+    /// as found on the target `now`. For a study, which records the target of each of its failures,
+    /// `now` is `None`, and all failures count. `shares`: as [`FailureSelection::shares`].
     fn of(
         reader: &Reader,
         all: &CampaignFile,
@@ -105,7 +108,7 @@ impl Finders {
         let campaigns: HashSet<String> = ours.map(|one| one.id.clone()).collect();
         let builds = now.and_then(|now| all.builds(now)).unwrap_or_default();
         let mut finders = Finders {
-            several: None,
+            selection: None,
             is_recorded: nearest == Nearness::Same || all.all().all(|one| one.target.is_none()),
             is_same_but_moved: nearest <= Nearness::Moved,
             is_near: nearest != Nearness::Other,
@@ -121,7 +124,7 @@ impl Finders {
                 files.insert((line.input.short().to_string(), crash.major.short()));
             }
         }
-        finders.several = Some(Several {
+        finders.selection = Some(FailureSelection {
             campaigns,
             files,
             shares,
@@ -129,7 +132,7 @@ impl Finders {
         Ok(finders)
     }
 
-    /// Reads what was found on the target of the campaign with this id, one of `all`.
+    /// Determines which failures count as found on the target of the campaign `id`, one of `all`.
     pub(crate) fn of_campaign(
         reader: &Reader,
         all: &CampaignFile,
@@ -139,7 +142,7 @@ impl Finders {
         Finders::of(reader, all, own.and_then(|own| own.target.as_ref()), false)
     }
 
-    /// Reads what was found on `target`.
+    /// Determines which failures count as found on `target`.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -147,32 +150,33 @@ impl Finders {
         Finders::of(reader, &reader.campaigns()?, Some(&record_of(target)), true)
     }
 
-    /// Checks whether a failure was found on the target: by a run, in a file, or while another one
-    /// of the target was minimized. A failure whose record is a study's is left to its reader.
+    /// Checks whether the failure `entry` counts as found on the target: by a run, in a file, or
+    /// while another failure of the target was minimized. Always true for a failure that a study
+    /// has found, whose record names its program.
     ///
     /// A record of an older version names no campaign: it counts if the journal of triage has the
     /// input.
     pub fn include(&self, entry: &Entry) -> bool {
-        let Some(several) = self.several.as_ref().filter(|_| entry.crash.of.is_none()) else {
+        let Some(selection) = self.selection.as_ref().filter(|_| entry.crash.of.is_none()) else {
             return true;
         };
         let campaign = entry.crash.campaign();
         let in_journal = || {
             let file = (entry.id.hash().to_owned(), entry.id.major().to_owned());
-            several.files.contains(&file)
+            selection.files.contains(&file)
         };
-        campaign.is_some_and(|campaign| several.campaigns.contains(campaign))
-            || (several.shares || campaign.is_none()) && in_journal()
+        campaign.is_some_and(|campaign| selection.campaigns.contains(campaign))
+            || (selection.shares || campaign.is_none()) && in_journal()
     }
 
-    /// Checks whether a campaign of the directory is on the same target, but for the directory of the
-    /// program: with the same arguments, input channel and environment.
+    /// Checks whether a campaign of the directory is on this target, or on one that differs only in
+    /// the directory of the program: with the same arguments, input channel and environment.
     pub fn is_same_but_moved(&self) -> bool {
         self.is_same_but_moved
     }
 
-    /// Checks whether a campaign of the directory is on a program of this file name; else all
-    /// failures count as found on the target.
+    /// Checks whether a campaign of the directory is on a program with the same file name as the
+    /// target's; if none is, all failures count as found on the target.
     pub fn is_near(&self) -> bool {
         self.is_near
     }
@@ -195,15 +199,16 @@ impl Finders {
         Ok(left_out)
     }
 
-    /// Checks whether a run of the target that does not fail as recorded tells anything of this
-    /// failure: a campaign on this very target has stored it.
-    pub(crate) fn tell_of(&self, entry: &Entry) -> bool {
-        let is_own = |several: &Several| {
+    /// Checks whether a run of the target that does not fail as recorded shows that the failure
+    /// `entry` does not reproduce: only if a campaign on exactly this target, or a study, has
+    /// stored the entry. On another target the failure may still occur.
+    pub(crate) fn can_refute(&self, entry: &Entry) -> bool {
+        let is_own = |selection: &FailureSelection| {
             let campaign = entry.crash.campaign();
-            campaign.is_none_or(|campaign| several.campaigns.contains(campaign))
+            campaign.is_none_or(|campaign| selection.campaigns.contains(campaign))
         };
         entry.crash.of.is_some()
-            || self.is_recorded && self.include(entry) && self.several.as_ref().is_none_or(is_own)
+            || self.is_recorded && self.include(entry) && self.selection.as_ref().is_none_or(is_own)
     }
 
     /// Checks whether a group is gone: it did not show the same crash when it was checked with the
@@ -212,9 +217,11 @@ impl Finders {
         !self.gone.is_empty() && self.gone.contains(&(kind, major.to_owned()))
     }
 
-    /// Checks whether the last build leaves an entry in doubt ([`Build::doubts`]): after an incomplete
-    /// fix its result is no result of the group, and its sizes bar no other input.
-    pub(crate) fn doubt(&self, entry: &Entry) -> bool {
+    /// Checks whether it is unknown if `entry` still fails with the last build, although another
+    /// entry of its group does ([`Build::doubts`]): an incomplete fix may have fixed this entry
+    /// alone. Its result then counts as no result of the group, and its sizes keep no other input
+    /// from being stored.
+    pub(crate) fn doubts(&self, entry: &Entry) -> bool {
         self.last.as_ref().is_some_and(|build| build.doubts(entry))
     }
 
@@ -238,9 +245,10 @@ pub(crate) fn gone_with(build: &Build) -> HashSet<(Kind, String)> {
     gone
 }
 
-/// Checks whether a failure was found with the last build of the program of `target`, or with the
-/// only one: no record of that build has a status of its group, and its campaign has recorded no
-/// other build last. True if no build is recorded, as in a study.
+/// Checks whether a failure was found with the last recorded build of the program of `target`. It
+/// was not if its group was checked with that build, as groups found with earlier ones are, or if
+/// its campaign has recorded another build last. If its campaign has recorded none, it was if all
+/// recorded builds are the same. True if no build is recorded at all, as in a study.
 pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry: &Entry) -> bool {
     let builds = campaigns.builds(&record_of(target)).unwrap_or_default();
     let Some(last) = builds.last() else {

@@ -1,10 +1,11 @@
-//! Which entry of a group is minimized next.
+//! The order in which the entries of a group are minimized.
 //!
-//! First the founder. Once the group has a result, inputs that may give a smaller one: inputs
-//! smaller than the result, and inputs found by runs of at most a tenth of the size of the smallest
-//! input that was minimized. Minimizations of other groups *slip* into inputs of the group, as
-//! their logs tell; most of these are small because the search has reduced them. Last the variants:
-//! inputs of minor keys that no result of the group shows.
+//! First comes the founder. When the group has a result, those inputs follow that may give a
+//! smaller one: inputs smaller than the result, and inputs that runs have found and that are at
+//! most a tenth as large as the smallest input minimized so far. Some are *slips*: candidates that
+//! crashed in this group while an entry of another group was minimized, as the log of that
+//! minimization records; most slips are small, because a search has reduced them. Last come the
+//! variants: inputs with minor keys that no result of the group has.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::path::Path;
@@ -204,7 +205,7 @@ impl<'a> Bug<'a> {
     /// there is none, nothing was minimized, or the reproducers already have more than `most` minor
     /// keys.
     pub(crate) fn variant(&self, most: usize) -> Option<&'a Entry> {
-        let shown = self.shown();
+        let shown = self.minors_of_results();
         if most == 0 || shown.len() > most || !self.has_result() {
             return None;
         }
@@ -225,9 +226,9 @@ impl<'a> Bug<'a> {
             .min_by_key(order)
     }
 
-    /// Returns the minor keys (12 hex digits) that have a result in the bug. A result counts only if
-    /// its minor key is still that of the input that was minimized.
-    fn shown(&self) -> BTreeSet<&'a str> {
+    /// Returns the minor keys (12 hex digits) of the bug's results, except results whose minor key
+    /// differs from that of the input that was minimized.
+    fn minors_of_results(&self) -> BTreeSet<&'a str> {
         let shown = self.results.iter();
         let shown = shown.filter(|entry| !entry.shows_another_minor());
         shown.map(|entry| entry.id.minor()).collect()
@@ -252,13 +253,14 @@ impl<'a> Bug<'a> {
     }
 }
 
-/// Checks whether an entry has a result that counts as one of its group: it was minimized, and not
-/// given up, and no incomplete fix leaves it in doubt.
+/// Checks whether an entry has a result that counts as one of its group: it was minimized, its
+/// minimization was not given up, and the last build does not leave it in doubt
+/// ([`Finders::doubts`]).
 pub(crate) fn is_result(finders: &Finders, entry: &Entry) -> bool {
-    was_minimized(entry) && !finders.doubt(entry)
+    was_minimized(entry) && !finders.doubts(entry)
 }
 
-/// Checks whether an entry was minimized, and not given up.
+/// Checks whether an entry was minimized, and its minimization was not given up.
 fn was_minimized(entry: &Entry) -> bool {
     let outcome = entry.minimized.as_ref();
     outcome.is_some_and(|outcome| outcome.given_up.is_none())
@@ -443,7 +445,7 @@ pub(crate) fn is_variant(
         let is_smaller = |smaller: &Entry| smaller.id == entry.id;
         let of_size =
             bug.smaller_of_runs().is_some_and(is_smaller) || bug.smaller().is_some_and(is_smaller);
-        bug.has_result() && !of_size && !bug.shown().contains(entry.id.minor())
+        bug.has_result() && !of_size && !bug.minors_of_results().contains(entry.id.minor())
     }))
 }
 

@@ -150,12 +150,12 @@ fn show_result(
     Ok(())
 }
 
-/// Checks whether an entry that was not minimized was found on another target than that of
-/// `minimizing`.
+/// Checks whether the entry `id` was found on another target than that of `minimizing`, so that it
+/// does not count as flaky if runs of this target do not show its crash.
 fn is_foreign(reader: &Reader, minimizing: &Minimizing, id: &EntryId) -> Result<bool, StoreError> {
     let finders = Finders::of_target(reader, &minimizing.target)?;
     let entry = reader.entry(id)?;
-    Ok(entry.is_some_and(|entry| !finders.tell_of(&entry)))
+    Ok(entry.is_some_and(|entry| !finders.can_refute(&entry)))
 }
 
 /// The entries of an output directory that are to be minimized. Groups are read again only when the
@@ -171,16 +171,18 @@ struct PendingEntries<'a> {
     seen: u64,
     /// The campaigns that `finders` were read from.
     campaigns: CampaignFile,
-    /// What each group has to be minimized; groups without any are left out.
+    /// The entries to minimize of each group, by the group's kind and major key (12 hex digits);
+    /// groups without such entries are left out.
     groups: BTreeMap<(Kind, String), GroupWork>,
 }
 
-/// What one group has to be minimized.
+/// The entries of one group that are to be minimized.
 #[derive(Default)]
 struct GroupWork {
     /// The entries to minimize next.
     pending: Vec<PendingEntry>,
-    /// Entries whose minimization was ended by its budget, in a call that resumes those.
+    /// In a call that resumes minimizations: entries whose minimization was ended by its budget, or
+    /// whose crash did not occur with another build; else empty.
     unfinished: Vec<EntryId>,
 }
 
@@ -244,7 +246,7 @@ impl<'a> PendingEntries<'a> {
         if reader.is_muted(group.kind, &group.record.major.short(), self.known) {
             return Ok(GroupWork::default());
         }
-        retain_left(reader, &mut pending, |(.., id)| id)?;
+        retain_minimizable(reader, &mut pending, |(.., id)| id)?;
         Ok(GroupWork {
             pending,
             unfinished,
@@ -284,8 +286,10 @@ impl<'a> PendingEntries<'a> {
     }
 }
 
-/// Returns the entries of a group whose minimization was ended by its budget before it was complete,
-/// unless the group is gone with the present build, and without crashes that a study has found.
+/// Returns the entries of a group that a call which resumes minimizations takes up again: those
+/// whose minimization was ended by its budget before it was complete, and those whose crash did not
+/// occur with another build. None are returned of a group that is gone with the present build.
+/// Entries that a study or another target has found are left out.
 fn unfinished(
     reader: &Reader,
     finders: &Finders,
@@ -329,13 +333,14 @@ pub fn pending_entries(
     let finders = Finders::of_target(reader, target)?;
     let mut left = pending(reader, &finders, variants, true)?;
     left.retain(|id| !reader.is_muted(id.kind(), id.major(), known));
-    retain_left(reader, &mut left, |id| id)?;
+    retain_minimizable(reader, &mut left, |id| id)?;
     Ok(left)
 }
 
-/// Leaves out what is not minimized by calls on one target: leaks, and crashes that a study has
-/// found.
-fn retain_left<T>(
+/// Removes from `entries` those that calls on one target do not minimize: leaks, crashes that a
+/// study has found, and entries that no longer exist. `id` returns the id of an element. Fails if
+/// an entry cannot be read.
+fn retain_minimizable<T>(
     reader: &Reader,
     entries: &mut Vec<T>,
     id: impl Fn(&T) -> &EntryId,

@@ -246,10 +246,10 @@ impl Minimizing {
         }
     }
 
-    /// Returns the limits of the runs by which the search minimizes `input`: those of the target,
-    /// but for a hang shorter ones if a run shows that the input hangs within them too, since each
-    /// failing run takes all the time (docs/decisions/0050).
-    fn pace(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
+    /// Returns the limits of each run while the search minimizes `input`: those of the target. For
+    /// a hang, since each failing run takes its whole time limit, they are shorter ones if a run
+    /// shows that the input hangs within those, too (docs/decisions/0050).
+    fn search_limits(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
         let whole = self.target.limits;
         let hurried = hang_search_limit(TimeLimit::from(whole)).within(whole);
         if held.ended != Ended::Timeout || !self.learn_limit || hurried == whole {
@@ -293,7 +293,9 @@ impl Minimizing {
         options: &mut Options<'_>,
     ) -> Result<Minimized, MinimizeError> {
         let held = held.into();
-        let limits = self.pace(input, &held).map_err(OracleError::from)?;
+        let limits = self
+            .search_limits(input, &held)
+            .map_err(OracleError::from)?;
         let oracle = || self.oracle_within(limits, held.clone());
         let first = match started.filter(|_| limits == self.target.limits) {
             Some(started) => self.oracle_of(started, limits, held.clone()),
@@ -400,7 +402,7 @@ impl Minimizing {
         let mut note = minimizing.keep_limits(&entry, &mut start);
         let minimizing = &minimizing;
         let continues = Journal::continues(&entry.log(), &start);
-        if !continues || !finders.tell_of(&entry) {
+        if !continues || !finders.can_refute(&entry) {
             minimizing.confirm(&input, &entry.crash)?;
         }
         if !continues {
@@ -455,9 +457,9 @@ impl Minimizing {
         Err(MinimizeError::NotFailing { last, tries })
     }
 
-    /// Records the result of an entry's minimization: stores a result that has moved to another
-    /// minor key, or a smaller one of an earlier minimization, and writes the reproducer, its script
-    /// and the outcome.
+    /// Records the result of an entry's minimization: writes the reproducer, its script and the
+    /// outcome. If the result has another minor key than the input, or an earlier minimization has
+    /// a smaller result, stores that result as a further entry before.
     pub(crate) fn record_result<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -605,7 +607,7 @@ impl Minimizing {
         let mut store = lock(store);
         let entry = entry_of(&*store, id)?;
         let reader = store.reader().clone();
-        if !Finders::of_target(&reader, &self.target)?.tell_of(&entry) {
+        if !Finders::of_target(&reader, &self.target)?.can_refute(&entry) {
             return Ok(false);
         }
         let flaky = is_of_last_build(&reader.campaigns()?, &self.target, &entry);
@@ -661,7 +663,7 @@ fn entry_of(store: &impl StoreWriter, id: &EntryId) -> Result<Entry, StoreError>
 }
 
 impl Finished {
-    /// Makes the record of a minimization that no earlier one of an output directory concerns.
+    /// Makes the record of a minimization without a note and without a smaller earlier result.
     pub fn new(start: StartLine, minimized: Minimized) -> Finished {
         Finished {
             start,

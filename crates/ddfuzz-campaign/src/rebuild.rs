@@ -89,7 +89,7 @@ impl ProgramWatch {
         &self.build
     }
 
-    /// Returns the record of the watched build, seen now, without a status of any group.
+    /// Returns a record of the watched build, seen now, that has no status of any group yet.
     pub(crate) fn unchecked(&self) -> Build {
         Build {
             blake3: self.build.clone(),
@@ -171,13 +171,14 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
     Ok(hash.to_string())
 }
 
-/// Checks whether runs of the target of `finders` tell whether the crash of an entry still occurs:
-/// it was found on this target, and not by a study, which records the program of each crash.
+/// Checks whether runs of the target of `finders` can show if the crash of an entry still occurs:
+/// the entry was found on this target, and not by a study, which records the program of each crash.
 pub(crate) fn is_checked(finders: &Finders, entry: &Entry) -> bool {
     entry.crash.of.is_none() && finders.include(entry)
 }
 
-/// Reads the groups with an entry that is checked with a build of the target of `finders`.
+/// Reads the groups that are checked with each new build of the target of `finders`: those with an
+/// entry for which [`is_checked`] is true.
 fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
@@ -191,9 +192,10 @@ fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, Sto
     Ok(groups)
 }
 
-/// Records the present build of the program of `target`, so that a later call notices that the
-/// program was rebuilt: if no build of it is recorded yet, and nothing that was found on the target
-/// may be due to another build. Tells the store which build runs ([`note_running_build`]).
+/// Records the present build of the program of `target` as its first one, so that a later call
+/// notices when the program was rebuilt. Does so only if no build of the program is recorded yet,
+/// and no group was found on the target, since its crashes may be due to another build. Also tells
+/// the store which build runs ([`note_running_build`]).
 ///
 /// # Errors
 /// When the program cannot be read, or the record cannot be written.
@@ -210,9 +212,9 @@ pub fn record_first_build(store: &mut Store, target: &Target) -> Result<(), Camp
     Ok(())
 }
 
-/// Tells the store which build of the program of `target` runs, for a call that stores crashes and
-/// does not check the groups with this build: if it is not the last recorded one, its crashes tell
-/// nothing of that one.
+/// Tells the store which build of the program of `target` runs from now on, for a call that stores
+/// crashes without checking the groups with this build. If another build was recorded last, the
+/// crashes of the call do not count as evidence of how that build behaves.
 ///
 /// # Errors
 /// When the program cannot be read.
@@ -235,8 +237,8 @@ pub struct BuildCheck<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Records the status of a checked group with a build, and the entry that has shown it if the group
-/// fails as before.
+/// Records the status of a checked group with a build and, if the group fails as before, the entry
+/// by whose input it failed.
 fn add_checked(build: &mut Build, group: CheckedGroup) {
     if let Some(of_kind) = build.failing.get_mut(&group.kind) {
         of_kind.remove(&group.major);
@@ -250,8 +252,8 @@ fn add_checked(build: &mut Build, group: CheckedGroup) {
     of_kind.insert(group.major, group.status);
 }
 
-/// Formats how many of the checked groups are fixed and undecided, and that `passing` results of
-/// groups that still fail were archived.
+/// Formats, for the user, how many of the checked groups are fixed, how many are undecided, and
+/// that `passing` results of groups that still fail were archived.
 fn counts(checked: &[CheckedGroup], passing: u64) -> String {
     let number = |status| checked.iter().filter(|one| one.status == status).count() as u64;
     let mut text = format!("{} fixed", size::grouped(number(Status::Fixed)));
@@ -267,7 +269,8 @@ fn counts(checked: &[CheckedGroup], passing: u64) -> String {
     text
 }
 
-/// Returns the minor key and the hash of the entry that has this file, by the names of its folders.
+/// Returns the minor key and the hash of the entry to which the file at this path belongs: the
+/// names of the two innermost folders of the path. `None` if it has no such folders.
 fn entry_of_file(file: &Path) -> Option<(String, String)> {
     let mut folders = file.ancestors().skip(1);
     let mut name = || Some(folders.next()?.file_name()?.to_str()?.to_owned());
@@ -404,8 +407,9 @@ impl BuildCheck<'_> {
         Ok(())
     }
 
-    /// Checks groups by runs of the target, settles their results, and records their statuses in
-    /// `build`. Returns the counts for the user; `None` if the user has stopped the check.
+    /// Checks groups by runs of the target, updates the results of those that still fail, and
+    /// records their statuses in `build`. Returns the counts of groups as a text for the user;
+    /// `None` if the user has stopped the check.
     fn check(
         &self,
         finders: &Finders,
@@ -445,11 +449,11 @@ impl BuildCheck<'_> {
         Ok(Some(counts))
     }
 
-    /// Settles the result of the entry by whose input a checked group still fails. If the result
-    /// passes, archives its minimization, so that the entry is minimized again and its input is shown
-    /// until then, and returns true. If it fails, records that in `build`, and stores the smallest
-    /// archived result that is smaller and fails with this build, which an earlier build had fixed, as
-    /// a further entry of the group.
+    /// Updates the result of the entry by whose input a checked group still fails. If the result
+    /// passes, archives its minimization, so that the entry is minimized again and its input is
+    /// shown until then, and returns true. If the result fails, records that in `build`; and of the
+    /// archived results that are smaller and fail with this build, which an earlier build had
+    /// fixed, stores the smallest as a further entry of the group.
     fn settle_result(
         &self,
         group: &CheckedGroup,

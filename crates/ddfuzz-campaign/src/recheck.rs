@@ -65,8 +65,9 @@ pub struct Recheck<'a> {
     /// A function that returns the target and the way of execution by which the inputs of an entry
     /// are run; `None` leaves the entry out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
-    /// A function that returns the reason why no run that passes shows a fix of a group: the program
-    /// that is run seems to be another one than that which crashed. `None` if there is no such doubt.
+    /// A function that returns why passing runs do not show that a group is fixed: the program that
+    /// is run seems to be another one than that which crashed. Returns `None` if passing runs show
+    /// it.
     pub doubt: &'a (dyn Fn(&Group) -> Option<&'a Unobservable> + Sync),
     /// The stored groups whose crashes are to be checked by running inputs again.
     pub groups: &'a [StoredGroup],
@@ -75,7 +76,8 @@ pub struct Recheck<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Number of groups that are checked once more alone, if none of them fails then.
+/// Number of groups that are checked once more while no other group is; if none of them fails as
+/// before then, no further ones are.
 const CHECKED_ALONE: u32 = 8;
 
 impl Recheck<'_> {
@@ -111,9 +113,9 @@ impl Recheck<'_> {
         Ok(answers)
     }
 
-    /// Checks groups that did not fail as before once more, while no other group is checked, and takes
-    /// the result of those that fail as before then: runs at the same time have disturbed each other.
-    /// If none of the first few does, the others are left as they are.
+    /// Checks each group that did not fail as before once more, while no other group is checked. If
+    /// the group fails as before now, takes the new result: runs made at the same time had
+    /// disturbed each other. Stops after [`CHECKED_ALONE`] groups if none of them fails as before.
     fn check_alone(&self, answers: &mut [Option<CheckedGroup>]) -> Result<(), CampaignError> {
         let mut triagers = LastTriager::default();
         let (mut left, mut is_disturbed) = (CHECKED_ALONE, false);
@@ -280,8 +282,8 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
 /// Maximum number of tries without a crash that are made of an input that fails in few of its runs.
 const MAX_TRIES: u32 = 300;
 
-/// Returns how often the input of an entry failed where it did not fail in each run; `None` if it
-/// did, or if its rate is unknown.
+/// Returns how often the input of an entry failed, if it is recorded that the input failed in some
+/// of its runs but not in all; else `None`.
 fn known_rate(entry: &Entry) -> Option<Rate> {
     let tried = || Rate {
         hits: entry.crash.hits.into(),
@@ -292,17 +294,17 @@ fn known_rate(entry: &Entry) -> Option<Rate> {
     (0 < rate.hits && rate.hits < rate.tries).then_some(rate)
 }
 
-/// Returns the number of runs of which a failure of this rate misses all with a probability of less
-/// than 1 in 1000, where the rate is taken as the lower end of its confidence interval; `None` if
-/// there are more than 300.
+/// Returns the number of runs of which, with a probability of more than 999 in 1000, at least one
+/// fails, if each fails with the probability at the lower end of the confidence interval of `rate`;
+/// `None` if more than 300 runs are needed.
 fn tries_needed(rate: Rate) -> Option<u32> {
     let passes = 1.0 - rate.lower_end();
     let tries = (0.001_f64.ln() / passes.ln()).ceil();
     (tries <= f64::from(MAX_TRIES)).then_some(tries as u32)
 }
 
-/// Runs an input as [`examined`] does; one that fails at this rate until it fails, or until it has
-/// passed so often that it would have failed.
+/// Runs an input as [`examined`] does; repeats that for an input with a known failure `rate`, until
+/// it crashes or has passed in [`tries_needed`] runs. The result counts all runs as tries.
 fn examined_at_rate(
     triager: &mut Triager,
     input: &[u8],

@@ -16,7 +16,7 @@ use ddfuzz_store::{Reader, StoreError};
 pub struct SeedSources {
     /// Absolute paths of the files and directories of seeds that the user has given (`--seeds`).
     pub paths: Vec<PathBuf>,
-    /// Paths of seeds that the command adds to these in each call, such as the corpus of a
+    /// Paths of seeds that the command adds to the user's in each call, such as the corpus of a
     /// cargo-fuzz project; they are not recorded.
     pub added: Vec<PathBuf>,
     /// Whether the seeds of the bundled target are used (`--bundled-seeds`).

@@ -73,10 +73,11 @@ pub fn judged(
     Ok(Judged::New(examined))
 }
 
-/// Runs an input as [`examined`] does; if it crashed, runs it on until there were three runs, and
-/// counts in the crash record how many of them failed, so that a flaky crash is filed as flaky. So
-/// is the crash of an input that fails in another way in the next run. If both runs hang, at different
-/// places, the input is a hang whose place is not known.
+/// Runs an input as [`examined`] does. If it crashed, repeats the run until three were made in all,
+/// and counts in the crash record how many of them showed the same crash; with fewer than all, the
+/// crash is filed as flaky. In the last run, which has random addresses, any crash counts as the
+/// same. If a repeated run hangs at another place than the first, the input is a hang whose place
+/// is not known.
 ///
 /// # Errors
 /// When the target cannot be started or traced.
@@ -112,15 +113,15 @@ pub fn examined_thrice(
     Ok(examined)
 }
 
-/// The hangs of a campaign that were at one place in two runs of an input, by major key. Only the first
-/// input of a group is run twice: each run takes the whole time limit.
+/// Major keys of the hangs for which a second run of an input has shown no other place of the hang.
+/// Only the first input of a group is run twice, since each run takes the whole time limit.
 #[derive(Default)]
 pub(crate) struct SteadyHangs(HashSet<Key>);
 
 impl SteadyHangs {
-    /// Runs an input that hangs once more, unless such a hang was at one place in two runs before. If it
-    /// hangs at another place then, its record becomes that of a hang whose place is not known.
-    /// `crash`: the record of its first run, which may be no hang.
+    /// If `crash`, the record of an input's first run, is a hang of a group for which no second run
+    /// was made yet, runs the input once more. If that run hangs at another place, replaces `crash`
+    /// by the record of a hang whose place is not known. Does nothing for other crashes.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -145,18 +146,19 @@ impl SteadyHangs {
     }
 }
 
-/// Makes the record of a hang that was at another place in another run, as after an overflow that has
-/// damaged the stack or the condition of a loop: that of all hangs whose place is not known, which are
-/// one group. `hang`: the record of one of its runs, whose counts the new one gets.
+/// Makes the record of a hang whose place is not known, for an input that hangs at another place in
+/// another run, as after an overflow that has damaged the stack or the condition of a loop. All
+/// such hangs are one group. `hang`: the record of one of the runs, from which the counts of hits
+/// and tries are taken.
 fn hang_without_place(triager: &Triager, hang: &Crash) -> Crash {
     let mut crash = triager.untraced_record(hang.ended);
     (crash.hits, crash.tries) = (hang.hits, hang.tries);
-    crash.details.message = Some(ANYWHERE.to_owned());
+    crash.details.message = Some(NO_PLACE_MESSAGE.to_owned());
     crash
 }
 
-/// What the record of a hang says that is at another place in each run.
-const ANYWHERE: &str = "hangs at another place in each run";
+/// Message in the record of a hang that is at another place in each run.
+const NO_PLACE_MESSAGE: &str = "hangs at another place in each run";
 
 /// Checks whether an input fails in each of `runs` runs, which are made one after the other while no
 /// other run is made: a program that uses a fixed port, a lock or a fixed file may fail otherwise, or
@@ -203,10 +205,11 @@ pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }
 
-/// Marks an input as run, with a search for leaks if `leaks`, among the inputs `run`, each with whether
-/// there is no more to find by looking for leaks. Returns false if it was marked before, unless only
-/// this run looks for leaks: libFuzzer writes an input to its corpus before it finds that it leaks, and
-/// to a file named so afterwards.
+/// Marks an input, given by the hash of its content, as run, and as searched for leaks if `leaks`.
+/// Returns true if the caller is to run the input: it was not marked before, or only this run looks
+/// for leaks. (libFuzzer may write an input to its corpus first, and later to a file whose name
+/// says that it leaks.) `run`: all marked contents, each with whether a search for leaks would find
+/// nothing more.
 pub fn mark_as_run(
     run: &mut HashMap<ContentHash, bool>,
     content: ContentHash,
@@ -221,10 +224,11 @@ pub fn mark_as_run(
     }
 }
 
-/// Adds an earlier run, in which the input crashed with these keys, to the result `tried` of
-/// examining it again. If none of the later tries crashed, or if they crashed with another major
-/// key, adds a crash record that holds little more than the keys and the class; else returns the
-/// result as it is. If all were hangs, the input is a hang whose place is not known.
+/// Adds to `tried`, the result of examining an input again, an earlier run in which the input
+/// crashed with these `keys` and this `class`. If `tried` has a crash with the same major key, it
+/// stays as it is. If both are hangs, the input is a hang whose place is not known. Else the
+/// earlier crash is added as a record with little more than its keys and class: as the crash of the
+/// input if none of the later tries crashed, else as its other crash.
 pub fn came_once(triager: &Triager, keys: Keys, class: Class, mut tried: Examined) -> Examined {
     let later = tried.crash.as_ref().map(|crash| crash.keys.major);
     if later == Some(keys.major) {
@@ -318,7 +322,8 @@ pub fn program_hash(program: &Program) -> Result<ContentHash, FileError> {
     Ok(hash)
 }
 
-/// Age from which the last change of a file's metadata tells it from any later change.
+/// Time after the last change of a file's metadata from which the file's hash is stored for later
+/// calls: the kernel rounds times, so a younger file can change again and keep the same times.
 const STAMP_AGE: Duration = Duration::from_secs(2);
 
 /// The hashes of program files that this process has read, by path, each with the file's stamp and

@@ -20,7 +20,7 @@
 /* Where the memory file is mapped: far from all that the kernel gives out, and from the reserve
  * (restore_state.h), so that no overrun of the program reaches it. */
 #define TABLE 0x0f0000000000ul
-/* The stack of the handler in forks, behind a hole. */
+/* Where forks have the stack of the SIGTRAP handler; the addresses below it are not mapped. */
 #define HANDLER_STACK 0x0e0000000000ul
 enum { HANDLER_STACK_SIZE = 64 << 10, BREAKPOINT = 0xcc };
 #ifndef MAP_FIXED_NOREPLACE
@@ -31,7 +31,7 @@ static struct block_table *table; /* NULL: there are no breakpoints */
 static uint64_t table_size;
 static uintptr_t bases[MOST_CODE_SEGMENTS]; /* load address of the file of each segment */
 static uint64_t current_run; /* in a fork that runs the program */
-static struct sigaction own_action; /* the program's for SIGTRAP, when a fork begins to run it */
+static struct sigaction own_action; /* what the program has set for SIGTRAP before its run */
 
 static uint8_t *at_offset(uint64_t offset)
 {
@@ -43,7 +43,8 @@ static int is_inside(uint64_t offset, uint64_t length)
     return offset <= table_size && length <= table_size - offset;
 }
 
-/* Whether code in memory is that of its file. Relocated code is not. */
+/* Whether a segment in memory has the same bytes as in its file. Code that the dynamic loader has
+ * relocated has not. */
 static int is_as_in_file(const struct code_segment *segment, uintptr_t base)
 {
     const uint8_t *memory = (const uint8_t *)(base + segment->address);
@@ -185,7 +186,8 @@ int blocks_hit(ucontext_t *context, uint64_t run)
     return 0;
 }
 
-/* In a fork: a signal that is not ours has its effect, as if this handler was not there. */
+/* The handler of SIGTRAP in a fork. A signal that no breakpoint of ddfuzz has raised takes the
+ * effect that the program has set for it. */
 static void on_trap(int signal, siginfo_t *info, void *data)
 {
     ucontext_t *context = data;

@@ -21,13 +21,13 @@
 enum { MOST_CODE_SEGMENTS = 64 };
 
 /* A segment of code. Addresses are those of the file of the program or library; offsets are those
- * of the memory file. All but the bytes that are filled are multiples of the page size. */
+ * of the memory file. They are multiples of the page size, except filled_from and filled_to. */
 struct code_segment {
     uint64_t device, inode; /* of a library's file; 0 for the program */
     uint64_t key;           /* added to an address to tell apart the files */
     volatile uint64_t placed; /* set in the server: processes run the code of the memory file */
     uint64_t address, length;
-    uint64_t filled_from, filled_to; /* which of its bytes are in the program's file */
+    uint64_t filled_from, filled_to; /* range of its bytes that the file contains */
     uint64_t code;     /* offset of the code with breakpoints */
     uint64_t original; /* offset of the program's own code */
     uint64_t sites;    /* offset of a bit for each byte: whether it may have a breakpoint */
@@ -51,15 +51,16 @@ struct block_table {
  * program's and its libraries', if ddfuzz has passed such a file, and closes it. */
 void blocks_arm(void);
 
-/* In a fork that runs the program on, for the run of this number: takes the hits of breakpoints.
- * `context` is the state to which a handler returns to run the program on, or NULL. */
+/* In a fork that continues the program for the run with this number: installs the handler that
+ * records hits of breakpoints. `context`: the state from which a handler continues the program, or
+ * NULL if no handler does. */
 void blocks_begin(uint64_t run, ucontext_t *context);
 
-/* In a handler of SIGTRAP: takes a hit, and lets the program go on at the instruction; returns 0 if
- * there is no breakpoint of ddfuzz. */
+/* In a handler of SIGTRAP: records the hit of a breakpoint and restores the instruction, at which
+ * the program continues when the handler returns. Returns 0 if no breakpoint of ddfuzz was hit. */
 int blocks_hit(ucontext_t *context, uint64_t run);
 
-/* Whether the address lies in the memory that is shared with ddfuzz here. */
+/* Whether an address lies in the mapping of the memory file. */
 int blocks_own(uintptr_t address);
 
 #endif

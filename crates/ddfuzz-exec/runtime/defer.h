@@ -28,7 +28,8 @@ pid_t defer_new_child(void);
  * To return to it is to run the program on. `error` is set to its errno. */
 const ucontext_t *defer_context(int *error);
 
-/* The same, in a child that may change it before the program runs on. */
+/* The same state as defer_context returns, for a child, which may change it before it continues the
+ * program. */
 ucontext_t *defer_continuation(void);
 
 /* A system call that is not watched, and leaves errno as it is; returns a negative errno on

@@ -60,8 +60,9 @@ static long perform(const struct call *call)
  * call and set its result. */
 typedef int rule(const struct call *call, long *result);
 
-/* A line of the table. Of calls with a path: the number of its argument, behind which a directory
- * may stand, and the number of the flags' argument, or what holds without flags. */
+/* A line of the table. For calls with a path, `path` is the number of the path's argument; if that
+ * is not the first one, the first is the directory. `flags` is the number of the flags' argument;
+ * for calls without flags, it says whether links are followed. */
 enum { FOLLOWED = -1, NOT_FOLLOWED = -2 };
 struct line {
     long number;
@@ -94,8 +95,8 @@ static int of_own_memory(const struct call *call, long *result)
 {
     long flags = call->arguments[3];
     int of_file = !(flags & MAP_ANONYMOUS);
-    /* Files are opened to read only, so that nobody writes by a shared mapping. What a run lets grow
-     * downwards would not be put back. */
+    /* A shared mapping of a file cannot be written to, since files are opened only to be read. A
+     * mapping that grows downwards during a run could not be put back. */
     int own = of_file ? files_is_opened(call->arguments[4]) : (flags & MAP_TYPE) == MAP_PRIVATE;
     return pass_if(own && !(flags & MAP_GROWSDOWN), call, result);
 }
@@ -139,7 +140,7 @@ static int of_path(const struct call *call, long *result)
     return pass_if(files_is_constant(directory_of(call), path, flags), call, result);
 }
 
-/* The program's own file is that of each run. */
+/* Reading a link. /proc/self/exe names the same file in each run. */
 static int of_link(const struct call *call, long *result)
 {
     const char *path = (const char *)call->arguments[call->line->path];
@@ -152,8 +153,9 @@ static int has_terminal(void)
     return defer_call(SYS_fcntl, FD_TERMINAL, F_GETFD, 0, 0, 0, 0) >= 0;
 }
 
-/* Whether a file is a terminal, and how wide; what is none is none in each run. A child has another
- * stdin than this process: the file of an input, which is no terminal, whatever it contains. */
+/* The questions whether a file is a terminal, and how wide. The answer that it is none is the same
+ * in each run. A child has another stdin than this process: the file of an input, which is no
+ * terminal, whatever it contains. */
 static int of_ioctl(const struct call *call, long *result)
 {
     long fd = call->arguments[0], request = call->arguments[1];

@@ -64,7 +64,8 @@ static int is_constant(const struct stat *facts)
     return facts->st_dev != changing_devices[0] && facts->st_dev != changing_devices[1];
 }
 
-/* Whether a path names nothing that this user could see: a home directory of root, for example. */
+/* Whether the errno of a failed look-up says that the path does not exist, or that this user may
+ * not look it up, such as a path in the home directory of root. */
 static int is_out_of_reach(long error)
 {
     return error == -ENOENT || error == -ENOTDIR || error == -EACCES;
@@ -105,7 +106,7 @@ static int is_readable_ahead(long directory, long path)
         return 1; /* a child has the same mappings */
     if (defer_frozen && is_random(path))
         return 1;
-    /* What a run may write, a run may have changed. */
+    /* A file that runs may write may have been changed by an earlier run. */
     return is_constant(&facts)
            && defer_call(SYS_faccessat2, directory, path, W_OK, AT_EACCESS, 0, 0) < 0;
 }
@@ -130,7 +131,7 @@ int files_forget(long fd)
     return 1;
 }
 
-/* The facts of an output; 0: it is none, or closed. */
+/* Reads the file status of stdout or stderr; returns 0 for other descriptors and closed ones. */
 static int output_facts(long fd, struct stat *facts)
 {
     return (fd == STDOUT_FILENO || fd == STDERR_FILENO)

@@ -338,9 +338,10 @@ static int make_refused(const struct runner_message *message, pid_t *runner)
     return 1;
 }
 
-/* After the end of a runner: answers for the run that it was making. What the answer says of the
- * run does not count. If it was making none, because it was killed with the processes of a run that
- * is answered, the page stays as it is: ddfuzz may not have read yet what it says of that run. */
+/* Called when a runner has ended: replies for the run that the runner was making, whose result does
+ * not count. If it was making none (it was killed with the leftover processes of a run that is
+ * already answered), leaves the page as it is, since ddfuzz may not have read yet what the page
+ * says of that run. */
 static void finish_runner(pid_t runner)
 {
     struct rusage usage;
@@ -355,7 +356,7 @@ static void finish_runner(pid_t runner)
             _exit(0);
         return;
     }
-    serve_sweep(SIGKILL); /* is never left by an exit */
+    serve_sweep(SIGKILL); /* a runner ends by no exit: what it leaves gets no time to end */
     wait_wrappers_collect(serve_page);
     serve_page->refused = 0;
     close(FD_REFUSED);

@@ -47,9 +47,9 @@ struct options {
     char *program, **argv;
     pid_t outside; /* supervisor outside of the signal scope; 0 without one */
     int observed;  /* runs get FD_OBSERVED */
-    int copied;    /* and FD_SNAPSHOT */
-    int terminal;  /* and FD_TERMINAL */
-    int code;      /* and FD_CODE */
+    int copied;    /* runs get FD_SNAPSHOT */
+    int terminal;  /* runs get FD_TERMINAL */
+    int code;      /* runs get FD_CODE */
     int freeze;    /* runs share what the program's start reads of time and randomness */
 };
 

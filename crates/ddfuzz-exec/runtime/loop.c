@@ -101,7 +101,8 @@ static uintptr_t *lowest_stack(const struct entry_point *point)
     return thread && point->lowest_stack ? (uintptr_t *)(thread - point->lowest_stack) : NULL;
 }
 
-/* Whether no run so far had a stack of this depth, in bytes; notes it. */
+/* Returns whether no earlier run had a stack of this depth (in bytes, in units of 16), and notes
+ * that this one had. */
 static int depth_is_novel(uint64_t depth)
 {
     uint64_t unit = depth / 16 % (DEPTHS * 8);
@@ -111,7 +112,7 @@ static int depth_is_novel(uint64_t depth)
     return novel;
 }
 
-/* Whether the last run has reached something new, for which its counters are kept. */
+/* Whether the last run reached a new counter range or depth, so that its counters are kept. */
 static int is_novel(uint64_t stack_depth)
 {
     int deep = stack_depth && depth_is_novel(stack_depth - 1);
@@ -194,7 +195,7 @@ void loop_alone(const struct entry_point *point, uint64_t number)
     struct request each = serve_page->each;
     begin_process(&each);
     serve_page->started = each.seq + number;
-    counters.slots_used = number; /* those before are of the runs before */
+    counters.slots_used = number; /* earlier runs of the request have the slots before */
     run(point, &entries[number], each.flags);
     _exit(WEXITSTATUS(entries[number].status));
 }
@@ -225,7 +226,8 @@ void loop_serve(const struct entry_point *point, struct request request)
     }
 }
 
-/* The page names no process that runs many inputs, so that the server replies with the CPU time. */
+/* Sets `child` of the page to 0 (no process that runs many inputs), so that the server replies when
+ * this process has ended, with its CPU time. */
 void loop_trace(const struct entry_point *point, const struct request *request)
 {
     struct entry place = entries[0];

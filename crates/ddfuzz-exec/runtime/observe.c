@@ -23,8 +23,8 @@
 
 enum { PAGE = 4096 };
 
-/* A pointer in a page that a fork clears: only the started process is observed, or the process
- * of a loop that asked for it. */
+/* The memory file's mapping while this process is observed, else NULL. The pointer lies in a page
+ * that a fork clears, so that children of the observed process are not observed. */
 static struct observed **observed;
 static struct observed *shared;
 

@@ -134,7 +134,8 @@ static int of_path_at(const struct stopped_call *call, long *result)
     return known && facts_of(directory, call->a[1], &facts, &error) && perform(call, result);
 }
 
-/* A jump comes here also for the facts of a descriptor, which the filter lets pass. */
+/* The call newfstatat. Of a descriptor, the filter lets it pass, but a call that comes by a jump is
+ * handled here all the same. */
 static int of_facts_at(const struct stopped_call *call, long *result)
 {
     if (is_one_of_fds(call->a[0]) && (int)call->a[3] == AT_EMPTY_PATH)
@@ -150,8 +151,8 @@ static long memory_device(const struct stat *facts)
     return S_ISCHR(facts->st_mode) && minor < 256 ? (long)minor : -1;
 }
 
-/* Whether opening a file does nothing yet, and what is then read from it, or written to it, changes
- * nothing. */
+/* Whether opening a file, and then reading from it or (if `writes`) writing to it, changes nothing
+ * that another run or process could see. */
 static int is_harmless(const struct stat *facts, int writes)
 {
     long minor = memory_device(facts);
@@ -225,7 +226,7 @@ static int of_fcntl(const struct stopped_call *call, long *result)
     case F_SETFD:
         touch(fd);
         return perform(call, result);
-    case F_SETFL: /* belongs to the open file, which others share */
+    case F_SETFL: /* these flags belong to the open file, which forks share */
         RUN->status_changed = 1;
         return perform(call, result);
     default:
@@ -301,7 +302,8 @@ static int of_select(const struct stopped_call *call, long *result)
     return (call->a[0] <= 0 || is_one_of_fds(call->a[0] - 1)) && perform(call, result);
 }
 
-/* Memory. The program's memory at the fork point stays as it is; a run maps memory of its own. */
+/* Memory. A run may change the mappings that it has added itself, which RUN->own lists. Those that
+ * the program has at the fork point stay, or are put back. */
 
 static int is_own(uintptr_t begin, uintptr_t length)
 {
@@ -318,7 +320,8 @@ static uintptr_t whole_pages(long length)
     return ((uintptr_t)length + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
 }
 
-/* Adds a mapping, to a neighbour if there is one; 0 if there is no room. */
+/* Adds a mapping of the run to RUN->own, joined with an adjacent one if there is one; returns 0 if
+ * the list is full. */
 static int own(uintptr_t begin, uintptr_t length)
 {
     if (is_own(begin, length))
@@ -340,8 +343,8 @@ static int own(uintptr_t begin, uintptr_t length)
     return 1;
 }
 
-/* Notes the mapping that a call has made. A new process might still have the memory that could not
- * be had here: the reserve counts, too. */
+/* Notes the mapping that a call with this result has made. Returns 0 if the run must be refused:
+ * also for lack of memory, since the reserve takes memory that a new process might still get. */
 static int own_result(long result, long length)
 {
     if (result < 0 && result > -PAGE)
@@ -359,7 +362,7 @@ static int of_mmap(const struct stopped_call *call, long *result)
     int private = (flags & MAP_TYPE) == MAP_PRIVATE, of_file = !(flags & MAP_ANONYMOUS);
     if (flags & odd || a[1] < 0)
         return 0;
-    /* Over memory of the run only: a new place is chosen by the kernel, who takes what is free. */
+    /* A fixed address must lie in a mapping of the run; else the kernel chooses free memory. */
     if (flags & MAP_FIXED && !is_own((uintptr_t)a[0], whole_pages(a[1])))
         return 0;
     /* Descriptors of the program are open for reading only, but for the outputs. */

@@ -9,11 +9,12 @@
  * Invariants:
  *   - a page that is not listed as written is as at the fork point: it was protected when its
  *     content was that of the copy. Pages that were absent then are marked as protected, too
- *   - in what order: list, copy, protect. A page that is copied is never protected
+ *   - written pages are first listed, then copied back, then protected, so a page that
+ *     is copied back is not protected at that time
  *   - the kernel counts each fault of a protected or absent page, also its own. So if the count is as
  *     it was when all pages but the hot ones were protected, they are as they were
  *   - the memory of this library, the reserve, and the 32 bytes that the kernel writes for
- *     restartable sequences are left out, by their addresses: mappings merge */
+ *     restartable sequences are left out, by their addresses, since mappings may be merged */
 #define _GNU_SOURCE
 #include "restore.h"
 

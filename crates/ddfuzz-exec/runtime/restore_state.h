@@ -245,16 +245,16 @@ void sites_rewrite(uintptr_t after);
 
 /* In the server: finds and copies the program's writable memory. */
 enum unfit memory_copy(void);
-/* In the runner: lets the kernel note what is written. */
+/* In the runner: makes the kernel record which pages are written. */
 void memory_watch(void);
 /* Puts back what the run has written; 0: this failed. */
 int memory_restore(void);
-/* The number of bytes that are kept. */
+/* Returns the number of bytes of the program's memory that are copied. */
 size_t memory_size(void);
-/* The plain memory in which a span lies, at the fork point; NULL if it does not. */
+/* Returns the range of plain memory at the fork point that contains the span; NULL if none does. */
 const struct kept_range *memory_plain(uintptr_t begin, uintptr_t length);
-/* Makes a span of plain memory as if it was unmapped, as long as the run maps no other; 0: it cannot
- * be. */
+/* Makes a span of plain memory inaccessible, in place of unmapping it, until the run maps other
+ * memory; 0: this is impossible. */
 int memory_lose(uintptr_t begin, uintptr_t length);
 /* Unmaps what the run has lost, so that the kernel can map other memory there; 0: this failed. */
 int memory_unmap_lost(void);

@@ -52,8 +52,8 @@ int serve_is_null(const struct stat *facts)
     return S_ISCHR(facts->st_mode) && facts->st_rdev == makedev(1, 3);
 }
 
-/* Takes away the flags that runs of a server before, which had the same open files as outputs, have
- * left there: ddfuzz opens /dev/null and pipes without any, and files for appending. */
+/* Clears the flags of stdout and stderr that runs of an earlier server with the same open files may
+ * have set. ddfuzz opens /dev/null and pipes without flags, and regular files for appending. */
 static void clear_output_flags(void)
 {
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++) {
@@ -84,7 +84,8 @@ void serve_unmap_page(void)
     munmap(serve_page, sizeof(struct page));
 }
 
-/* Flags of the outputs' open files, which all runs share, when the server began to serve; -1 before. */
+/* Flags that the open files of stdout and stderr, which all runs share, had when the server began
+ * to serve; -1 before that. */
 static int output_flags[2] = {-1, -1};
 
 static void note_output_flags(void)
@@ -152,7 +153,8 @@ static void let_go(pid_t child, int signal)
     ptrace(PTRACE_DETACH, child, NULL, (long)signal);
 }
 
-/* `reaped`, if not NULL, is set to whether the child had reaped a child. */
+/* Waits for the end of a child. Unless `reaped` is NULL, sets it to whether the child had reaped a
+ * child of its own. */
 static int await_end(pid_t child, struct rusage *usage, int *reaped)
 {
     int status = 0;

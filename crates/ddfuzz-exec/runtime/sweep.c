@@ -216,8 +216,9 @@ static void stop_and_kill(void)
     signal_descendants(SIGKILL);
 }
 
-/* Kills and reaps all descendants after `looks` looks, one millisecond apart, whether they have
- * ended; on a busy machine that takes longer, for them as for us. Returns whether there were any. */
+/* Checks `looks` times, one millisecond apart, whether all descendants have ended, and then kills
+ * and reaps the others. (On a busy machine that takes longer, but so does what they do.) Returns
+ * whether there were any. */
 static int sweep_after(int looks)
 {
     int found = 0;

@@ -149,9 +149,10 @@ impl Inputs {
         })
     }
 
-    /// Returns the seeds with which a resumed campaign began, by their hash `digest`, where they are
-    /// the given ones and those that the command adds (`added`) in each call: these may have become
-    /// more since, but are in the output directory. `None` if they are others.
+    /// Returns the seeds with which a resumed campaign began, whose hash is `digest`, if they are
+    /// the given seeds together with those that the command adds in each call from the paths
+    /// `added`. Takes them from the output directory if they are complete there, since the files at
+    /// these paths may have become more. `None` if the hash differs, or `added` is empty.
     fn with_added(
         &self,
         store: &Mutex<Store>,

@@ -32,14 +32,15 @@ const CREDIT: Duration = Duration::from_millis(500);
 const MAX_CACHED: usize = 4096;
 /// Greatest number of words that observed comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
-/// How many mutants of a corpus entry are made to be repaired: first, when it is mutated for the first
-/// time; second, later, if that could be done for a quarter of them.
+/// Numbers of mutants of a corpus entry whose checksums are repaired: the first number until as
+/// many were tried; then the second number each time that the entry is mutated, if at least a
+/// quarter of the earlier mutants could be repaired.
 const REPAIRS: (usize, usize) = (16, 64);
 /// Greatest number of places that are repaired in one mutant, each after a run.
 const MAX_REPAIRED: usize = 4;
-/// How many mutants with solved comparisons are made of a corpus entry: first, the number for each
-/// comparison in its run, when the entry is mutated for the first time (later one for each);
-/// second, the greatest number at a time.
+/// Numbers of mutants with solved comparisons that are made of a corpus entry: the first number for
+/// each solvable comparison when the entry is mutated for the first time, and one for each later;
+/// the second number is the most that are made at a time.
 const MUTANTS: (usize, usize) = (4, 512);
 
 /// Observes, once for each corpus entry, which values a run on it compares, and mutates the entry
@@ -83,8 +84,8 @@ impl Comparer {
         }
     }
 
-    /// Checks whether what has taken the time `spent`, observing comparisons of corpus entries or
-    /// repairing mutants, may take more of the worker's time now.
+    /// Checks whether an activity (observing comparisons of corpus entries, or repairing mutants)
+    /// that has taken the time `spent` so far may take more of the worker's time now.
     fn has_time(&self, spent: Duration) -> bool {
         spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
@@ -154,10 +155,11 @@ impl Comparer {
         Ok(count)
     }
 
-    /// Replaces what `input`, a mutant of the scheduled input, has in place of the values that its run
-    /// expects, such as checksums of what was mutated: operands of comparisons that differ in the run
-    /// on the mutant, and did not on the scheduled input. Returns false if there is nothing to replace.
-    /// A mutant whose run does not end normally stays as it is, and counts as repaired.
+    /// Repairs `input`, a mutant of the scheduled input: runs it, takes a comparison with different
+    /// operands that the run on the scheduled input did not make, such as that of a checksum, and
+    /// replaces in the mutant the operand that occurs there by the other one; at most
+    /// [`MAX_REPAIRED`] times. Returns true if it has replaced something, or if a run did not end
+    /// normally; false if there is nothing to replace.
     fn repair(&mut self, input: &mut Vec<u8>) -> bool {
         for done in 0..MAX_REPAIRED {
             let Some((ended, compared)) = self.observe(input) else {
@@ -175,9 +177,10 @@ impl Comparer {
         true
     }
 
-    /// Returns how many mutants of the scheduled input are to be repaired: none if few of the first
-    /// ones could be, or if that has taken its share of the time; nor where an observed run takes much
-    /// longer than another one, as by breakpoints.
+    /// Returns how many mutants of the scheduled input are to be repaired now ([`REPAIRS`]): 0 if
+    /// fewer than a quarter of the earlier ones could be, if repairing has taken its share of the
+    /// time, or if the way is not `harness`, since by other ways an observed run takes much longer
+    /// than another one.
     pub(super) fn repairs(&self, state: &State) -> Result<usize, Error> {
         if self.way != Way::Harness || !self.has_time(self.spent_on_repairs) {
             return Ok(0);
@@ -193,8 +196,9 @@ impl Comparer {
     }
 }
 
-/// A LibAFL mutator that makes a mutant by another one, and then replaces the checksums in it that no
-/// longer fit. It skips if there are none.
+/// A LibAFL mutator that makes a mutant by `havoc`, and then replaces the checksums and similar
+/// values in the mutant that no longer fit ([`Comparer::repair`]). It skips mutants in which there
+/// are none.
 pub(super) struct Repairing<'a> {
     pub(super) comparer: &'a mut Comparer,
     pub(super) havoc: &'a mut StructureMutator,

@@ -19,8 +19,8 @@ use super::worker::{Manager, Observers, State};
 use crate::CrashSink;
 use ddfuzz_exec::{Ended, Stuck};
 
-/// Whether [`Evaluator::evaluate`] still runs the remaining inputs after one that fails: that hangs, or
-/// crashes without anything new to store.
+/// What [`Evaluator::evaluate`] does with the remaining inputs after one that fails, that is, one
+/// that hangs, or crashes without anything new to store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterFailure {
     /// The remaining inputs are run, too, after an input that fails.

@@ -44,8 +44,9 @@ const MAX_BATCH_TIME: Duration = Duration::from_millis(100);
 /// of the stack's depth.
 pub(super) const STACK_STEPS: usize = 160;
 
-/// Returns the step of a depth of the stack, in bytes: eight steps between a depth and its double, so
-/// that one more level of a recursion is a step of its own up to about eight levels.
+/// Returns the index of the step to which a stack depth of `depth` bytes belongs. There are eight
+/// steps between a depth and its double, so that up to about eight levels of a recursion, each
+/// level is a step of its own.
 fn stack_step(depth: u64) -> usize {
     let words = depth / 8;
     let step = match words.checked_ilog2() {
@@ -55,8 +56,9 @@ fn stack_step(depth: u64) -> usize {
     usize::try_from(step).map_or(STACK_STEPS - 1, |step| step.min(STACK_STEPS - 1))
 }
 
-/// Returns the coverage counters of a run, followed by the steps of the stack's depth, of which that
-/// of the run is 1; all are 0 where the depth is unknown.
+/// Returns the coverage counters of a run, followed by one number for each step of the stack's
+/// depth: 1 for the step that the run has reached, 0 for the others. All are 0 if the depth is
+/// unknown.
 fn features(covered: &RunCoverage) -> Vec<u8> {
     let mut features = covered.counters.clone();
     let steps = features.len();

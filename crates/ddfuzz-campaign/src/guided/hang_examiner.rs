@@ -157,10 +157,11 @@ impl HangExaminer {
         taken.map(|(_, runs)| runs).sum()
     }
 
-    /// Returns the number of suspected hangs that are examined after `fuzzed` of fuzzing by all
-    /// workers together: the one that is being examined, those at new sites, and of those without a
-    /// signature, which may be of any site, one if none was examined before, and the next one while
-    /// their examinations have taken less than an eighth of the fuzzing time.
+    /// Returns the number of suspected hangs that are still examined if fuzzing ends now, after
+    /// `fuzzed` of fuzzing by all workers together: the one that is being examined, all waiting
+    /// ones at new sites, and at most one without a signature, which may be of any site. The latter
+    /// counts only if none of its kind was examined before, or their examinations have taken less
+    /// than an eighth of `fuzzed`.
     pub(super) fn pending(&self, fuzzed: Duration) -> usize {
         let first = self.waiting.iter().filter(|suspect| suspect.first);
         let next = self.next_indistinct(fuzzed);
@@ -315,7 +316,7 @@ impl ExaminerThread {
 }
 
 /// Examines, on the examining thread, whether and where in the program an input hangs, and returns
-/// the verdict. Creates the triager at the first call; `steady` are the hangs at one place.
+/// the verdict. Creates the triager at the first call; `steady`: hangs that need no second run.
 fn examine(
     (triager, steady): (&mut Option<Triager>, &mut SteadyHangs),
     target: &Target,

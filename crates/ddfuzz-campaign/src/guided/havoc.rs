@@ -13,9 +13,9 @@ use libafl_bolts::tuples::{IntoVec, Merge};
 
 use super::worker::State;
 
-/// Depth of stacked mutations: a mutant gets 2 to a random power of them, at most to this one.
-/// LibAFL's default of 7 makes 36 on average, which takes longer than most targets run and leaves
-/// little of a short input.
+/// Greatest exponent e of the 2^e mutations that a mutant gets; e is drawn at random from 1 on.
+/// LibAFL's default of 7 makes 36 mutations on average, which takes longer than most targets run
+/// and leaves little of a short input.
 const MAX_STACK_POWER: usize = 3;
 
 /// Number of mutations that a call of [`Havoc`] makes.

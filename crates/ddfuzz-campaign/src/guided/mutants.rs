@@ -26,8 +26,8 @@ const BATCH: usize = 128;
 /// Greatest number of likely failing mutants that are discarded, as a multiple of the mutants asked
 /// for; further ones are run nevertheless.
 const MAX_DISCARDED: usize = 3;
-/// Number of havoc mutants in a chain: the first is made of a corpus entry by one mutation, each
-/// further one of the mutant before it by one more, as by libFuzzer. Each run costs one mutation.
+/// Number of havoc mutants in a chain: the first is a corpus entry with one mutation, each further
+/// one is the mutant before it with one more, as in libFuzzer. So each run costs only one mutation.
 const CHAIN: usize = 5;
 
 /// Mutants of scheduled corpus entries, collected until there are enough for one request to the
@@ -139,9 +139,9 @@ impl MutationStage {
         }
     }
 
-    /// Makes the mutants of the scheduled corpus entry: by compared values, as many as there are
-    /// for it, some by havoc with repaired checksums, and by havoc, as many as the power schedule says. Makes none if mutants of the entry
-    /// fail too often.
+    /// Makes the mutants of the scheduled corpus entry: first by solving its comparisons, then some
+    /// by havoc with repaired checksums, and last by havoc, as many as the power schedule says.
+    /// Makes none if mutants of the entry fail too often.
     fn mutate<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
     where
         Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,

@@ -21,13 +21,15 @@ use super::worker::State;
 /// Greatest difference of two compared numbers that is added to numbers of an input: greater ones are
 /// mostly between a number and an address or a hash.
 const MAX_DIFFERENCE: u64 = 0xffff;
-/// So many differences get as many mutants as one comparison with an operand that occurs in the input.
+/// Number of differences that together get as many mutants as one comparison with an operand that
+/// occurs in the input.
 const DIFFERENCES: usize = 4;
 /// Greatest number of comparisons that are solved in one mutant.
 const MAX_SOLVED: usize = 2;
 
-/// The comparisons of the run on an input for which [`ComparisonSolver`] may change it. Most operands
-/// of a sanitized program are the sanitizer's, and are not among them.
+/// The comparisons of the run on an input, by how [`ComparisonSolver`] may change the input for
+/// them: by replacing an operand that occurs in the input, or by adding a difference to a number.
+/// In a sanitized program most operands are the sanitizer's own and do not occur in the input.
 #[derive(Debug, Default)]
 pub(super) struct SolvableComparisons {
     /// Comparisons of which an operand occurs in the input.
@@ -39,7 +41,8 @@ pub(super) struct SolvableComparisons {
 }
 
 impl SolvableComparisons {
-    /// Selects among the comparisons `all` of the run on `input`.
+    /// Finds out how the comparisons `all` of the run on `input` may be solved: by which
+    /// differences, and which of them have an operand that occurs in `input`.
     pub(super) fn of(all: Vec<CmpValues>, input: &[u8]) -> SolvableComparisons {
         let differences: BTreeSet<i64> = all.iter().filter_map(difference).collect();
         let occurs = |values: &&CmpValues| !replacing_edits(values, input, 0).is_empty();
@@ -50,9 +53,9 @@ impl SolvableComparisons {
         }
     }
 
-    /// Returns the first replacement of at least two bytes in `input`, a mutant whose run compares
-    /// `compared`, for a comparison that the run on the unchanged input did not make with different
-    /// operands.
+    /// Returns the first replacement of at least two bytes in `input`, a mutant, by which a
+    /// comparison of its run becomes equal; `None` if there is none. `compared`: the comparisons of
+    /// the mutant's run; those that the run on the unchanged input has made as well are ignored.
     pub(super) fn repairing_edit(
         &self,
         compared: &[CmpValues],
@@ -63,13 +66,15 @@ impl SolvableComparisons {
         edits.find(|(place, _)| place.len() > 1)
     }
 
-    /// Returns how much there is to solve, in comparisons with an operand that occurs in the input.
+    /// Returns the number of comparisons with an operand that occurs in the input, plus one for
+    /// every [`DIFFERENCES`] differences (rounded up), which measures how many mutants to make.
     pub(super) fn weight(&self) -> usize {
         self.occurring.len() + self.differences.len().div_ceil(DIFFERENCES)
     }
 
-    /// Returns the replacements in `input` by which a random comparison, or difference, may become
-    /// equal; `from` is where places are looked for first.
+    /// Picks a random comparison or difference, and returns the replacements in `input` by which
+    /// the compared values may become equal; `from` is the index at which the search for places
+    /// begins.
     fn edits(&self, state: &mut State, input: &[u8], from: usize) -> Vec<Replacement> {
         let picked = state.rand_mut().below_or_zero(self.weight());
         if let Some(values) = self.occurring.get(picked) {

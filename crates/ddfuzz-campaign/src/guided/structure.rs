@@ -52,8 +52,8 @@ impl StructureMutator {
         }
     }
 
-    /// Checks whether inputs are parsed; the parsed form is stored for corpus entries, but not for
-    /// their mutants.
+    /// Checks whether the mutator has a parser. If so, mutants are best made of corpus entries,
+    /// whose parsed form is stored, and not of other mutants.
     pub(super) fn parses(&self) -> bool {
         self.trees.is_some()
     }

@@ -258,9 +258,9 @@ const BARREN: u64 = 512;
 /// program generates no more, if at least one of them has entered the corpus.
 const MOST_GENERATED: u64 = 8192;
 /// Greatest lengths, in bytes, of the inputs of the classic generator that a worker runs while none
-/// of its inputs has passed. On an unmodified program, 64 inputs of each in turn: there, what a short
-/// one reaches is not attributed to a longer one. On an instrumented one, the last alone. Short inputs
-/// are mutated more thoroughly.
+/// of its inputs has passed. For an unmodified program the lengths take turns, 64 inputs each, so
+/// that what a short input reaches is not attributed to a longer one; short inputs are mutated more
+/// thoroughly. For an instrumented program, only the last length is used.
 const GENERATED_LENGTHS: [u64; 8] = [8, 16, 32, 64, 128, 256, 512, 1024];
 
 /// Fills the worker's corpus: runs the corpus of the output directory and then the seeds; if none

@@ -207,11 +207,11 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
 
 /// Why a solution of the fuzzer was not processed.
 enum Trouble {
-    /// The budget has no time left to classify it.
+    /// The time budget has no time left to classify the solution.
     NoTime,
-    /// It cannot be read now; others can.
+    /// The solution cannot be read now, for this reason, which does not concern other solutions.
     Reading(CampaignError),
-    /// It cannot be classified, and so none can.
+    /// The solution cannot be classified, for this reason, which prevents all classification.
     Classifying(CampaignError),
 }
 

@@ -129,7 +129,7 @@ impl<S: RunCounter> GroupRegistry<S> {
                 let entries = registry.entries(&reader, &name)?;
                 for entry in &entries {
                     // What may pass keeps no input from being stored.
-                    let size = match registry.finders.doubt(entry) {
+                    let size = match registry.finders.doubts(entry) {
                         true => u64::MAX,
                         false => smallest_size(entry),
                     };

@@ -254,8 +254,9 @@ pub trait Producer {
     /// summary counts the examined inputs as runs instead.
     fn runs(&self) -> u64;
 
-    /// Returns why the watched fuzzer has ended too early, if it has, at the first call after that.
-    /// What it had found is examined all the same.
+    /// If the watched fuzzer has ended too early, returns the reason at the first call after its
+    /// end; else, and at later calls, returns `None`. Files that it has dropped are examined all
+    /// the same.
     fn failure(&mut self) -> Option<CampaignError> {
         None
     }

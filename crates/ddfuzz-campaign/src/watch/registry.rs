@@ -132,9 +132,9 @@ impl<'a> ContentRegistry<'a> {
         self.least.clone()
     }
 
-    /// Marks the content of a file, given by its hash, as run, with a search for leaks if `leaks`;
-    /// returns false if that was marked before. libFuzzer writes an input to its corpus before it
-    /// finds that it leaks, and to a file named so afterwards.
+    /// Marks the content with this hash as run, and as searched for leaks if `leaks`. Returns true
+    /// if it is to be run: it was not marked before, or not with a search for leaks
+    /// ([`mark_as_run`]).
     pub(super) fn mark(&mut self, content: ContentHash, leaks: bool) -> bool {
         mark_as_run(&mut self.contents, content, leaks)
     }
