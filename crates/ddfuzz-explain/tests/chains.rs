@@ -229,7 +229,10 @@ fn the_elements_of_one_vector_are_not_those_of_another() {
         let is_wrong = |name: &&str| name.contains("owner") || name.contains("buffer");
         assert!(!names.iter().any(is_wrong), "{compiler} {names:?}");
         // `Count` writes one word, however it is called.
-        let by_count = it.chain.iter().filter(|link| writer(link) == "Count");
+        let by_count = it
+            .chain
+            .iter()
+            .filter(|link| explained::writer(link) == "Count");
         let by_count: Vec<&str> = by_count.map(|link| link.variable.as_str()).collect();
         assert_eq!(by_count, ["this->want"], "{compiler} {names:?}");
     }
