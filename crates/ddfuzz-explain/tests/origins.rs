@@ -484,3 +484,12 @@ fn what_is_odd_in_the_failing_run_is_told() {
     let freed = of(b"n1\nn2\nn3\nn4\nc10\n", b"n1\nn2\nn3\nc6\nc6\n");
     assert_eq!(lines(&freed)[0], 110);
 }
+
+#[test]
+fn a_length_that_reaches_past_memory_is_followed_in_place_of_the_pointer() {
+    let program = program("lengths.c", PLAIN);
+    let it = explained(&program, b"n abcdefghijk\nc\n", Some(b"n abcdefg\nc\n"));
+    let text = story::text(&it);
+    let written = functions(it.origin.as_ref());
+    assert_eq!(written.first(), Some(&"name_it"), "{text}");
+}
