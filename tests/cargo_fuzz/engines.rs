@@ -86,6 +86,12 @@ fn both_bugs_are_found(project: Project, more: &str) {
     let Some(checkout) = Checkout::of(project) else {
         return;
     };
+    // Without seeds a campaign finds the bugs in groups.rs.
+    if let Some(seed) = project.seed {
+        let corpus = checkout.dir.join("fuzz/corpus").join(project.target);
+        std::fs::create_dir_all(&corpus).unwrap();
+        std::fs::write(corpus.join("seed"), seed).unwrap();
+    }
     let before = checkout.files();
     let result = call(&checkout, &words(project, more)).exits(1).json();
     only_added(&checkout, &before, project.target);

@@ -16,18 +16,22 @@ pub struct Project {
     pub target: &'static str,
     /// For each bug how the names of its crash files begin, and its class.
     pub bugs: [(&'static str, &'static str); 2],
+    /// An input that passes and is near both bugs; none where a campaign finds them as soon without.
+    pub seed: Option<&'static str>,
 }
 
 pub const TWO_PANICS: Project = Project {
     name: "two_panics",
     target: "parse",
     bugs: [("column-", "rustpanic"), ("count-", "rustpanic")],
+    seed: Some("RC1\nC\x03a,bV\x020xN\x011"),
 };
 
 pub const ARBITRARY: Project = Project {
     name: "arbitrary",
     target: "ops",
     bugs: [("closed-", "rustpanic"), ("overdrawn-", "rustpanic")],
+    seed: None,
 };
 
 pub const CPP_ASAN: Project = Project {
@@ -37,6 +41,7 @@ pub const CPP_ASAN: Project = Project {
         ("freed-", "asan:heap-use-after-free"),
         ("overflow-", "asan:heap-buffer-overflow"),
     ],
+    seed: Some("+a one\n?a\n=a two\n-a\n+b x\n"),
 };
 
 pub const ALL: [Project; 3] = [TWO_PANICS, ARBITRARY, CPP_ASAN];

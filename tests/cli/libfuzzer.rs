@@ -50,7 +50,7 @@ fn a_crash_of_a_libfuzzer_binary_is_minimized_as_it_is_and_alike_by_every_way() 
         if harness(&desk, "nest", sanitizers).is_none() {
             return;
         }
-        desk.write("crash", "a(b(c\n)(d)(e and more of that");
+        desk.write("crash", "a(b(c\n)(d");
         let mut majors = Vec::new();
         for way in ["auto", "harness", "inject", "command"] {
             let words = format!("min crash --json -o {way} --exec {way} -- ./nest");

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use ddfuzz_triage::memory::Memory;
 
 use crate::graph::{Graph, Header, Leaf, LeafKind, Object, ObjectId, Origin, Place};
-use crate::types::{Encoding, Shape, TypeId, Types, integer};
+use crate::types::{Shape, TypeId, Types, integer};
 
 /// A variable from which a memory graph is unfolded.
 #[derive(Clone, Debug)]
@@ -616,11 +616,4 @@ fn raw_leaf(offset: u64, size: u64, path: String) -> Leaf {
         of: Types::BYTE,
         path,
     }
-}
-
-/// Returns true for a type whose values are plain numbers or characters.
-pub fn is_scalar(types: &Types, of: TypeId) -> bool {
-    let shape = &types.get(of).shape;
-    matches!(shape, Shape::Base(encoding) if *encoding != Encoding::Other)
-        || matches!(shape, Shape::Enum(_))
 }

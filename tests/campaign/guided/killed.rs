@@ -198,7 +198,7 @@ fn a_campaign_goes_on_with_the_workers_that_are_left_and_ends_with_the_last() {
 #[test]
 fn a_group_whose_minimizing_worker_is_killed_is_minimized_all_the_same() {
     let desk = Desk::new();
-    let Some(mut running) = running(&desk, Built::Harness, "--minimize worker --time 4s") else {
+    let Some(mut running) = running(&desk, Built::Harness, "--minimize worker --runs 200000") else {
         return;
     };
     running.until(&desk, "three workers", |_, running| {
@@ -215,9 +215,9 @@ fn a_group_whose_minimizing_worker_is_killed_is_minimized_all_the_same() {
 
 #[test]
 fn a_killed_server_of_the_target_is_started_again_and_is_no_crash() {
-    for built in [Built::Harness, Built::Afl] {
+    for (built, runs) in [(Built::Harness, 200_000), (Built::Afl, 50_000)] {
         let desk = Desk::new();
-        let Some(mut running) = running(&desk, built, "--time 5s") else {
+        let Some(mut running) = running(&desk, built, &format!("--runs {runs}")) else {
             return;
         };
         for worker in running.workers() {
