@@ -1,13 +1,17 @@
 //! The table of one corpus: what each tool keeps of it, what that reaches, and what it took.
 
+use std::time::Duration;
+
+use ddfuzz::exec::{ExecError, Freshness, Program, Target, start};
+
 use crate::builds::Builds;
 use crate::corpora::corpus;
-use crate::cost::Cost;
+use crate::cost::{self, Cost};
 use crate::options::Options;
-use crate::promise::{Goal, compare, not_measured};
+use crate::promise::{Floor, Goal, compare, compare_to_floor, not_measured};
 use crate::ruler::{self, Measured};
 use crate::subjects::Subject;
-use crate::tools::{Tool, Trim};
+use crate::tools::{Peer, Tool, Trim};
 
 /// CPU time without trimming, in relation to the best peer's, from so many files on and below.
 /// libFuzzer's own count is part of that time.
@@ -16,6 +20,9 @@ const CPU: (u64, f64, f64) = (1000, 0.5, 1.0);
 const BYTES: f64 = 0.5;
 /// CPU time that trimming adds, in seconds for each 8 KiB that are kept without it.
 const TRIM: (f64, f64) = (1.0, 8192.0);
+
+/// Bare runs that are asked for at once.
+const AT_ONCE: usize = 64;
 
 /// A tool's row.
 struct Row {
@@ -126,12 +133,22 @@ fn judge(subject: &Subject, size: u64, rows: &[Row]) {
         if let (Some(ours), Some(best)) = (ours(rows, trim), best(of)) {
             let ratio = of(ours) / best.max(f64::MIN_POSITIVE);
             let figure = format!("{name}: {what}, to the best peer");
-            let verdict = compare(&figure, ratio, "x", Goal::AtMost(promised));
+            let goal = Goal::AtMost(promised);
+            let verdict = match merge(rows).filter(|_| what.starts_with("CPU")) {
+                Some(merge) => {
+                    let floor = Floor {
+                        work: "the one `-merge=1` with which a cleanup ends",
+                        measured: of(merge) / best.max(f64::MIN_POSITIVE),
+                    };
+                    compare_to_floor(&figure, ratio, "x", goal, floor)
+                }
+                None => compare(&figure, ratio, "x", goal),
+            };
             println!("  {what}: {ratio:.2} of the best peer's, {verdict}");
         }
     }
     judge_by_libfuzzer(&name, rows);
-    judge_trimming(&name, rows);
+    judge_trimming(subject, &name, rows);
     for row in rows.iter().filter(|row| row.tool.is_ours()) {
         let figure = format!("{name}: features lost, {}", row.tool.name());
         let verdict = compare(&figure, row.lost as f64, "", Goal::AtMost(0.0));
@@ -145,6 +162,12 @@ fn judge(subject: &Subject, size: u64, rows: &[Row]) {
 
 fn ours(rows: &[Row], trim: Trim) -> Option<&Row> {
     let is_it = |row: &&Row| matches!(row.tool, Tool::Ddfuzz(own) if own == trim);
+    rows.iter().find(is_it)
+}
+
+/// libFuzzer's own merge, by which `ddfuzz clean` counts at its end what the kept files reach.
+fn merge(rows: &[Row]) -> Option<&Row> {
+    let is_it = |row: &&Row| matches!(row.tool, Tool::Peer(Peer::Merge(_)));
     rows.iter().find(is_it)
 }
 
@@ -166,15 +189,41 @@ fn judge_by_libfuzzer(name: &str, rows: &[Row]) {
     }
 }
 
-/// What trimming adds to the CPU time of a cleanup without it.
-fn judge_trimming(name: &str, rows: &[Row]) {
+/// What trimming adds to the CPU time of a cleanup without it. Each byte that stays is proved by a
+/// run in a process of its own, and these runs alone are the floor.
+fn judge_trimming(subject: &Subject, name: &str, rows: &[Row]) {
     let (Some(without), Some(with)) = (ours(rows, Trim::Off), ours(rows, Trim::Signature)) else {
         return;
     };
-    let added = with.cost.cpu.saturating_sub(without.cost.cpu);
     let blocks = without.kept.amount.bytes as f64 / TRIM.1;
-    let seconds = added.as_secs_f64() / blocks.max(f64::MIN_POSITIVE);
+    let each_block = |cost: Duration| cost.as_secs_f64() / blocks.max(f64::MIN_POSITIVE);
+    let seconds = each_block(with.cost.cpu.saturating_sub(without.cost.cpu));
     let figure = format!("{name}: CPU time that trimming adds for each 8 KiB");
-    let verdict = compare(&figure, seconds, "s", Goal::AtMost(TRIM.0));
+    let goal = Goal::AtMost(TRIM.0);
+    let verdict = match fresh_runs(subject, with.kept.amount.bytes) {
+        Ok(cost) => {
+            let floor = Floor {
+                work: "a bare run in a new process for each byte that stays",
+                measured: each_block(cost.cpu),
+            };
+            compare_to_floor(&figure, seconds, "s", goal, floor)
+        }
+        Err(_) => compare(&figure, seconds, "s", goal),
+    };
     println!("  trimming adds {seconds:.2} CPU s for each 8 KiB, {verdict}");
+}
+
+/// What so many runs cost by a bare executor, each in a new process.
+fn fresh_runs(subject: &Subject, runs: u64) -> Result<Cost, ExecError> {
+    let target = Target::new(Program::Path(subject.program.clone()));
+    let inputs = vec![b"".as_slice(); AT_ONCE];
+    let (made, cost) = cost::measure(|| {
+        let mut executor = start(&target, Some(subject.way), Freshness::Fresh)?.executor;
+        let mut left = usize::try_from(runs).unwrap_or(usize::MAX);
+        while left > 0 {
+            left -= executor.run_some(&inputs[..left.min(AT_ONCE)])?.len();
+        }
+        Ok(())
+    });
+    made.map(|()| cost)
 }

@@ -38,6 +38,29 @@ impl fmt::Display for Goal {
     }
 }
 
+/// What a figure cannot be better than: the same work with nothing around it, measured in the same
+/// run.
+#[derive(Clone, Copy, Debug)]
+pub struct Floor<'a> {
+    /// The work, such as `one -merge=1`.
+    pub work: &'a str,
+    /// Its figure, in the unit of the other one.
+    pub measured: f64,
+}
+
+/// By which factor a figure may miss its floor and still counts as one at the floor.
+const NEAR: f64 = 1.3;
+
+impl Floor<'_> {
+    /// Whether a figure with this goal is near the floor.
+    fn is_near(self, measured: f64, goal: Goal) -> bool {
+        match goal {
+            Goal::AtLeast(_) => measured * NEAR >= self.measured,
+            Goal::AtMost(_) => measured <= self.measured * NEAR,
+        }
+    }
+}
+
 /// Returns the word for a goal that is reached or not.
 pub fn verdict(is_met: bool) -> &'static str {
     if is_met { "met" } else { "missed" }
@@ -45,14 +68,41 @@ pub fn verdict(is_met: bool) -> &'static str {
 
 /// Compares a figure with its goal, records it, and returns `goal ≥ 20: met`.
 pub fn compare(figure: &str, measured: f64, unit: &str, goal: Goal) -> String {
+    judge(figure, measured, unit, (goal, None))
+}
+
+/// The same for a figure that has a floor: where the goal is missed, the text also says what the
+/// floor is, and whether the figure is near it.
+pub fn compare_to_floor(
+    figure: &str,
+    measured: f64,
+    unit: &str,
+    goal: Goal,
+    floor: Floor<'_>,
+) -> String {
+    judge(figure, measured, unit, (goal, Some(floor)))
+}
+
+fn judge(figure: &str, measured: f64, unit: &str, (goal, floor): (Goal, Option<Floor>)) -> String {
+    let is_met = goal.is_met_by(measured);
+    let is_near = floor.map(|floor| floor.is_near(measured, goal));
     record(&serde_json::json!({
         "figure": figure,
         "measured": measured,
         "unit": unit,
         "goal": goal.to_string(),
-        "met": goal.is_met_by(measured),
+        "met": is_met,
+        "floor": floor.map(|floor| floor.measured),
+        "work": floor.map(|floor| floor.work),
+        "near": is_near,
     }));
-    format!("goal {goal}: {}", verdict(goal.is_met_by(measured)))
+    let word = match (is_met, is_near) {
+        (false, Some(true)) => "at the floor",
+        _ => verdict(is_met),
+    };
+    let floor = floor.filter(|_| !is_met);
+    let floor = floor.map(|floor| format!(" ({}: {:.2} {unit})", floor.work, floor.measured));
+    format!("goal {goal}: {word}{}", floor.unwrap_or_default())
 }
 
 /// Records that a figure, or all figures of a table, could not be measured, and returns

@@ -11,6 +11,7 @@
 
 #[path = "../cost/mod.rs"]
 mod cost;
+mod floor;
 mod projects;
 #[path = "../promise/mod.rs"]
 mod promise;
@@ -18,8 +19,10 @@ mod tools;
 
 use std::path::{Path, PathBuf};
 
+use cost::Cost;
+use floor::{Runs, WORK, floor};
 use projects::{Built, PROJECTS};
-use promise::{Goal, compare, not_measured};
+use promise::{Floor, Goal, compare, compare_to_floor, not_measured};
 use tools::{Shrunk, Tool};
 
 /// What is promised: `cargo fuzz tmin` takes so many times as much CPU time, for a result that is no
@@ -70,10 +73,15 @@ fn row(built: &Built, ddfuzz: &Path, file: &Path) -> Result<(), String> {
     let name = format!("{}, {name}", built.target);
     let bug = tools::bug(ddfuzz, built, file)?;
     let ours = Tool::Ddfuzz.shrink(ddfuzz, built, file)?;
+    let least = floor(built, Runs::of(&ours.file)?, &ours.file)?;
     let most = if built.has_reports { WALL.1 } else { WALL.0 };
     let figure = format!("min {name}: wall time");
     let wall = ours.cost.wall.as_secs_f64() * 1e3;
-    let verdict = compare(&figure, wall, "ms", Goal::AtMost(most));
+    let bare = Floor {
+        work: WORK,
+        measured: least.wall.as_secs_f64() * 1e3,
+    };
+    let verdict = compare_to_floor(&figure, wall, "ms", Goal::AtMost(most), bare);
     println!("{name}: {wall:.0} ms, {verdict}");
     for tool in Tool::ALL {
         let shrunk = match tool {
@@ -81,7 +89,7 @@ fn row(built: &Built, ddfuzz: &Path, file: &Path) -> Result<(), String> {
             _ => tool.shrink(ddfuzz, built, file)?,
         };
         let is_same = tools::bug(ddfuzz, built, &shrunk.file)? == bug;
-        print(&name, tool, &shrunk, &ours, is_same);
+        print(&name, tool, &shrunk, (&ours, least), is_same);
     }
     minimal_row(built, ddfuzz, &name, &ours.file)
 }
@@ -93,7 +101,12 @@ fn minimal_row(built: &Built, ddfuzz: &Path, name: &str, result: &Path) -> Resul
     let again = Tool::Ddfuzz.shrink(ddfuzz, built, &minimal)?;
     let cpu = again.cost.cpu.as_secs_f64() * 1e3;
     let figure = format!("min {name}: CPU time for its minimal file");
-    let verdict = compare(&figure, cpu, "ms", Goal::AtMost(LEAST));
+    let least = floor(built, Runs::of(&again.file)?, &minimal)?;
+    let bare = Floor {
+        work: WORK,
+        measured: least.cpu.as_secs_f64() * 1e3,
+    };
+    let verdict = compare_to_floor(&figure, cpu, "ms", Goal::AtMost(LEAST), bare);
     println!(
         "{name}, its {} bytes again: {cpu:.0} ms, {verdict}",
         again.before
@@ -101,7 +114,7 @@ fn minimal_row(built: &Built, ddfuzz: &Path, name: &str, result: &Path) -> Resul
     Ok(())
 }
 
-fn print(name: &str, tool: Tool, shrunk: &Shrunk, ours: &Shrunk, is_same: bool) {
+fn print(name: &str, tool: Tool, shrunk: &Shrunk, (ours, least): (&Shrunk, Cost), is_same: bool) {
     let (wall, cpu) = (
         shrunk.cost.wall.as_secs_f64(),
         shrunk.cost.cpu.as_secs_f64(),
@@ -112,7 +125,11 @@ fn print(name: &str, tool: Tool, shrunk: &Shrunk, ours: &Shrunk, is_same: bool) 
     let verdict = match tool {
         Tool::Tmin | Tool::LongTmin => {
             let figure = format!("min {name}: CPU time of {by}");
-            let verdict = compare(&figure, by_cpu, "x", Goal::AtLeast(PROMISED));
+            let bare = Floor {
+                work: WORK,
+                measured: cpu / least.cpu.as_secs_f64(),
+            };
+            let verdict = compare_to_floor(&figure, by_cpu, "x", Goal::AtLeast(PROMISED), bare);
             // A result of another bug is no measure.
             let theirs = if is_same { shrunk.after } else { shrunk.before };
             let size = ours.after as f64 / theirs.max(1) as f64;

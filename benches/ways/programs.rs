@@ -45,6 +45,11 @@ impl Programs {
         self.compile("spawn-floor", &["-O2"], &[floor("spawn.c")])
     }
 
+    /// The floor of AFL++'s fork servers.
+    pub fn afl_floor(&self) -> PathBuf {
+        self.compile("afl-floor", &["-O2"], &[floor("afl.c")])
+    }
+
     /// The library that forks a program in front of its `main` for each run.
     pub fn fork_main(&self) -> PathBuf {
         let flags = ["-O2", "-shared", "-fPIC"];

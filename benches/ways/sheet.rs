@@ -5,24 +5,35 @@ use std::time::Duration;
 use crate::Plan;
 use crate::cost::Cost;
 use crate::difference::{BOTH, Of, median};
-use crate::promise::{Goal, compare, not_measured};
+use crate::promise::{Floor, Goal, compare, compare_to_floor, not_measured};
 use crate::subjects::Subject;
 
-/// `subject` makes at least `target` times as many runs as `floor` does in the same time; without a
-/// floor, a run takes at most `target` microseconds of CPU time.
+/// `subject` makes at least `target` times as many runs as `peer` does in the same time; without a
+/// peer, a run takes at most `target` microseconds of CPU time.
 pub struct Promise {
     subject: &'static str,
+    peer: Option<&'static str>,
+    /// The subject than which none can be faster.
     floor: Option<&'static str>,
     target: f64,
 }
 
 impl Promise {
-    /// At least `target` times the rate of `floor`.
-    pub fn times(subject: &'static str, floor: &'static str, target: f64) -> Promise {
+    /// At least `target` times the rate of `peer`.
+    pub fn times(subject: &'static str, peer: &'static str, target: f64) -> Promise {
         Promise {
             subject,
-            floor: Some(floor),
+            peer: Some(peer),
+            floor: None,
             target,
+        }
+    }
+
+    /// The same, and no more is possible than what the subject `floor` makes.
+    pub fn with_floor(self, floor: &'static str) -> Promise {
+        Promise {
+            floor: Some(floor),
+            ..self
         }
     }
 
@@ -30,6 +41,7 @@ impl Promise {
     pub fn micros(subject: &'static str, target: f64) -> Promise {
         Promise {
             subject,
+            peer: None,
             floor: None,
             target,
         }
@@ -133,24 +145,34 @@ impl Sheet {
             found.map(|(_, costs)| costs)
         };
         let (subject, target) = (promise.subject, promise.target);
-        let Some(floor) = promise.floor else {
+        let Some(peer) = promise.peer else {
             let measured = self.cpu_micros(subject);
             let figure = format!("{}: {subject}, CPU time of a run", self.title);
             let verdict = compare(&figure, measured, "µs", Goal::AtMost(target));
             println!("| {subject}, µs | CPU | {measured:.1} | {verdict} |");
             return;
         };
-        let (Some(ours), Some(theirs)) = (costs(subject), costs(floor)) else {
-            let figure = format!("{}: {subject} to {floor}", self.title);
+        let (Some(ours), Some(theirs)) = (costs(subject), costs(peer)) else {
+            let figure = format!("{}: {subject} to {peer}", self.title);
             let verdict = not_measured(&figure, &self.notes.join("; "));
-            println!("| {subject} to {floor} | | | {verdict} |");
+            println!("| {subject} to {peer} | | | {verdict} |");
             return;
         };
         for (name, of) in BOTH {
             let measured = ratio(ours, theirs, of);
-            let figure = format!("{}: {subject} to {floor}, by {name} time", self.title);
-            let verdict = compare(&figure, measured, "x", Goal::AtLeast(target));
-            println!("| {subject} to {floor} | {name} | {measured:.2} | {verdict} |");
+            let figure = format!("{}: {subject} to {peer}, by {name} time", self.title);
+            let goal = Goal::AtLeast(target);
+            let verdict = match promise.floor.and_then(costs) {
+                Some(least) => {
+                    let floor = Floor {
+                        work: "the words of the protocol and the runs alone",
+                        measured: ratio(least, theirs, of),
+                    };
+                    compare_to_floor(&figure, measured, "x", goal, floor)
+                }
+                None => compare(&figure, measured, "x", goal),
+            };
+            println!("| {subject} to {peer} | {name} | {measured:.2} | {verdict} |");
         }
     }
 }

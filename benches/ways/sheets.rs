@@ -93,12 +93,13 @@ fn add_fork_servers(sheet: &mut Sheet, programs: &Programs, name: &str, times: f
         Ok(subject) => sheet.add(subject),
         Err(why) => sheet.note(format!("afl-fuzz: {why}")),
     }
-    let target = Target::new(Program::Path(path));
+    let target = Target::new(Program::Path(path.clone()));
     match ByWay::new("forkserver", &target, Way::Forkserver, Freshness::Shared) {
         Ok(subject) => sheet.add(subject),
         Err(error) => sheet.note(format!("forkserver: {error}")),
     }
-    sheet.promise(Promise::times("forkserver", "afl-fuzz", times));
+    sheet.add(floor::afl(programs, &path, name == "afl_persistent"));
+    sheet.promise(Promise::times("forkserver", "afl-fuzz", times).with_floor(floor::AFL));
 }
 
 impl Sheet {

@@ -298,6 +298,59 @@ fn the_executor_of_the_search_makes_fresh_runs_with_the_longer_limit_if_it_can()
     }
 }
 
+/// A classifier whose traced runs are as cheap as others; it notes their inputs.
+struct Cheap {
+    traced: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl CrashClassifier for Cheap {
+    fn key(&mut self, input: &[u8]) -> Result<Quick, ExecError> {
+        Scripted::default().key(input)
+    }
+
+    fn key_within(
+        &mut self,
+        input: &[u8],
+        _: TimeLimit,
+    ) -> Result<Option<(Quick, Duration)>, ExecError> {
+        self.traced.lock().expect("no panic").push(input.to_vec());
+        Ok(Some((self.key(input)?, Duration::ZERO)))
+    }
+
+    fn examine(&mut self, input: &[u8]) -> Result<Option<Box<Crash>>, ExecError> {
+        Scripted::default().examine(input)
+    }
+}
+
+#[test]
+fn fresh_runs_are_traced_at_once_only_behind_one_that_crashed() {
+    let executor = Box::new(Limited {
+        freshness: Freshness::Fresh,
+        limit: Duration::ZERO,
+        limits: Arc::default(),
+    });
+    let traced = Arc::default();
+    let classifier = Box::new(Cheap {
+        traced: Arc::clone(&traced),
+    });
+    let fresh: FreshExecutor = Box::new(|| unreachable!("the first one makes fresh runs"));
+    let time = TimeLimit::from(Limits::with_cpu(Duration::from_secs(1)));
+    let oracle = CrashOracle::new(executor, fresh, classifier, segv(), None);
+    let mut oracle = oracle.with_one_executor(time, time);
+    let inputs: [&[u8]; 6] = [b"1", b"c2", b"c3", b"o4", b"5", b"6"];
+    let outcomes = inputs.map(|input| {
+        let answer = oracle.ask_fresh(input, Kind::Deleting).expect("an answer");
+        answer.outcome
+    });
+    let (pass, fail) = (Outcome::Pass, Outcome::Fail);
+    assert_eq!(
+        outcomes,
+        [pass, fail, fail, Outcome::Unresolved, pass, pass]
+    );
+    let traced = traced.lock().expect("no panic");
+    assert_eq!(*traced, [&b"c3"[..], b"o4", b"5"]);
+}
+
 /// A mock target that hangs on `h`, ends late on `l`, and at once on anything else; it notes the
 /// limit on CPU time of each run.
 struct Hanging {

@@ -54,6 +54,23 @@ pub fn fork(program: PathBuf) -> Floor {
     }
 }
 
+/// What AFL++'s fork server in `program` costs by itself: the words of its protocol, and its runs.
+/// `shared`: many inputs in one process, from shared memory.
+pub fn afl(programs: &Programs, program: &Path, shared: bool) -> Floor {
+    let mut args: Vec<OsString> = vec![program.into()];
+    args.extend(shared.then(|| "shared".into()));
+    Floor {
+        name: AFL,
+        program: programs.afl_floor(),
+        args,
+        preload: None,
+        input: input(),
+    }
+}
+
+/// What the tables call the floor of a fork server.
+pub const AFL: &str = "floor: protocol";
+
 /// A fork of `program` as it is in front of its `main`, with arguments, on the first `length` bytes
 /// of the input, and `waitpid`.
 pub fn fork_at_main(

@@ -18,6 +18,9 @@ pub const LOCALE: [&str; 3] = ["LC_ALL", "LC_CTYPE", "LANG"];
 /// ignores options that it does not know.
 const SANITIZER_OPTIONS: &str = "abort_on_error=1:halt_on_error=1:symbolize=0:\
 print_stacktrace=1:verify_asan_link_order=0";
+/// The sanitizer option for reports without colors. By default a sanitizer asks for each byte of
+/// shadow memory that it prints whether its report goes to a terminal: two system calls each.
+const PLAIN: &str = ":color=never";
 /// The sanitizer option by which a sanitizer removes the program's own handler of SIGABRT before it
 /// aborts. With the option, each abort of the program, too, makes the sanitizer write a report.
 const HANDLE_ABORT: &str = ":handle_abort=1";
@@ -93,7 +96,7 @@ impl SanitizerSettings {
     fn options(&self) -> Vec<u8> {
         let leaks = u8::from(self.leaks);
         let mut options =
-            format!("{SANITIZER_OPTIONS}:verbosity=0:detect_leaks={leaks}").into_bytes();
+            format!("{SANITIZER_OPTIONS}{PLAIN}:verbosity=0:detect_leaks={leaks}").into_bytes();
         if !self.signals {
             options.extend(UNHANDLED);
         }

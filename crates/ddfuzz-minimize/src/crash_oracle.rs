@@ -100,6 +100,9 @@ pub struct CrashOracle {
     /// Whether the next run of the search is made in a new process, because it is the first run or
     /// the run before it has crashed.
     begins_anew: bool,
+    /// Whether the last run in a fresh process ([`ask_fresh`](Oracle::ask_fresh)) crashed: the next
+    /// one then does so most likely, too, and is made under a tracer at once.
+    fresh_crashed: bool,
     /// Whether a candidate that was first run under a tracer reached a limit. Finding where it
     /// hangs takes the tracer longer than the run itself, so later candidates are first run without
     /// a tracer.
@@ -130,6 +133,7 @@ impl CrashOracle {
             crash_exit,
             observing: LazyObserver::Impossible,
             begins_anew: true,
+            fresh_crashed: false,
             has_hung: false,
             longest_end: Duration::ZERO,
         }
@@ -462,16 +466,22 @@ impl Oracle for CrashOracle {
 
     fn ask_fresh(&mut self, candidate: &[u8], kind: Kind) -> Result<Answer, OracleError> {
         let begin = Instant::now();
-        if let Some(answer) = self.ask_traced(candidate, kind, self.fresh_limit())? {
-            return Ok(Answer {
-                cost: begin.elapsed(),
-                cpu: None,
-                ..answer
-            });
-        }
-        let ended = self.run_fresh(candidate)?.ended;
-        let answer = self.judge(ended, candidate, kind)?;
+        // Traced, a crash takes one run instead of two; a run that passes costs less without. Where
+        // the search's executor makes no fresh runs, another one would have to be started.
+        let traced = match self.fresh_crashed || self.limits.is_none() {
+            true => self.ask_traced(candidate, kind, self.fresh_limit())?,
+            false => None,
+        };
+        let answer = match traced {
+            Some(answer) => answer,
+            None => {
+                let ended = self.run_fresh(candidate)?.ended;
+                self.judge(ended, candidate, kind)?
+            }
+        };
+        self.fresh_crashed = answer.minor.is_some() || answer.slip.is_some();
         Ok(Answer {
+            cpu: None,
             cost: begin.elapsed(),
             ..answer
         })

@@ -141,6 +141,12 @@ impl ModuleCache {
         }
     }
 
+    /// Takes the cache out, and leaves an empty one with the same settings.
+    pub(crate) fn take(&mut self) -> ModuleCache {
+        let empty = ModuleCache::new(self.dropped.clone());
+        std::mem::replace(self, empty)
+    }
+
     /// Records the executable that `process` runs now as the target's own, whose module is named
     /// `exe`. Other executables keep their names, so that their offsets are not confused with the
     /// target's.

@@ -20,7 +20,7 @@ use crate::modules::ModuleCache;
 use crate::report_frames::ReportFrames;
 use crate::snapshot::{RawFrame, Snapshot};
 use crate::tracee::Start;
-use crate::watchdog::follow;
+use crate::watchdog::TracingThread;
 use crate::{Class, Conditions, Crash, Key, Symbolizer};
 use ddfuzz_exec::{
     CrashMessages, CrashSnapshots, Ended, ExecError, RerunReason, Sanitizer, TimeLimit, Way, lives,
@@ -123,6 +123,7 @@ pub struct Triager {
     start: Box<dyn Start>,
     settings: Settings,
     cache: ModuleCache,
+    tracer: TracingThread,
     symbolizer: Symbolizer,
     reported: ReportFrames,
     /// Whether the system has refused ptrace; if so, all further runs are made without it.
@@ -183,6 +184,7 @@ impl Triager {
             start,
             settings,
             cache,
+            tracer: TracingThread::default(),
             symbolizer: Symbolizer::default(),
             reported,
             refused: false,
@@ -590,7 +592,8 @@ impl Triager {
         let began = Instant::now();
         if !self.is_untraced() {
             let mut tracee = self.start.start(input, aslr)?;
-            match follow(&mut *tracee, &*self.start, &mut self.cache)? {
+            let (start, cache) = (&*self.start, &mut self.cache);
+            match self.tracer.follow(&mut *tracee, start, cache)? {
                 Some((Trace { ended, snapshot }, cut)) => {
                     let hides = snapshot.as_ref().is_some_and(|snapshot| snapshot.torn);
                     let seen = (ended, snapshot, CaptureWay::Ptrace);

@@ -2,8 +2,9 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::mpsc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -20,48 +21,123 @@ use ddfuzz_exec::{
     tree_cpu, tree_exceeds,
 };
 
-/// A message that the thread which traces a run sends to the watchdog.
-enum News {
-    Seized(nix::Result<()>),
-    Ended(nix::Result<Trace>),
+/// A run to trace.
+struct Job {
+    pid: Pid,
+    executes: bool,
+    crash_exit: Option<i32>,
+    cache: Box<ModuleCache>,
+    request: Arc<CutOffRequest>,
 }
 
-/// Lets the process `tracee`, which waits to be traced, run; traces it to its end from a separate
-/// thread, and returns how it ended, with its snapshot if that explains the end. A run that exceeds
-/// the limits of `start` is interrupted, to find the call that does not return, and killed; also
-/// returns the limit. `None` where the system refuses ptrace; the process then still waits.
-///
-/// # Errors
-/// When the process is gone, or tracing it fails for another reason.
-pub(super) fn follow(
-    tracee: &mut dyn Tracee,
-    start: &dyn Start,
-    cache: &mut ModuleCache,
-) -> Result<Option<(Trace, Option<Cut>)>, ExecError> {
-    let (pid, executes) = (tracee.pid(), tracee.executes());
-    let crash_exit = start.crash_exit();
-    let held = PidFd::new(pid).map_err(ExecError::system("holding the target's process"))?;
-    let request = CutOffRequest::within(start.limits().memory);
-    let (requested, readers) = (&request, tracee.output_readers());
-    let (sender, news) = mpsc::channel();
-    std::thread::scope(|scope| {
-        // A thread of its own: what it waits for is what it traces, and when it ends the kernel
-        // kills whatever it still traces.
-        scope.spawn(
-            move || match Tracer::seize(pid, executes, crash_exit, cache, requested) {
-                Ok(tracer) => {
-                    // Nobody listens only if the thread that started this one is gone.
-                    let _ = sender.send(News::Seized(Ok(())));
-                    let _ = sender.send(News::Ended(tracer.follow()));
+/// A message that the thread which traces a run sends to the watchdog.
+enum News {
+    Seized,
+    /// The run cannot be traced; it still waits.
+    Refused(Errno, Box<ModuleCache>),
+    Ended(nix::Result<Trace>, Box<ModuleCache>),
+}
+
+/// The thread that traces runs, one after another; started for the first one.
+#[derive(Default)]
+pub(super) struct TracingThread(Option<RunningThread>);
+
+/// A thread that traces runs. It is a thread of its own, because what it waits for is what it
+/// traces, and because the kernel kills whatever it still traces when it ends.
+struct RunningThread {
+    jobs: Option<mpsc::Sender<Job>>,
+    news: Receiver<News>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl RunningThread {
+    fn start() -> io::Result<RunningThread> {
+        let (jobs, taken) = mpsc::channel::<Job>();
+        let (sender, news) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("ddfuzz-trace".to_owned());
+        let thread = thread.spawn(move || {
+            for job in taken {
+                let (told, goes_on) = trace(job, &sender);
+                if sender.send(told).is_err() || !goes_on {
+                    break;
                 }
-                Err(error) => drop(sender.send(News::Seized(Err(error)))),
-            },
-        );
-        match news.recv() {
-            Ok(News::Seized(Ok(()))) => {}
-            Ok(News::Seized(Err(Errno::EPERM | Errno::ENOSYS))) => return Ok(None),
-            Ok(News::Seized(Err(error))) => {
-                return Err(ExecError::system("tracing the target")(error.into()));
+            }
+        })?;
+        Ok(RunningThread {
+            jobs: Some(jobs),
+            news,
+            thread: Some(thread),
+        })
+    }
+
+    fn send(&self, job: Job) -> Result<(), ExecError> {
+        let sent = self.jobs.as_ref().and_then(|jobs| jobs.send(job).ok());
+        sent.ok_or_else(tracer_is_gone)
+    }
+}
+
+impl Drop for RunningThread {
+    fn drop(&mut self) {
+        self.jobs = None;
+        // A panic of the thread has been reported as a run that could not be traced.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Traces a run in this thread; returns the last message about it, and whether this thread traces
+/// nothing any more, so that it can trace another run.
+fn trace(mut job: Job, news: &mpsc::Sender<News>) -> (News, bool) {
+    let (pid, request) = (job.pid, &*job.request);
+    match Tracer::seize(pid, job.executes, job.crash_exit, &mut job.cache, request) {
+        Ok(tracer) => {
+            // Nobody listens only if the watchdog has given the run up.
+            let _ = news.send(News::Seized);
+            let ended = tracer.follow();
+            let goes_on = ended.is_ok();
+            (News::Ended(ended, job.cache), goes_on)
+        }
+        Err(error) => (News::Refused(error, job.cache), true),
+    }
+}
+
+impl TracingThread {
+    /// Lets the process `tracee`, which waits to be traced, run; traces it to its end, and returns
+    /// how it ended, with its snapshot if that explains the end. A run that exceeds the limits of
+    /// `start` is interrupted, to find the call that does not return, and killed; also returns the
+    /// limit. `None` where the system refuses ptrace; the process then still waits.
+    ///
+    /// # Errors
+    /// When the process is gone, or tracing it fails for another reason. The next run then has
+    /// another thread, and begins with an empty cache.
+    pub(super) fn follow(
+        &mut self,
+        tracee: &mut dyn Tracee,
+        start: &dyn Start,
+        cache: &mut ModuleCache,
+    ) -> Result<Option<(Trace, Option<Cut>)>, ExecError> {
+        let held = PidFd::new(tracee.pid());
+        let held = held.map_err(ExecError::system("holding the target's process"))?;
+        let request = Arc::new(CutOffRequest::within(start.limits().memory));
+        let readers = tracee.output_readers();
+        let thread = match self.0.take() {
+            Some(thread) => thread,
+            None => RunningThread::start().map_err(ExecError::system("starting a thread"))?,
+        };
+        thread.send(Job {
+            pid: tracee.pid(),
+            executes: tracee.executes(),
+            crash_exit: start.crash_exit(),
+            cache: Box::new(cache.take()),
+            request: Arc::clone(&request),
+        })?;
+        match thread.news.recv() {
+            Ok(News::Seized) => {}
+            Ok(News::Refused(error, used)) => {
+                (*cache, self.0) = (*used, Some(thread));
+                return match error {
+                    Errno::EPERM | Errno::ENOSYS => Ok(None),
+                    error => Err(ExecError::system("tracing the target")(error.into())),
+                };
             }
             _ => return Err(tracer_is_gone()),
         }
@@ -69,24 +145,25 @@ pub(super) fn follow(
             held.kill();
             return Err(error);
         }
-        let trace = collect(&news, &held, (start.limits(), readers), &request)?;
+        let (trace, used) = collect(&thread.news, &held, (start.limits(), readers), &request)?;
+        (*cache, self.0) = (*used, Some(thread));
         Ok(Some((trace, request.given())))
-    })
+    }
 }
 
 /// Waits for the end of a traced run, and interrupts it when it exceeds a limit. Returns how it
-/// ended, with the snapshot of its process only if that explains the end. `readers`: the threads
-/// that empty the pipes to which the run writes.
+/// ended, with the snapshot of its process only if that explains the end, and the cache of modules
+/// that the run used. `readers`: the threads that empty the pipes to which the run writes.
 fn collect(
     news: &mpsc::Receiver<News>,
     held: &PidFd,
     (limits, readers): (Limits, Vec<Pid>),
     request: &CutOffRequest,
-) -> Result<Trace, ExecError> {
+) -> Result<(Trace, Box<ModuleCache>), ExecError> {
     let (last, killed) = await_end(news, held, (limits, readers), request);
-    let mut trace = match last {
-        Some(News::Ended(Ok(trace))) => trace,
-        Some(News::Ended(Err(error))) => {
+    let (mut trace, cache) = match last {
+        Some(News::Ended(Ok(trace), cache)) => (trace, cache),
+        Some(News::Ended(Err(error), _)) => {
             return Err(ExecError::system("waiting for the target")(error.into()));
         }
         _ => return Err(tracer_is_gone()),
@@ -99,7 +176,7 @@ fn collect(
     }
     let ended = trace.ended;
     trace.snapshot = trace.snapshot.filter(|it| explains(it, ended));
-    Ok(trace)
+    Ok((trace, cache))
 }
 
 /// Checks whether a snapshot explains how its run ended: it was taken at a signal and the run died
