@@ -1,5 +1,7 @@
 //! `ddfuzz merge`.
 
+use std::path::{Path, PathBuf};
+
 use crate::ddfuzz::Desk;
 
 #[test]
@@ -62,6 +64,15 @@ fn groups_of_all_kinds_are_counted_as_in_the_text() {
     assert!(said.starts_with("2 crash groups, 1 hang"), "{said}");
 }
 
+/// The folder of the only crash below the folder `crashes`.
+fn only_crash(crashes: &Path) -> PathBuf {
+    (0..3).fold(crashes.to_owned(), |folder, _| {
+        let mut below = std::fs::read_dir(&folder).unwrap().map(Result::unwrap);
+        let below = below.find(|below| below.file_type().unwrap().is_dir());
+        below.unwrap().path()
+    })
+}
+
 #[test]
 fn what_is_left_of_an_entry_without_its_input_is_merged_and_its_group_named() {
     let desk = Desk::new();
@@ -70,15 +81,7 @@ fn what_is_left_of_an_entry_without_its_input_is_merged_and_its_group_named() {
     desk.call("triage crash --timeout 5s -o left -- ./frail")
         .exits(1);
     desk.call("min left -- ./frail").exits(0);
-    let entry = |out: &str| {
-        let mut folder = desk.file(out).join("crashes");
-        for _ in 0..3 {
-            let mut below = std::fs::read_dir(&folder).unwrap().map(Result::unwrap);
-            let below = below.find(|below| below.file_type().unwrap().is_dir());
-            folder = below.unwrap().path();
-        }
-        folder
-    };
+    let entry = |out: &str| only_crash(&desk.file(out).join("crashes"));
     let minimized = std::fs::read(entry("left").join("minimized")).unwrap();
     std::fs::remove_file(entry("left").join("original")).unwrap();
     let merged = desk.call("merge left -o union --json").exits(0);
@@ -118,18 +121,21 @@ fn what_is_left_of_an_entry_without_its_input_is_merged_and_its_group_named() {
         std::fs::read(entry("union").join("minimized")).unwrap(),
         minimized
     );
-    // A record that is cut is damage of another kind.
-    std::fs::write(entry("left").join("crash.json"), "{\"v\":1,").unwrap();
+}
+
+#[test]
+fn a_group_whose_record_is_cut_is_named_and_its_input_merged() {
+    let desk = Desk::new();
+    desk.script("frail", "grep -q k && kill -SEGV $$; true");
+    desk.write("crash", "k");
+    desk.call("triage crash --timeout 5s -o left -- ./frail")
+        .exits(1);
+    let folder = only_crash(&desk.file("left/crashes"));
+    std::fs::write(folder.join("crash.json"), "{\"v\":1,").unwrap();
     let merged = desk.call("merge left -o cut --json").exits(0);
     assert_eq!(merged.json()["groups"], 0, "{merged:?}");
-    assert!(
-        merged
-            .err
-            .contains("each crash.json is missing or damaged)"),
-        "{merged:?}"
-    );
-    assert_eq!(
-        std::fs::read(entry("cut").join("minimized")).unwrap(),
-        minimized
-    );
+    let warning = "each crash.json is missing or damaged)";
+    assert!(merged.err.contains(warning), "{merged:?}");
+    let original = only_crash(&desk.file("cut/crashes")).join("original");
+    assert_eq!(std::fs::read(original).unwrap(), b"k");
 }

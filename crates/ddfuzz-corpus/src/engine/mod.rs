@@ -138,7 +138,6 @@ impl Engine<'_> {
             None => None,
         };
         let mut contents = self.measure(gathered, screen)?;
-        warn_of_unlisted(&contents, screen);
         totals.begin(&contents);
         if contents.is_empty() {
             let oversized = totals.oversized.files;
@@ -161,6 +160,8 @@ impl Engine<'_> {
             }
         };
         let result = self.finish(kept, reserve.as_ref(), screen, totals)?;
+        // Not before: what is attempted again would warn again.
+        warn_of_unlisted(&contents, screen);
         Ok(Attempt::Done(Box::new(result)))
     }
 
