@@ -198,7 +198,8 @@ fn a_campaign_goes_on_with_the_workers_that_are_left_and_ends_with_the_last() {
 #[test]
 fn a_group_whose_minimizing_worker_is_killed_is_minimized_all_the_same() {
     let desk = Desk::new();
-    let Some(mut running) = running(&desk, Built::Harness, "--minimize worker --runs 200000") else {
+    let Some(mut running) = running(&desk, Built::Harness, "--minimize worker --runs 200000")
+    else {
         return;
     };
     running.until(&desk, "three workers", |_, running| {
