@@ -234,7 +234,8 @@ fn the_elements_of_one_vector_are_not_those_of_another() {
             .iter()
             .filter(|link| explained::writer(link) == "Count");
         let by_count: Vec<&str> = by_count.map(|link| link.variable.as_str()).collect();
-        assert_eq!(by_count, ["this->want"], "{compiler} {names:?}");
+        let is_once = by_count.len() == 1 && by_count[0].ends_with("->want");
+        assert!(is_once, "{compiler} {by_count:?} of {names:?}");
     }
 }
 
