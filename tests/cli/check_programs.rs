@@ -152,7 +152,10 @@ fn another_program_of_which_only_main_is_known_fixes_nothing() {
         compiler.args(["-g", "-O0", "-o", name, &source]);
         assert!(compiler.status().unwrap().success(), "{name}");
     };
-    build("alone", "if (getchar() == 'x') __builtin_trap(); return 0;");
+    build(
+        "alone",
+        "if (getchar() == 'x') *(volatile int *)0 = 1; return 0;",
+    );
     build("apart", "return getchar() == 'y';");
     desk.write("in", "x");
     desk.call("triage in -o out -- ./alone").exits(1);
