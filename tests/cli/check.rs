@@ -72,34 +72,6 @@ fn a_fixed_group_a_remaining_one_and_one_that_fails_otherwise_are_told_apart() {
     desk.is_left_clean();
 }
 
-/// Where only `main` was on the stack, the source file tells one program from another.
-#[test]
-fn another_program_of_which_only_main_is_known_fixes_nothing() {
-    let desk = Desk::new();
-    let build = |name: &str, body: &str| {
-        let source = format!("{name}.c");
-        let text = format!("#include <stdio.h>\nint main(void) {{ {body} }}\n");
-        desk.write(&source, text);
-        let mut compiler = desk.command("cc");
-        compiler.args(["-g", "-O0", "-o", name, &source]);
-        assert!(compiler.status().unwrap().success(), "{name}");
-    };
-    build("alone", "if (getchar() == 'x') __builtin_trap(); return 0;");
-    build("apart", "return getchar() == 'y';");
-    desk.write("in", "x");
-    desk.call("triage in -o out -- ./alone").exits(1);
-    let result = desk.call("check out --json -- ./apart").exits(1).json();
-    assert_eq!(result["cannot_tell"], 1, "{result}");
-    let why = result["groups"][0]["why"].as_str().unwrap();
-    let is_told = why.contains("none of the source files in which it failed (alone.c)");
-    assert!(is_told, "{why}");
-    // The same program under another name, fixed.
-    build("alone", "return getchar() == 'y';");
-    std::fs::rename(desk.file("alone"), desk.file("mended")).unwrap();
-    let result = desk.call("check out --json -- ./mended").exits(0).json();
-    assert_eq!(result["fixed"], 1, "{result}");
-}
-
 #[test]
 fn a_campaigns_directory_is_checked_by_its_reproducers() {
     let desk = Desk::new();

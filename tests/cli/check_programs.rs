@@ -139,3 +139,34 @@ fn a_run_under_other_conditions_than_recorded_shows_no_fix() {
         std::fs::remove_dir_all(desk.file("out")).unwrap();
     }
 }
+
+/// Where only `main` was on the stack, the source file tells one program from another.
+#[test]
+fn another_program_of_which_only_main_is_known_fixes_nothing() {
+    let desk = Desk::new();
+    let build = |name: &str, body: &str| {
+        let source = format!("{name}.c");
+        let text = format!("#include <stdio.h>\nint main(void) {{ {body} }}\n");
+        desk.write(&source, text);
+        let mut compiler = desk.command("cc");
+        compiler.args(["-g", "-O0", "-o", name, &source]);
+        assert!(compiler.status().unwrap().success(), "{name}");
+    };
+    build(
+        "alone",
+        "if (getchar() == 'x') *(volatile int *)0 = 1; return 0;",
+    );
+    build("apart", "return getchar() == 'y';");
+    desk.write("in", "x");
+    desk.call("triage in -o out -- ./alone").exits(1);
+    let result = desk.call("check out --json -- ./apart").exits(1).json();
+    assert_eq!(result["cannot_tell"], 1, "{result}");
+    let why = result["groups"][0]["why"].as_str().unwrap();
+    let is_told = why.contains("none of the source files in which it failed (alone.c)");
+    assert!(is_told, "{why}");
+    // The same program under another name, fixed.
+    build("alone", "return getchar() == 'y';");
+    std::fs::rename(desk.file("alone"), desk.file("mended")).unwrap();
+    let result = desk.call("check out --json -- ./mended").exits(0).json();
+    assert_eq!(result["fixed"], 1, "{result}");
+}

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use ddfuzz::delta::{Outcome, Rule};
+use ddfuzz::minimize::log::StartLine;
 use ddfuzz::minimize::{Answer, CutOff, MinimizePhase, MinimizeStatus, Options, Proved, Runs};
 
 use crate::failures::subsequence;
@@ -12,7 +13,12 @@ use crate::scripted::{answers, run_with, start};
 const INPUT: &[u8] = b"ab<cd>ef";
 
 /// Where things stood, told behind lines so far apart that each is told of.
-fn told(mut answer: impl FnMut(&[u8]) -> Answer) -> Vec<MinimizeStatus> {
+fn told(answer: impl FnMut(&[u8]) -> Answer) -> Vec<MinimizeStatus> {
+    told_from(start(INPUT), answer)
+}
+
+/// The same of a minimization that begins its log with this line.
+fn told_from(begin: StartLine, mut answer: impl FnMut(&[u8]) -> Answer) -> Vec<MinimizeStatus> {
     let told = RefCell::new(Vec::new());
     let mut options = Options {
         on_status: Some(Box::new(|standing| told.borrow_mut().push(*standing))),
@@ -22,7 +28,7 @@ fn told(mut answer: impl FnMut(&[u8]) -> Answer) -> Vec<MinimizeStatus> {
         std::thread::sleep(Duration::from_millis(101));
         Ok(answer(text))
     });
-    run_with(INPUT, start(INPUT), &mut oracle, &mut options)
+    run_with(INPUT, begin, &mut oracle, &mut options)
         .0
         .expect("a result");
     drop(options);
@@ -50,7 +56,9 @@ fn size_tests_and_what_asks_are_told_from_beginning_to_end() {
 
 #[test]
 fn the_runs_that_confirm_the_result_are_counted_with_those_of_its_removals() {
-    let told = told(|text| Answer::of(subsequence(b"<>")(text)));
+    let mut begin = start(INPUT);
+    begin.repeat_claims();
+    let told = told_from(begin, |text| Answer::of(subsequence(b"<>")(text)));
     let runs_of = |phase| {
         let of_phase = told.iter().filter(move |standing| standing.phase == phase);
         of_phase.map(|standing| standing.runs.expect("a number of runs"))

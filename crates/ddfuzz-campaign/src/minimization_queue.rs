@@ -403,13 +403,7 @@ pub(crate) fn minimize_with<S: StoreWriter>(
             }
             Err(_) => (entry.as_ref().map_or(0, size), 0),
         };
-        let confirming = None;
-        return Err(MinimizeError::Interrupted {
-            size,
-            executed,
-            confirming,
-        }
-        .into());
+        return Err(MinimizeError::interrupted(size, executed).into());
     }
     match found {
         Ok(mut found) => {

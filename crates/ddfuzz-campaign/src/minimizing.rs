@@ -549,13 +549,7 @@ impl Minimizing {
             };
             if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                 let size = input.len() as u64;
-                let confirming = None;
-                return Err(MinimizeError::Interrupted {
-                    size,
-                    executed,
-                    confirming,
-                }
-                .into());
+                return Err(MinimizeError::interrupted(size, executed).into());
             }
             candidate.write_into(input, input, &mut text);
             let answer = oracle.ask(&text, minimize::Kind::Deleting);

@@ -198,7 +198,7 @@ impl MinimizePhase {
             MinimizePhase::Search(Some(rule)) => rule.name(),
             MinimizePhase::Search(None) => "search",
             MinimizePhase::Proof => "proof",
-            MinimizePhase::Confirm => "confirm the result",
+            MinimizePhase::Confirm => "confirm",
         }
     }
 }
@@ -206,6 +206,17 @@ impl MinimizePhase {
 impl std::fmt::Display for MinimizePhase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.name())
+    }
+}
+
+impl MinimizeError {
+    /// Returns the error of a search that is interrupted before it has a result to confirm.
+    pub fn interrupted(size: u64, executed: u64) -> MinimizeError {
+        MinimizeError::Interrupted {
+            size,
+            executed,
+            confirming: None,
+        }
     }
 }
 

@@ -454,12 +454,13 @@ impl Shown {
             true => size::reduction_in(standing.size_before, standing.size, "unit"),
             false => size::reduction(standing.size_before, standing.size),
         };
-        let mut line = format!(
-            "{sizes}, {}, {}/s, {}",
-            size::counted(standing.executed, "test"),
-            rate(per_second),
-            standing.phase
-        );
+        let tests = size::counted(standing.executed, "test");
+        // Where runs are counted, what is left tells more than tests per second.
+        let speed = match standing.runs {
+            Some(_) => String::new(),
+            None => format!(", {}/s", rate(per_second)),
+        };
+        let mut line = format!("{sizes}, {tests}{speed}, {}", standing.phase);
         if let Some(runs) = standing.runs {
             let timed = self.counted.map(|(_, began, done)| (began.elapsed(), done));
             line.push_str(&counted_runs(runs, timed));
