@@ -352,7 +352,7 @@ fn files_of_the_user_are_not_overwritten_and_usage_is_explained() {
     assert_eq!(error.json()["error"]["kind"], "exists");
     assert_eq!(desk.read("explanation.txt"), b"mine");
     // Its own files are replaced, unless the text was edited.
-    let words = "explain bad good --json -o why -- ./recs @@";
+    let words = "explain bad good --json -o why --budget-time 1s -- ./recs @@";
     desk.call(words).exits(0);
     desk.call(words).exits(0);
     let text = desk.read("why/explanation.txt");
