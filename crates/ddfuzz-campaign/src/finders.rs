@@ -269,7 +269,9 @@ pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry:
     }
 }
 
-/// Returns the record of a target by which campaigns are compared, whatever the way of execution.
+/// Returns the record of a target (program, arguments, environment) in which the way of execution is
+/// always `command`, so that campaigns on one target that run it in different ways have equal
+/// records.
 pub(crate) fn record_of(target: &Target) -> TargetRecord {
     TargetRecord::new(target, Way::Command)
 }

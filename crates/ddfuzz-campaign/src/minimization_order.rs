@@ -124,7 +124,8 @@ impl<'a> Bug<'a> {
             .collect()
     }
 
-    /// Checks whether any entry of the bug (group of crashes) has a result that counts.
+    /// Returns true if an entry of the bug (group of crashes) was minimized, its minimization was not
+    /// given up, and the last build does not leave the result in doubt ([`is_result`]).
     pub(crate) fn has_result(&self) -> bool {
         !self.results.is_empty()
     }

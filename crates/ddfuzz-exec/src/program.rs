@@ -304,8 +304,9 @@ fn trim(mut text: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// Returns the interpreter and its arguments for a script with the first line `line` and the
-    /// argument `x`; `DIR` stands for a directory with an executable `tool`.
+    /// Returns the interpreter and its arguments for a new script, called with the argument `x`,
+    /// whose first line is `line`. `DIR` in `line` is replaced by the script's directory, in which
+    /// an executable `tool` is; that directory is `DIR` in the returned texts.
     fn made_of(line: &str) -> Option<(String, Vec<String>)> {
         let private = PrivateDir::get().unwrap();
         let dir = private.fresh("scripts");

@@ -380,9 +380,9 @@ fn instead(link: &LinkRecord) -> String {
     )
 }
 
-/// Describes the statement `parted` after which the runs went different ways, and what wrote the
-/// value on which that depends. Empty where the statement is not known; also where it is at `line`
-/// and no such value is known.
+/// Describes the statement `parted` after which the runs went different ways, and `decided`, what
+/// wrote the value by which it decided. Empty where the statement is not known; also where the text
+/// names its source line (`line`) already and `decided` is not known.
 fn parting(
     parted: &Option<FrameRecord>,
     decided: &Option<OriginRecord>,

@@ -97,8 +97,10 @@ impl Runs {
         parting(&self.matched, [passing, failing], writer.side, last)
     }
 
-    /// Finds the statement that wrote the value which a variable of the chain (`link`) keeps in the
-    /// failing run, while the passing run writes another value; `None` where there is none.
+    /// Finds the statement that was the last to write the variable of `link` in the failing run
+    /// before the link's point, for a variable that only the passing run writes since the link
+    /// before. `delta` says where the variable is. `None` for a register, and where a library or
+    /// the kernel wrote it, or nothing did.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -399,9 +401,10 @@ impl Runs {
         statements.get(first) == Some(&pc)
     }
 
-    /// Returns the points of the failing and of the passing run at which the search for the write
-    /// of a link's variable begins, each with the number of times that the run had then reached the
-    /// statement of the link's point. `None` for the first link of a chain.
+    /// Returns where the search for the write of the variable of `link` begins: at the last point
+    /// at which the link before it was relevant, in the failing run and in the passing run. With
+    /// each stands how many times the run has reached the statement of `link`'s own point by then.
+    /// `None` for the first link of a chain.
     fn since(&self, link: &Link) -> Option<(Since, Since)> {
         let to = self.matched[link.cause.point];
         let from = self.matched[link.before?];

@@ -312,10 +312,10 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Ends the present stage because the budget of time is used up. Returns false if a run is
-    /// still needed: the input has not failed yet (and `is_shown` is false), or a result that is
-    /// smaller than the input was not run again after the search. `is_shown` says that the caller
-    /// has seen the input fail.
+    /// Ends the present stage because the budget of time is used up, and returns true. Returns
+    /// false, and the minimization goes on, if one more run is needed whatever the time: of the
+    /// input, which has not failed yet (unless `is_shown`: the caller has seen it fail), or of a
+    /// result that is smaller than the input and was not run again after the search.
     pub fn end_by_time(&mut self, is_shown: bool) -> bool {
         let before = self.stage;
         self.end_by_budget();
@@ -410,8 +410,8 @@ impl<'a> Progress<'a> {
         self.baseline.hits < self.baseline.tries
     }
 
-    /// Checks whether a run contradicted an earlier run of the same text, or the result that the
-    /// log had before the search was continued did not fail in each of its confirmations.
+    /// Returns true if two runs of one text had different outcomes, or if the log had a result
+    /// before the search was continued, and one of its confirming runs did not fail.
     fn is_contradicted(&self) -> bool {
         self.refuted_before || self.texts.is_contradicted()
     }

@@ -170,8 +170,9 @@ fn run_one_by_one(
     run_in_order(settings, inputs, order, each, &mut || {})
 }
 
-/// Runs inputs in the given order by several worker threads. `look` is called ten times a second.
-/// Returns false if the user stopped it before all were run.
+/// Runs inputs by several worker threads, and passes the results to `each` in the given order.
+/// `look` is called ten times a second, to show the progress. Returns false if the settings say that
+/// the user has stopped it before all were run.
 pub(super) fn run_in_order(
     settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,

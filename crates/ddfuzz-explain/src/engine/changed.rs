@@ -34,10 +34,10 @@ pub(crate) struct ChangedRun {
 }
 
 impl Engine {
-    /// Makes the failing run with one execution of an instruction changed: the one with the index
-    /// `at` in the recording. Returns how the run ends; `None` if it does not come to that
-    /// execution again. `failing` is the address of the failing statement, `limit` the time limit
-    /// after the change.
+    /// Makes the failing run again up to the recorded instruction with the index `at`, applies
+    /// `change` there (the instruction is skipped, or its condition decided the other way), and lets
+    /// the run go on within `limit`. Returns how it ends, and how often it comes to the failing
+    /// statement, whose address is `failing`; `None` if it does not reach that instruction.
     ///
     /// # Errors
     /// When the run cannot be made.

@@ -69,9 +69,10 @@ impl Style {
         decimal.chain(chunks)
     }
 
-    /// Reads the size of a string at offset `at` of `text`, after the bytes `before`. Returns the
-    /// range of its digits, its value, and the offset at which the string begins; `None` if there
-    /// is no size in this style, or if it has leading zeros.
+    /// Reads the size that stands in front of a string. At offset `at` of `text` are the bytes that
+    /// this style has before a size, then its digits. Returns the range of the digits, their value,
+    /// and the offset at which the string begins; `None` if no size of this style is there, or if it
+    /// has leading zeros.
     fn number(self, text: &[u8], at: usize) -> Option<(Range<usize>, usize, usize)> {
         let from = at + self.before.len();
         text.get(at..)?.starts_with(self.before).then_some(())?;

@@ -243,8 +243,9 @@ fn simple(reader: &mut Reader, text: &[u8], ends: usize) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Makes the nodes of a table that states, at offset `at`, the number of parts in the group `of`;
-/// `None` if the table ends before that.
+/// Returns the tree nodes of the table `text`, which states at offset `at`, in two bytes, how many
+/// parts the group of nodes labelled `of` has: that number is computed anew when parts are deleted.
+/// `None` if the table ends before the number.
 fn counted(reader: &Reader, text: &[u8], at: usize, of: Label) -> Option<Vec<Node>> {
     let raw = text.get(at..at + 2)?;
     let mut nodes = vec![

@@ -158,8 +158,9 @@ impl Section {
         }
     }
 
-    /// Makes the nodes of the section, in which offsets of objects and tables are computed anew. A
-    /// trailer and a cross-reference table are parts.
+    /// Returns the tree nodes of this section of a PDF file (a `startxref` number, a trailer, or a
+    /// cross-reference table). In them, offsets of objects and tables are computed anew whenever the
+    /// file is put together; a trailer and a table can each be deleted as a whole.
     pub fn nodes(&self, pdf: &Pdf<'_>, reader: &mut Reader) -> Vec<Node> {
         let text = pdf.text;
         match self {

@@ -25,8 +25,9 @@ impl Regions {
         }
     }
 
-    /// Adds the region `place` with the nodes of `group`, to which one record refers. Returns
-    /// false, and adds nothing, if it overlaps another region.
+    /// Adds the range `place` of the file as a region, so far referred to by one record of a table.
+    /// `group` becomes its part of the tree of nodes. Returns false, and adds nothing, if the range
+    /// overlaps another region.
     pub fn insert(&mut self, place: Range<usize>, group: Group) -> bool {
         let before = self.0.range(..place.end.max(place.start + 1)).next_back();
         let is_free = before
