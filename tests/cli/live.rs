@@ -68,7 +68,7 @@ fn desk() -> Desk {
 fn a_terminal_shows_where_things_stand() {
     let drawn = drawn(&desk(), 100, "min crash --target crtplot");
     assert!(drawn.contains("360 bytes, 0 tests, "), "{drawn:?}");
-    assert!(drawn.contains("/s, baseline"), "{drawn:?}");
+    assert!(drawn.contains("baseline: 0 of 4 runs"), "{drawn:?}");
     // In the end the lines are gone again.
     let last = drawn.rfind("360 ").expect("a line");
     assert!(drawn[last..].contains("\u{1b}[2K"), "{drawn:?}");

