@@ -23,7 +23,7 @@ fn a_full_disk_is_waited_for_and_the_campaign_goes_on_by_itself() {
     for when in ["inline", "worker"] {
         let text = format!(
             "mkdir -p disk; mount -t tmpfs -o size=64k tmpfs disk; : >said
-             timeout 100 $DD run --json --seed 1 --max-len 64 --runs 60000 --jobs 2 \\
+             timeout 100 $DD run --json --seed 1 --max-len 64 --runs 150000 --jobs 2 \\
                 --minimize {when} -o disk/out -- ./gates 2>said & pid=$!
              while kill -0 $pid && ! grep -q 'disk is full' said; do sleep 0.05; done
              sleep 0.5; mount -o remount,size=64m tmpfs disk
@@ -37,7 +37,7 @@ fn a_full_disk_is_waited_for_and_the_campaign_goes_on_by_itself() {
         };
         let lines: Vec<&str> = said.lines().collect();
         let result: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
-        assert_eq!(result["runs"], 60_000, "{when}: {said}");
+        assert_eq!(result["runs"], 150_000, "{when}: {said}");
         assert_eq!(
             result["groups"].as_array().unwrap().len(),
             3,
