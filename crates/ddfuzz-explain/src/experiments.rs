@@ -86,7 +86,7 @@ struct AtPoint<'a> {
 }
 
 impl AtPoint<'_> {
-    /// Returns those of the differences that are of variables.
+    /// Returns those of the differences `every` that are about variables of the program.
     fn described(&self, every: &Config) -> Config {
         let described = (every.ranges().flatten()).filter(|delta| !self.all.is_undescribed(*delta));
         let described = Config::from_ranges(described.map(|delta| delta..delta + 1));
@@ -159,8 +159,8 @@ impl Runs {
         })
     }
 
-    /// Looks for the variable that causes the failure at a point, other than the variable `than` if
-    /// that is given.
+    /// Looks for the variable that causes the failure at a point; tries the variables `near` first,
+    /// and does not return the variable `than`.
     fn examine(
         &mut self,
         point: usize,
@@ -274,8 +274,8 @@ impl Runs {
         Ok(None)
     }
 
-    /// Returns the half of the differences of variables that makes the passing run fail: where one
-    /// does, all of them need not be tested.
+    /// Returns that half of the differences about variables which alone makes the passing run fail;
+    /// `None` if neither does. Where one does, a test of all of them is not needed.
     fn failing_half(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -351,8 +351,8 @@ impl Runs {
     }
 
     /// Returns the differences among which the cause is searched, with the outcome of setting them
-    /// all: those of variables if these make the run fail, else all, also those of registers and
-    /// words that no variable describes.
+    /// all: those about variables if these alone make the run fail; else `every` difference, also
+    /// of registers and words that no variable describes.
     fn all(
         &mut self,
         at: &mut AtPoint<'_>,

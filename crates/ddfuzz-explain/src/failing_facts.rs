@@ -20,8 +20,8 @@ use crate::report::{
     SwitchedRecord,
 };
 
-/// Text about a statement that has chosen the address to which the value was written by which the
-/// run failed.
+/// Text about a statement that has chosen an address: the value that made the run fail was later
+/// written to that address.
 pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it fails";
 /// A share of the time for an explanation, as two divisors of it: of CPU time, and of wall time
 /// (which counts on a busy machine).
@@ -284,9 +284,9 @@ fn add_observed(
     Ok(())
 }
 
-/// Adds to a result the heap block past whose end the failing run has crashed by an access: the
-/// accessed address was computed from the block's pointer. `history` says where the values of the
-/// crash came from.
+/// Adds to a result the heap block past whose end the failing run has crashed by an access. The
+/// block is known because the accessed address was computed from its pointer, as `history` shows,
+/// which says where the values of the crash came from. Adds nothing if there is no such block.
 fn add_beyond(
     result: &mut Explanation,
     engine: &mut Engine,

@@ -183,9 +183,9 @@ pub fn closer(
     Ok((!found.is_empty()).then(|| with(&found)))
 }
 
-/// Returns the changes that turn the text `from` into `to`. Texts of the same length are compared
-/// byte by byte. Of others, each added or removed byte is a change; a range of bytes with others in
-/// its place is one.
+/// Returns the changes that turn the text `from` into `to`. In texts of the same length, each
+/// differing byte is one change. In others, each added and each removed byte is one change, and so
+/// is a whole range of bytes that others replace.
 fn deltas(from: &[u8], to: &[u8]) -> Vec<Change> {
     if from.len() == to.len() {
         let differs = (0..to.len()).filter(|at| from[*at] != to[*at]);
@@ -202,8 +202,8 @@ fn deltas(from: &[u8], to: &[u8]) -> Vec<Change> {
     changes(from, to).into_iter().flat_map(split).collect()
 }
 
-/// Returns the text `from` after the changes, of all changes `deltas` to `to`, whose indices are in
-/// `taken`.
+/// Returns the text `from` after some of the changes that turn it into `to`: those of `deltas`
+/// whose indices are in `taken`.
 fn changed(from: &[u8], to: &[u8], deltas: &[Change], taken: &Config) -> Vec<u8> {
     let mut text = Vec::new();
     let taken = taken.ranges().flat_map(|range| &deltas[range]);

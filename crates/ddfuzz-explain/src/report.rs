@@ -197,20 +197,21 @@ pub struct LinkRecord {
     pub writer: Option<WriterRecord>,
     /// The calls that led to the statement which wrote the value, innermost first; at most three.
     pub calls: Vec<FrameRecord>,
-    /// Where the value of the variable came from: the statement that made it, and with `copies`,
-    /// those from which it was copied in `earlier`. Null for all links but the last confirmed one,
-    /// and where that is not known.
+    /// Where the value of the variable came from: the statement that made it. If that statement
+    /// only copied the value (`copies`), those from which it was copied are in `earlier`. Null for
+    /// all links but the last confirmed one, and where the origin is not known.
     pub made_of: Option<OriginRecord>,
     /// The statement of a called function that computed the value, which the statement that wrote
     /// the value got as its result; null where that was not found.
     pub returned: Option<FrameRecord>,
-    /// Where the value came from that the writer read from another place than in the passing run,
-    /// as a pointer or index led there; null where it read from the same place, or where that is
-    /// not known.
+    /// If the writer read from another place in memory than in the passing run, because a pointer
+    /// or an index differed: where the value came from that it read there. Null where it read from
+    /// the same place, or where that is not known.
     pub selected: Option<OriginRecord>,
-    /// The statement after which the runs went different ways, so that only one of them executed
-    /// the writer; without a known writer, the first such statement since the link before. Null
-    /// where both runs executed the writer, or where that is not known.
+    /// The last statement before the runs went different ways, after which only one of them
+    /// executed the writer. If no writer is known, the first statement since the previous link
+    /// after which the runs went different ways. Null where both runs executed the writer, or where
+    /// that is not known.
     pub parted: Option<FrameRecord>,
     /// Where the value came from on which the decision of the statement `parted` depends in the
     /// failing run; null where that is not known.

@@ -388,9 +388,10 @@ impl TypeReader {
             .add(described.name, described.size, described.shape)
     }
 
-    /// Adds fields for the variants of a Rust enumeration to `fields`: the discriminant, as an
-    /// enumeration, and a union of the variants' contents. Without a discriminant (an otherwise
-    /// invalid value of the content stands for the variant without one), only the content.
+    /// Adds the fields of a Rust enumeration to `fields`: its discriminant, as an enumeration of
+    /// the variants' names, and a union of the variants' contents. Some enumerations have no
+    /// discriminant, but mark one variant by a value that is invalid in the others; then only the
+    /// content is added.
     fn variants(
         &mut self,
         reader: &Reader<'_>,

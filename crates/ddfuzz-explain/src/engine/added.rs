@@ -30,7 +30,7 @@ const PLACES: usize = 24;
 pub(crate) enum Value {
     /// Zero, or the null pointer.
     Zero,
-    /// The value before, changed by this much.
+    /// The value that the place has before the function sets it, plus this number.
     Changed(i64),
 }
 
@@ -50,7 +50,8 @@ pub(crate) struct Added {
     pub entry: u64,
     /// Whether the place is set when the function returns, and not when it begins.
     pub at_end: bool,
-    /// Where the set place begins, `offset` bytes after that, with `size` bytes.
+    /// Where the address of the set place is taken from: the place has `size` bytes, and begins
+    /// `offset` bytes after that address.
     pub base: Base,
     pub offset: u64,
     pub size: usize,
@@ -125,12 +126,12 @@ impl Added {
     }
 }
 
-/// A place in memory by which instructions address it, with its size.
+/// A place in memory with its size in bytes, named by the way in which an instruction addresses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
-    /// So many bytes behind a pointer.
+    /// So many bytes after the address in any register, which does not point to the stack frame.
     Behind(i64, usize),
-    /// At an address.
+    /// At this fixed address.
     At(u64, usize),
 }
 

@@ -24,8 +24,8 @@ use super::writer::{By, Watched};
 use super::{Ending, Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::frames::STACK_POINTER;
 
-/// Numbers of points before the failure at which the recording of single instructions begins: the
-/// first one, or the next if the instructions after it are too many.
+/// How many points before the failure the recording of single instructions begins. The first number
+/// is tried first; each next one if the recording from the earlier point has too many instructions.
 const POINTS: [usize; 3] = [100, 20, 4];
 /// Largest distance, in bytes, from a pointer that was passed to a library's function to the
 /// faulting address, for the pointer to be taken for the cause.
@@ -312,10 +312,10 @@ impl Engine {
         nearest.into_iter().map(|it| it.1).collect()
     }
 
-    /// Returns the indices of the comparisons that made a program end itself: the last one before
-    /// the call `own`, the last instruction of the program's own code, and those in the function of
-    /// a standard library that it called, such as a check of an index. `end` is the last
-    /// instruction.
+    /// Returns the indices of the comparisons that made a program end itself. One is the last
+    /// before the call `own`, the last instruction of the program's own code; the others are in the
+    /// function of a standard library that `own` called (such as a check of an index), up to the
+    /// run's last instruction `end`.
     fn compared_before(&self, executed: &[Executed], own: usize, end: usize) -> Vec<usize> {
         let function = |at: &usize| {
             let pc = executed[*at].pc().wrapping_sub(self.bias);

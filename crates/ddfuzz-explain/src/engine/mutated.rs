@@ -32,8 +32,8 @@ const MUTANTS: usize = 8_000;
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;
-/// Largest number of mutants that are compared in more than a few other runs, and number of runs of
-/// either end that are enough then.
+/// Largest number of mutants that are compared in runs of all other inputs, and not only of the few
+/// chosen ones.
 const COMPARED_CLOSELY: usize = 60;
 const CLOSELY: usize = 12;
 /// Largest number of mutants that are returned.
@@ -373,9 +373,10 @@ impl Engine {
         all.extend(ranked.into_iter().map(|it| it.1));
     }
 
-    /// Compares the mutants `found` with the program in runs of another input, stopped in `stand`:
-    /// each mutant whose changed instruction the program executes is run, and the result is counted
-    /// in it.
+    /// Compares the mutants `found` with the program in runs of another input, stopped in `stand`.
+    /// Runs each mutant whose changed instruction the program executes there, unless more than
+    /// `enough` such runs are already counted in it, and counts the result in it. `averts` is true
+    /// for the end of a run that does not fail.
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,

@@ -282,8 +282,9 @@ impl Engine {
         calls
     }
 
-    /// Records in `known` a stop at which the watched size field has changed: the write, if it has
-    /// made the field a value that no size can be; that there is none, if the field is valid again.
+    /// Compares the watched size field with its earlier value, and updates `known`: if the field
+    /// has become a number that is no valid size, records the write that did that; if it is valid
+    /// again, forgets the recorded write.
     fn compare(
         &mut self,
         run: &mut Run,

@@ -90,6 +90,7 @@ pub fn source(
 
 /// Returns the reads of memory from which the last write to `value` in `range` was computed,
 /// through at most two computations: index of the reading instruction, address and size in bytes.
+/// `statement` returns, for an instruction, the index at which its statement starts.
 pub fn reads(
     executed: &[Executed],
     range: Range<usize>,

@@ -117,10 +117,10 @@ impl Writer {
 }
 
 impl Engine {
-    /// Finds the last write to the memory `watched` in a run between two of its points; `from` is
-    /// `None` for the beginning of the run, else a point with the number of times that the
-    /// statement of `to` was reached up to it. A write that changed the value is preferred to one
-    /// that did not.
+    /// Finds the last write to the memory `watched` in the run `side` up to the point `to`. The
+    /// search begins at the point in `from`, which also says how often the run has reached the
+    /// statement of `to` up to there; without `from`, at the beginning of the run. Returns the last
+    /// write that changed the value; if none did, the last one of all.
     ///
     /// # Errors
     /// When the run cannot be made, or does not reach the points.
