@@ -22,7 +22,7 @@ type Kept = Vec<(usize, Config)>;
 /// A version on whose test the claim about found changes rests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Premise {
-    /// Index, among the pairs of found changes, of the set of the change `unit`.
+    /// Index, among the pairs of found changes, of the pair to which the change `unit` belongs.
     pub at: usize,
     /// The found change that is left out of the version, or that it has alone.
     pub unit: usize,
@@ -316,9 +316,9 @@ pub(crate) fn conclude_difference(
     })
 }
 
-/// Largest number of pairs of further tests of a version that failed in the search and no longer
-/// does; they are made until its outcomes differ. If these never do, the leftovers of earlier
-/// builds are blamed, and not a test that seldom fails.
+/// Largest number of pairs of further tests of a version that has failed in the search but does not
+/// fail any more. They end as soon as two outcomes differ: the test alternates. If none do,
+/// leftovers of earlier builds are given as the reason.
 const PAIRS_IN_DOUBT: usize = 9;
 
 /// Checks whether the outcomes of one version differ.
@@ -327,9 +327,9 @@ fn alternate(outcomes: &[Outcome]) -> bool {
 }
 
 /// Confirms that the version `tree`, with the found changes, fails: builds it in the directory as
-/// the build of the old version left it, and tests it three times. Returns an error unless it fails
-/// each time: that the test alternates if further tests on the same build have other outcomes, or
-/// else that incremental builds in the search may have missed changes.
+/// the build of the old version left it, and tests it three times. If a test does not fail, returns
+/// an error. It says that the test alternates, if further tests of the same build have different
+/// outcomes; else that incremental builds in the search may have missed changes.
 fn confirm(session: &mut Session<'_>, tree: &Arc<Tree>) -> Result<(), ChangesError> {
     let mut outcomes = Vec::new();
     for time in 0..TIMES {

@@ -144,9 +144,9 @@ impl<'a> Session<'a> {
         self.requires.push(pair);
     }
 
-    /// Checks whether the budget forbids the test that comes next. If the log of an earlier run
-    /// ends because a smaller budget was used up, that end is skipped when the log has more tests
-    /// after it or the search may continue now.
+    /// Returns true if the budget forbids the next test. If the log of an earlier run ends because
+    /// a smaller budget was used up, its last line is skipped when more tests follow in it, or when
+    /// the search may now go on.
     fn is_over(&mut self) -> bool {
         if self.spent {
             return true;
@@ -371,9 +371,9 @@ impl<'a> Session<'a> {
         Ok(Some(line.outcome))
     }
 
-    /// Writes the last line of the log and returns it. `claim` says what is proved of the result
-    /// and `proof` has the tests that prove it, of the `needed` ones; `size` is the number of found
-    /// changes, and `tree` has the files of the version with them.
+    /// Writes the last line of the log and returns it. `claim` says what is proved of the result,
+    /// which has `size` changes; `proof` has the tests that prove it, and `needed` is the number of
+    /// tests that a full proof needs. `tree` has the files of the version with the found changes.
     ///
     /// # Errors
     /// If the log of an earlier run disagrees, or the log cannot be written.

@@ -180,8 +180,9 @@ impl Runs {
         Ok(answer)
     }
 
-    /// Looks for the variable that causes the failure at a point: tries the causes of nearby points
-    /// first, then what differs only since the last examined point, then `dd`.
+    /// Looks for the variable that causes the failure at a point, other than `than`. Tests these in
+    /// turn, until one makes the passing run fail: `near` and the causes at nearby points; the
+    /// variables that differ only since the last examined point; and what `dd` isolates.
     fn search(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -258,7 +259,7 @@ impl Runs {
         all
     }
 
-    /// Tests variables one at a time, those that [`fresh`](Runs::fresh) returns, and returns the
+    /// Tests the variables that [`fresh`](Runs::fresh) returns, one at a time, and returns the
     /// first one that alone makes the passing run fail; `None` where none does.
     fn first_failing(
         &mut self,

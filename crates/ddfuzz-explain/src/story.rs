@@ -441,8 +441,7 @@ fn moved_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Says in one line where the value came from by which the run crashed, and which conditions,
-/// decided the other way, avert the crash; `None` if neither is known.
+/// Says in one line where the value came from that crashed the run, and what averts the crash.
 fn how_it_failed(it: &Explanation) -> Option<String> {
     let facts: Vec<String> = value_origin(it).into_iter().chain(switched(it)).collect();
     (!facts.is_empty()).then(|| facts.join(" "))

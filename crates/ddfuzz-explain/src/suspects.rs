@@ -194,8 +194,8 @@ impl Suspects {
         }
     }
 
-    /// Adds the statements that have damaged the heap, read memory before it was set, freed a block
-    /// that is used later, or used a block after that.
+    /// Adds the statements that have damaged the heap, have read memory before it was set, have
+    /// freed a block that is still used, or have used a freed or moved block.
     fn add_heap(&mut self, it: &Explanation) {
         if let Some(block) = &it.overflow {
             self.add_overflow(block);

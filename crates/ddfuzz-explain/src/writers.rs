@@ -26,10 +26,11 @@ const INSTEAD: usize = 6;
 type Since = (Point, u64);
 
 impl Runs {
-    /// Finds what wrote the failing value of a variable in the chain (`link`): in the failing run,
-    /// between the last point at which another variable was relevant and the link's point. If
-    /// nothing did, finds the statement of the passing run that alone wrote it between these
-    /// points, else what wrote it since the beginning of the failing run.
+    /// Finds what wrote the failing value of a variable in the chain (`link`, `delta`). Searches
+    /// the failing run from the last point at which another variable was relevant up to the link's
+    /// point. If nothing wrote the variable there, finds the statement with which only the passing
+    /// run wrote it between these points; if there is none, what wrote it since the failing run
+    /// began.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -308,11 +309,10 @@ impl Runs {
     }
 
     /// Returns statements that the failing run executes instead of the write of a link's variable
-    /// `delta`, which only the passing run makes: between `last`, the last point that both runs
-    /// share, and the next shared one. First come writes to other fields of the variable's record,
-    /// then statements of the function of `last`, of these the ones first that write memory other
-    /// than their own local variables. Each source line is returned once, at most [`INSTEAD`]
-    /// lines.
+    /// `delta`, which only the passing run makes. They are between `last`, the last point that both
+    /// runs share, and the next shared one. Writes to other fields of the same record come first,
+    /// then statements of the function of `last`: first those that write memory other than their
+    /// own local variables. Each source line is returned once, at most [`INSTEAD`] lines.
     ///
     /// # Errors
     /// When the run cannot be made.

@@ -80,7 +80,9 @@ impl Added {
         format!("with {} {value} when {when}", self.name)
     }
 
-    /// Sets the place where a process has stopped that begins the function, or returns from it.
+    /// Acts at a stop of the process. At the function's first instruction, sets the place, or, if
+    /// it is set at the end, notes the call in `pending` and stops the process at its return. At
+    /// the return of a call in `pending`, sets the place. Elsewhere does nothing.
     pub(super) fn apply(
         &self,
         process: &mut Process,
@@ -190,8 +192,8 @@ struct Settable {
     name: String,
 }
 
-/// Returns the places of one variable that can be set: its own, with the name `own`, or those of
-/// its fields, whose names `before` is written in front of.
+/// Returns the places of a variable of type `of` that can be set: the variable itself, with the
+/// name `own`; or, if it is a record, its fields, each named by `before` and the field's name.
 fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<Settable> {
     let place = |of, offset, name| {
         let (size, is_number) = settable(types, of)?;
@@ -250,8 +252,8 @@ fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a De
 
 impl Engine {
     /// Returns the mutants in which a function that the failing run has called sets a field of a
-    /// record that is passed to it, or a global variable. The function does not write there itself,
-    /// and the executed code reads it.
+    /// record that is passed to it, or a global variable. Only places that the executed code reads
+    /// are set. One that the function itself writes is only set to zero when the function begins.
     pub(super) fn additions(&mut self, process: &mut Process, points: &[Point]) -> Vec<Mutant> {
         let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
         let bias = self.bias;
@@ -285,7 +287,9 @@ impl Engine {
         found
     }
 
-    /// Adds the mutants of one function, which uses memory as `own` says.
+    /// Adds to `found` the mutants of `function` that set a field of a record passed to it, or a
+    /// global variable. `own` has the places that the function reads and writes, `read` those that
+    /// the executed code reads: other places are not set.
     fn add_to(
         &self,
         function: &Function,

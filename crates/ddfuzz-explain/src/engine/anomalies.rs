@@ -1,6 +1,5 @@
-//! What is odd in a recorded failing run: a field is changed by which its record is filed in a
-//! table, memory is used that was freed, or a statement has chosen a wrong address for a write.
-//! Pure.
+//! What is odd in a recorded failing run: the program changes the field by which a record is filed
+//! in a table, uses memory that was freed, or has chosen a wrong address for a write. Pure.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

@@ -23,8 +23,8 @@ const HANGING: usize = 8;
 pub(crate) struct Critical {
     /// The decision that averts the failure when it is made the other way.
     pub decision: Decision,
-    /// Whether the run with the other decision reaches the failing statement as often after it as
-    /// the failing run did.
+    /// Whether the run, after its decision was changed, reaches the failing statement as often as
+    /// the failing run does after that decision.
     pub reaches: bool,
     /// Whether the output of the run with the other decision begins with all that the failing run
     /// wrote before its failure.
@@ -37,8 +37,9 @@ pub(crate) struct Critical {
 
 /// Largest number of conditions that are returned.
 const FOUND: usize = 6;
-/// Penalty of an execution of a jump for each later execution of the same jump, when decisions are
-/// ranked, in units of the binary logarithm of the number of events that depend on a decision.
+/// Penalty in the ranking of decisions: an execution of a jump ranks lower by this for each later
+/// execution of the same jump. A decision also ranks lower by 1 each time that the number of events
+/// which depend on it doubles.
 const ROUND: usize = 4;
 
 /// Returns the decisions of a run in the order in which they are tried: later executions of a jump

@@ -20,7 +20,8 @@ const EVENTS: usize = 20_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Jump {
     instruction: Instruction,
-    /// Addresses of the code that the jump's decision executes or leaves out; empty for a return.
+    /// Addresses of the code that is executed or skipped by the jump's decision; empty for a
+    /// return.
     decides: Range<u64>,
 }
 

@@ -162,9 +162,9 @@ impl Engine {
         found
     }
 
-    /// Runs a fork of the stopped run `stand` with the mutation `patch`, or without one; `None` if
-    /// the fork did what cannot be followed. With the pace [`Pace::SystemCalls`], what it writes is
-    /// recorded.
+    /// Runs a fork of the stopped run `stand` as the mutant that `patch` makes, or unchanged if
+    /// `patch` is `None`. Returns how the fork ended; `None` if it did what cannot be followed.
+    /// With the pace [`Pace::SystemCalls`], what it writes is recorded.
     pub(super) fn run_mutant(
         &mut self,
         stand: &mut Stand,

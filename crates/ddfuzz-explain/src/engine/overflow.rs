@@ -214,8 +214,8 @@ impl Engine {
         Ok(Followed::default())
     }
 
-    /// Records in `known` that a run enters the allocating function with the index `allocator`, or,
-    /// without an index, returns from one.
+    /// Records in `known` that a run enters an allocating function (the index `allocator` in
+    /// [`ALLOCATORS`]), or that it returns from one (`allocator` is `None`).
     fn allocating(
         &mut self,
         run: &mut Run,

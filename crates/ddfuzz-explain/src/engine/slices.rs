@@ -207,7 +207,8 @@ impl Engine {
     }
 
     /// Executes only the statement executions for which `kept` is true, in a fork of the stopped
-    /// run, and returns how the fork ended; `None` where it did not end by itself.
+    /// run, and returns how the fork ended; `None` where it stops without an end, or does what
+    /// cannot be followed. `entries` are the addresses of function entries at which it is stopped.
     fn run_kept(
         &mut self,
         stand: &mut Stand,

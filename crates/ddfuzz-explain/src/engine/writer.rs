@@ -74,8 +74,9 @@ pub enum By {
     Program,
     /// This function of a library made the write.
     Library(String),
-    /// The kernel made the write, in a system call that reads the input, or a function of the C
-    /// library did that reads a file, while the input was the only one that the process could read.
+    /// The kernel made the write, in a system call that reads the input. Or a function of the C
+    /// library that reads a file made it, while the process had nothing but the input open for
+    /// reading.
     Input,
     /// The kernel made the write, in a system call that does not read the input.
     Kernel,
