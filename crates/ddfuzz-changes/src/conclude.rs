@@ -130,12 +130,13 @@ pub(crate) fn leave_out_needless(
     }
 }
 
-/// Returns the found changes as changes of the old version, in one set, as the result shows them,
-/// and for how many of them the version without the change does not build. The changes of commits
-/// in `kept` may differ from those between the old version and the version with all of them: a line
-/// may be changed twice, a file deleted and restored by a rename. Then each shown change is tested,
-/// and left out if it is needless. If `kept` has changes of several sets, the shown changes are
-/// first searched as one set, since some may be needless only together.
+/// Converts the found changes `kept`, which may be changes of several commits, to changes of the
+/// old version in one set, as the result shows them. Returns these, and for how many of them the
+/// version without the change does not build. The conversion is needed because a commit's changes
+/// may differ from those in the whole: a line may be changed twice, or a file be deleted and
+/// restored by a rename. Each change after the conversion is tested, and left out if it is
+/// needless. Changes of several commits are first searched as one set, since some may be needless
+/// only together.
 fn as_shown(
     session: &mut Session<'_>,
     mut kept: Kept,
@@ -217,10 +218,10 @@ fn prove(
     Ok(proof)
 }
 
-/// Ends the log with the found minimal set of changes `kept`, after the version with them was built
-/// anew and tested three times, and the version without each of them once more; returns the result.
-/// It is claimed to be 1-minimal if for each change the tests within the time limits show that the
-/// set without the change does not fail, else best so far.
+/// Ends the log with the found minimal set of changes `kept`, and returns the result. Before that,
+/// the version with these changes is built anew and tested three times, and the version without
+/// each of them is tested once more. The claim is 1-minimal if tests within the time limits show
+/// for each change that the version without it does not fail; else best so far.
 pub(crate) fn conclude(
     session: &mut Session<'_>,
     kept: Kept,
@@ -263,9 +264,10 @@ pub(crate) fn conclude(
     })
 }
 
-/// Ends the log with the found difference `part` (one set of changes that passes and a larger one
-/// that fails), after the failing version was built anew and tested three times, and the versions on
-/// which the claim rests once more; returns the result with the claim that the log's tests prove.
+/// Ends the log with the found difference `part` (a set of changes that passes and a larger one
+/// that fails), and returns the result with the claim that the tests prove. Before that, the
+/// failing version is built anew and tested three times, and each version on which the claim rests
+/// is tested once more.
 pub(crate) fn conclude_difference(
     session: &mut Session<'_>,
     base: Candidate,

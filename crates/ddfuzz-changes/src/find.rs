@@ -74,8 +74,8 @@ pub struct Found {
 ///
 /// # Errors
 ///
-/// If both versions have the same files, the tests of the old version do not all pass or those of
-/// the new one do not all fail, or the result no longer fails when it is built again; and those of
+/// If both versions have the same files; if a test of the old version does not pass, or one of the
+/// new version does not fail; if the result no longer fails when it is built again; and those of
 /// [`Session::probe`].
 pub fn find(
     session: &mut Session<'_>,

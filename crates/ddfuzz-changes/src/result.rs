@@ -327,9 +327,10 @@ impl History<'_> {
     }
 
     /// Returns the commits from which a change of the file with the index `file` among the found
-    /// changes probably comes, newest first: those commits of the search's result that touch the
-    /// file, by the paths that it has in `changes`. If none does, returns the only commit of the
-    /// result, or else all commits between the versions that touch the file.
+    /// changes probably comes, newest first. These are the commits of the search's result that
+    /// touch the file, under any of its paths in `changes`. If there are none, it is the only
+    /// commit of the result; and if the result has several commits or none, all commits between the
+    /// versions that touch the file.
     fn touching(
         &mut self,
         file: usize,

@@ -214,9 +214,10 @@ impl<E: Experiments> Search<'_, E> {
         Ok(first)
     }
 
-    /// Returns the cause at the middle of an interval of points; where tests there tell nothing, at
-    /// the first neighbour, and then of other points spread over the interval, that has a cause.
-    /// With `is_start`, [`Answer::Nothing`] at the middle or a neighbour is returned as well.
+    /// Tests points of an interval until one of them has a cause, and returns it: first the one in
+    /// the middle, then its neighbours, then others that are spread over the interval. With
+    /// `is_start`, returns [`Answer::Nothing`] as soon as the middle or a neighbour has no cause.
+    /// If no point has a cause, returns [`Answer::Skipped`].
     fn inside(
         &mut self,
         interval: Range<usize>,

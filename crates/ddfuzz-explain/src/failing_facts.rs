@@ -73,11 +73,11 @@ pub fn add_heap_facts(
     Ok(found)
 }
 
-/// Adds to a result what runs of the failing input show, each within a share of the time `budget`:
-/// conditions that avert the failure when decided the other way, what is odd in a recording of the
-/// run, where the size of the heap block `block` came from past whose end it writes, and where the
-/// value came from by which it has crashed. A changed run may take `limit`. Returns the last point
-/// of the failing run before that value was written.
+/// Adds to a result what runs of the failing input show: the conditions that avert the failure when
+/// decided the other way; what is odd in a recording of the run; where the size of the heap block
+/// `block` came from, past whose end the run writes; and where the value came from by which it has
+/// crashed. All that takes at most a share of the time `budget`, and a changed run at most `limit`.
+/// Returns the last point of the failing run before that value was written.
 ///
 /// # Errors
 /// When the runs cannot be made.

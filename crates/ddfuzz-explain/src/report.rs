@@ -41,9 +41,9 @@ pub struct Explanation {
     /// Where the value came from by which the failing run crashed: a pointer to no valid memory, or
     /// a divisor; null where that is not known.
     pub origin: Option<OriginRecord>,
-    /// Conditions by which the run came to its failure, each of which averts the failure when
-    /// decided the other way in a run of the failing input; those nearest to the failure first.
-    /// With all but the first one, the failing statement was still executed.
+    /// Conditions by which the run came to its failure, and which avert it when decided the other
+    /// way in a run of the failing input; those nearest to the failure come first. At most one of
+    /// them keeps the run from executing the failing statement.
     pub switched: Vec<SwitchedRecord>,
     /// Statements of which something is odd in the failing run, the most telling first: one that
     /// changes the field by which a record is filed in a table, writes to memory that was freed, or
@@ -51,8 +51,8 @@ pub struct Explanation {
     /// too long to be recorded.
     pub observed: Vec<SuspectRecord>,
     /// Conditions, of all in the failing run, that avert the failure when decided the other way.
-    /// First come those with which the run still reaches the failing statement, of these the ones
-    /// first on which the fewest executed statements depend. At most six are given; at most 300 are
+    /// Those with which the run still reaches the failing statement come first, and among these the
+    /// ones on which the fewest executed statements depend. At most six are given; at most 300 are
     /// tried. A return of a function that returns nothing but 0 and 1 is also a condition.
     pub critical: Vec<CriticalRecord>,
     /// Mutants of the program that keep the failing run from failing. In a mutant, one instruction
@@ -219,10 +219,11 @@ pub struct LinkRecord {
     /// Where only the passing run writes another value: the statement that wrote the value which
     /// the variable keeps in the failing run. Null elsewhere, or where nothing wrote it.
     pub kept: Option<FrameRecord>,
-    /// Where only the passing run writes another value: statements that the failing run executes in place
-    /// of it, from where the runs went different ways to where they meet again. First come those that write
-    /// other fields of the same record, then those of the function where the runs went different ways, the
-    /// ones first that write more than local variables. At most six; empty elsewhere.
+    /// If only the passing run writes another value: statements that the failing run executes in
+    /// place of that write, from where the runs went different ways to where they meet again. Those
+    /// that write other fields of the same record come first; then those of the function where the
+    /// runs went different ways, beginning with the ones that write more than local variables. At
+    /// most six; empty if the failing run writes the value.
     pub instead: Vec<FrameRecord>,
     /// The statement at which the runs were stopped to test the variable.
     pub point: PointRecord,

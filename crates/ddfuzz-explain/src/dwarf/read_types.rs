@@ -360,8 +360,9 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Returns the index of a type as `of`, but with pointers to bytes in its fields `inner`, `ptr`
-    /// and `pointer` (and in those of their types) that lead to `element` instead.
+    /// Returns the index of a type like `of` whose pointers to bytes lead to `element` instead:
+    /// `of` itself if it is such a pointer, and its fields `inner`, `ptr` and `pointer`, also
+    /// inside each other. Returns `of` if there is no such pointer.
     fn pointing_to(&mut self, of: TypeId, element: TypeId) -> TypeId {
         let mut described = self.types.get(of).clone();
         match &mut described.shape {

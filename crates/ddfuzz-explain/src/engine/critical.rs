@@ -12,10 +12,11 @@ use super::{Ending, Engine, EngineError, Point, Side};
 
 /// Number of conditions that are decided the other way in forks of one run.
 const ROUND_OF_TESTS: usize = 60;
-/// Largest number of runs from which such forks are made.
+/// Largest number of runs of the failing input that are made, each with forks in which conditions
+/// are decided the other way.
 const ROUNDS: usize = 5;
-/// Largest number of jumps for which a fork that goes the other way does not end in time; then the
-/// search ends.
+/// When this many jumps have a fork, decided the other way, that does not end in time, the search
+/// ends.
 const HANGING: usize = 8;
 
 /// A condition of the failing run whose other decision lets it end well.
@@ -59,9 +60,8 @@ fn in_order(decisions: &[Decision]) -> Vec<Decision> {
 }
 
 impl Critical {
-    /// Returns the key by which conditions are sorted, the most telling first. Of those with which
-    /// the failing statement is not reached, the last condition of the run comes first: it guards
-    /// the statement.
+    /// Returns the key by which conditions are sorted, the most telling first, in the order that
+    /// [`critical`](Engine::critical) describes.
     fn rank(&self) -> impl Ord + use<> {
         let next = match self.reaches {
             true => (false, self.decision.decided),
@@ -72,13 +72,14 @@ impl Critical {
 }
 
 impl Engine {
-    /// Finds the conditions of the failing run that avert the failure when decided the other way
-    /// (`averts` is true for the end of such a run), one for each source line. First come those
-    /// with which the run still reaches the failing statement; of both kinds those first with which
-    /// the run exits with status 0. The former are then sorted by how few events depend on them;
-    /// the others by whether the output begins as the failing run's, and by time, the last first.
-    /// `points` are the points (statement executions) of the failing run, `limit` is the time limit
-    /// of a test.
+    /// Finds the conditions of the failing run that avert the failure when decided the other way,
+    /// one for each source line. They are sorted: those with which the run still reaches the
+    /// failing statement come before the others; in both halves, those with which the run exits
+    /// with status 0 come first. After that, those of the first half are sorted by how few events
+    /// depend on them. Those of the second half come first if the run's output begins as that of
+    /// the failing run, and then the last one in time comes first, because it guards the failing
+    /// statement. `averts` is true for the end of a run without failure, `points` are the points
+    /// (statement executions) of the failing run, `limit` is the time limit of a test.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -154,8 +154,9 @@ pub struct Ending {
     pub crash: Option<StoppedCrash>,
     /// What the run wrote to stdout.
     pub output: Vec<u8>,
-    /// Code addresses of the frames at a crash, innermost first: the program counter, then return
-    /// addresses. At an exit, those of the exiting call where exits are watched; else empty.
+    /// Code addresses of the frames on the stack, innermost first: the program counter, then return
+    /// addresses. At a crash, those of the crash; at an exit, those of the call that exits, if
+    /// exits are watched. Else empty.
     pub stack: Vec<u64>,
 }
 

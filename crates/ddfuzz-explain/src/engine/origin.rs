@@ -191,8 +191,8 @@ pub struct Decided {
 pub(crate) struct History {
     /// Where the value came from, with what it was made of; `None` where that is not known.
     pub origin: Option<Origin>,
-    /// The recorded instructions to which the value was followed back: first the one that failed by
-    /// it, then those that made it, the latest ones first.
+    /// The recorded instructions to which the value was followed back. The instruction that failed
+    /// by the value comes first, then those that made the value, the latest ones first.
     pub(super) moments: Vec<(Rc<Recorded>, usize)>,
 }
 
@@ -246,10 +246,11 @@ fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending>
 }
 
 impl Engine {
-    /// Follows the values `values` of recorded instructions back: to the statements that wrote
-    /// them, those that wrote the values from which these were made, and so on; then to those that
-    /// wrote the pointers and indices by which they were read. Statements on the line of the
-    /// instruction at the address `of` are left out. `points` are the points of the failing run.
+    /// Follows the values `values`, which recorded instructions use, back: to the statements that
+    /// wrote them, to those that wrote the values from which these were made, and so on. After
+    /// these, follows the pointers and indices by which the values were read. Leaves out statements
+    /// on the source line of the instruction at the address `of`, which fails. `points` are the
+    /// points of the failing run.
     pub(super) fn history(
         &mut self,
         points: &[Point],

@@ -183,7 +183,7 @@ impl Process {
         ptrace::setregset::<ptrace::regset::NT_PRFPREG>(self.pid, all).map_err(error)
     }
 
-    /// Writes bytes to the process's memory, also where the process itself may not write.
+    /// Writes bytes to the process's memory, even to memory that the process itself can only read.
     ///
     /// # Errors
     /// When nothing is mapped there.
