@@ -264,10 +264,11 @@ pub(crate) fn conclude(
     })
 }
 
-/// Ends the log with the found difference `part` (a set of changes that passes and a larger one
-/// that fails), and returns the result with the claim that the tests prove. Before that, the
-/// failing version is built anew and tested three times, and each version on which the claim rests
-/// is tested once more.
+/// Ends the log with the found difference `part` between two sets of the changes of `set`, one that
+/// passes and a larger one that fails; returns the result with the claim that the tests prove.
+/// `base` is the version that passes, `commits` are those from which the changes come. Before the
+/// end of the log, the failing version is built anew and tested three times, and each version on
+/// which the claim rests is tested once more.
 pub(crate) fn conclude_difference(
     session: &mut Session<'_>,
     base: Candidate,

@@ -260,7 +260,8 @@ pub(crate) fn search(
 }
 
 /// Searches all changes between the old and the new version as one set, without bisecting the git
-/// history; ends the log and returns the result.
+/// history; ends the log and returns the result. `line` has the commits that the result names,
+/// which may be none.
 fn all_at_once(
     session: &mut Session<'_>,
     goal: Goal,

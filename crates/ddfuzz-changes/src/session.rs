@@ -327,9 +327,10 @@ impl<'a> Session<'a> {
         self.write_unrun(line, None)
     }
 
-    /// Runs a check, a test outside of the search (of the old or new version before it, or of the
-    /// result after it), and returns its outcome: UNRESOLVED if the version does not build, never
-    /// `None`. With `anew`, the version is built on the untouched build of the old version.
+    /// Runs a check, a test outside of the search, of the version `tree`: of the old or new version
+    /// before the search, or of the result after it, as `what` says. Returns the outcome, never
+    /// `None`: UNRESOLVED if the version does not build. With `anew`, the version is built on the
+    /// untouched build of the old version.
     ///
     /// # Errors
     /// As [`probe`](Session::probe).

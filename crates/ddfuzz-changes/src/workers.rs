@@ -79,8 +79,8 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts `jobs` worker threads, at least one, each of which builds and tests in a separate
-    /// directory in `folder`.
+    /// Starts `jobs` worker threads, at least one, each of which builds and tests by `recipe` in a
+    /// separate directory in `folder`. Setting `stop` ends a search that waits for them.
     ///
     /// # Errors
     /// If a thread cannot be started.

@@ -248,8 +248,8 @@ impl<E: Experiments> Search<'_, E> {
         Ok(Answer::Skipped)
     }
 
-    /// Finds the points between two causes at which the relevant variable changes (`cts`, A.3), and
-    /// appends a link for each.
+    /// Finds the points between the causes `from` and `to` at which another variable becomes
+    /// relevant (`cts` in *Why Programs Fail*, A.3), and appends a link to the chain for each.
     fn transitions(&mut self, from: &Cause, to: &Cause) -> Result<(), E::Error> {
         if from.variable == to.variable {
             if let Some(link) = self.links.last_mut() {

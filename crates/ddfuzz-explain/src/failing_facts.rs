@@ -99,7 +99,8 @@ pub fn add_facts(
     Ok(written)
 }
 
-/// Returns the time allowance for a share of the time `budget`.
+/// Returns the allowance of one share of the time `budget`: of the CPU time the budget divided by
+/// `cpu`, of the wall time the budget divided by `wall`.
 fn part(budget: Duration, (cpu, wall): Parts) -> Allowance {
     Allowance::new(budget / cpu, Instant::now() + budget / wall)
 }

@@ -513,9 +513,10 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Returns which member of a union is in use by the last enumeration among the fields `before`
-    /// it: the index of the enumeration's value, and the number of its values; `None` if there is
-    /// none.
+    /// Returns which member of a union is in use: the last enumeration among the fields `before`
+    /// the union tells it. Returns the index of the enumeration's value, and the number of its
+    /// values; `None` if no field is an enumeration with a known value. `bytes` are those of the
+    /// object, `at` is the offset in it of the record with these fields.
     fn tag(&self, before: &[crate::types::Field], at: u64, bytes: &[u8]) -> Option<(usize, usize)> {
         before.iter().rev().find_map(|field| {
             let of = self.types.get(field.of);

@@ -336,8 +336,9 @@ impl TypeReader {
         Ok(fields)
     }
 
-    /// Gives the elements of a Rust vector their type: the vector's pointer leads to bytes, and the
-    /// type of the elements is a parameter of the vector's type.
+    /// Gives the elements of a Rust vector their type, in the `fields` of the vector's type. The
+    /// vector's pointer leads to bytes; the type of the elements is a parameter in the vector's
+    /// entry, which is at the offset `at`.
     fn name_elements(
         &mut self,
         reader: &Reader<'_>,

@@ -419,9 +419,9 @@ impl<'a> Code<'a> {
         push(MutantKind::Width, pc, whole);
     }
 
-    /// Adds a mutant that leaves a `switch` after one of its cases, if the instruction `at` is the
-    /// last one of a case and the next case begins after it; `cases` are the addresses at which
-    /// cases begin.
+    /// Adds to `found` a mutant that leaves a `switch` after one of its cases, if the instruction
+    /// with the index `at` is the last one of a case and the next case begins after it. `cases` are
+    /// the addresses at which cases begin.
     fn add_break(&self, at: usize, cases: &[u64], found: &mut Vec<Mutant>) {
         let it = &self.all[at].0;
         let next = it.next_ip();

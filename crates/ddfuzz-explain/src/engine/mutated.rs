@@ -350,9 +350,9 @@ impl Engine {
         Ok(found)
     }
 
-    /// Sorts mutants by these criteria: rare kinds first; statements that failing runs execute
-    /// rather than others; statements that are executed rarely, and the first mutant of its kind on
-    /// a line; small changes.
+    /// Sorts mutants by these criteria, one after another: kinds that few instructions have come
+    /// first; then mutants of statements that mostly failing runs execute; then those of statements
+    /// that are executed rarely, and the first mutant of each kind on a line; then small changes.
     fn sort_mutants(&self, all: &mut Vec<Mutant>, spectrum: &Spectrum) {
         let mut rounds: HashMap<_, usize> = HashMap::new();
         let mut ranked: Vec<_> = Vec::new();

@@ -104,8 +104,8 @@ pub(super) fn read_registers(it: &Instruction) -> Vec<(Role, Register)> {
 }
 
 impl Code<'_> {
-    /// Adds mutants that read another local variable, or another field of the same size, in place
-    /// of the one that the instruction `at` reads.
+    /// Passes to `push` mutants of `it`, the instruction with the index `at`: if it reads a local
+    /// variable or a field, they read another one of the same size.
     pub(super) fn add_operand(
         &self,
         at: usize,
@@ -133,8 +133,9 @@ impl Code<'_> {
         }
     }
 
-    /// Adds mutants that read another register of the same size in place of one that the
-    /// instruction `at` reads: one that instructions nearby use in the same way.
+    /// Passes to `push` mutants of `it`, the instruction with the index `at`: in place of a
+    /// register that it reads, they read another one of the same size, which instructions nearby
+    /// use in the same way.
     pub(super) fn add_registers(
         &self,
         at: usize,

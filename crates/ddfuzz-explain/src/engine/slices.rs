@@ -233,7 +233,10 @@ impl Engine {
         })
     }
 
-    /// Executes the kept events (statement executions) of a stack frame in the process `child`.
+    /// Executes the kept events (statement executions) of the frame `frame` of the call tree in the
+    /// process `child`; `cfa` is the canonical frame address of that frame. Other events are
+    /// skipped, unless they must stay in every slice. `entries` are the addresses of function
+    /// entries.
     fn frame(
         &mut self,
         child: &mut Process,
@@ -268,8 +271,10 @@ impl Engine {
         Ok(Left::Stopped(last))
     }
 
-    /// Executes one event (a statement with its calls) in the process `child`, up to the next
-    /// statement of its frame, or of a frame around it.
+    /// Executes the event `event` (a statement with its calls) in the process `child`, up to the
+    /// next statement of its frame, or of a frame around it. In the called functions, only the
+    /// events that `kept` has are executed. `cfa` is the canonical frame address of the event's
+    /// frame, `entries` are the addresses of function entries.
     fn event(
         &mut self,
         child: &mut Process,

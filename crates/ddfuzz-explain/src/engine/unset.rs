@@ -139,8 +139,9 @@ impl Engine {
         }))
     }
 
-    /// Records in `life` what a breakpoint at which the run is stopped shows: that the life of the
-    /// memory at `address` begins, or that an allocating function was called, which may return it.
+    /// Updates `life` at a breakpoint at which the run is stopped. If the life of the memory at
+    /// `address` begins there (by the event `begins`), records that. If it is one of `allocators`,
+    /// records the call, which may return the memory.
     fn record_stop(
         &mut self,
         run: &mut Run,
