@@ -294,8 +294,8 @@ fn all_at_once(
 struct History<'l> {
     first: String,
     line: &'l [Commit],
-    /// For each version of the history but the last, the number of changes (hunks and binary files,
-    /// plus 1) from it to the next.
+    /// For each version of the history but the last, the number of changes (hunks and binary files)
+    /// between it and the next version, plus 1.
     weights: Vec<u64>,
 }
 

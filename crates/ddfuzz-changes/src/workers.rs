@@ -16,8 +16,8 @@ use crate::repository::Repository;
 use crate::tree::Tree;
 use crate::workbench::{BuildBase, Report, Workbench};
 
-/// Maximum time between two checks, while a search waits for a worker, whether the user has stopped
-/// it.
+/// While a search waits for a worker, it checks after at most this time whether the user has
+/// stopped it.
 const TICK: Duration = Duration::from_millis(50);
 /// Factor by which builds and tests of candidates may take longer than the slowest ones of the old
 /// and the new version.

@@ -71,8 +71,8 @@ pub struct States {
     pub deltas: HashSet<Identity>,
 }
 
-/// A passing run that is stopped at a point, with its differences from the failing run there and
-/// the outcomes of tests.
+/// A passing run that is stopped at a point, with the differences of its state from that of the
+/// failing run, and the outcomes of tests at the point.
 struct AtPoint<'a> {
     stand: Stand,
     all: Differences<'a>,

@@ -302,7 +302,7 @@ pub fn similar_inputs(failing: &[u8], passing: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// Largest number of positions at which variants of an input differ from it.
+/// Largest number of positions of an input at which variants of it are made.
 const PLACES: usize = 48;
 
 fn spread(length: usize) -> Vec<usize> {

@@ -77,8 +77,8 @@ pub struct Explanation {
     pub newer_sources: Vec<String>,
     /// Number of runs of mutants of the program.
     pub mutant_runs: u64,
-    /// Whether the time was over before all variables of the chain were tested: those that were not are
-    /// called not confirmed.
+    /// Whether the time was over before all variables of the chain were tested. Untested variables
+    /// are called not confirmed.
     pub out_of_time: bool,
     /// The critical slice; null where none was asked for.
     pub slice: Option<SliceRecord>,
@@ -124,7 +124,8 @@ pub struct CrashRecord {
     /// Name of the library's file in whose code the run failed, which is not examined; null where
     /// it failed in code of the program itself, or of the system.
     pub library: Option<String>,
-    /// The line of the output by which it is wrong, quoted; null where the failure is another one.
+    /// The line of the output that makes the run a failure, quoted; null if the failure is a crash
+    /// or an exit status.
     pub wrong: Option<String>,
     /// Number of runs of the failing input that ended in the same way, the first included; 3 if all
     /// did.
@@ -400,7 +401,7 @@ pub struct MutantRecord {
 pub struct SwitchedRecord {
     /// The statement that decides.
     pub condition: FrameRecord,
-    /// Where the value came from by which it decides; null where that is not known.
+    /// Where the value came from by which the condition decides; null where that is not known.
     pub by: Option<OriginRecord>,
 }
 

@@ -12,7 +12,8 @@ use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, SuspectRecord, WriterRecord,
 };
 
-/// Largest number of statements that are named, without those at which a change averts the failure.
+/// Largest number of statements that are named, not counting those at which a change averts the
+/// failure.
 pub(crate) const NAMED: usize = 3;
 /// Name of the function in which a program begins: it reads the input and calls what does the work.
 pub(crate) const MAIN: &str = "main";

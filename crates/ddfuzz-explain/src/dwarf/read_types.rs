@@ -7,7 +7,8 @@ use gimli::{AttributeValue, Dwarf, Unit, UnitOffset, UnitSectionOffset};
 use super::{Bytes, Entry};
 use crate::types::{Bits, Encoding, Field, Shape, Type, TypeId, Types};
 
-/// Nesting depth from which on the target of a pointer type is not read inside of it, but later.
+/// The target of a pointer type that is nested deeper than this in other types is not read with it,
+/// but later.
 const DEEP: usize = 64;
 /// Largest number of types that are read inside each other. In damaged debug information a type may
 /// lead to itself.

@@ -18,8 +18,8 @@ use crate::types::{Encoding, Shape, TypeId, Types};
 /// Numbers in debug information of the registers in which the first integers and pointers are
 /// passed.
 const PASSED: [u16; 6] = [5, 4, 1, 2, 8, 9];
-/// Operation of an expression of debug information that is an address, and the first one of those
-/// that are a register.
+/// Codes of operations in DWARF expressions: `DW_OP_addr` (an address follows), and the first of
+/// the operations that stand for a register (`DW_OP_reg0`).
 const ADDRESS: u8 = 0x03;
 const REGISTER: u8 = 0x50;
 /// Largest number of fields and variables that one function sets.
@@ -186,7 +186,7 @@ struct Settable {
     offset: u64,
     /// Size in bytes.
     size: usize,
-    /// Whether it is a number that may be counted up and down.
+    /// Whether the place holds a number that may be counted up and down.
     is_number: bool,
     /// Name of the place in the source.
     name: String,

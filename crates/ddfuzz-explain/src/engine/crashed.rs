@@ -42,8 +42,8 @@ const CONDITIONS: usize = 4;
 const LENGTH: usize = ARGUMENTS[2];
 /// Size of a page of memory in bytes.
 const PAGE: u64 = 4096;
-/// Largest number of instructions after the program's last own one for these to be counted as a
-/// part of how the program ends.
+/// If more instructions than this follow the last one of the program's own code, that one is taken
+/// for the instruction at which the run failed, and not the last of all.
 const ENDING_STEPS: usize = 2000;
 
 /// Returns true if a library's function was given a pointer and, as its third argument, a length by
@@ -118,7 +118,7 @@ pub(crate) struct Odd {
     pub oddity: Oddity,
     /// Address of the instruction, and those of the calls that led to it, innermost first.
     pub calls: Vec<u64>,
-    /// Whether a run does not fail in which the instruction is skipped or, if it is a condition,
+    /// Whether the run does not fail when the instruction is skipped or, if it is a condition,
     /// decided the other way.
     pub tested: bool,
 }

@@ -210,7 +210,8 @@ pub struct Engine {
     pub(crate) is_located: bool,
     /// Addresses in the process at which statements begin, ascending.
     pub(crate) statements: Vec<u64>,
-    /// How long a run may take that goes on with a changed state, where nothing stops it.
+    /// Time limit of a run that goes on with a changed state. Runs that are stopped often have a
+    /// longer one.
     pub(crate) test_limit: TimeLimit,
     /// When the whole explanation must be finished.
     pub deadline: Instant,

@@ -18,8 +18,7 @@ use super::watchdog::TimeLimit;
 use super::{Engine, EngineError, Point, Side, Trace};
 use crate::suspects::MAIN;
 
-/// Largest number of times that a run of a mutant stops at its breakpoint; then it counts as a
-/// timeout.
+/// A run of a mutant that stops at its breakpoint more often than this counts as a timeout.
 const STOPS: usize = 400;
 /// One more than the largest size of an instruction, in bytes.
 const LONGEST: u64 = 16;
@@ -27,8 +26,8 @@ const LONGEST: u64 = 16;
 const CASES: usize = 256;
 /// Largest number of mutants that are run.
 const MUTANTS: usize = 8_000;
-/// Largest number of source lines with a kind of mutant that does not end in time; then no more
-/// mutants are run.
+/// If on this many source lines mutants of some kind do not end in time (each kind is counted for
+/// each line), no more mutants are run.
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;

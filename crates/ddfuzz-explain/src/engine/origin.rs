@@ -22,7 +22,7 @@ const SHORT: usize = 30;
 /// Largest number of points of each run in which the condition is searched for after which the runs
 /// went different ways.
 const BETWEEN: usize = 60;
-/// Largest number of conditions of which it is tried to find where the compared values came from.
+/// Largest number of conditions whose compared values are followed back.
 const TRIED: usize = 3;
 
 /// Largest number of statements to which one failing value is followed back.
@@ -33,8 +33,8 @@ pub(super) const LIVES: usize = 6;
 /// Largest number of values that are followed back, one by one, for one failing value: it, and the
 /// values from which it was computed.
 const TERMS: usize = 40;
-/// Largest number of calls of libraries' functions of which further runs test whether they have
-/// written one value.
+/// Largest number of calls of libraries' functions of which, for one value, further runs test
+/// whether the call has written the value.
 const UNSURE: usize = 4;
 /// Largest size of an instruction, in bytes.
 pub(super) const LONGEST: u64 = 15;
@@ -112,9 +112,9 @@ pub(super) struct Back {
     origin: Option<Origin>,
     /// The recorded instruction that made the value; `None` where none was recorded.
     moment: Option<(Rc<Recorded>, usize)>,
-    /// The values from which it was made.
+    /// Values from which the value was made.
     made_of: Vec<Used>,
-    /// The pointers and indices by which it was read.
+    /// Pointers and indices by which the value was read from memory.
     selected_by: Vec<Used>,
     /// Whether no write by the program's own code is known that left the value in memory: it may be
     /// there from the start, or the read may be from a wrong place.
