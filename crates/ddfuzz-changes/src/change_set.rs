@@ -497,8 +497,9 @@ impl FileChange {
         Ok(Applied::Put(path.clone(), Entry { mode, content }))
     }
 
-    /// Returns the content `there` with those of the changes `chosen` applied that change the
-    /// content: by a merge if `there` is not that of the old version; `None` if they conflict.
+    /// Applies those of the changes `chosen` that change the file's content to the content `there`,
+    /// and returns the result. If `there` is not the content of the old version, the changes are
+    /// merged into it; `None` if they conflict with it.
     fn merged(
         &self,
         chosen: &[Kind],

@@ -22,7 +22,7 @@ type Kept = Vec<(usize, Config)>;
 /// A version on whose test the claim about found changes rests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Premise {
-    /// Index, among the pairs of found changes, of the set of the change `unit`.
+    /// Index, among the pairs of found changes, of the pair to which the change `unit` belongs.
     pub at: usize,
     /// The found change that is left out of the version, or that it has alone.
     pub unit: usize,
@@ -130,12 +130,13 @@ pub(crate) fn leave_out_needless(
     }
 }
 
-/// Returns the found changes as changes of the old version, in one set, as the result shows them,
-/// and for how many of them the version without the change does not build. The changes of commits
-/// in `kept` may differ from those between the old version and the version with all of them: a line
-/// may be changed twice, a file deleted and restored by a rename. Then each shown change is tested,
-/// and left out if it is needless. If `kept` has changes of several sets, the shown changes are
-/// first searched as one set, since some may be needless only together.
+/// Converts the found changes `kept`, which may be changes of several commits, to changes of the
+/// old version in one set, as the result shows them. Returns these, and for how many of them the
+/// version without the change does not build. The conversion is needed because a commit's changes
+/// may differ from those in the whole: a line may be changed twice, or a file be deleted and
+/// restored by a rename. Each change after the conversion is tested, and left out if it is
+/// needless. Changes of several commits are first searched as one set, since some may be needless
+/// only together.
 fn as_shown(
     session: &mut Session<'_>,
     mut kept: Kept,
@@ -217,10 +218,10 @@ fn prove(
     Ok(proof)
 }
 
-/// Ends the log with the found minimal set of changes `kept`, after the version with them was built
-/// anew and tested three times, and the version without each of them once more; returns the result.
-/// It is claimed to be 1-minimal if for each change the tests within the time limits show that the
-/// set without the change does not fail, else best so far.
+/// Ends the log with the found minimal set of changes `kept`, and returns the result. Before that,
+/// the version with these changes is built anew and tested three times, and the version without
+/// each of them is tested once more. The claim is 1-minimal if tests within the time limits show
+/// for each change that the version without it does not fail; else best so far.
 pub(crate) fn conclude(
     session: &mut Session<'_>,
     kept: Kept,
@@ -263,9 +264,11 @@ pub(crate) fn conclude(
     })
 }
 
-/// Ends the log with the found difference `part` (one set of changes that passes and a larger one
-/// that fails), after the failing version was built anew and tested three times, and the versions on
-/// which the claim rests once more; returns the result with the claim that the log's tests prove.
+/// Ends the log with the found difference `part` between two sets of the changes of `set`, one that
+/// passes and a larger one that fails; returns the result with the claim that the tests prove.
+/// `base` is the version that passes, `commits` are those from which the changes come. Before the
+/// end of the log, the failing version is built anew and tested three times, and each version on
+/// which the claim rests is tested once more.
 pub(crate) fn conclude_difference(
     session: &mut Session<'_>,
     base: Candidate,
@@ -316,9 +319,9 @@ pub(crate) fn conclude_difference(
     })
 }
 
-/// Largest number of pairs of further tests of a version that failed in the search and no longer
-/// does; they are made until its outcomes differ. If these never do, the leftovers of earlier
-/// builds are blamed, and not a test that seldom fails.
+/// Largest number of pairs of further tests of a version that has failed in the search but does not
+/// fail any more. They end as soon as two outcomes differ: the test alternates. If none do,
+/// leftovers of earlier builds are given as the reason.
 const PAIRS_IN_DOUBT: usize = 9;
 
 /// Checks whether the outcomes of one version differ.
@@ -327,9 +330,9 @@ fn alternate(outcomes: &[Outcome]) -> bool {
 }
 
 /// Confirms that the version `tree`, with the found changes, fails: builds it in the directory as
-/// the build of the old version left it, and tests it three times. Returns an error unless it fails
-/// each time: that the test alternates if further tests on the same build have other outcomes, or
-/// else that incremental builds in the search may have missed changes.
+/// the build of the old version left it, and tests it three times. If a test does not fail, returns
+/// an error. It says that the test alternates, if further tests of the same build have different
+/// outcomes; else that incremental builds in the search may have missed changes.
 fn confirm(session: &mut Session<'_>, tree: &Arc<Tree>) -> Result<(), ChangesError> {
     let mut outcomes = Vec::new();
     for time in 0..TIMES {

@@ -74,8 +74,8 @@ pub struct Found {
 ///
 /// # Errors
 ///
-/// If both versions have the same files, the tests of the old version do not all pass or those of
-/// the new one do not all fail, or the result no longer fails when it is built again; and those of
+/// If both versions have the same files; if a test of the old version does not pass, or one of the
+/// new version does not fail; if the result no longer fails when it is built again; and those of
 /// [`Session::probe`].
 pub fn find(
     session: &mut Session<'_>,
@@ -260,7 +260,8 @@ pub(crate) fn search(
 }
 
 /// Searches all changes between the old and the new version as one set, without bisecting the git
-/// history; ends the log and returns the result.
+/// history; ends the log and returns the result. `line` has the commits that the result names,
+/// which may be none.
 fn all_at_once(
     session: &mut Session<'_>,
     goal: Goal,
@@ -293,8 +294,8 @@ fn all_at_once(
 struct History<'l> {
     first: String,
     line: &'l [Commit],
-    /// For each version of the history but the last, the number of changes (hunks and binary files,
-    /// plus 1) from it to the next.
+    /// For each version of the history but the last, the number of changes (hunks and binary files)
+    /// between it and the next version, plus 1.
     weights: Vec<u64>,
 }
 

@@ -4,8 +4,8 @@ use ddfuzz_delta::Config;
 
 use crate::change_set::{ChangeSet, Kind};
 
-/// Maximum number of changes near one place in a failed build's messages that are tried as those
-/// whose absence makes the build fail there.
+/// Maximum number of changes that are tried near one place in a failed build's messages: the build
+/// may fail there because the version lacks them.
 const NEAREST: usize = 4;
 
 /// The changes of a set at or near the places (file and line) that the messages of a failed build

@@ -35,7 +35,7 @@ pub struct ChangesResult {
     /// Number of commits that could not be tested, so that the found changes may come from one of
     /// them instead of the commit known to fail.
     pub found_despite_unbuildable: u64,
-    /// Number of found changes for each of which the claim says what happens without that change.
+    /// Number of the found changes; for each, the claim says what the version without it does.
     pub removals: u64,
     /// Number of found changes that cannot be left out because the version with all others does not
     /// build; 0 if a difference was searched for.
@@ -119,9 +119,10 @@ pub struct ChangeRecord {
     /// grammar of the file's language is known, and for changes that are no hunk.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub function: String,
-    /// The commits from which the change comes, as far as known, newest first; empty if the versions
-    /// have no git history, and if it comes from none between them: the branch of the old version
-    /// has changed these lines, which the new version has as they were before.
+    /// The commits from which the change comes, as far as they are known, newest first. Empty if
+    /// the versions have no git history, or if no commit between them makes the change: then the
+    /// branch of the old version has changed these lines, and the new version has them as they were
+    /// before.
     pub commits: Vec<CommitRecord>,
     /// Whether the versions have a git history, in which no commit makes the change.
     #[serde(skip)]
@@ -259,9 +260,11 @@ struct History<'a> {
 }
 
 impl History<'_> {
-    /// Returns the commits from which a change of the file `change` with the index `file` among the
-    /// found changes comes. `whole` is the file in the whole difference, and `kind` the same change
-    /// there: the lines of a hunk come from the commits that added them.
+    /// Returns the commits from which a found change comes. It is in the file with the index `file`
+    /// among the found changes, whose difference is `change`. `whole` is the difference of that
+    /// file between the old and the new version, and `kind` the same change there. The lines of a
+    /// hunk come from the commits that added them; a change of another kind from those that touch
+    /// the file.
     fn commits_of(
         &mut self,
         (file, change): (usize, &FileChange),
@@ -282,9 +285,9 @@ impl History<'_> {
         self.touching(file, [Some(change), whole]).cloned()
     }
 
-    /// Returns true if a hunk, whose new lines no commit after the old version added, comes from the
-    /// branch of the old version: that branch has commits of its own, and has added all lines that
-    /// the hunk replaces, or deleted those that the hunk adds.
+    /// Returns true if the branch of the old version has made a hunk, whose new lines no commit
+    /// after the old version added: that branch has commits which the new version lacks, and has
+    /// added all lines that the hunk removes, or deleted the lines that the hunk adds.
     fn is_of_old_branch(&self, file: &FileChange, hunk: &Hunk) -> Result<bool, ChangesError> {
         let (old, new) = self.versions;
         if self.repository.commit_count((new, old))? == 0 {
@@ -324,9 +327,10 @@ impl History<'_> {
     }
 
     /// Returns the commits from which a change of the file with the index `file` among the found
-    /// changes probably comes, newest first: those commits of the search's result that touch the
-    /// file, by the paths that it has in `changes`. If none does, returns the only commit of the
-    /// result, or else all commits between the versions that touch the file.
+    /// changes probably comes, newest first. These are the commits of the search's result that
+    /// touch the file, under any of its paths in `changes`. If there are none, it is the only
+    /// commit of the result; and if the result has several commits or none, all commits between the
+    /// versions that touch the file.
     fn touching(
         &mut self,
         file: usize,

@@ -144,9 +144,9 @@ impl<'a> Session<'a> {
         self.requires.push(pair);
     }
 
-    /// Checks whether the budget forbids the test that comes next. If the log of an earlier run
-    /// ends because a smaller budget was used up, that end is skipped when the log has more tests
-    /// after it or the search may continue now.
+    /// Returns true if the budget forbids the next test. If the log of an earlier run ends because
+    /// a smaller budget was used up, its last line is skipped when more tests follow in it, or when
+    /// the search may now go on.
     fn is_over(&mut self) -> bool {
         if self.spent {
             return true;
@@ -327,9 +327,10 @@ impl<'a> Session<'a> {
         self.write_unrun(line, None)
     }
 
-    /// Runs a check, a test outside of the search (of the old or new version before it, or of the
-    /// result after it), and returns its outcome: UNRESOLVED if the version does not build, never
-    /// `None`. With `anew`, the version is built on the untouched build of the old version.
+    /// Runs a check, a test outside of the search, of the version `tree`: of the old or new version
+    /// before the search, or of the result after it, as `what` says. Returns the outcome, never
+    /// `None`: UNRESOLVED if the version does not build. With `anew`, the version is built on the
+    /// untouched build of the old version.
     ///
     /// # Errors
     /// As [`probe`](Session::probe).
@@ -371,9 +372,9 @@ impl<'a> Session<'a> {
         Ok(Some(line.outcome))
     }
 
-    /// Writes the last line of the log and returns it. `claim` says what is proved of the result
-    /// and `proof` has the tests that prove it, of the `needed` ones; `size` is the number of found
-    /// changes, and `tree` has the files of the version with them.
+    /// Writes the last line of the log and returns it. `claim` says what is proved of the result,
+    /// which has `size` changes; `proof` has the tests that prove it, and `needed` is the number of
+    /// tests that a full proof needs. `tree` has the files of the version with the found changes.
     ///
     /// # Errors
     /// If the log of an earlier run disagrees, or the log cannot be written.

@@ -410,9 +410,9 @@ const TARGET_DIRS: [&str; 2] = ["CARGO_TARGET_DIR", "CARGO_BUILD_TARGET_DIR"];
 /// Folders in which Debian and Fedora install links with the names of compilers that run ccache.
 const CCACHE: [&str; 2] = ["/usr/lib/ccache", "/usr/lib64/ccache"];
 
-/// Returns the environment variables of a build: those of the user, and before them such as make
-/// compilers use the caches ccache and sccache, where these are installed. In a sandbox only those
-/// of the user, because a build cannot write to a cache or reach its server there.
+/// Returns the environment variables of a build: those of the user, after variables by which
+/// compilers use the caches ccache and sccache, if these are installed. In a sandbox, only those of
+/// the user: a build there can neither write to a cache nor reach its server.
 fn with_compiler_caches(recipe: &Recipe) -> Vec<(OsString, OsString)> {
     let mut all = Vec::new();
     if recipe.sandbox == Sandbox::On {
@@ -435,9 +435,10 @@ fn with_compiler_caches(recipe: &Recipe) -> Vec<(OsString, OsString)> {
     all
 }
 
-/// Converts the verdict on a run of the program to the report of a test: the crash `held`, or any
-/// crash if that is `None`, is FAIL, a different crash UNRESOLVED, no crash PASS. Reaching a limit
-/// is UNRESOLVED unless it is the crash `held`; a run that its time limit ended is then marked so.
+/// Converts the verdict on a run of the program to the report of a test. The crash `held` is FAIL,
+/// a different crash UNRESOLVED, no crash PASS; if `held` is `None`, each crash is FAIL. A run that
+/// reaches a limit is UNRESOLVED, unless that is the crash `held`; the report also says whether it
+/// was the time limit.
 fn judge_crash(verdict: Verdict, held: Option<&HeldFailure>) -> Report {
     let ended = match &verdict {
         Verdict::Crash(crash) => crash.ended,

@@ -16,8 +16,8 @@ use crate::repository::Repository;
 use crate::tree::Tree;
 use crate::workbench::{BuildBase, Report, Workbench};
 
-/// Maximum time between two checks, while a search waits for a worker, whether the user has stopped
-/// it.
+/// While a search waits for a worker, it checks after at most this time whether the user has
+/// stopped it.
 const TICK: Duration = Duration::from_millis(50);
 /// Factor by which builds and tests of candidates may take longer than the slowest ones of the old
 /// and the new version.
@@ -79,8 +79,8 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts `jobs` worker threads, at least one, each of which builds and tests in a separate
-    /// directory in `folder`.
+    /// Starts `jobs` worker threads, at least one, each of which builds and tests by `recipe` in a
+    /// separate directory in `folder`. Setting `stop` ends a search that waits for them.
     ///
     /// # Errors
     /// If a thread cannot be started.
@@ -220,15 +220,14 @@ impl Workers {
         Ok([again()?, again()?])
     }
 
-    /// Fails if the new version `tree`, which does not fail on the build of the old one, fails (as
-    /// `is_failing` says of the report) when it is built in an empty directory: then the build does
-    /// not notice a change. Each of the two builds is tested three times, so that this is not said
-    /// of a test that alternates; `shown` names the version in that error.
+    /// Looks for the reason why the new version `tree` does not fail on the build of the old
+    /// version, by three tests of this build and of one in an empty directory. If all tests of the
+    /// second build fail (`is_failing` says so of a report) and none of the first, incremental
+    /// builds miss a change: returns an error. Returns another one, which names the version as
+    /// `shown`, if tests of one build differ.
     ///
-    /// # Errors
-    ///
-    /// [`ChangesError::StaleBuild`] and [`ChangesError::Alternating`] then, and those of
-    /// [`Workers::run`].
+    /// [`ChangesError::StaleBuild`] in the first case, [`ChangesError::Alternating`] in the second,
+    /// and those of [`Workers::run`].
     pub fn check_not_stale(
         &mut self,
         tree: &Arc<Tree>,
@@ -259,9 +258,9 @@ impl Workers {
     }
 
     /// Gives the version `tree` to an idle worker: to the one whose last version differs from
-    /// `tree` in the fewest files; if `base` is not [`BuildBase::Any`], only to the first worker,
-    /// which mostly has a copy of the build of a version that `base` names. Does nothing if no such
-    /// worker is idle.
+    /// `tree` in the fewest files. If `base` is not [`BuildBase::Any`], only the first worker may
+    /// get it, because it mostly has a copy of the build of the version in `base`. Does nothing if
+    /// that worker, or each worker, is busy.
     fn give(&mut self, tree: &Arc<Tree>, base: &BuildBase) {
         let distance = |worker: &Worker| match &worker.holds {
             None => usize::MAX,

@@ -67,11 +67,10 @@ pub fn parting(
     (parts && is_known).then_some(*last)
 }
 
-/// Returns the indices of the elements that two sequences have in common, as pairs in the order of
-/// both. Elements are paired one by one from the start as long as the sequences agree; after that,
-/// as many as are found by counting the occurrences of each from the front and from the back, and
-/// the same again in each gap that is left. Of equally many, those that come first in the first
-/// sequence are taken.
+/// Returns the indices of equal elements of two sequences as pairs, in the order of both. The
+/// common beginning is paired one by one. In the rest, the n-th occurrence of an element is paired
+/// with its n-th in the other sequence, counted from the front or from the back, as far as the
+/// order allows; then each gap between two pairs is treated in the same way.
 fn common<T: Eq + Hash>(one: &[T], other: &[T]) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let mut gaps = vec![(0..one.len(), 0..other.len())];

@@ -19,12 +19,12 @@ const TELLING: usize = 3;
 /// Largest number of statements that are named, counted over all reasons.
 const MOST: usize = NAMED + CONDITIONS;
 
-/// Returns the statements `found` with those added at which a change averts the failure. The first
-/// mutant precedes them, unless a run has tested the first of `found` or the mutant is in `main`;
-/// the other mutants follow the first of `found`, those in `main` last. If no mutant is named, up
-/// to [`CONDITIONS`] conditions take that place: those with which the failing statement is still
-/// reached. If fewer than [`MOST`] statements are named, the last condition with which it is
-/// reached less often is added. No statement is named twice.
+/// Adds to the statements `found` those at which a change averts the failure, and returns all, each
+/// once. The first mutant is put first, unless it is in `main`, or a run has tested the first of
+/// `found`; the other mutants follow the first of `found`, those in `main` last. If no mutant is
+/// named, up to [`CONDITIONS`] conditions follow it instead, with which the failing statement is
+/// still reached. If fewer than [`MOST`] statements are named then, one condition is added with
+/// which it is reached less often.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =

@@ -214,9 +214,10 @@ impl<E: Experiments> Search<'_, E> {
         Ok(first)
     }
 
-    /// Returns the cause at the middle of an interval of points; where tests there tell nothing, at
-    /// the first neighbour, and then of other points spread over the interval, that has a cause.
-    /// With `is_start`, [`Answer::Nothing`] at the middle or a neighbour is returned as well.
+    /// Tests points of an interval until one of them has a cause, and returns it: first the one in
+    /// the middle, then its neighbours, then others that are spread over the interval. With
+    /// `is_start`, returns [`Answer::Nothing`] as soon as the middle or a neighbour has no cause.
+    /// If no point has a cause, returns [`Answer::Skipped`].
     fn inside(
         &mut self,
         interval: Range<usize>,
@@ -247,8 +248,8 @@ impl<E: Experiments> Search<'_, E> {
         Ok(Answer::Skipped)
     }
 
-    /// Finds the points between two causes at which the relevant variable changes (`cts`, A.3), and
-    /// appends a link for each.
+    /// Finds the points between the causes `from` and `to` at which another variable becomes
+    /// relevant (`cts` in *Why Programs Fail*, A.3), and appends a link to the chain for each.
     fn transitions(&mut self, from: &Cause, to: &Cause) -> Result<(), E::Error> {
         if from.variable == to.variable {
             if let Some(link) = self.links.last_mut() {

@@ -480,11 +480,11 @@ impl Applied<'_> {
         }
     }
 
-    /// Returns the value with which a pointer of the passing state leads to where `address` leads
-    /// in the failing state: to the matched object, the new block, or else the same address. A
-    /// block that the plan does not create is skipped, with the next block of its list in its
-    /// place; the pointer to the next one has the path `path` (such as `.next`), if any has.
-    /// [`Lead::Keep`] where the list ends so.
+    /// Returns a value for a pointer of the passing state by which it leads to where `address`
+    /// leads in the failing state: to the matched object, the new block, or else the same address.
+    /// If the block at `address` is one that the plan does not create, the pointer leads to the
+    /// next block of its list; the field with the path `path` (such as `.next`) has the pointer to
+    /// that. [`Lead::Keep`] if the list ends before a block is found.
     fn lead_of_failing(&self, address: u64, path: &str) -> Lead {
         let mut at = address;
         let mut visited = Vec::new();
@@ -606,9 +606,9 @@ fn write_lead(to: Spot, lead: Lead, writes: &mut Vec<Write>) {
     writes.push(Write { to, content });
 }
 
-/// Returns the address of a list's next element: the pointer in the block `id` to its own type that
-/// has the path `path` (such as `.next`), else the first such pointer; `None` if the block has
-/// none.
+/// Returns the address of the list element after the block `id`. The block's pointers to its own
+/// type are considered: the one with the path `path` (such as `.next`) or, if none has that path,
+/// the first. `None` if there is no such pointer.
 fn next_in_chain(graph: &Graph, id: ObjectId, path: &str) -> Option<u64> {
     let object = &graph.objects[id];
     let own = |leaf: &&Leaf| leaf.kind == LeafKind::Pointer(object.of);

@@ -159,9 +159,9 @@ impl<'a> Side<'a> {
         top + 10
     }
 
-    /// Appends the box of an object, with its upper edge at `top`, to `drawn`, and returns its
-    /// height in pixels. Adds the vertical position and the target of each drawn pointer to
-    /// `pointers`.
+    /// Appends the box of an object, with its upper edge at `top`, to `drawn`, and returns the
+    /// box's height in pixels. `differing` has the indices of the leaves (values) that are marked.
+    /// Adds the vertical position and the target of each drawn pointer to `pointers`.
     fn object(
         &self,
         types: &Types,
@@ -216,7 +216,8 @@ impl<'a> Side<'a> {
     }
 }
 
-/// Appends a line of text with its baseline at `y` to the SVG text `drawn`; a long one is cut.
+/// Appends a line of text with its baseline at `y` to the SVG text `drawn`, with the SVG
+/// `attributes`; a long line is cut.
 fn text_at(drawn: &mut String, y: usize, text: &str, attributes: &str) {
     const SHOWN: usize = 48;
     let mut shown: String = text.chars().take(SHOWN).collect();

@@ -71,8 +71,8 @@ pub struct States {
     pub deltas: HashSet<Identity>,
 }
 
-/// A passing run that is stopped at a point, with its differences from the failing run there and
-/// the outcomes of tests.
+/// A passing run that is stopped at a point, with the differences of its state from that of the
+/// failing run, and the outcomes of tests at the point.
 struct AtPoint<'a> {
     stand: Stand,
     all: Differences<'a>,
@@ -86,7 +86,7 @@ struct AtPoint<'a> {
 }
 
 impl AtPoint<'_> {
-    /// Returns those of the differences that are of variables.
+    /// Returns those of the differences `every` that are about variables of the program.
     fn described(&self, every: &Config) -> Config {
         let described = (every.ranges().flatten()).filter(|delta| !self.all.is_undescribed(*delta));
         let described = Config::from_ranges(described.map(|delta| delta..delta + 1));
@@ -159,8 +159,8 @@ impl Runs {
         })
     }
 
-    /// Looks for the variable that causes the failure at a point, other than the variable `than` if
-    /// that is given.
+    /// Looks for the variable that causes the failure at a point; tries the variables `near` first,
+    /// and does not return the variable `than`.
     fn examine(
         &mut self,
         point: usize,
@@ -180,8 +180,9 @@ impl Runs {
         Ok(answer)
     }
 
-    /// Looks for the variable that causes the failure at a point: tries the causes of nearby points
-    /// first, then what differs only since the last examined point, then `dd`.
+    /// Looks for the variable that causes the failure at a point, other than `than`. Tests these in
+    /// turn, until one makes the passing run fail: `near` and the causes at nearby points; the
+    /// variables that differ only since the last examined point; and what `dd` isolates.
     fn search(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -258,7 +259,7 @@ impl Runs {
         all
     }
 
-    /// Tests variables one at a time, those that [`fresh`](Runs::fresh) returns, and returns the
+    /// Tests the variables that [`fresh`](Runs::fresh) returns, one at a time, and returns the
     /// first one that alone makes the passing run fail; `None` where none does.
     fn first_failing(
         &mut self,
@@ -274,8 +275,8 @@ impl Runs {
         Ok(None)
     }
 
-    /// Returns the half of the differences of variables that makes the passing run fail: where one
-    /// does, all of them need not be tested.
+    /// Returns that half of the differences about variables which alone makes the passing run fail;
+    /// `None` if neither does. Where one does, a test of all of them is not needed.
     fn failing_half(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -351,8 +352,8 @@ impl Runs {
     }
 
     /// Returns the differences among which the cause is searched, with the outcome of setting them
-    /// all: those of variables if these make the run fail, else all, also those of registers and
-    /// words that no variable describes.
+    /// all: those about variables if these alone make the run fail; else `every` difference, also
+    /// of registers and words that no variable describes.
     fn all(
         &mut self,
         at: &mut AtPoint<'_>,

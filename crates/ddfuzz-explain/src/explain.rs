@@ -267,8 +267,8 @@ impl<'a> Explaining<'a> {
         found
     }
 
-    /// Returns what makes a run a failure. `None` if the failing run does not fail but a critical
-    /// slice is requested: that slice is then one of the run's output.
+    /// Returns what makes a run a failure, if a run that ends as `failing` does fails; `None` if it
+    /// does not fail but a critical slice is requested, which is then one of the run's output.
     fn criterion_unless_slice(
         &mut self,
         engine: &mut Engine,
@@ -294,7 +294,7 @@ impl<'a> Explaining<'a> {
         self.result.examined = runs.examined();
     }
 
-    /// Searches for the critical slice of the failing run, and stores it in the result.
+    /// Searches for the critical slice, by tests of at most `limit`, and stores it in the result.
     fn slice(
         &mut self,
         engine: &mut Engine,
@@ -364,8 +364,8 @@ impl<'a> Explaining<'a> {
         Ok(least)
     }
 
-    /// Returns trace and input of the passing run: with the user's passing input or a passing one
-    /// closer to the failing input; without the user's, with the best passing input that is found.
+    /// Returns trace and input of the passing run. The input is the user's, or a passing one closer
+    /// to the failing input; if the user gives none, it is the best passing input that is found.
     fn passing(
         &mut self,
         engine: &mut Engine,
@@ -527,9 +527,9 @@ impl<'a> Explaining<'a> {
         Ok(())
     }
 
-    /// Runs the tests of the variable of a chain's link: at the link's first point, or at its last
-    /// one if those support the link better. Returns the point and the outcomes. `before` has the
-    /// causes of which the variable must follow from one.
+    /// Runs the tests of a link's variable at the link's first point and, if these leave a doubt,
+    /// at its last. Returns the point with the better outcomes, and these. `before` has causes
+    /// earlier in the chain: the variable must follow from one of them.
     fn evidence(
         &self,
         runs: &mut Runs,
@@ -554,8 +554,8 @@ impl<'a> Explaining<'a> {
         })
     }
 
-    /// Runs the tests of a variable at a point. Without any of them, returns empty evidence if the
-    /// variable follows from none of the earlier causes `before`.
+    /// Runs the tests of the variable of `cause` at its point. If the variable follows from none of
+    /// the earlier causes `before`, runs no other test and returns empty evidence.
     fn evidence_at(
         &self,
         runs: &mut Runs,
@@ -639,8 +639,8 @@ impl<'a> Explaining<'a> {
     }
 }
 
-/// Returns the record of a chain's link, with what wrote its variable; where the written value came
-/// from is added later.
+/// Returns the record of a chain's link, whose variable is `delta` and was written by `writer`. The
+/// origin of the written value is not in it yet.
 fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>) -> LinkRecord {
     let at = runs.matched[link.cause.point];
     let point = point_record(&runs.engine, &at);

@@ -20,8 +20,8 @@ use crate::report::{
     SwitchedRecord,
 };
 
-/// Text about a statement that has chosen the address to which the value was written by which the
-/// run failed.
+/// Text about a statement that has chosen an address: the value that made the run fail was later
+/// written to that address.
 pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it fails";
 /// A share of the time for an explanation, as two divisors of it: of CPU time, and of wall time
 /// (which counts on a busy machine).
@@ -73,11 +73,11 @@ pub fn add_heap_facts(
     Ok(found)
 }
 
-/// Adds to a result what runs of the failing input show, each within a share of the time `budget`:
-/// conditions that avert the failure when decided the other way, what is odd in a recording of the
-/// run, where the size of the heap block `block` came from past whose end it writes, and where the
-/// value came from by which it has crashed. A changed run may take `limit`. Returns the last point
-/// of the failing run before that value was written.
+/// Adds to a result what runs of the failing input show: the conditions that avert the failure when
+/// decided the other way; what is odd in a recording of the run; where the size of the heap block
+/// `block` came from, past whose end the run writes; and where the value came from by which it has
+/// crashed. All that takes at most a share of the time `budget`, and a changed run at most `limit`.
+/// Returns the last point of the failing run before that value was written.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -99,7 +99,8 @@ pub fn add_facts(
     Ok(written)
 }
 
-/// Returns the time allowance for a share of the time `budget`.
+/// Returns the allowance of one share of the time `budget`: of the CPU time the budget divided by
+/// `cpu`, of the wall time the budget divided by `wall`.
 fn part(budget: Duration, (cpu, wall): Parts) -> Allowance {
     Allowance::new(budget / cpu, Instant::now() + budget / wall)
 }
@@ -284,9 +285,9 @@ fn add_observed(
     Ok(())
 }
 
-/// Adds to a result the heap block past whose end the failing run has crashed by an access: the
-/// accessed address was computed from the block's pointer. `history` says where the values of the
-/// crash came from.
+/// Adds to a result the heap block past whose end the failing run has crashed by an access. The
+/// block is known because the accessed address was computed from its pointer, as `history` shows,
+/// which says where the values of the crash came from. Adds nothing if there is no such block.
 fn add_beyond(
     result: &mut Explanation,
     engine: &mut Engine,

@@ -226,8 +226,8 @@ impl Explaining<'_> {
         }
     }
 
-    /// Returns why a run cannot be explained that does not fail under the tracer: an error that it
-    /// does not fail, or, if the program fails when no tracer watches it, a refusal.
+    /// Returns the outcome for a failing run that has not failed under the tracer, but ended as
+    /// `ended`: an error which says so or, if the program does fail without a tracer, a refusal.
     fn not_failing(&mut self, ended: Ended) -> Result<Early, Early> {
         let (told, last_line) = examined(&self.request.failing_target, &self.request.failing)?;
         if told.class.is_none() || programs_avoiding_tracers().is_empty() {
@@ -249,9 +249,9 @@ impl Explaining<'_> {
         asked == Some(status) || status == RUST_PANIC
     }
 
-    /// Decides whether a Rust panic ends a run where it begins: if the failing run panics, and the
-    /// user's passing input ends in the same way with and without that. Returns true if panics end
-    /// runs from now on.
+    /// Lets a Rust panic end a run at the place where it begins, if the failing run panics and the
+    /// user's passing input ends in the same way with this setting as without. Returns true if the
+    /// setting is on from now on.
     pub(crate) fn panics(&self, engine: &mut Engine) -> Result<bool, Early> {
         let given = self.request.passing.clone();
         let passing = match given {

@@ -127,7 +127,7 @@ impl Object {
 /// A word in which the heap allocator keeps the size of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Address of the word: the first one after the block before it.
+    /// Address of the word, which directly follows the block before the one whose size it has.
     pub address: u64,
     /// Content of the word: the size, with the allocator's flags in the lowest bits.
     pub value: u64,

@@ -22,11 +22,12 @@ pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending)
     ends_well && !fails
 }
 
-/// Returns up to `most` inputs that pass and are close to the failing one: those of `given`, and
-/// variants of the failing one with one byte changed, or one byte or line removed. Where none of
-/// these exits with status 0, the largest passing part of the failing input is added; where that
-/// does not pass either, longer inputs that contain the failing one. Inputs that exit with status 0
-/// come first, of these the ones as long as the failing one.
+/// Returns up to `most` inputs that pass and are close to the failing input `failing`: those of
+/// `given`, and variants of `failing` with one byte changed, or one byte or line removed. If none
+/// of these exits with status 0, adds the largest passing part of `failing`, or if that does not
+/// pass, longer inputs that contain `failing`. Inputs that exit with status 0 come first, and of
+/// these the ones as long as `failing`. `failing_ending` is how the failing run ended, `criterion`
+/// says what makes a run a failure.
 ///
 /// # Errors
 /// When the program cannot be run.
@@ -89,8 +90,8 @@ fn passes(
     Ok(judge_candidate(criterion, &ending, failing) && ending.ended == expected)
 }
 
-/// Returns the largest subset of `units` deltas for which `passes` is true, of those that `ddmax`
-/// finds with at most `most` tests; the empty subset is taken to pass.
+/// Searches by `ddmax`, with at most `most` tests, for the largest subset of `units` deltas for
+/// which `passes` is true, and returns the largest found; the empty subset is taken to pass.
 fn maximized(
     units: usize,
     most: usize,
@@ -112,8 +113,8 @@ fn maximized(
     Ok(search.pass().clone())
 }
 
-/// Returns the largest part of the failing input that passes, of those that few runs find
-/// (`ddmax`); `None` if the empty input does not pass, or no larger part is found.
+/// Searches by `ddmax`, with a few runs, for the largest part of the failing input that passes, and
+/// returns it; `None` if the empty input does not pass, or no larger part is found.
 fn largest_part(
     engine: &mut Engine,
     criterion: &Criterion,
@@ -183,9 +184,9 @@ pub fn closer(
     Ok((!found.is_empty()).then(|| with(&found)))
 }
 
-/// Returns the changes that turn the text `from` into `to`. Texts of the same length are compared
-/// byte by byte. Of others, each added or removed byte is a change; a range of bytes with others in
-/// its place is one.
+/// Returns the changes that turn the text `from` into `to`. In texts of the same length, each
+/// differing byte is one change. In others, each added and each removed byte is one change, and so
+/// is a whole range of bytes that others replace.
 fn deltas(from: &[u8], to: &[u8]) -> Vec<Change> {
     if from.len() == to.len() {
         let differs = (0..to.len()).filter(|at| from[*at] != to[*at]);
@@ -202,8 +203,8 @@ fn deltas(from: &[u8], to: &[u8]) -> Vec<Change> {
     changes(from, to).into_iter().flat_map(split).collect()
 }
 
-/// Returns the text `from` after the changes, of all changes `deltas` to `to`, whose indices are in
-/// `taken`.
+/// Returns the text `from` after some of the changes that turn it into `to`: those of `deltas`
+/// whose indices are in `taken`.
 fn changed(from: &[u8], to: &[u8], deltas: &[Change], taken: &Config) -> Vec<u8> {
     let mut text = Vec::new();
     let taken = taken.ranges().flat_map(|range| &deltas[range]);
@@ -301,7 +302,7 @@ pub fn similar_inputs(failing: &[u8], passing: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// Largest number of positions at which variants of an input differ from it.
+/// Largest number of positions of an input at which variants of it are made.
 const PLACES: usize = 48;
 
 fn spread(length: usize) -> Vec<usize> {

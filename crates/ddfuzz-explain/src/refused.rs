@@ -68,8 +68,8 @@ impl Explaining<'_> {
         Ok(())
     }
 
-    /// Returns the refusal for runs without a chain, with the reason that the tests at their shared
-    /// points have shown.
+    /// Returns the refusal for two runs without a chain; its reason is what the tests at the points
+    /// that both runs share have shown.
     pub(crate) fn without_chain(&self, runs: &Runs) -> Early {
         if runs.engine.info.has_lines_only() && !self.request.raw {
             let (reason, hint) =

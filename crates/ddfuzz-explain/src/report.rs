@@ -41,9 +41,9 @@ pub struct Explanation {
     /// Where the value came from by which the failing run crashed: a pointer to no valid memory, or
     /// a divisor; null where that is not known.
     pub origin: Option<OriginRecord>,
-    /// Conditions by which the run came to its failure, each of which averts the failure when
-    /// decided the other way in a run of the failing input; those nearest to the failure first.
-    /// With all but the first one, the failing statement was still executed.
+    /// Conditions by which the run came to its failure, and which avert it when decided the other
+    /// way in a run of the failing input; those nearest to the failure come first. At most one of
+    /// them keeps the run from executing the failing statement.
     pub switched: Vec<SwitchedRecord>,
     /// Statements of which something is odd in the failing run, the most telling first: one that
     /// changes the field by which a record is filed in a table, writes to memory that was freed, or
@@ -51,8 +51,8 @@ pub struct Explanation {
     /// too long to be recorded.
     pub observed: Vec<SuspectRecord>,
     /// Conditions, of all in the failing run, that avert the failure when decided the other way.
-    /// First come those with which the run still reaches the failing statement, of these the ones
-    /// first on which the fewest executed statements depend. At most six are given; at most 300 are
+    /// Those with which the run still reaches the failing statement come first, and among these the
+    /// ones on which the fewest executed statements depend. At most six are given; at most 300 are
     /// tried. A return of a function that returns nothing but 0 and 1 is also a condition.
     pub critical: Vec<CriticalRecord>,
     /// Mutants of the program that keep the failing run from failing. In a mutant, one instruction
@@ -77,8 +77,8 @@ pub struct Explanation {
     pub newer_sources: Vec<String>,
     /// Number of runs of mutants of the program.
     pub mutant_runs: u64,
-    /// Whether the time was over before all variables of the chain were tested: those that were not are
-    /// called not confirmed.
+    /// Whether the time was over before all variables of the chain were tested. Untested variables
+    /// are called not confirmed.
     pub out_of_time: bool,
     /// The critical slice; null where none was asked for.
     pub slice: Option<SliceRecord>,
@@ -124,7 +124,8 @@ pub struct CrashRecord {
     /// Name of the library's file in whose code the run failed, which is not examined; null where
     /// it failed in code of the program itself, or of the system.
     pub library: Option<String>,
-    /// The line of the output by which it is wrong, quoted; null where the failure is another one.
+    /// The line of the output that makes the run a failure, quoted; null if the failure is a crash
+    /// or an exit status.
     pub wrong: Option<String>,
     /// Number of runs of the failing input that ended in the same way, the first included; 3 if all
     /// did.
@@ -197,20 +198,21 @@ pub struct LinkRecord {
     pub writer: Option<WriterRecord>,
     /// The calls that led to the statement which wrote the value, innermost first; at most three.
     pub calls: Vec<FrameRecord>,
-    /// Where the value of the variable came from: the statement that made it, and with `copies`,
-    /// those from which it was copied in `earlier`. Null for all links but the last confirmed one,
-    /// and where that is not known.
+    /// Where the value of the variable came from: the statement that made it. If that statement
+    /// only copied the value (`copies`), those from which it was copied are in `earlier`. Null for
+    /// all links but the last confirmed one, and where the origin is not known.
     pub made_of: Option<OriginRecord>,
     /// The statement of a called function that computed the value, which the statement that wrote
     /// the value got as its result; null where that was not found.
     pub returned: Option<FrameRecord>,
-    /// Where the value came from that the writer read from another place than in the passing run,
-    /// as a pointer or index led there; null where it read from the same place, or where that is
-    /// not known.
+    /// If the writer read from another place in memory than in the passing run, because a pointer
+    /// or an index differed: where the value came from that it read there. Null where it read from
+    /// the same place, or where that is not known.
     pub selected: Option<OriginRecord>,
-    /// The statement after which the runs went different ways, so that only one of them executed
-    /// the writer; without a known writer, the first such statement since the link before. Null
-    /// where both runs executed the writer, or where that is not known.
+    /// The last statement before the runs went different ways, after which only one of them
+    /// executed the writer. If no writer is known, the first statement since the previous link
+    /// after which the runs went different ways. Null where both runs executed the writer, or where
+    /// that is not known.
     pub parted: Option<FrameRecord>,
     /// Where the value came from on which the decision of the statement `parted` depends in the
     /// failing run; null where that is not known.
@@ -218,10 +220,11 @@ pub struct LinkRecord {
     /// Where only the passing run writes another value: the statement that wrote the value which
     /// the variable keeps in the failing run. Null elsewhere, or where nothing wrote it.
     pub kept: Option<FrameRecord>,
-    /// Where only the passing run writes another value: statements that the failing run executes in place
-    /// of it, from where the runs went different ways to where they meet again. First come those that write
-    /// other fields of the same record, then those of the function where the runs went different ways, the
-    /// ones first that write more than local variables. At most six; empty elsewhere.
+    /// If only the passing run writes another value: statements that the failing run executes in
+    /// place of that write, from where the runs went different ways to where they meet again. Those
+    /// that write other fields of the same record come first; then those of the function where the
+    /// runs went different ways, beginning with the ones that write more than local variables. At
+    /// most six; empty if the failing run writes the value.
     pub instead: Vec<FrameRecord>,
     /// The statement at which the runs were stopped to test the variable.
     pub point: PointRecord,
@@ -398,7 +401,7 @@ pub struct MutantRecord {
 pub struct SwitchedRecord {
     /// The statement that decides.
     pub condition: FrameRecord,
-    /// Where the value came from by which it decides; null where that is not known.
+    /// Where the value came from by which the condition decides; null where that is not known.
     pub by: Option<OriginRecord>,
 }
 

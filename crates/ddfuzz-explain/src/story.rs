@@ -14,7 +14,7 @@ const LOOK_FIRST: &str = "Look here first: ";
 /// Largest number of links of the chain that the text of an explanation shows.
 const SHOWN: usize = 6;
 
-/// Number of lines that end the text: how sure it is, and what is not known.
+/// Number of lines at the end of the text: how sure the explanation is, and what is not known.
 const CLOSING: usize = 2;
 
 /// Writes an explanation as a text of at most twelve lines.
@@ -441,7 +441,7 @@ fn moved_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Says in one line where the value came from by which the run crashed, and what averts that.
+/// Says in one line where the value came from that crashed the run, and what averts the crash.
 fn how_it_failed(it: &Explanation) -> Option<String> {
     let facts: Vec<String> = value_origin(it).into_iter().chain(switched(it)).collect();
     (!facts.is_empty()).then(|| facts.join(" "))

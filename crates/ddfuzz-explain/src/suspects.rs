@@ -12,7 +12,8 @@ use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, SuspectRecord, WriterRecord,
 };
 
-/// Largest number of statements that are named, without those at which a change averts the failure.
+/// Largest number of statements that are named, not counting those at which a change averts the
+/// failure.
 pub(crate) const NAMED: usize = 3;
 /// Name of the function in which a program begins: it reads the input and calls what does the work.
 pub(crate) const MAIN: &str = "main";
@@ -33,8 +34,8 @@ const OF_SIZE: &str = "wrote what the size of that block was made of";
 const EXTENT: &str = "wrote what decides how much is written behind that block";
 /// Text about the statement that wrote the value by which the run fails.
 const VALUE: &str = "wrote the value by which it fails";
-/// Text about a statement that wrote the pointer or index by which the failing value was read from
-/// a wrong place.
+/// Text about a statement that wrote a pointer or an index: by it, the value that made the run fail
+/// was read from a wrong place.
 const PLACE: &str = "wrote by which pointer or index the value is read by which it fails";
 /// Text about a statement that wrote a value from which the failing value was computed.
 const OF_VALUE: &str = "wrote what that value was made of";
@@ -98,8 +99,8 @@ impl Suspects {
         self.add_before(calls, (why, true), |_| false);
     }
 
-    /// Adds a statement as [`add`](Suspects::add) does, but after all others if it is in `main` or
-    /// is the one that fails: a wrong value there was mostly made elsewhere.
+    /// Adds a statement as [`add`](Suspects::add) does. If it is in `main` or is the one that
+    /// fails, it is named after all others, because a wrong value there was mostly made elsewhere.
     fn add_likely(&mut self, calls: &[FrameRecord], why: &str) {
         let failing = self.failing.clone();
         self.add_before(calls, (why, why == CONFIRMED), |it| {
@@ -194,8 +195,8 @@ impl Suspects {
         }
     }
 
-    /// Adds the statements that have damaged the heap, read memory before it was set, freed a block
-    /// that is used later, or used a block after that.
+    /// Adds the statements that have damaged the heap, have read memory before it was set, have
+    /// freed a block that is still used, or have used a freed or moved block.
     fn add_heap(&mut self, it: &Explanation) {
         if let Some(block) = &it.overflow {
             self.add_overflow(block);
@@ -232,10 +233,10 @@ impl Suspects {
         }
     }
 
-    /// Adds what made the value by which the run has failed, and the confirmed variables of the
-    /// chain, the last one first. The value comes after the last variable if the passing run
-    /// executes the statement that wrote the value, and no link has that statement: the value is
-    /// then probably the same in both runs.
+    /// Adds the statement that made the value by which the run has failed, and those that made the
+    /// confirmed variables of the chain, the last one first. The value comes before these, but
+    /// after the last variable if it is probably the same in both runs: the passing run executes
+    /// the statement that wrote it, and no link has that statement.
     fn add_values(&mut self, it: &Explanation) {
         let links = it.chain.iter().rev().filter(|link| carries(link));
         let mut links: VecDeque<&LinkRecord> = links.collect();
@@ -260,8 +261,8 @@ impl Suspects {
         }
     }
 
-    /// Adds what made the variable of the first of `links` whose statement is not among the
-    /// suspects yet; removes that link and those before it from `links`.
+    /// Removes links from the beginning of `links` up to the first one that adds a suspect: the
+    /// statement that made its variable, if that is none of the suspects yet.
     fn add_last_link(&mut self, links: &mut VecDeque<&LinkRecord>, chain: &[LinkRecord]) {
         let named = |it: &Suspects| it.found.len() + it.last.len();
         let before = named(self);
@@ -311,8 +312,9 @@ impl Suspects {
         self.last = last;
     }
 
-    /// Adds the statements that wrote the values from which the failing value was computed, and the
-    /// values that the conditions compare which lead to the failure.
+    /// Adds the statements that wrote the values from which the failing value was computed, and
+    /// those that wrote the values compared by the conditions in `switched` (they led to the
+    /// failure).
     fn add_earlier(&mut self, it: &Explanation) {
         for value in it.origin.iter().flat_map(|it| &it.earlier) {
             self.add_likely(&value.written, OF_VALUE);

@@ -195,9 +195,9 @@ impl Unfolding<'_> {
         known.is_some_and(same)
     }
 
-    /// Follows all pointers, and adds the objects to which they lead: first pointers to records,
-    /// then those to other types, then those to characters, of these last those into the middle of
-    /// a block. So a `char *` never claims a block to which a typed pointer leads.
+    /// Follows all pointers, and adds the objects to which they lead. Pointers to records come
+    /// first, then those to other types, then those to characters; of these, those into the middle
+    /// of a block come last. So a `char *` never claims a block to which a typed pointer leads.
     fn follow(&mut self) {
         let mut at = 0;
         loop {
@@ -296,8 +296,9 @@ impl Unfolding<'_> {
         });
     }
 
-    /// Returns the length in bytes of the zero-terminated text at `address`, if it is in memory
-    /// that the program has mapped for itself, where nothing else limits the text; else `None`.
+    /// Returns the length in bytes of the zero-terminated text at `address`, if `of` is the type of
+    /// a byte and the text is in memory that the program has mapped for itself (in which nothing
+    /// else says where an object ends); else `None`.
     fn text(&mut self, address: u64, of: TypeId) -> Option<u64> {
         let contains = |area: &&Area| (area.start..area.end).contains(&address);
         let area = self
@@ -512,9 +513,10 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Returns which member of a union is in use by the last enumeration among the fields `before`
-    /// it: the index of the enumeration's value, and the number of its values; `None` if there is
-    /// none.
+    /// Returns which member of a union is in use: the last enumeration among the fields `before`
+    /// the union tells it. Returns the index of the enumeration's value, and the number of its
+    /// values; `None` if no field is an enumeration with a known value. `bytes` are those of the
+    /// object, `at` is the offset in it of the record with these fields.
     fn tag(&self, before: &[crate::types::Field], at: u64, bytes: &[u8]) -> Option<(usize, usize)> {
         before.iter().rev().find_map(|field| {
             let of = self.types.get(field.of);

@@ -21,15 +21,16 @@ use crate::report::FrameRecord;
 /// only the passing run makes.
 const INSTEAD: usize = 6;
 
-/// The point of a run after which a write is searched for, with the number of times that the run
-/// had then reached the statement at which the search ends.
+/// A point after which a write is searched for, with how often the run has reached, up to that
+/// point, the statement at which the search ends.
 type Since = (Point, u64);
 
 impl Runs {
-    /// Finds what wrote the failing value of a variable in the chain (`link`): in the failing run,
-    /// between the last point at which another variable was relevant and the link's point. If
-    /// nothing did, finds the statement of the passing run that alone wrote it between these
-    /// points, else what wrote it since the beginning of the failing run.
+    /// Finds what wrote the failing value of a variable in the chain (`link`, `delta`). Searches
+    /// the failing run from the last point at which another variable was relevant up to the link's
+    /// point. If nothing wrote the variable there, finds the statement with which only the passing
+    /// run wrote it between these points; if there is none, what wrote it since the failing run
+    /// began.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -75,8 +76,8 @@ impl Runs {
     }
 
     /// Returns the last point that both runs share before they went different ways, so that only
-    /// one of them executed the write to a variable of the chain (`link`); `None` where both
-    /// executed it, or where that is not known.
+    /// one of them executed the write of `writer` to a variable of the chain (`link`); `None` where
+    /// both executed that write, or where that is not known.
     pub fn parted(&self, link: &Link, writer: &Writer) -> Option<Matched> {
         let last = self.executed(link, writer)?;
         let (points, index_of) = self.of_side(writer.side);
@@ -97,10 +98,11 @@ impl Runs {
         parting(&self.matched, [passing, failing], writer.side, last)
     }
 
-    /// Finds the statement that was the last to write the variable of `link` in the failing run
-    /// before the link's point, for a variable that only the passing run writes since the link
-    /// before. `delta` says where the variable is. `None` for a register, and where a library or
-    /// the kernel wrote it, or nothing did.
+    /// Finds the statement of the failing run that last wrote the variable of `link` before the
+    /// link's point. It is called for a variable that only the passing run has written since the
+    /// previous link, so the search begins at the start of the run. `delta` says where the variable
+    /// is. `None` if it is in a register, if a library or the kernel made the last write, or if
+    /// there was no write.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -144,9 +146,9 @@ impl Runs {
         }
     }
 
-    /// Returns the address of the instruction, in a called function, that computed the value which
-    /// a statement of the failing run wrote; `None` where no call returned it, or that is not
-    /// known.
+    /// Returns the address of the instruction that computed the value which `writer`, a statement
+    /// of the failing run, wrote to the variable `delta` of a link, if a function that the
+    /// statement called returned that value; else, or if that is not known, `None`.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -175,9 +177,10 @@ impl Runs {
         if_supported(self.engine.returned(points, &written))
     }
 
-    /// Finds where a value came from that the writer of a link read from another place in memory
-    /// than the same statement of the passing run did, as a pointer or index led there; `None`
-    /// where it read from the same place, or that is not known.
+    /// Compares the statement `writer`, which wrote the variable `delta` of a link, in both runs.
+    /// If it read from another place in memory in the failing run, because a pointer or an index
+    /// differed, returns where the value came from that it read there. `None` if both runs read
+    /// from the same place, or if that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -236,9 +239,9 @@ impl Runs {
         if_supported(self.engine.value_history(points, to, value))
     }
 
-    /// Returns true if a link's variable is in the same place right after the statement `both` has
-    /// written it. A variable in memory is; one in a register only if that statement is in the
-    /// frame of the link's point.
+    /// Returns true if a link's variable `delta`, at the end of the statement at the point `both`
+    /// which wrote it, is in the same place as at the link's point. That holds for each variable in
+    /// memory; for one in a register, only if both points have the same stack.
     fn stays_in_place(&self, link: &Link, delta: &Delta, both: &Matched) -> bool {
         match delta.failing_place {
             Place::Memory(_) => true,
@@ -249,8 +252,8 @@ impl Runs {
         }
     }
 
-    /// Returns the bytes of a link's variable in the passing and in the failing run; `None` if it
-    /// is neither a number nor a text.
+    /// Returns the bytes of a link's variable `delta` in the passing and in the failing run; `None`
+    /// if it is neither a number nor a text.
     fn bytes_of(&self, link: &Link, delta: &Delta) -> Option<[Vec<u8>; 2]> {
         let states = self.states.get(&link.cause.point)?;
         let Change::Value {
@@ -269,8 +272,8 @@ impl Runs {
         Some([passing, failing])
     }
 
-    /// Returns the index of the point at which the run that made a write last executed the
-    /// statement of `writer`, up to the point of `link`.
+    /// Returns the index of the last point, up to that of `link`, at which the statement of
+    /// `writer` was executed. The index counts the points of the run that made the write.
     fn executed(&self, link: &Link, writer: &Writer) -> Option<usize> {
         let start = self.engine.statement_at(writer.pc)?;
         let (points, index_of) = self.of_side(writer.side);
@@ -306,11 +309,10 @@ impl Runs {
     }
 
     /// Returns statements that the failing run executes instead of the write of a link's variable
-    /// `delta`, which only the passing run makes: between `last`, the last point that both runs
-    /// share, and the next shared one. First come writes to other fields of the variable's record,
-    /// then statements of the function of `last`, of these the ones first that write memory other
-    /// than their own local variables. Each source line is returned once, at most [`INSTEAD`]
-    /// lines.
+    /// `delta`, which only the passing run makes. They are between `last`, the last point that both
+    /// runs share, and the next shared one. Writes to other fields of the same record come first,
+    /// then statements of the function of `last`: first those that write memory other than their
+    /// own local variables. Each source line is returned once, at most [`INSTEAD`] lines.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -401,10 +403,10 @@ impl Runs {
         statements.get(first) == Some(&pc)
     }
 
-    /// Returns where the search for the write of the variable of `link` begins: at the last point
-    /// at which the link before it was relevant, in the failing run and in the passing run. With
-    /// each stands how many times the run has reached the statement of `link`'s own point by then.
-    /// `None` for the first link of a chain.
+    /// Returns where the search for the write of the variable of `link` begins, in the failing and
+    /// in the passing run: at the last point at which the previous link's variable was relevant.
+    /// Each comes with the number of times that the run has reached the statement of `link`'s own
+    /// point up to there. `None` for the first link of a chain.
     fn since(&self, link: &Link) -> Option<(Since, Since)> {
         let to = self.matched[link.cause.point];
         let from = self.matched[link.before?];
@@ -417,8 +419,8 @@ impl Runs {
         Some(((from.in_failing, failing), (from.in_passing, passing)))
     }
 
-    /// Finds what wrote the failing value of a variable in a register, or of a register that no
-    /// variable describes.
+    /// Finds what wrote the failing value of a link's variable `delta` that is in a register, or of
+    /// the register itself where no variable describes it; `None` where that is not certain.
     fn writer_of_register(
         &mut self,
         link: &Link,
@@ -452,8 +454,9 @@ impl Runs {
         Ok(self.statement_before(link, delta))
     }
 
-    /// Returns the number of the frame (from the outermost one) whose local variable is at an
-    /// address of the failing run; `None` where no local variable is there.
+    /// Returns the number, counted from the outermost one, of the frame whose local variable is at
+    /// `address` in the failing run at the shared point `point`; `None` where no local variable is
+    /// there.
     fn frame_of(&self, point: usize, address: u64) -> Option<usize> {
         let failing = &self.states.get(&point)?.failing;
         let (object, _) = failing.containing(address)?;
@@ -463,11 +466,11 @@ impl Runs {
         }
     }
 
-    /// Returns the last statement of the variable's frame that the failing run executed before the
-    /// point of a chain's link, as the writer of the link's variable. `None` where that is not
-    /// certain: points that were not examined lie between, and the variable differed from the
-    /// passing run before them; the statement is in another function; or it has no instruction that
-    /// writes the variable's register.
+    /// Takes the last statement that the failing run executed in the frame of a link's variable,
+    /// before the link's point, for the writer of the variable `delta`. Returns `None` where that
+    /// is not certain: if the variable already differed at the link before and points between were
+    /// not examined; if the statement is in another function; or if none of its instructions writes
+    /// the variable's register.
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
         let (before, to) = (self.matched[link.before?], self.matched[link.cause.point]);
         let states = self.states.get(&link.before?)?;

@@ -9,8 +9,8 @@ use super::facts::{Facts, Name, config};
 use super::repair::{Chain, Repair, joined};
 use super::{Probed, Prober};
 
-/// Maximum number of changes which cannot be removed one by one, because the version without one of
-/// them does not build or cannot be tested, for which the search also tests the removal of each pair of them.
+/// If at most this many changes cannot be left out one by one, because the version without one of
+/// them does not build or cannot be tested, the search also tests to leave out each pair of them.
 const MOST_TIED: usize = 6;
 /// Maximum number of changes for which the search first tries whether a single one causes the
 /// failure, by halving the set.
@@ -207,10 +207,10 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok((unresolved, unbuildable, self.best.len() < before))
     }
 
-    /// Tests the removal of several changes at once from the smallest failing set, because changes
-    /// may need each other and nothing else: of all `unresolved` ones (those without one of which
-    /// the set cannot be tested), of pairs of them, and of each bundle of changes that repairs have
-    /// moved together. Returns a smaller set that fails; `None` if none was found.
+    /// Tests the removal of several changes at once from the smallest failing set, because some may
+    /// need each other. These are tried: all changes in `unresolved` (the set cannot be tested
+    /// without one of them), each pair of these, and each bundle (changes that repairs have moved
+    /// together). Returns the first smaller set that fails; `None` if none does.
     fn without_ties(&mut self, unresolved: &[usize]) -> Result<Option<Config>, P::Error> {
         let mut ties: Vec<Vec<usize>> = Vec::new();
         if unresolved.len() > 1 {

@@ -154,7 +154,7 @@ impl UnwindTable {
 /// Where the value is found that a register has in a stack frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Saved {
-    /// Still in the thread's register of the same number; this is the value.
+    /// The thread's register of the same number still has the value, which is this.
     Live(u64),
     /// Saved in memory, at this address.
     Memory(u64),

@@ -35,7 +35,8 @@ pub(super) fn inherit<'a>(
     }
 }
 
-/// Does what [`inherit`] does in one function, whose code begins at the address `start`.
+/// Does what [`inherit`] does in one function, whose `code` begins at the address `start`; `rows`
+/// are the function's rows of the line table.
 fn inherit_in(lines: &mut Lines, rows: Range<usize>, code: &[u8], start: u64) {
     let all: Vec<Instruction> = Decoder::with_ip(64, code, start, DecoderOptions::NONE)
         .into_iter()

@@ -7,7 +7,8 @@ use gimli::{AttributeValue, Dwarf, Unit, UnitOffset, UnitSectionOffset};
 use super::{Bytes, Entry};
 use crate::types::{Bits, Encoding, Field, Shape, Type, TypeId, Types};
 
-/// Nesting depth from which on the target of a pointer type is not read inside of it, but later.
+/// The target of a pointer type that is nested deeper than this in other types is not read with it,
+/// but later.
 const DEEP: usize = 64;
 /// Largest number of types that are read inside each other. In damaged debug information a type may
 /// lead to itself.
@@ -336,8 +337,9 @@ impl TypeReader {
         Ok(fields)
     }
 
-    /// Gives the elements of a Rust vector their type: the vector's pointer leads to bytes, and the
-    /// type of the elements is a parameter of the vector's type.
+    /// Gives the elements of a Rust vector their type, in the `fields` of the vector's type. The
+    /// vector's pointer leads to bytes; the type of the elements is a parameter in the vector's
+    /// entry, which is at the offset `at`.
     fn name_elements(
         &mut self,
         reader: &Reader<'_>,
@@ -360,8 +362,9 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Returns the index of a type as `of`, but with pointers to bytes in its fields `inner`, `ptr`
-    /// and `pointer` (and in those of their types) that lead to `element` instead.
+    /// Returns the index of a type like `of` whose pointers to bytes lead to `element` instead:
+    /// `of` itself if it is such a pointer, and its fields `inner`, `ptr` and `pointer`, also
+    /// inside each other. Returns `of` if there is no such pointer.
     fn pointing_to(&mut self, of: TypeId, element: TypeId) -> TypeId {
         let mut described = self.types.get(of).clone();
         match &mut described.shape {
@@ -388,9 +391,10 @@ impl TypeReader {
             .add(described.name, described.size, described.shape)
     }
 
-    /// Adds fields for the variants of a Rust enumeration to `fields`: the discriminant, as an
-    /// enumeration, and a union of the variants' contents. Without a discriminant (an otherwise
-    /// invalid value of the content stands for the variant without one), only the content.
+    /// Adds the fields of a Rust enumeration to `fields`: its discriminant, as an enumeration of
+    /// the variants' names, and a union of the variants' contents. Some enumerations have no
+    /// discriminant, but mark one variant by a value that is invalid in the others; then only the
+    /// content is added.
     fn variants(
         &mut self,
         reader: &Reader<'_>,

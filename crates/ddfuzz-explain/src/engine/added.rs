@@ -18,8 +18,8 @@ use crate::types::{Encoding, Shape, TypeId, Types};
 /// Numbers in debug information of the registers in which the first integers and pointers are
 /// passed.
 const PASSED: [u16; 6] = [5, 4, 1, 2, 8, 9];
-/// Operation of an expression of debug information that is an address, and the first one of those
-/// that are a register.
+/// Codes of operations in DWARF expressions: `DW_OP_addr` (an address follows), and the first of
+/// the operations that stand for a register (`DW_OP_reg0`).
 const ADDRESS: u8 = 0x03;
 const REGISTER: u8 = 0x50;
 /// Largest number of fields and variables that one function sets.
@@ -30,7 +30,7 @@ const PLACES: usize = 24;
 pub(crate) enum Value {
     /// Zero, or the null pointer.
     Zero,
-    /// The value before, changed by this much.
+    /// The value that the place has before the function sets it, plus this number.
     Changed(i64),
 }
 
@@ -50,7 +50,8 @@ pub(crate) struct Added {
     pub entry: u64,
     /// Whether the place is set when the function returns, and not when it begins.
     pub at_end: bool,
-    /// Where the set place begins, `offset` bytes after that, with `size` bytes.
+    /// Where the address of the set place is taken from: the place has `size` bytes, and begins
+    /// `offset` bytes after that address.
     pub base: Base,
     pub offset: u64,
     pub size: usize,
@@ -79,7 +80,9 @@ impl Added {
         format!("with {} {value} when {when}", self.name)
     }
 
-    /// Sets the place where a process has stopped that begins the function, or returns from it.
+    /// Acts at a stop of the process. At the function's first instruction, sets the place, or, if
+    /// it is set at the end, notes the call in `pending` and stops the process at its return. At
+    /// the return of a call in `pending`, sets the place. Elsewhere does nothing.
     pub(super) fn apply(
         &self,
         process: &mut Process,
@@ -125,12 +128,12 @@ impl Added {
     }
 }
 
-/// A place in memory by which instructions address it, with its size.
+/// A place in memory with its size in bytes, named by the way in which an instruction addresses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
-    /// So many bytes behind a pointer.
+    /// So many bytes after the address in any register, which does not point to the stack frame.
     Behind(i64, usize),
-    /// At an address.
+    /// At this fixed address.
     At(u64, usize),
 }
 
@@ -183,14 +186,14 @@ struct Settable {
     offset: u64,
     /// Size in bytes.
     size: usize,
-    /// Whether it is a number that may be counted up and down.
+    /// Whether the place holds a number that may be counted up and down.
     is_number: bool,
     /// Name of the place in the source.
     name: String,
 }
 
-/// Returns the places of one variable that can be set: its own, with the name `own`, or those of
-/// its fields, whose names `before` is written in front of.
+/// Returns the places of a variable of type `of` that can be set: the variable itself, with the
+/// name `own`; or, if it is a record, its fields, each named by `before` and the field's name.
 fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<Settable> {
     let place = |of, offset, name| {
         let (size, is_number) = settable(types, of)?;
@@ -249,8 +252,8 @@ fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a De
 
 impl Engine {
     /// Returns the mutants in which a function that the failing run has called sets a field of a
-    /// record that is passed to it, or a global variable. The function does not write there itself,
-    /// and the executed code reads it.
+    /// record that is passed to it, or a global variable. Only places that the executed code reads
+    /// are set. One that the function itself writes is only set to zero when the function begins.
     pub(super) fn additions(&mut self, process: &mut Process, points: &[Point]) -> Vec<Mutant> {
         let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
         let bias = self.bias;
@@ -284,7 +287,9 @@ impl Engine {
         found
     }
 
-    /// Adds the mutants of one function, which uses memory as `own` says.
+    /// Adds to `found` the mutants of `function` that set a field of a record passed to it, or a
+    /// global variable. `own` has the places that the function reads and writes, `read` those that
+    /// the executed code reads: other places are not set.
     fn add_to(
         &self,
         function: &Function,

@@ -1,6 +1,5 @@
-//! What is odd in a recorded failing run: a field is changed by which its record is filed in a
-//! table, memory is used that was freed, or a statement has chosen a wrong address for a write.
-//! Pure.
+//! What is odd in a recorded failing run: the program changes the field by which a record is filed
+//! in a table, uses memory that was freed, or has chosen a wrong address for a write. Pure.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -35,8 +34,8 @@ pub enum Oddity {
     ChangesKey,
     /// The instruction writes to a heap block that was freed.
     WritesFreed,
-    /// The instruction has chosen the address to which the value was written by which the run
-    /// failed: it decides on that address, or computes a part of it.
+    /// The instruction has helped to choose the address to which the value that made the run fail
+    /// was written: it decides on that address, or computes a part of it.
     ChoosesPlace,
 }
 
@@ -112,10 +111,10 @@ impl<'a> Observed<'a> {
         found
     }
 
-    /// Finds the instructions that chose the address to which the failing value was written, if the
-    /// value was only copied since: the nearest one that computed a part of the address, in a
-    /// function that returned before the write, and before it the conditional jump that decided on
-    /// it.
+    /// Finds the instructions that chose the address to which the failing value was written: the
+    /// nearest one that computed a part of that address in a function which returned before the
+    /// write, and the conditional jump that led to this one. Finds nothing if the failing value was
+    /// computed after the write, and not only copied.
     fn chosen_place(&self, order: &[Reached]) -> Vec<Anomaly> {
         let nearest = order.iter().take_while(|it| it.cost == 0);
         let values = nearest.filter(|it| it.how == Dependence::Value);

@@ -8,7 +8,8 @@ use super::recorded::Recorded;
 
 /// Cost of a step back from a computed number to the numbers from which it was computed.
 const COMPUTED: u32 = 2;
-/// Cost of a step back from a value to what made the address that it was read from.
+/// Cost of a step back from a value to the instruction that made the address from which the value
+/// was read.
 const ADDRESSED: u32 = 4;
 /// Cost of a step back from an instruction to the conditional jump or call that led to it.
 const DECIDED: u32 = 6;
@@ -20,7 +21,8 @@ const VISITED: usize = 60_000;
 pub struct Reached {
     /// Index of the instruction in the recording.
     pub at: usize,
-    /// Distance of the instruction from the failure: the sum of the costs of the steps back to it.
+    /// Distance of the instruction from the failure: the sum of the costs of the steps that lead
+    /// back from the failure to the instruction.
     pub cost: u32,
     /// Index of the instruction, one step nearer to the failure, that depends on it directly.
     pub from: usize,

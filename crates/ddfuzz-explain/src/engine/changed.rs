@@ -124,7 +124,8 @@ impl Engine {
     }
 
     /// Returns the address of the statement that makes a decision, and those of the calls that led
-    /// to it, innermost first.
+    /// to it, innermost first; only the statement if the run does not come to the decision again.
+    /// `jumps` has the conditional jumps by address.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -145,7 +146,7 @@ impl Engine {
     }
 
     /// Starts the failing run, and stops it at a decision; `None` if the run does not come to that
-    /// decision again.
+    /// decision again. `jumps` has the conditional jumps by address.
     fn run_to_decision(
         &mut self,
         decision: &Decision,

@@ -24,8 +24,8 @@ use super::writer::{By, Watched};
 use super::{Ending, Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::frames::STACK_POINTER;
 
-/// Numbers of points before the failure at which the recording of single instructions begins: the
-/// first one, or the next if the instructions after it are too many.
+/// How many points before the failure the recording of single instructions begins. The first number
+/// is tried first; each next one if the recording from the earlier point has too many instructions.
 const POINTS: [usize; 3] = [100, 20, 4];
 /// Largest distance, in bytes, from a pointer that was passed to a library's function to the
 /// faulting address, for the pointer to be taken for the cause.
@@ -42,8 +42,8 @@ const CONDITIONS: usize = 4;
 const LENGTH: usize = ARGUMENTS[2];
 /// Size of a page of memory in bytes.
 const PAGE: u64 = 4096;
-/// Largest number of instructions after the program's last own one for these to be counted as a
-/// part of how the program ends.
+/// If more instructions than this follow the last one of the program's own code, that one is taken
+/// for the instruction at which the run failed, and not the last of all.
 const ENDING_STEPS: usize = 2000;
 
 /// Returns true if a library's function was given a pointer and, as its third argument, a length by
@@ -118,7 +118,7 @@ pub(crate) struct Odd {
     pub oddity: Oddity,
     /// Address of the instruction, and those of the calls that led to it, innermost first.
     pub calls: Vec<u64>,
-    /// Whether a run does not fail in which the instruction is skipped or, if it is a condition,
+    /// Whether the run does not fail when the instruction is skipped or, if it is a condition,
     /// decided the other way.
     pub tested: bool,
 }
@@ -312,10 +312,10 @@ impl Engine {
         nearest.into_iter().map(|it| it.1).collect()
     }
 
-    /// Returns the indices of the comparisons that made a program end itself: the last one before
-    /// the call `own`, the last instruction of the program's own code, and those in the function of
-    /// a standard library that it called, such as a check of an index. `end` is the last
-    /// instruction.
+    /// Returns the indices of the comparisons that made a program end itself. One is the last
+    /// before the call `own`, the last instruction of the program's own code; the others are in the
+    /// function of a standard library that `own` called (such as a check of an index), up to the
+    /// run's last instruction `end`.
     fn compared_before(&self, executed: &[Executed], own: usize, end: usize) -> Vec<usize> {
         let function = |at: &usize| {
             let pc = executed[*at].pc().wrapping_sub(self.bias);

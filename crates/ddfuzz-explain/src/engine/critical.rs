@@ -12,10 +12,11 @@ use super::{Ending, Engine, EngineError, Point, Side};
 
 /// Number of conditions that are decided the other way in forks of one run.
 const ROUND_OF_TESTS: usize = 60;
-/// Largest number of runs from which such forks are made.
+/// Largest number of runs of the failing input that are made, each with forks in which conditions
+/// are decided the other way.
 const ROUNDS: usize = 5;
-/// Largest number of jumps for which a fork that goes the other way does not end in time; then the
-/// search ends.
+/// When this many jumps have a fork, decided the other way, that does not end in time, the search
+/// ends.
 const HANGING: usize = 8;
 
 /// A condition of the failing run whose other decision lets it end well.
@@ -23,8 +24,8 @@ const HANGING: usize = 8;
 pub(crate) struct Critical {
     /// The decision that averts the failure when it is made the other way.
     pub decision: Decision,
-    /// Whether the run with the other decision reaches the failing statement as often after it as
-    /// the failing run did.
+    /// Whether the run, after its decision was changed, reaches the failing statement as often as
+    /// the failing run does after that decision.
     pub reaches: bool,
     /// Whether the output of the run with the other decision begins with all that the failing run
     /// wrote before its failure.
@@ -37,8 +38,9 @@ pub(crate) struct Critical {
 
 /// Largest number of conditions that are returned.
 const FOUND: usize = 6;
-/// Penalty of an execution of a jump for each later execution of the same jump, when decisions are
-/// ranked, in units of the binary logarithm of the number of events that depend on a decision.
+/// Penalty in the ranking of decisions: an execution of a jump ranks lower by this for each later
+/// execution of the same jump. A decision also ranks lower by 1 each time that the number of events
+/// which depend on it doubles.
 const ROUND: usize = 4;
 
 /// Returns the decisions of a run in the order in which they are tried: later executions of a jump
@@ -58,9 +60,8 @@ fn in_order(decisions: &[Decision]) -> Vec<Decision> {
 }
 
 impl Critical {
-    /// Returns the key by which conditions are sorted, the most telling first. Of those with which
-    /// the failing statement is not reached, the last condition of the run comes first: it guards
-    /// the statement.
+    /// Returns the key by which conditions are sorted, the most telling first, in the order that
+    /// [`critical`](Engine::critical) describes.
     fn rank(&self) -> impl Ord + use<> {
         let next = match self.reaches {
             true => (false, self.decision.decided),
@@ -71,13 +72,14 @@ impl Critical {
 }
 
 impl Engine {
-    /// Finds the conditions of the failing run that avert the failure when decided the other way
-    /// (`averts` is true for the end of such a run), one for each source line. First come those
-    /// with which the run still reaches the failing statement; of both kinds those first with which
-    /// the run exits with status 0. The former are then sorted by how few events depend on them;
-    /// the others by whether the output begins as the failing run's, and by time, the last first.
-    /// `points` are the points (statement executions) of the failing run, `limit` is the time limit
-    /// of a test.
+    /// Finds the conditions of the failing run that avert the failure when decided the other way,
+    /// one for each source line. They are sorted: those with which the run still reaches the
+    /// failing statement come before the others; in both halves, those with which the run exits
+    /// with status 0 come first. After that, those of the first half are sorted by how few events
+    /// depend on them. Those of the second half come first if the run's output begins as that of
+    /// the failing run, and then the last one in time comes first, because it guards the failing
+    /// statement. `averts` is true for the end of a run without failure, `points` are the points
+    /// (statement executions) of the failing run, `limit` is the time limit of a test.
     ///
     /// # Errors
     /// When the runs cannot be made.

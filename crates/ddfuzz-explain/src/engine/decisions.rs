@@ -20,7 +20,8 @@ const EVENTS: usize = 20_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Jump {
     instruction: Instruction,
-    /// Addresses of the code that the jump's decision executes or leaves out; empty for a return.
+    /// Addresses of the code that is executed or skipped by the jump's decision; empty for a
+    /// return.
     decides: Range<u64>,
 }
 
@@ -148,9 +149,9 @@ fn jumps_in(code: &[u8], start: u64) -> Vec<Jump> {
     conditional.map(jump).collect()
 }
 
-/// Counts for each of `events` (address and stack pointer) how many later events depend on it, if
-/// it is one of `jumps`: all up to the first one in the same function call that is outside of the
-/// code on which the jump decides, or the first one in a caller.
+/// Returns for each of `events` (address and stack pointer) how many later events depend on it; 0
+/// if it is none of `jumps`. Those that depend on a jump end before the first one in the same
+/// function call that is outside of the code on which the jump decides, or in a caller.
 fn decided(events: &[(u64, u64)], jumps: &HashMap<u64, Jump>) -> Vec<usize> {
     let mut found = vec![0; events.len()];
     let mut open: Vec<usize> = Vec::new();

@@ -50,9 +50,9 @@ fn is_returned(run: &Run, memory: &std::ops::Range<u64>) -> Result<bool, EngineE
 }
 
 impl Engine {
-    /// Finds the call of `free` without which the failing run ends as `averts` says; where up to
-    /// four successive calls are needed together, the last of them. `None` where there is none, or
-    /// where the run fails inside that call.
+    /// Finds the call of `free` without which the failing run does not fail (`averts` is true for
+    /// such an end). Where up to four successive calls must be left out together, returns the last
+    /// of them. `None` where there is none, or where the run fails inside that call.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -98,8 +98,8 @@ pub fn is_size(word: u64) -> bool {
     (32..LARGEST).contains(&size) && size.is_multiple_of(16)
 }
 
-/// Returns the heap block that is so large that the allocator has mapped memory for it alone;
-/// `None` where the mapping is no such block.
+/// If the mapping from `start` to `end` is one heap block, so large that the allocator has mapped
+/// memory for it alone, returns the block; else `None`.
 fn large_block(
     start: u64,
     end: u64,
@@ -231,8 +231,8 @@ impl Heap {
         }
     }
 
-    /// Adds to `freed` the small freed chunks (fast bins) of glibc's main arena, which is found by
-    /// its pointer to the last chunk of the heap.
+    /// Adds to `freed` the small freed chunks (fast bins) of glibc's main arena. The arena is found
+    /// because it has the address `top` of the heap's last chunk.
     fn fast_bins(&self, top: u64, maps: &Maps, memory: &mut dyn Memory, freed: &mut HashSet<u64>) {
         /// Offsets in glibc's arena of its pointer to the last chunk, and (below) of its lists of
         /// freed chunks.

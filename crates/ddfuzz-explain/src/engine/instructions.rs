@@ -22,8 +22,8 @@ pub struct Executed {
     pub library: Option<LibraryCall>,
     /// Number of parameters that the called library's function declares; 0 where that is not known.
     pub parameters: usize,
-    /// For an instruction that adds to memory or subtracts from it, the number there before; `None`
-    /// for others.
+    /// For an instruction that adds to memory or subtracts from memory, the number that is there
+    /// before it is executed; `None` for other instructions.
     pub before: Option<u64>,
 }
 
@@ -164,9 +164,10 @@ impl Executed {
         Some((self.address(found)?, size(found.memory_size())))
     }
 
-    /// Returns whether the call of a library's function writes to `memory`; false for other
-    /// instructions. `None` where that is not known: for a function of unknown effect, except for
-    /// memory in the callers' frames to which (or close before which) no argument points.
+    /// Returns true if the instruction calls a library's function that writes to `memory`, and
+    /// false if the function does not, or if the instruction is no such call. `None` if the
+    /// function's effect is not known; but memory in the callers' frames, at or close after which
+    /// no argument points, counts as not written.
     pub(super) fn library_writes(&self, memory: Value) -> Option<bool> {
         let Some(call) = self.library else {
             return Some(false);
@@ -240,8 +241,8 @@ impl Executed {
         }
     }
 
-    /// Returns the place from which the operand with a number is read: a register or memory; `None`
-    /// for a constant.
+    /// Returns the place (register or memory) from which the instruction reads its operand with the
+    /// number `number_of`; `None` for a constant.
     fn operand(&self, number_of: u32) -> Option<Value> {
         let it = &self.instruction;
         match it.op_kind(number_of) {

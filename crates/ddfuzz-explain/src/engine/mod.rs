@@ -123,8 +123,8 @@ pub enum Unsupported {
     /// The program shares memory that it writes with other processes, such as forks of itself.
     #[error("the program shares memory that it writes with other processes")]
     SharedMemory,
-    /// The processor watches no memory at this address, such as where a bad pointer leads that is
-    /// no address of a process.
+    /// The processor cannot watch the memory at this address, because no process can have it: a bad
+    /// pointer leads there, for example.
     #[error("the processor cannot watch the memory at {0:#x}")]
     Unwatchable(u64),
     /// A repeated run does not reach a point that the run reached before.
@@ -154,8 +154,9 @@ pub struct Ending {
     pub crash: Option<StoppedCrash>,
     /// What the run wrote to stdout.
     pub output: Vec<u8>,
-    /// Code addresses of the frames at a crash, innermost first: the program counter, then return
-    /// addresses. At an exit, those of the exiting call where exits are watched; else empty.
+    /// Code addresses of the frames on the stack, innermost first: the program counter, then return
+    /// addresses. At a crash, those of the crash; at an exit, those of the call that exits, if
+    /// exits are watched. Else empty.
     pub stack: Vec<u64>,
 }
 
@@ -170,7 +171,7 @@ pub enum Criterion {
     Wrong(Regex),
 }
 
-/// What exits with the same status must share to be the same failure.
+/// What two exits with the same status must have in common to count as the same failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sameness {
     /// The stack on which the program asked to exit: addresses of the frames, innermost first.
@@ -209,7 +210,8 @@ pub struct Engine {
     pub(crate) is_located: bool,
     /// Addresses in the process at which statements begin, ascending.
     pub(crate) statements: Vec<u64>,
-    /// How long a run may take that goes on with a changed state, where nothing stops it.
+    /// Time limit of a run that goes on with a changed state. Runs that are stopped often have a
+    /// longer one.
     pub(crate) test_limit: TimeLimit,
     /// When the whole explanation must be finished.
     pub deadline: Instant,
@@ -326,12 +328,13 @@ impl Engine {
         })
     }
 
-    /// Returns the allowance of what may go on until the time for the whole explanation is over.
+    /// Returns an allowance for all of the time that is left for the whole explanation.
     pub(crate) fn whole_time(&self) -> Allowance {
         Allowance::new(Duration::MAX, self.deadline)
     }
 
-    /// Returns the allowance of what may use `cpu`, and half of the time that is left.
+    /// Returns an allowance of the CPU time `cpu`, and of half of the wall time that is left for
+    /// the whole explanation.
     pub(crate) fn half_time(&self, cpu: Duration) -> Allowance {
         let now = Instant::now();
         let left = self.deadline.saturating_duration_since(now);

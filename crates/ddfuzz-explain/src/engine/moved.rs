@@ -42,10 +42,11 @@ struct Moved {
 }
 
 impl Engine {
-    /// Finds the call of `realloc` that must not move its block for the failing run to end as
-    /// `averts` says, and with whose move it fails as `fails` says; `None` where there is none. In
-    /// these runs all blocks are longer than requested, so that they can grow in place. A moved
-    /// block is freed at its old address, or kept there if the run does not fail when it is freed.
+    /// Finds the call of `realloc` that must not move its block for the failing run to end well.
+    /// `averts` is true for such an end, `fails` for the failure, which must come back when the
+    /// block is moved. `None` where there is no such call. In these runs all blocks are longer than
+    /// requested, so that they can grow in place. A moved block is freed at its old address, or
+    /// kept there if the run does not fail when it is freed.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -131,9 +131,9 @@ pub(super) struct Code<'a> {
     pub all: Vec<(Instruction, ConstantOffsets)>,
     /// Whether the register RBP points to the function's frame.
     has_frame_pointer: bool,
-    /// The places in memory that instructions access by a register and a displacement: index of the
-    /// instruction and displacement, in the order of the code, by whether the register points to
-    /// the frame, and by size in bytes.
+    /// The places in memory that instructions access by a register and a displacement. The key says
+    /// whether the register points to the frame, and the size in bytes; each value is the index of
+    /// the instruction and the displacement, in the order of the code.
     pub places: HashMap<(bool, usize), Vec<(usize, i64)>>,
 }
 
@@ -247,7 +247,7 @@ impl<'a> Code<'a> {
         )
     }
 
-    /// Adds mutants of a conditional jump, conditional move or `setcc` with another condition.
+    /// Passes to `push` the mutants of `it`, a conditional jump, move or `setcc`: other conditions.
     fn add_condition(
         &self,
         it: &Instruction,
@@ -289,7 +289,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Adds mutants with a constant that is larger or smaller by one.
+    /// Passes to `push` the mutants of `it` in which its constant is larger or smaller by one.
     fn add_constant(
         &self,
         at: usize,
@@ -338,7 +338,8 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Adds mutants with subtraction for addition, the other way, or another operator on bits.
+    /// Passes to `push` mutants of `it`: subtraction for addition or the other way, other bit
+    /// operators.
     fn add_operator(
         &self,
         it: &Instruction,
@@ -377,8 +378,8 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Adds mutants in which a number is not truncated, or is extended with or without its sign.
-    /// The first statement that uses the truncated number stands for the change in reports.
+    /// Passes to `push` the mutants in which `it` does not truncate a number, or extends it with or
+    /// without its sign. The first statement that uses the number stands for the change in reports.
     fn add_width(
         &self,
         at: usize,
@@ -418,9 +419,9 @@ impl<'a> Code<'a> {
         push(MutantKind::Width, pc, whole);
     }
 
-    /// Adds a mutant that leaves a `switch` after one of its cases, if the instruction `at` is the
-    /// last one of a case and the next case begins after it; `cases` are the addresses at which
-    /// cases begin.
+    /// Adds to `found` a mutant that leaves a `switch` after one of its cases, if the instruction
+    /// with the index `at` is the last one of a case and the next case begins after it. `cases` are
+    /// the addresses at which cases begin.
     fn add_break(&self, at: usize, cases: &[u64], found: &mut Vec<Mutant>) {
         let it = &self.all[at].0;
         let next = it.next_ip();
@@ -441,8 +442,9 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Adds mutants that stop at a breakpoint for each change: calls with two arguments exchanged,
-    /// and stored numbers that are larger or smaller by one.
+    /// Adds the mutants of the instruction `it` for which a breakpoint stops each execution to
+    /// change registers: a call with two arguments exchanged, a stored number larger or smaller by
+    /// one.
     fn add_stops(&self, at: usize, it: &Instruction, found: &mut Vec<Mutant>) {
         let pc = it.ip();
         if self.is_call(it) {
@@ -474,9 +476,9 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Returns the bytes of an instruction with the number at an offset, of a size in bytes, changed by
-/// `change`; `None` if the result does not fit. If the number is as wide as the operand
-/// (`is_whole`), the result must fit as a signed and as an unsigned number.
+/// Returns an instruction's bytes after adding `change` to the number of `size` bytes at `offset`;
+/// `None` if the result does not fit. If the number is as wide as the operand (`is_whole`), the
+/// result must fit as a signed and as an unsigned number.
 pub(super) fn changed(
     bytes: &[u8],
     (offset, size): (usize, usize),

@@ -18,8 +18,7 @@ use super::watchdog::TimeLimit;
 use super::{Engine, EngineError, Point, Side, Trace};
 use crate::suspects::MAIN;
 
-/// Largest number of times that a run of a mutant stops at its breakpoint; then it counts as a
-/// timeout.
+/// A run of a mutant that stops at its breakpoint more often than this counts as a timeout.
 const STOPS: usize = 400;
 /// One more than the largest size of an instruction, in bytes.
 const LONGEST: u64 = 16;
@@ -27,13 +26,13 @@ const LONGEST: u64 = 16;
 const CASES: usize = 256;
 /// Largest number of mutants that are run.
 const MUTANTS: usize = 8_000;
-/// Largest number of source lines with a kind of mutant that does not end in time; then no more
-/// mutants are run.
+/// If on this many source lines mutants of some kind do not end in time (each kind is counted for
+/// each line), no more mutants are run.
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;
-/// Largest number of mutants that are compared in more than a few other runs, and number of runs of
-/// either end that are enough then.
+/// Largest number of mutants that are compared in runs of all other inputs, and not only of the few
+/// chosen ones.
 const COMPARED_CLOSELY: usize = 60;
 const CLOSELY: usize = 12;
 /// Largest number of mutants that are returned.
@@ -162,9 +161,9 @@ impl Engine {
         found
     }
 
-    /// Runs a fork of the stopped run `stand` with the mutation `patch`, or without one; `None` if
-    /// the fork did what cannot be followed. With the pace [`Pace::SystemCalls`], what it writes is
-    /// recorded.
+    /// Runs a fork of the stopped run `stand` as the mutant that `patch` makes, or unchanged if
+    /// `patch` is `None`. Returns how the fork ended; `None` if it did what cannot be followed.
+    /// With the pace [`Pace::SystemCalls`], what it writes is recorded.
     pub(super) fn run_mutant(
         &mut self,
         stand: &mut Stand,
@@ -350,9 +349,9 @@ impl Engine {
         Ok(found)
     }
 
-    /// Sorts mutants by these criteria: rare kinds first; statements that failing runs execute
-    /// rather than others; statements that are executed rarely, and the first mutant of its kind on
-    /// a line; small changes.
+    /// Sorts mutants by these criteria, one after another: kinds that few instructions have come
+    /// first; then mutants of statements that mostly failing runs execute; then those of statements
+    /// that are executed rarely, and the first mutant of each kind on a line; then small changes.
     fn sort_mutants(&self, all: &mut Vec<Mutant>, spectrum: &Spectrum) {
         let mut rounds: HashMap<_, usize> = HashMap::new();
         let mut ranked: Vec<_> = Vec::new();
@@ -373,9 +372,10 @@ impl Engine {
         all.extend(ranked.into_iter().map(|it| it.1));
     }
 
-    /// Compares the mutants `found` with the program in runs of another input, stopped in `stand`:
-    /// each mutant whose changed instruction the program executes is run, and the result is counted
-    /// in it.
+    /// Compares the mutants `found` with the program in runs of another input, stopped in `stand`.
+    /// Runs each mutant whose changed instruction the program executes there, unless more than
+    /// `enough` such runs are already counted in it, and counts the result in it. `averts` is true
+    /// for the end of a run that does not fail.
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,

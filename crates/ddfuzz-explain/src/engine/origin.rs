@@ -22,7 +22,7 @@ const SHORT: usize = 30;
 /// Largest number of points of each run in which the condition is searched for after which the runs
 /// went different ways.
 const BETWEEN: usize = 60;
-/// Largest number of conditions of which it is tried to find where the compared values came from.
+/// Largest number of conditions whose compared values are followed back.
 const TRIED: usize = 3;
 
 /// Largest number of statements to which one failing value is followed back.
@@ -30,11 +30,11 @@ const STEPS: usize = 12;
 /// Largest number of values, read from memory by the failing run, of which a further run tests
 /// whether anything had set them.
 pub(super) const LIVES: usize = 6;
-/// Largest number of values that are followed back, one by one, for one failing value: those from
-/// which statements computed others.
+/// Largest number of values that are followed back, one by one, for one failing value: it, and the
+/// values from which it was computed.
 const TERMS: usize = 40;
-/// Largest number of calls of libraries' functions of which further runs test whether they have
-/// written one value.
+/// Largest number of calls of libraries' functions of which, for one value, further runs test
+/// whether the call has written the value.
 const UNSURE: usize = 4;
 /// Largest size of an instruction, in bytes.
 pub(super) const LONGEST: u64 = 15;
@@ -79,8 +79,8 @@ pub(super) type Used = (Rc<Recorded>, usize, Value);
 /// A value that is to be followed back.
 struct Pending {
     used: Used,
-    /// Index, among the origins found so far, of the one whose statement made its value from this
-    /// one; `None` where there is none.
+    /// Index, among the origins found so far, of the value that was made from this one; `None`
+    /// where there is none.
     made: Option<usize>,
     /// Number of the operand that depends on the value, as in [`Origin::operand`].
     operand: usize,
@@ -112,9 +112,9 @@ pub(super) struct Back {
     origin: Option<Origin>,
     /// The recorded instruction that made the value; `None` where none was recorded.
     moment: Option<(Rc<Recorded>, usize)>,
-    /// The values from which it was made.
+    /// Values from which the value was made.
     made_of: Vec<Used>,
-    /// The pointers and indices by which it was read.
+    /// Pointers and indices by which the value was read from memory.
     selected_by: Vec<Used>,
     /// Whether no write by the program's own code is known that left the value in memory: it may be
     /// there from the start, or the read may be from a wrong place.
@@ -134,8 +134,8 @@ struct MemoryWrite {
 struct Told {
     /// Where values came from, in the order in which they were found, one origin for each line.
     found: Vec<Origin>,
-    /// Source file and line of each element of `found`, after a first element for the line whose
-    /// statements are left out.
+    /// Source file and line of each element of `found`. A first element is put before them: the
+    /// line whose statements are left out.
     places: Vec<Option<(String, u64)>>,
 }
 
@@ -191,14 +191,14 @@ pub struct Decided {
 pub(crate) struct History {
     /// Where the value came from, with what it was made of; `None` where that is not known.
     pub origin: Option<Origin>,
-    /// The recorded instructions to which the value was followed back: first the one that failed by
-    /// it, then those that made it, the latest ones first.
+    /// The recorded instructions to which the value was followed back. The instruction that failed
+    /// by the value comes first, then those that made the value, the latest ones first.
     pub(super) moments: Vec<(Rc<Recorded>, usize)>,
 }
 
-/// Returns true if the recorded instruction `by` has computed a number out of range that is kept in
-/// a variable. False if `at`, which uses the number, only continues the computation of the same
-/// statement, with a result that is not below zero.
+/// Returns true if the recorded instruction `by` has computed a number out of range which remains.
+/// Returns false if the instruction `at`, which uses the number, goes on computing in the same
+/// statement and gets a result that is not below zero.
 fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     let executed = &recorded.executed;
     let is_kept = !executed[at].computes()
@@ -207,9 +207,9 @@ fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     is_kept && is_out_of_range(executed, by, at)
 }
 
-/// Completes the origin of a value by what the recording shows of the statement that made the
-/// value, to which `back` leads. The recorded instruction `at` uses the value, which it has from
-/// `source`.
+/// Returns `origin` completed by what the recording shows: the point at which the value was made,
+/// and whether it was only copied, or is out of range. `back` leads to the statement that made the
+/// value; the recorded instruction `at` uses the value, and has it from `source`.
 fn observed(
     origin: &Origin,
     back: &Back,
@@ -246,10 +246,11 @@ fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending>
 }
 
 impl Engine {
-    /// Follows the values `values` of recorded instructions back: to the statements that wrote
-    /// them, those that wrote the values from which these were made, and so on; then to those that
-    /// wrote the pointers and indices by which they were read. Statements on the line of the
-    /// instruction at the address `of` are left out. `points` are the points of the failing run.
+    /// Follows the values `values`, which recorded instructions use, back: to the statements that
+    /// wrote them, to those that wrote the values from which these were made, and so on. After
+    /// these, follows the pointers and indices by which the values were read. Leaves out statements
+    /// on the source line of the instruction at the address `of`, which fails. `points` are the
+    /// points of the failing run.
     pub(super) fn history(
         &mut self,
         points: &[Point],
@@ -530,10 +531,10 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds where a value came from that a statement of the failing run read from another place in
-    /// memory than the same statement of the passing run, when it computed what it wrote to
-    /// `value`. `between` are the points of the passing and of the failing run from that statement
-    /// to the next one. `None` where the runs read from the same place, or that is not known.
+    /// Compares a statement in both runs; `passing` and `failing` are its points, up to the next
+    /// statement. If the failing run, to compute what it wrote to `value`, read from another place
+    /// in memory than the passing run, returns where the value came from that it read there. `None`
+    /// where both runs read from the same place, or that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -9,8 +9,8 @@ use super::mutants::{Code, Mutant, MutantKind, NEARBY, Patch, changed, simple_pl
 
 /// Largest number of other local variables that are read in place of one.
 const VARIABLES: usize = 8;
-/// Largest distance, in instructions, between one that takes a local variable's address and one
-/// that loads a pointer to the original from which the variable is copied.
+/// A local variable is taken for a copy if a pointer to another place (the original) is loaded at
+/// most this many instructions away from where the variable's address is taken.
 const BESIDE: usize = 4;
 /// Largest number of other fields that are read in place of one.
 const FIELDS: usize = 6;
@@ -104,8 +104,8 @@ pub(super) fn read_registers(it: &Instruction) -> Vec<(Role, Register)> {
 }
 
 impl Code<'_> {
-    /// Adds mutants that read another local variable, or another field of the same size, in place
-    /// of the one that the instruction `at` reads.
+    /// Passes to `push` mutants of `it`, the instruction with the index `at`: if it reads a local
+    /// variable or a field, they read another one of the same size.
     pub(super) fn add_operand(
         &self,
         at: usize,
@@ -133,8 +133,9 @@ impl Code<'_> {
         }
     }
 
-    /// Adds mutants that read another register of the same size in place of one that the
-    /// instruction `at` reads: one that instructions nearby use in the same way.
+    /// Passes to `push` mutants of `it`, the instruction with the index `at`: in place of a
+    /// register that it reads, they read another one of the same size, which instructions nearby
+    /// use in the same way.
     pub(super) fn add_registers(
         &self,
         at: usize,
@@ -177,10 +178,10 @@ impl Code<'_> {
         }
     }
 
-    /// Adds mutants that pass a pointer to the original from which a local variable was copied,
-    /// where the instruction `at` takes the variable's address. The first instruction that takes
-    /// that address stands for the change in reports: it copies, next to where a pointer to the
-    /// original is loaded.
+    /// Passes to `push` mutants of `it`, an instruction that takes the address of a local variable:
+    /// it loads the pointer to the original instead, from which the variable was copied. The
+    /// copying is recognized by the first instruction that takes the variable's address: a pointer
+    /// is loaded next to it. That instruction stands for the change in reports.
     pub(super) fn add_original(
         &self,
         at: usize,
@@ -268,8 +269,8 @@ impl Code<'_> {
         }
     }
 
-    /// Returns the frame offsets of other local variables of a size than the one at `offset`, those
-    /// first that are used nearest to the instruction `at`.
+    /// Returns the frame offsets of local variables of `size` bytes, without the one at `offset`;
+    /// those that are used nearest to the instruction `at` come first.
     fn other_variables(&self, at: usize, size: usize, offset: i64) -> Vec<i64> {
         let known = self.places.get(&(true, size)).into_iter().flatten();
         let mut known: Vec<&(usize, i64)> = known.filter(|it| it.1 != offset).collect();
@@ -282,8 +283,8 @@ impl Code<'_> {
         known.take(VARIABLES).collect()
     }
 
-    /// Returns the offsets of other fields of a size than the one at `offset`: the two next to it,
-    /// and those that the function reads or writes; the nearest ones first.
+    /// Returns the offsets of fields of `size` bytes, without the one at `offset`: its two
+    /// neighbours, and those that the function reads or writes; the nearest to `offset` come first.
     fn other_fields(&self, size: usize, offset: i64) -> Vec<i64> {
         let known = self.places.get(&(false, size)).into_iter().flatten();
         let mut known: Vec<i64> = known.map(|it| it.1).filter(|it| *it != offset).collect();

@@ -55,8 +55,9 @@ impl Code<'_> {
         found
     }
 
-    /// Adds mutants in which one of up to [`STATEMENTS`] statements in a row is executed after the
-    /// others, or before them.
+    /// Adds mutants to `found`: in each row of up to [`STATEMENTS`] statements, one is executed
+    /// after or before the others. `lines` has the source line of each instruction and whether it
+    /// is executed; `cases` are the addresses at which the cases of a `switch` begin.
     pub(super) fn add_orders(
         &self,
         lines: &[Option<(u64, bool)>],
@@ -83,8 +84,8 @@ impl Code<'_> {
         }
     }
 
-    /// Adds the mutant that executes the statements of a row from `begin` on before the others; it
-    /// belongs to the instruction `of`.
+    /// Adds the mutant that executes the last statements of `row`, from the index `begin` on,
+    /// before the others. The instruction with the index `of` stands for the change in reports.
     fn push_order(&self, row: &[Range<usize>], begin: usize, of: usize, found: &mut Vec<Mutant>) {
         let start = self.all[row[0].start].0.ip();
         let mut bytes = Vec::new();

@@ -149,10 +149,10 @@ fn are_terms_whole(executed: &[Executed], by: usize) -> bool {
     registers.all(|number| is_whole(executed, by, number))
 }
 
-/// Returns true if the instruction `by` stores only the lower one or two bytes of a number in a
-/// register that does not fit into them. A number that fits only without a sign counts if the first
-/// of the instructions `reading` reads it as signed. A number that is taken apart by shifts does
-/// not count.
+/// Returns true if the instruction `by` stores the lower one or two bytes of a register whose
+/// number does not fit into them. A number that fits only if it is unsigned counts, too, if the
+/// program reads the stored bytes as signed; `reading` are the instructions from that read on.
+/// False if the program takes the number apart by shifts.
 pub fn is_stored_short(executed: &[Executed], by: usize, reading: &[Executed]) -> bool {
     let instruction = &executed[by].instruction;
     let source = instruction.op1_register();

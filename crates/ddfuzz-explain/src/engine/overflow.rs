@@ -103,7 +103,8 @@ struct Followed {
 
 impl Engine {
     /// Finds the heap block past whose end the failing run has written first; `None` where no size
-    /// field of the allocator was overwritten, or the block's allocation was not seen.
+    /// field of the allocator was overwritten, or the block's allocation was not seen. `fails` is
+    /// true for the end of a run that fails as the failing run does.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -170,8 +171,8 @@ impl Engine {
         }))
     }
 
-    /// Starts the failing run with a watchpoint on the size field that it overwrites; `None` where
-    /// the program's first instruction is not known.
+    /// Starts the failing run with a watchpoint on the size field `damaged.word`, which it
+    /// overwrites; `None` where the program's first instruction is not known.
     fn watching(&mut self, damaged: Damaged) -> Result<Option<Run>, EngineError> {
         let run = self.at_entry(Side::Failing)?;
         if let Some(run) = &run {
@@ -185,9 +186,10 @@ impl Engine {
         Ok(run)
     }
 
-    /// Observes a heap block in a new failing run: its last allocation, and the first write after
-    /// that to the size field behind it. What was not seen is missing in the result. `ended` is an
-    /// earlier, crashed process of the same run, in which the allocating functions are looked up.
+    /// Makes the failing run once more, and observes the heap block `damaged`: its last allocation,
+    /// and the first write to the size field after the block that follows this allocation. What was
+    /// not seen is missing in the result. `ended` is an earlier run that has crashed, in whose
+    /// process the allocating functions are looked up.
     fn followed(&mut self, ended: Run, damaged: Damaged) -> Result<Followed, EngineError> {
         let address = |name: &&str| library_symbol(&ended.process, name);
         let allocators: Vec<u64> = ALLOCATORS.iter().filter_map(address).collect();
@@ -214,8 +216,8 @@ impl Engine {
         Ok(Followed::default())
     }
 
-    /// Records in `known` that a run enters the allocating function with the index `allocator`, or,
-    /// without an index, returns from one.
+    /// Records in `known` that a run enters an allocating function (the index `allocator` in
+    /// [`ALLOCATORS`]), or that it returns from one (`allocator` is `None`).
     fn allocating(
         &mut self,
         run: &mut Run,
@@ -282,8 +284,9 @@ impl Engine {
         calls
     }
 
-    /// Records in `known` a stop at which the watched size field has changed: the write, if it has
-    /// made the field a value that no size can be; that there is none, if the field is valid again.
+    /// Compares the watched size field with its earlier value, and updates `known`: if the field
+    /// has become a number that is no valid size, records the write that did that; if it is valid
+    /// again, forgets the recorded write.
     fn compare(
         &mut self,
         run: &mut Run,

@@ -1,7 +1,7 @@
-//! What is changed in each process before its program runs. Random numbers are the same in all runs:
-//! those that the kernel gives each new process, and those of the C library's `getrandom`, from which
-//! hash tables of Rust take their seeds. A panic of Rust ends the process where it begins, if asked
-//! for, so that it is known by its stack.
+//! What is changed in each process before its program runs. Random numbers are the same in all
+//! runs: those that the kernel gives each new process, and those of the C library's `getrandom`,
+//! from which hash tables of Rust take their seeds. If the engine is set to that, a
+//! panic of Rust ends the process where it begins, so that its stack tells it from others.
 
 use object::{Object, ObjectSymbol};
 

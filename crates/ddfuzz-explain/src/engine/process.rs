@@ -91,7 +91,8 @@ fn error(errno: Errno) -> io::Error {
 }
 
 impl Process {
-    /// Starts to trace a process that waits before its `execve`.
+    /// Starts to trace the process `pid`, which waits before its `execve`. `watchdog` will limit
+    /// its time.
     ///
     /// # Errors
     /// When the system refuses it.
@@ -183,7 +184,7 @@ impl Process {
         ptrace::setregset::<ptrace::regset::NT_PRFPREG>(self.pid, all).map_err(error)
     }
 
-    /// Writes bytes to the process's memory, also where the process itself may not write.
+    /// Writes bytes to the process's memory, even to memory that the process itself can only read.
     ///
     /// # Errors
     /// When nothing is mapped there.
@@ -422,9 +423,9 @@ impl Process {
         self.ended = true;
     }
 
-    /// Makes the process execute a system call, and returns its result. `instruction` is the
-    /// address of a `syscall` instruction. If the call creates a process, that is returned as well,
-    /// stopped.
+    /// Makes the process execute the system call `number` with `arguments`, and returns the call's
+    /// result. `instruction` is the address of a `syscall` instruction. If the call creates a
+    /// process, returns this as well, stopped.
     fn system_call(
         &mut self,
         instruction: u64,
@@ -560,8 +561,8 @@ impl Process {
         Ok(result)
     }
 
-    /// Sets a hardware watchpoint on up to 8 aligned bytes: the process stops after each
-    /// instruction that writes them.
+    /// Sets the hardware watchpoint `slot` (0…3) to the `size` bytes (1, 2, 4 or 8, aligned) at
+    /// `address`: the process stops after each instruction that writes them.
     ///
     /// # Errors
     /// When the processor has no register left, or the address is not aligned.

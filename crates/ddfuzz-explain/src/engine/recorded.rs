@@ -29,8 +29,8 @@ const BEYOND: usize = 2000;
 
 /// Largest number of instructions that are recorded of a whole run.
 const MOST_WHOLE: usize = 60_000;
-/// Number of instructions at which it is estimated, from the share of points passed, whether the
-/// whole run has too many.
+/// After each so many instructions it is estimated, by the share of points that were passed,
+/// whether the whole run has too many instructions to be recorded.
 const ESTIMATED: usize = 4_000;
 /// A recording of the whole run may take the time for facts about the failing run divided by this
 /// number.
@@ -46,7 +46,8 @@ const NEAR: usize = 512;
 /// DWARF numbers of the registers of all arguments: rdi, rsi, rdx, rcx, r8, r9.
 const ALL_ARGUMENTS: [usize; 6] = [5, 4, 1, 2, 8, 9];
 
-/// Largest number of terms of an address that are tried as the pointer from which it was computed.
+/// Largest number of values that are tried, of those from which an address was computed, to find
+/// which one is the pointer.
 const TERMS: usize = 16;
 
 /// Key of a recording: the run, address and number of arrivals of its first and of its last point,
@@ -232,8 +233,9 @@ fn changes(
     found
 }
 
-/// Returns true if a run of `all` points is estimated, at each [`ESTIMATED`] recorded instructions,
-/// to have clearly more than `most` instructions.
+/// Returns true if a run is probably too long to be recorded: judged by the instructions recorded
+/// so far, its `all` points have clearly more than `most` instructions. Judges only at each
+/// [`ESTIMATED`] instructions, and returns false at others.
 fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
     let (executed, passed) = (recorded.executed.len(), recorded.points.len());
     executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4

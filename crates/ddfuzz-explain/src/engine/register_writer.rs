@@ -24,7 +24,7 @@ const MOST_STOPS: usize = 4000;
 /// has got its value.
 const MOST_STEPS: usize = 20_000;
 
-/// What [`Engine::register_writer`] finds the writer of.
+/// The value whose writer [`Engine::register_writer`] finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A variable of a frame, which is in the register of this number.
@@ -35,7 +35,7 @@ pub enum Held {
 
 /// The state of a frame at a statement, or at the first instruction of its function.
 struct Step {
-    /// Number of stops before this one.
+    /// Number of stops of the run at statements of the function that came before this stop.
     number: usize,
     pc: u64,
     cfa: u64,
@@ -49,10 +49,11 @@ struct Step {
 }
 
 impl Engine {
-    /// Finds the statement that gave a register, or a variable in one, the value that it has at the
-    /// point `to` of the failing run; `None` where that is not certain. A parameter is written by
-    /// the call. The search begins at `from`, a point with the number of times that the statement
-    /// of `to` was reached up to it; `None` is the beginning of the run.
+    /// Finds the statement that gave `held`, a register or a variable in one, the value `value`
+    /// that it has at the point `to` of the failing run; `None` where that is not certain. For a
+    /// parameter, that is the call. The search begins at the point in `from`, which also says how
+    /// often the run has reached the statement of `to` up to there; without `from`, at the
+    /// beginning of the run.
     ///
     /// # Errors
     /// When the run cannot be made, or does not reach the points.
@@ -113,9 +114,11 @@ impl Engine {
         }))
     }
 
-    /// Finds the last statement of a frame (given by the first address of its function, its number
-    /// and its address), or the call that led to it, that has given a variable its value:
-    /// `register` is where it is at the point `to`.
+    /// Returns the address of the last statement that has given the variable `held` the value
+    /// `value` which it has at the point `to`, or of the call that has passed it as a parameter;
+    /// `None` where that is not known. The variable is then in `register`. Its frame is given by
+    /// the first address `entry` of its function, its number `frame` and its address `cfa`; the run
+    /// stops at the addresses `stops`.
     fn last_write_to(
         &mut self,
         (from, to): (Option<(Point, u64)>, Point),
@@ -142,10 +145,10 @@ impl Engine {
         Ok(executed.and_then(|it| last_write(since, register, &it)))
     }
 
-    /// Makes the failing run up to the point `to`, and calls `visit` when it stops at one of the
-    /// addresses `stops`, with the number of arrivals at the statement of `to` that are left, until
-    /// that returns false. Returns true if the run was stopped by it or has reached `to`, and false
-    /// where there are too many stops.
+    /// Makes the failing run up to the point `to`, and calls `visit` at each stop at one of the
+    /// addresses `stops`. `visit` receives the number of arrivals at the statement of `to` that are
+    /// still to come, and returns false to end the run. Returns true if `visit` has ended the run
+    /// or `to` is reached, and false if the program ends before, or stops too often.
     fn stop_at_each(
         &mut self,
         from: Option<(Point, u64)>,
@@ -183,9 +186,10 @@ impl Engine {
         Ok(false)
     }
 
-    /// Returns the instructions of the frame itself that the failing run executes from the first of
-    /// `steps` up to the point `to`, for each step; called functions are executed as a whole.
-    /// `None` where the run goes another way, or there are too many.
+    /// Returns for each of `steps` the instructions that the failing run executes there in the
+    /// frame itself, from the first step up to the point `to`; called functions are executed as a
+    /// whole. `None` where the run does not go through the same steps again, or has too many
+    /// instructions.
     fn executed_since(
         &mut self,
         from: Option<(Point, u64)>,
@@ -258,8 +262,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Runs from the first instruction of a called function to its return to `back`, or until an
-    /// address has been reached as often as a counter says; returns true in the second case.
+    /// Runs from the first instruction of a called function to its return to `back`; or, if that
+    /// comes first, until `address` has been reached `left` times. Returns false in the first case,
+    /// true in the second. Each arrival at `address` decrements `left`.
     fn finish_until(
         &mut self,
         run: &mut Run,

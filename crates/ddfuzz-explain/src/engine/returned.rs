@@ -52,10 +52,10 @@ pub(super) enum Step {
 }
 
 impl Engine {
-    /// Finds the instruction of a called function that computed the value that a statement wrote.
-    /// The statement is given by its points in the passing and the failing run. `None` where no
-    /// call returned what made the difference: when a call's result is replaced by that of the
-    /// passing run, the failing run must write the value of the passing one.
+    /// Finds the instruction of a called function that computed the value which a statement wrote.
+    /// `points` are the statement in the passing and in the failing run. The value counts as
+    /// returned by a call if the failing run writes the passing run's value as soon as the result
+    /// of that call is replaced by that of the passing run. `None` if there is no such call.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -19,7 +19,7 @@ use crate::unfold::Area;
 /// Number of arrivals at a statement that a trace records; later ones are ignored, as those of a
 /// busy loop.
 pub const MOST_HITS: u64 = 400;
-/// Factor from the target's time limit to the wall time that a run may take which is stopped often.
+/// A run that is stopped often may take this many times the target's limit on wall time.
 pub(super) const STOPS: u32 = 20;
 /// Largest number of points of a trace.
 pub const MOST_POINTS: usize = 100_000;
@@ -190,8 +190,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Records where the C library's `malloc` is, and an instruction that makes a system call, once
-    /// the program runs.
+    /// Records the addresses of the C library's `malloc` and of an instruction that makes a system
+    /// call. The library must be loaded in the process already.
     pub(crate) fn learn_library(&mut self, process: &mut Process) {
         if self.system_call.is_some() {
             return;
@@ -298,7 +298,8 @@ impl Engine {
         }
     }
 
-    /// Checks whether a trap comes from an instruction of the program itself.
+    /// Returns true if the trap that stopped a process comes from an instruction of the program
+    /// itself.
     fn is_own_trap(&self, process: &mut Process) -> bool {
         let Ok(info) = nix::sys::ptrace::getsiginfo(process.pid) else {
             return false;

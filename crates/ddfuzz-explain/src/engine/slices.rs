@@ -165,9 +165,9 @@ impl Engine {
         }
     }
 
-    /// Returns true if `stop` is in the same statement as the stop `last` before it: in the same
-    /// frame, at another part of the same line, such as the condition of a loop after the jump to
-    /// it.
+    /// Returns true if `stop` only continues the statement of the stop `last`, which comes before
+    /// it: in the same frame, on the same line, at another address. The condition of a loop after
+    /// the jump to it is an example.
     fn is_rest(&self, last: &Stopped, stop: &Stopped) -> bool {
         let same_frame = !last.is_entry && !stop.is_entry && last.cfa == stop.cfa;
         same_frame && last.pc != stop.pc && self.same_line(last.pc, stop.pc)
@@ -207,7 +207,8 @@ impl Engine {
     }
 
     /// Executes only the statement executions for which `kept` is true, in a fork of the stopped
-    /// run, and returns how the fork ended; `None` where it did not end by itself.
+    /// run, and returns how the fork ended; `None` where it stops without an end, or does what
+    /// cannot be followed. `entries` are the addresses of function entries at which it is stopped.
     fn run_kept(
         &mut self,
         stand: &mut Stand,
@@ -232,7 +233,10 @@ impl Engine {
         })
     }
 
-    /// Executes the kept events (statement executions) of a stack frame in the process `child`.
+    /// Executes the kept events (statement executions) of the frame `frame` of the call tree in the
+    /// process `child`; `cfa` is the canonical frame address of that frame. Other events are
+    /// skipped, unless they must stay in every slice. `entries` are the addresses of function
+    /// entries.
     fn frame(
         &mut self,
         child: &mut Process,
@@ -267,8 +271,10 @@ impl Engine {
         Ok(Left::Stopped(last))
     }
 
-    /// Executes one event (a statement with its calls) in the process `child`, up to the next
-    /// statement of its frame, or of a frame around it.
+    /// Executes the event `event` (a statement with its calls) in the process `child`, up to the
+    /// next statement of its frame, or of a frame around it. In the called functions, only the
+    /// events that `kept` has are executed. `cfa` is the canonical frame address of the event's
+    /// frame, `entries` are the addresses of function entries.
     fn event(
         &mut self,
         child: &mut Process,

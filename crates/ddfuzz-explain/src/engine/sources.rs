@@ -90,6 +90,7 @@ pub fn source(
 
 /// Returns the reads of memory from which the last write to `value` in `range` was computed,
 /// through at most two computations: index of the reading instruction, address and size in bytes.
+/// `statement` returns, for an instruction, the index at which its statement starts.
 pub fn reads(
     executed: &[Executed],
     range: Range<usize>,
@@ -122,8 +123,9 @@ pub fn reads(
     found
 }
 
-/// Returns the places from which an instruction makes the value that it writes to `written`: the
-/// one that it copies, else all with which it computes.
+/// Returns the places from which an instruction makes the value that it writes to `written`: if it
+/// copies the value, only the place of the original; if it computes the value, all places that it
+/// uses for that.
 pub fn inputs(it: &Executed, written: Value) -> Vec<Value> {
     match it.copied(written) {
         Some(copied) => vec![copied],

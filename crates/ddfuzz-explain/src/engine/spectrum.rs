@@ -80,9 +80,9 @@ impl Spectrum {
         }
     }
 
-    /// Returns the indices of inputs whose runs together execute each of `statements` at least
-    /// [`ENOUGH`] times, as far as there are such runs, failing and other ones counted apart; at
-    /// most [`CHOSEN`]. The input that adds most comes first, but input 0 before all.
+    /// Chooses at most [`CHOSEN`] inputs, and returns their indices. Their runs shall execute each
+    /// of `statements` at least [`ENOUGH`] times in failing runs, and as often in others, if there
+    /// are so many. The input that adds most to that comes first; input 0 always comes before all.
     pub fn chosen(&self, statements: &HashSet<u64>) -> Vec<usize> {
         let mut missing: HashMap<(bool, u64), usize> = HashMap::new();
         let mut left: Vec<&Covered> = self.runs.iter().collect();
@@ -115,8 +115,9 @@ impl Spectrum {
 
 impl Engine {
     /// Counts how often the failing run executes each of its statements, and how many runs of the
-    /// inputs `others` do. Runs as many inputs as an eighth of the time allows. `first` is the
-    /// point at which each run is forked.
+    /// inputs `others` execute it. An input is run only while less than an eighth of the time left
+    /// is used. `first` is the point at which each run is forked, `averts` is true for the end of a
+    /// run that does not fail, `limit` is the time limit of a run.
     pub(super) fn spectrum(
         &mut self,
         trace: &Trace,

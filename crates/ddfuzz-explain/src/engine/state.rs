@@ -442,8 +442,9 @@ fn global(declared: &Declared, address: u64) -> Variable {
     }
 }
 
-/// Returns where a variable of a frame can be changed; a caller's register is in memory, or
-/// unchanged. `None` where it has no such place.
+/// Returns the place at which a variable of `frame` can be changed, from where its location
+/// expression says that it is (`found`): a register of a caller may be saved in memory. `None`
+/// where the variable has no place, or its register was overwritten.
 fn in_frame(found: Found, frame: &Frame) -> Option<Place> {
     match found {
         Found::Memory(address) => Some(Place::Memory(address)),

@@ -17,7 +17,8 @@ const NEAREST: usize = 4;
 const TRIED: usize = 24;
 /// Largest number of conditions that are returned, one for each statement.
 const FOUND: usize = 3;
-/// Largest number of such runs that may not end in time; then the search ends.
+/// Largest number of runs with another decision that may exceed their time limit; then the search
+/// ends.
 const HANGING: usize = 2;
 
 /// A condition of the failing run that averts the failure when it is decided the other way.
@@ -30,11 +31,11 @@ pub struct Switched {
 }
 
 impl Engine {
-    /// Finds conditions that avert the failure when decided the other way (`averts` is true for the
-    /// end of such a run): of those that led to the failing statement, or to the statements that
-    /// made the failing value (`history`). With all but the first one, the failing statement is
-    /// still executed. `limit` is the time limit of a run, `points` are the points (statement
-    /// executions) of the failing run.
+    /// Finds conditions that avert the failure when decided the other way. The tried ones led to
+    /// the failing statement, or to the statements that made the failing value (`history`).
+    /// `averts` is true for the end of a run without the failure. At most one of the returned
+    /// conditions keeps the run from reaching the failing statement. `limit` is the time limit of a
+    /// run, `points` are the points (statement executions) of the failing run.
     ///
     /// # Errors
     /// When the runs cannot be made.

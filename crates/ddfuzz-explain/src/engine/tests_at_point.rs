@@ -23,7 +23,8 @@ const UNREAPED: usize = 16;
 pub struct Stand {
     run: Run,
     files: OpenFiles,
-    /// The input and the working directory when the run stopped.
+    /// The input and the working directory as they are when the run has stopped: each test starts
+    /// from them.
     left: RunFiles,
     /// Size of the run's output when it stopped, in bytes.
     written: u64,

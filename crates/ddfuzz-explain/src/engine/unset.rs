@@ -45,9 +45,10 @@ struct Life {
 }
 
 impl Engine {
-    /// Returns the addresses of the calls in the program's own code, innermost first, with which
-    /// the life of some memory (address and size) begins in the failing run, if nothing sets any of
-    /// it from then to the point `to`. `None` if something sets it, or that is not known.
+    /// Finds out whether memory (address and size) is still unset at the point `to` of the failing
+    /// run. If so, returns the calls with which its life begins (those that led to its allocation,
+    /// or to its function): their addresses in the program's own code, innermost first. `None` if
+    /// something has set any of it, or that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -111,8 +112,8 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns with what event the life of the memory at `address` begins that the failing run has
-    /// at the point `to`; `None` for a global variable, and where that is not known.
+    /// Returns the event with which the memory that is in use at `address`, at the point `to` of
+    /// the failing run, begins its life; `None` for a global variable, and where that is not known.
     fn life_of(&mut self, address: u64, to: Point) -> Result<Option<Begins>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, to)?;
@@ -138,8 +139,9 @@ impl Engine {
         }))
     }
 
-    /// Records in `life` what a breakpoint at which the run is stopped shows: that the life of the
-    /// memory at `address` begins, or that an allocating function was called, which may return it.
+    /// Updates `life` at a breakpoint at which the run is stopped. If the life of the memory at
+    /// `address` begins there (by the event `begins`), records that. If it is one of `allocators`,
+    /// records the call, which may return the memory.
     fn record_stop(
         &mut self,
         run: &mut Run,

@@ -109,13 +109,13 @@ impl Allowance {
         Instant::now() >= self.wall || cpu_spent() >= self.cpu
     }
 
-    /// Returns an allowance of what is left of this one, divided by `divisor`.
+    /// Returns an allowance of the time that is left of this one, divided by `divisor`.
     pub fn part(&self, divisor: u32) -> Allowance {
         self.parts(1, divisor)
     }
 
-    /// Returns an allowance of what is left of this one, less the part that is left divided by
-    /// `divisor`.
+    /// Returns an allowance of the time that is left of this one except for the share that
+    /// [`part`](Allowance::part) returns: 3/4 of that time if `divisor` is 4.
     pub fn but(&self, divisor: u32) -> Allowance {
         self.parts(divisor - 1, divisor)
     }

@@ -74,8 +74,9 @@ pub enum By {
     Program,
     /// This function of a library made the write.
     Library(String),
-    /// The kernel made the write, in a system call that reads the input, or a function of the C
-    /// library did that reads a file, while the input was the only one that the process could read.
+    /// The kernel made the write, in a system call that reads the input. Or a function of the C
+    /// library that reads a file made it, while the process had nothing but the input open for
+    /// reading.
     Input,
     /// The kernel made the write, in a system call that does not read the input.
     Kernel,
@@ -117,10 +118,10 @@ impl Writer {
 }
 
 impl Engine {
-    /// Finds the last write to the memory `watched` in a run between two of its points; `from` is
-    /// `None` for the beginning of the run, else a point with the number of times that the
-    /// statement of `to` was reached up to it. A write that changed the value is preferred to one
-    /// that did not.
+    /// Finds the last write to the memory `watched` in the run `side` up to the point `to`. The
+    /// search begins at the point in `from`, which also says how often the run has reached the
+    /// statement of `to` up to there; without `from`, at the beginning of the run. Returns the last
+    /// write that changed the value; if none did, the last one of all.
     ///
     /// # Errors
     /// When the run cannot be made, or does not reach the points.
@@ -252,9 +253,9 @@ impl Engine {
         }))
     }
 
-    /// Describes the write to `address` that has just been made: the innermost frame in the
-    /// program's own code, and what it was executing or had called; `None` where no frame is in the
-    /// program's own code.
+    /// Describes the write to `address` that the program or, if `by_kernel` is set, the kernel has
+    /// just made: the innermost frame in the program's own code, and what this frame was executing
+    /// or had called; `None` where no frame is in the program's own code.
     pub(super) fn describe(
         &mut self,
         process: &mut super::process::Process,

@@ -5,8 +5,9 @@ use crate::unfold::{Area, LARGEST, Unfolding};
 
 impl Unfolding<'_> {
     /// Returns address and class of the whole C++ object to which `pointer`, a pointer to the class
-    /// `to`, leads: by the object's vtable pointer, if that tells a class derived from `to` whose
-    /// object fits into `area`; else the pointer's own address and class.
+    /// `to`, leads. The object's vtable pointer tells the class, if this is derived from `to`, its
+    /// object fits into `area`, and the memory graph has no object there. Else returns `pointer`
+    /// and `to`.
     pub(super) fn whole_object(&mut self, pointer: u64, to: TypeId, area: Area) -> (u64, TypeId) {
         let as_declared = (pointer, to);
         if !self.types.is_polymorphic(to) {
