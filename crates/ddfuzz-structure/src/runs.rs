@@ -22,8 +22,8 @@ pub struct Runs {
 /// How runs of numbers are written in a file.
 #[derive(Clone, Debug)]
 pub enum RunForm {
-    /// The first number and the length of one run, and then these bytes, in front of the row with
-    /// this index (from 0); no bytes if no run begins with that row.
+    /// The text stands in front of the row with this index (from 0). If a run begins with that row,
+    /// the text is the run's first number, its length, and these bytes; otherwise it is empty.
     Head(usize, Arc<[u8]>),
     /// First number and length of all runs in one place, between `front` and `back`.
     List {

@@ -31,11 +31,11 @@ impl<'a> Regions<'a> {
         self.regions.iter().map(|region| render(region).text.len())
     }
 
-    /// Returns the tree without the region at index `region`. Offsets that referred to it then
-    /// refer to the beginning of the region at index `with`; if that is `None`, to the place from
-    /// which they count. Numbers that state something else about the removed region keep their
-    /// values. `None` if there is no such region, or if a copy, padding or flags elsewhere
-    /// in the file depend on it.
+    /// Returns the tree without the region that has the index `region`. Offsets that referred to
+    /// that region refer to the region with the index `with` instead or, if `with` is `None`, to
+    /// the place from which they count, mostly the beginning of the file. Other numbers about the
+    /// removed region, such as its length, keep their values. Returns `None` if there is no such
+    /// region, or if a copy, padding or flags elsewhere in the file depend on it.
     pub fn share(&self, region: usize, with: Option<usize>) -> Option<Group> {
         let gone = self.regions.get(region)?;
         let target = match with {

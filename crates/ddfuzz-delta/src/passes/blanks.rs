@@ -112,7 +112,7 @@ pub(super) async fn delete_blanks_at_signs(work: &mut CurrentBest) {
     }
 }
 
-/// Which newlines are kept when white space next to signs is deleted.
+/// Which newlines stay when white space that is not between two words is deleted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Newlines {
     None,
@@ -123,9 +123,9 @@ enum Newlines {
     All,
 }
 
-/// Returns the ranges of the white space in a text that does not stand between two words; the
-/// newlines that `kept` names, and white space after a value in quotes and before a word, are left
-/// out.
+/// Returns the ranges of the white space in `text` that can be deleted without joining two words.
+/// Leaves out the newlines that `kept` says, and the white space between a closing quote and a
+/// word.
 fn at_signs(text: &[u8], kept: Newlines) -> Vec<Range<usize>> {
     let is_word = |at: Option<&u8>| {
         at.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii())

@@ -393,9 +393,9 @@ impl CurrentBest {
         outcome
     }
 
-    /// Counts an edit of payloads that was not tested, because it does not make the whole text
-    /// smaller, as a test without success, if the edited payloads are larger than [`SLOW`]:
-    /// compressing them anew took as long as a test.
+    /// Counts a payload edit that was not tested, because it would not make the whole file smaller,
+    /// as a test without success. Does so only if the payloads are larger than [`SLOW`] bytes: then
+    /// building the file took as long as a test.
     fn count_unsealed(&mut self) {
         if let Some(limit) = self
             .fruitless_limit

@@ -181,15 +181,15 @@ impl Parts {
         }
     }
 
-    /// Returns true if `part` is the only piece left of the part that was divided into it and
-    /// others: its deletion would give the text without the whole divided part, whose test did not
-    /// fail.
+    /// Returns true if `part` is a piece of a divided part whose other pieces were all deleted.
+    /// Such a part is not tested: the text without it would lack the whole divided part, and that
+    /// text was tested and did not fail.
     fn is_rest(&self, part: &Part) -> bool {
         self.pieces[part.group] == 1 && part.last - part.first < part.siblings.len()
     }
 
-    /// Converts a range of the text before the round into the range that it has in the present
-    /// text.
+    /// Returns where the range `place`, given in the text as it was before the round, lies in the
+    /// present text.
     fn present(&self, place: &Range<usize>) -> Range<usize> {
         let moved = mover(&self.gone);
         moved(place.start)..moved(place.end)
@@ -222,9 +222,9 @@ impl Parts {
         self.gone = union(gone);
     }
 
-    /// Divides a needed part, the siblings from `first` to before `last`, into up to [`PIECES`]
-    /// pieces of about the same size, and adds these as parts; if the part is a single node, adds
-    /// its children instead.
+    /// Divides a part that is needed, the `siblings` from index `first` up to but without `last`,
+    /// into at most [`PIECES`] pieces of about the same size, and adds these as parts to be tried.
+    /// If the part is a single node, adds the part of its children instead.
     fn divide(&mut self, siblings: &Arc<[usize]>, first: usize, last: usize) {
         if last - first == 1 {
             return self.add_children(siblings[first]);

@@ -143,7 +143,7 @@ impl Class<'_> {
         (bytes[0] == 1).then(|| &bytes[3..])
     }
 
-    /// Makes the node of the number at offset `at`, of `width` bytes, that is the index of a
+    /// Returns the tree node of the number at offset `at`, of `width` bytes, that is the index of a
     /// constant, and records that the group with the label `around` refers to this constant.
     fn index(&self, reader: &Reader, at: usize, width: usize, around: Label) -> Option<Node> {
         let raw = self.text.get(at..at + width)?;
@@ -162,8 +162,8 @@ impl Class<'_> {
         self.first + (index as Label - 1)
     }
 
-    /// Makes the nodes of all constants. A constant to which one group refers is deleted together
-    /// with that group; others can be deleted by themselves.
+    /// Returns the tree nodes of all constants. A constant to which one group refers is deleted
+    /// together with that group; others can be deleted by themselves.
     fn constant_nodes(&self, reader: &Reader) -> Vec<Node> {
         let inner = self.constants.iter().map(|constant| {
             let (at, end, label) = (constant.start, constant.end, self.label(constant.index));
@@ -243,7 +243,7 @@ impl Class<'_> {
     }
 
     /// Reads the list at offset `at`: a count, and as many items, each of which `read` reads and
-    /// which becomes a part.
+    /// which becomes a deletable part.
     fn list(
         &self,
         reader: &mut Reader,

@@ -221,8 +221,9 @@ fn cbor_until_break(reader: &mut Reader, text: &[u8], major: u8) -> Option<Item>
     Some((nodes, at + 1))
 }
 
-/// Makes the nodes of a string of CBOR or MessagePack: its header `text[..body.start]`, which
-/// states the length, and its bytes `text[body]` as a payload. `None` if the text ends before.
+/// Returns the tree nodes of a string of CBOR or MessagePack: its header `text[..body.start]`,
+/// which states the length, and its bytes `text[body]` as a payload. `None` if the text ends
+/// before.
 fn counted_bytes(
     reader: &mut Reader,
     encoding: Encoding,

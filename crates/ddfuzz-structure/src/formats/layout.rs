@@ -137,8 +137,8 @@ impl<'a> Layout<'a> {
         Some((0..self.word(start)?).map(|_| reader.label()).collect())
     }
 
-    /// Makes the node of the two-byte offset that stands at `at`: the offset of the region `of`,
-    /// counted from the beginning of the region `from`.
+    /// Returns the tree node of the two-byte offset that stands at `at`: the offset of the region
+    /// `of`, counted from the beginning of the region `from`.
     fn offset(&self, reader: &Reader, at: usize, of: Label, from: Label) -> Node {
         let raw = &self.text[at..at + 2];
         reader.number(Encoding::Big(2), Meaning::Offset(of, from), 0, raw)
@@ -229,9 +229,9 @@ impl<'a> Layout<'a> {
         ])
     }
 
-    /// Makes the nodes of the list at offset `at`: the number of its indices, and the indices. An
-    /// index refers to the item with this index among `labels`, and is deleted together with that
-    /// item.
+    /// Returns the tree nodes of the list at offset `at`: the number of its indices, and the
+    /// indices. An index refers to the item with this index among `labels`, and is deleted together
+    /// with that item.
     fn indices(&self, reader: &mut Reader, at: usize, labels: &[Label]) -> Option<Vec<Node>> {
         let count = self.word(at)?;
         let list = reader.label();
@@ -534,8 +534,8 @@ impl<'a> Layout<'a> {
         Some(Group::new(label, elements))
     }
 
-    /// Makes the node of the offset of `width` bytes that is the next item of `table`, and the
-    /// region, `target`, to which it leads. An offset of 0 leads to none.
+    /// Returns the tree node of the offset of `width` bytes that is the next item of `table`, and
+    /// the region, `target`, to which it leads. An offset of 0 leads to none.
     fn refer(
         &mut self,
         reader: &mut Reader,
@@ -561,8 +561,8 @@ impl<'a> Layout<'a> {
         Some(reader.number(Encoding::Big(width), meaning, 0, raw))
     }
 
-    /// Makes the node of the glyph index at offset `at`; fixed bytes if the glyphs of the font are
-    /// not known.
+    /// Returns the tree node of the glyph index at offset `at`; fixed bytes if the glyphs of the
+    /// font are not known.
     fn glyph(&self, reader: &Reader, at: usize) -> Option<Node> {
         let raw = self.text.get(at..at + 2)?;
         let meaning = self.glyphs.and_then(|glyphs| glyphs.index(self.word(at)?));
@@ -573,8 +573,8 @@ impl<'a> Layout<'a> {
     }
 
     /// Reads the coverage table at offset `at`, which lists the glyphs to which a subtable applies,
-    /// singly or in ranges; each glyph or range is a part. Elements of lists with the tie `tie` are
-    /// deleted together with their glyph; 0 is no tie.
+    /// singly or in ranges; each glyph or range is a deletable part. Elements of lists with the tie
+    /// `tie` are deleted together with their glyph; 0 is no tie.
     fn coverage(
         &mut self,
         reader: &mut Reader,
@@ -636,10 +636,10 @@ impl<'a> Layout<'a> {
         Some((nodes, 4 + size * count))
     }
 
-    /// Makes the nodes of a range of a coverage table at offset `at`: first glyph, last glyph, and
-    /// the coverage index of the first one; then a part without bytes for each glyph, with the
-    /// labels `glyphs`. The elements that are tied to a glyph are deleted with its part. `front` is
-    /// the first label of all ranges of the coverage table.
+    /// Returns the tree nodes of a range of a coverage table at offset `at`: first glyph, last
+    /// glyph, and the coverage index of the first one; then a part without bytes for each glyph,
+    /// with the labels `glyphs`. The elements that are tied to a glyph are deleted with its part.
+    /// `front` is the first label of all ranges of the coverage table.
     fn range(
         &self,
         reader: &Reader,

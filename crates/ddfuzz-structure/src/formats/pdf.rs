@@ -270,8 +270,8 @@ impl Pdf<'_> {
             .map_or(Part::Own, Part::With)
     }
 
-    /// Makes the nodes of the whole file, in the order of its bytes: objects, tables, trailers, and
-    /// the bytes between them.
+    /// Returns the tree nodes of the whole file, in the order of its bytes: objects, tables,
+    /// trailers, and the bytes between them.
     fn nodes(&self, reader: &mut Reader) -> Vec<Node> {
         let mut nodes = Vec::new();
         let mut at = 0;
@@ -386,9 +386,9 @@ fn push_payload(nodes: &mut Vec<Node>, bytes: &[u8]) {
     }
 }
 
-/// Makes the nodes of a value, with what `marks` says of it: each entry of a dictionary and each
-/// element of an array becomes a group, which searches can delete by itself unless `marks` says
-/// with what it is deleted; other values become payloads.
+/// Returns the tree nodes of a value, with what `marks` says of it: each entry of a dictionary and
+/// each element of an array becomes a group, which searches can delete by itself unless `marks`
+/// says with what it is deleted; other values become payloads.
 pub fn value_nodes(reader: &mut Reader, text: &[u8], value: &Value, marks: &Marks) -> Vec<Node> {
     let start = value.place.start;
     let bytes = &text[value.place.clone()];

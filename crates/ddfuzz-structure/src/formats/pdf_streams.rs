@@ -125,8 +125,8 @@ impl Stream {
         }
     }
 
-    /// Makes the nodes of the bytes of the stream of `object`, and adds to `marks` what entries of
-    /// the object's dictionary `value` state about them.
+    /// Returns the tree nodes of the bytes of the stream of `object`, and adds to `marks` what
+    /// entries of the object's dictionary `value` state about them.
     pub fn nodes(
         &self,
         pdf: &Pdf<'_>,
@@ -326,9 +326,9 @@ fn members(
     Some(members)
 }
 
-/// Makes the nodes of the `content` of a cross-reference stream: one entry for each object, which
-/// is deleted together with the object. Adds to `marks` that the dictionary `value` states the
-/// object numbers of the entries. `None` if the content does not have as many entries as the
+/// Returns the tree nodes of the `content` of a cross-reference stream: one entry for each object,
+/// which is deleted together with the object. Adds to `marks` that the dictionary `value` states
+/// the object numbers of the entries. `None` if the content does not have as many entries as the
 /// dictionary states.
 fn rows(
     pdf: &Pdf<'_>,

@@ -125,9 +125,9 @@ impl Program<'_> {
         })
     }
 
-    /// Makes the nodes of the optional header: its numbers, and the data directories, whose number
-    /// is at the beginning of the range `place`. `None` if the header ends before the directories
-    /// do.
+    /// Returns the tree nodes of the optional header: its numbers, and the data directories, whose
+    /// number is at the beginning of the range `place`. `None` if the header ends before the
+    /// directories do.
     fn directories(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Vec<Node>> {
         let before = place.start - if self.width == 8 { 108 } else { 92 };
         let count = self.object.size(place.start, 4)?;

@@ -67,9 +67,9 @@ impl Regions {
         Some(())
     }
 
-    /// Makes the nodes of all bytes of `text` in `front..end`: the regions, and payloads between
-    /// and after them. A region without nodes becomes a payload; an empty region extends to the
-    /// start of the next one. `None` if regions overlap.
+    /// Returns the tree nodes of all bytes of `text` in `front..end`: the regions, and payloads
+    /// between and after them. A region without nodes becomes a payload; an empty region extends to
+    /// the start of the next one. `None` if regions overlap.
     pub fn nodes(self, text: &[u8], front: usize, end: usize) -> Option<Vec<Node>> {
         let mut starts = self
             .0

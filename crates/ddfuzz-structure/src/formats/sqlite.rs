@@ -163,8 +163,8 @@ impl<'a> Database<'a> {
         self.text.get(start..start.checked_add(self.size)?)
     }
 
-    /// Makes the node of a number of a page, `raw`, which states `page`: a number that is computed
-    /// anew, or fixed bytes if there is no such page or it is the first one.
+    /// Returns the tree node of a number of a page, `raw`, which states `page`: a number that is
+    /// computed anew, or fixed bytes if there is no such page or it is the first one.
     pub fn reference(&self, reader: &Reader, page: usize, raw: &[u8]) -> Node {
         let label = self.labels.get(page.wrapping_sub(1)).filter(|_| page > 1);
         match label {
@@ -255,8 +255,8 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Makes the nodes of a page of arbitrary `bytes`: a payload without the zeros at the end, and
-    /// zeros that fill it up to the size of a page.
+    /// Returns the tree nodes of a page of arbitrary `bytes`: a payload without the zeros at the
+    /// end, and zeros that fill it up to the size of a page.
     fn filled(&self, bytes: &[u8]) -> Vec<Node> {
         let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
         let bytes = &bytes[..bytes.len() - zeros];
@@ -351,9 +351,9 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Makes the nodes of the b-tree page with the number `page`: header, cell pointers, free
-    /// space, and cells. Appends to `children` each page that the page refers to, with what that is
-    /// deleted, and true if it is an overflow page. `None` if it is no b-tree page.
+    /// Returns the tree nodes of the b-tree page with the number `page`: header, cell pointers,
+    /// free space, and cells. Appends to `children` each page that the page refers to, with what
+    /// that is deleted, and true if it is an overflow page. `None` if it is no b-tree page.
     fn tree_page(
         &mut self,
         reader: &mut Reader,
@@ -472,8 +472,8 @@ impl<'a> Database<'a> {
             .insert(cell.place.start, (cell.place.end, group));
     }
 
-    /// Makes the nodes of the database header, in which the number of pages, the first trunk page
-    /// of the freelist and the number of free pages are computed anew.
+    /// Returns the tree nodes of the database header, in which the number of pages, the first trunk
+    /// page of the freelist and the number of free pages are computed anew.
     fn head(&self, reader: &mut Reader, bytes: &[u8]) -> Vec<Node> {
         let word = Encoding::Big(4);
         let mut nodes = vec![Node::fixed(&bytes[..PAGES])];
@@ -490,9 +490,9 @@ impl<'a> Database<'a> {
         nodes
     }
 
-    /// Makes the nodes of the database from the nodes of its pages. Pages to which nothing refers
-    /// can be deleted by themselves; no page can be deleted if the database has pointer-map pages
-    /// (auto-vacuum).
+    /// Returns the tree nodes of the database from the nodes of its pages. Pages to which nothing
+    /// refers can be deleted by themselves; no page can be deleted if the database has pointer-map
+    /// pages (auto-vacuum).
     fn nodes(mut self) -> Vec<Node> {
         let count = self.labels.len();
         let is_fixed = self.number(VACUUM, 4) != Some(0);
@@ -640,10 +640,10 @@ impl Space<'_> {
         next(first)
     }
 
-    /// Makes the nodes of the page after the cell pointers: unallocated space, which fills the page
-    /// up to `size` bytes, and a group with the label `label` of all cells and freeblocks. The
-    /// group begins at offset `first`, which the page header states, or else at the first cell or
-    /// freeblock.
+    /// Returns the tree nodes of the page after the cell pointers: unallocated space, which fills
+    /// the page up to `size` bytes, and a group with the label `label` of all cells and freeblocks.
+    /// The group begins at offset `first`, which the page header states, or else at the first cell
+    /// or freeblock.
     fn nodes(self, reader: &mut Reader, first: usize, label: Label, size: usize) -> Vec<Node> {
         let (bytes, front) = (self.bytes, self.front);
         let begin = self.regions.keys().next().copied().unwrap_or(bytes.len());

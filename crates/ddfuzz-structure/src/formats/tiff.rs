@@ -107,7 +107,7 @@ impl Tiff<'_> {
         self.encoding(width).read_at(self.text, at)
     }
 
-    /// Makes the node of the number of four bytes at offset `at`, which states `meaning`.
+    /// Returns the tree node of the number of four bytes at offset `at`, which states `meaning`.
     fn reference(&self, reader: &Reader, meaning: Meaning, at: usize) -> Node {
         reader.number(self.encoding(4), meaning, 0, &self.text[at..at + 4])
     }
@@ -132,8 +132,8 @@ impl Tiff<'_> {
     }
 
     /// Makes regions of the chain of directories that begins at the offset in the file's header,
-    /// and of what their entries refer to. Each directory is a part if there are several. Returns
-    /// the node of the offset in the header; `None` if the first directory cannot be read.
+    /// and of what their entries refer to. Each directory is a deletable part if there are several.
+    /// Returns the node of the offset in the header; `None` if the first directory cannot be read.
     fn directories(&mut self, reader: &mut Reader) -> Option<Node> {
         let (mut pointer, mut starts) = (4, Vec::new());
         while starts.len() < MOST_DIRECTORIES
@@ -236,9 +236,9 @@ impl Tiff<'_> {
         })
     }
 
-    /// Makes the nodes of a directory entry with the label `part`. If its values are elsewhere in
-    /// the file, makes a region of them, which is deleted together with the entry. `entries` are
-    /// all entries of the directory.
+    /// Returns the tree nodes of a directory entry with the label `part`. If its values are
+    /// elsewhere in the file, makes a region of them, which is deleted together with the entry.
+    /// `entries` are all entries of the directory.
     fn entry_nodes(
         &mut self,
         reader: &mut Reader,
@@ -414,9 +414,9 @@ impl Tiff<'_> {
         Some(label)
     }
 
-    /// Makes the nodes of the values of an entry that lists the sizes of strips or tiles. Each is
-    /// deleted together with the offset of its strip or tile. Sizes of what did not become a region
-    /// are fixed bytes.
+    /// Returns the tree nodes of the values of an entry that lists the sizes of strips or tiles.
+    /// Each is deleted together with the offset of its strip or tile. Sizes of what did not become
+    /// a region are fixed bytes.
     fn sizes(&self, reader: &mut Reader, entry: &Entry) -> Vec<Node> {
         let places = entry.values.clone().step_by(entry.width);
         let places = places.filter_map(|at| Some((at, self.text.get(at..at + entry.width)?)));
