@@ -164,9 +164,9 @@ impl Dd {
         }
     }
 
-    /// Returns the rule of delta debugging by which the tested candidate may become a new
-    /// configuration: if this mode minimizes, the rule for a FAIL, which makes it the failing one;
-    /// else the rule for a PASS, which makes it the passing one.
+    /// Returns the rule by which the tested candidate may become a new configuration. If this mode
+    /// minimizes, that is `on_fail`, by which it becomes the failing one; else `on_pass`, by which
+    /// it becomes the passing one.
     fn rule(&self) -> Rule {
         match self.probe {
             Probe::Add if self.mode.minimizes() && self.parts == 2 => Rule::Subset,

@@ -134,7 +134,8 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
     work.reductions() > before
 }
 
-/// Deletes parts of a file again, and raises items, after other passes have changed it.
+/// Takes a file apart anew after other passes have changed it, deletes its parts, and replaces
+/// items by items inside of them. Does nothing if `known` is no file format.
 pub(super) async fn delete_parts_again(work: &mut CurrentBest, known: &Structure) {
     if let Structure::Format(format) = known
         && let Some(document) = format.open(&work.text())
@@ -305,8 +306,8 @@ async fn reduce_payloads(
     document
 }
 
-/// Deletes the whole contents of payloads. The current best must be restricted to all `payloads`,
-/// one after the other.
+/// Deletes the whole contents of those payloads that the failure does not need. `payloads` are the
+/// contents; joined, they must be the text that passes edit at present.
 async fn delete_contents(work: &mut CurrentBest, payloads: &[Arc<[u8]>]) {
     let mut start = 0;
     let places = payloads.iter().map(|payload| {

@@ -56,9 +56,9 @@ impl Envelope {
         self.payloads[self.edited.clone()].concat()
     }
 
-    /// Applies an edit of the edited payloads, taken as one text, to a copy of the document, and
-    /// returns the copy with its text; `None` if the whole text would stay as it is or become
-    /// longer.
+    /// Applies `edit`, which is an edit of the edited payloads joined to one text, to a copy of the
+    /// document. Returns the copy and its text; `None` if the text of the file would not become
+    /// different, or would become longer.
     pub fn seal(&self, edit: &Edit) -> Option<Sealed> {
         let mut payloads = self.payloads.clone();
         let mut start = 0;

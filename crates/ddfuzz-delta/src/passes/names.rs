@@ -104,10 +104,10 @@ impl Units for Rewritten<'_> {
     }
 }
 
-/// Replaces as many as possible of the names that `names` finds in a text by the same new letter.
-/// Then writes the most frequent of the other names over as many names as possible that are not
-/// shorter, if it occurs at least [`FREQUENT`] times. Returns true if at least two names were
-/// replaced by the letter.
+/// Writes the same new letter over as many names of a text as possible; `names` finds the names. Of
+/// the names that must stay, writes the most frequent one, if it occurs at least [`FREQUENT`]
+/// times, over as many as possible of those that are not shorter. Returns true if the letter has
+/// replaced at least two names.
 pub(super) async fn merge(work: &mut CurrentBest, names: &Find<'_>) -> bool {
     let text = work.text();
     let used: BTreeSet<&[u8]> = names(&text).into_iter().map(|place| &text[place]).collect();

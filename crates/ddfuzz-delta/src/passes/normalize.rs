@@ -154,9 +154,9 @@ pub(super) async fn last_form(work: &mut CurrentBest, left: &mut usize) -> bool 
     work.reductions() > before
 }
 
-/// Tests the text with `0` written over all bytes. In logs, this test is the mark after which tests
-/// do not belong to the proof of 1-minimality; [`last_form`] has mostly made it already, so that
-/// the cache answers it.
+/// Makes a test that serves as a mark in logs: tests after it do not belong to the proof of
+/// 1-minimality. It is the test of the text with `0` written over all bytes, which [`last_form`]
+/// has mostly made, so that the cache answers it.
 pub(super) async fn mark_proved(work: &mut CurrentBest) {
     let all = 0..work.len();
     let unlike = OtherBytes::within(work, LAST, all, LEAST);

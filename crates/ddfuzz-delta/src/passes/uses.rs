@@ -388,8 +388,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns true if the deletion of `node` would leave a single occurrence of a name that occurs
-    /// more often now.
+    /// Returns true if some name occurs once in the text without `node`, and more often in the
+    /// whole text; else false.
     fn leaves_alone(&self, node: usize) -> bool {
         let mut inside: HashMap<usize, usize> = HashMap::new();
         for at in node..self.tree.nodes[node].last {
@@ -401,9 +401,9 @@ impl<'a> Names<'a> {
         inside.iter().any(is_alone)
     }
 
-    /// Returns the ranges of the text to delete together with the syntax nodes `gone`: these nodes,
-    /// the last uses of names that would otherwise remain with one use, and nodes whose list would
-    /// become empty.
+    /// Returns the ranges of the text to delete if the syntax nodes `gone` are deleted: their own,
+    /// those of the items in which a name would be left with a single use, and those of nodes whose
+    /// list would become empty.
     fn with_left_alone(&self, mut gone: Vec<usize>) -> Vec<Range<usize>> {
         let mut places: Vec<Range<usize>> = Vec::new();
         for _ in 0..ROUNDS {
@@ -427,8 +427,8 @@ impl<'a> Names<'a> {
         places
     }
 
-    /// Extends the deleted nodes `gone`: where all items of a list are among them, adds the node
-    /// that contains the list.
+    /// Adds nodes to `gone`, the syntax nodes that are to be deleted: wherever all items of a list
+    /// are among them, the item around that list.
     fn add_empty_lists(&self, gone: &mut Vec<usize>) {
         let mut all: HashSet<usize> = gone.iter().copied().collect();
         let mut lists: HashSet<usize> = HashSet::new();

@@ -98,8 +98,8 @@ impl Archive<'_> {
         Some((reader.label(), names))
     }
 
-    /// Returns the tree node of the member with the index `index`, which is a deletable part:
-    /// header, content and padding. Returns it with the offset after it.
+    /// Returns the tree node of the member of the archive with the index `index` (header, content
+    /// and padding), which is a deletable part, and the offset after the member.
     fn member(&self, reader: &mut Reader, index: usize) -> (Node, usize) {
         let member = &self.members[index];
         let head = &self.text[member.at..member.content.start];

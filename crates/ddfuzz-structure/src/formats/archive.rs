@@ -181,8 +181,9 @@ pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::new(root, nodes).into()])
 }
 
-/// Makes the nodes of all bytes of a ZIP file before its central directory, which begins at offset
-/// `end`: the members, and payloads between them. Sets `is_there` of each member that was read.
+/// Returns the tree nodes of all bytes of a ZIP file in front of its central directory, which
+/// begins at offset `end`: the `members`, and payloads between them. Sets `is_there` of each member
+/// that could be read.
 fn zip_members(
     reader: &mut Reader,
     text: &[u8],

@@ -263,8 +263,9 @@ impl Cff<'_> {
         groups.map(Node::Group).collect()
     }
 
-    /// Makes the group of a DICT operator and its operands, and regions of what the operands refer
-    /// to. The group is deleted together with the region to which it refers, if there is one.
+    /// Makes the group of a DICT operator and its operands, and regions of the bytes to which
+    /// operands refer. The group is deleted together with such a region or, if there is none, by
+    /// itself.
     fn entry(
         &mut self,
         reader: &mut Reader,
@@ -304,9 +305,9 @@ impl Cff<'_> {
         }
     }
 
-    /// Returns what each operand of a DICT operator states, given the operands' `values`; empty, or
-    /// `None` for an operand, if it states nothing that is computed anew. Makes regions of what the
-    /// operands refer to.
+    /// Returns what each operand of a DICT operator states, given the operands' `values`: `None`
+    /// for an operand that stays as it is; an empty list if all do. Makes regions of the bytes to
+    /// which operands refer.
     fn meanings(
         &mut self,
         reader: &mut Reader,

@@ -112,9 +112,9 @@ impl Style {
         ]
     }
 
-    /// Returns the strings of `text` that are written in this style, at the `places` where a size
-    /// may be; none if more than one number for each [`MISFITS`] strings looks like a size but
-    /// counts no string.
+    /// Returns the strings of `text` that are written in this style; `places` are where their sizes
+    /// may stand. Returns none of them if too many numbers there look like a size but count no
+    /// string: more than one for each [`MISFITS`] strings.
     fn strings(self, text: &[u8], places: &NumberPlaces) -> Vec<Counted> {
         let mut found: Vec<Counted> = Vec::new();
         let mut misfits = 0;
@@ -258,8 +258,8 @@ fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
     nodes.collect()
 }
 
-/// Reads a number at the end of `text` that is written in `style` as the sizes of strings are.
-/// Returns its offset and its value; `None` if there is none.
+/// Reads the digits at the end of `text`, in front of the bytes that follow a size in this `style`.
+/// Returns the offset of the first digit and the value of the number; `None` if no number is there.
 fn count_before(text: &[u8], style: Style) -> Option<(usize, usize)> {
     let digits = text.strip_suffix(style.after)?;
     let size = digits
@@ -476,8 +476,9 @@ fn list(reader: &mut Reader, text: &[u8], end: u8, each: usize) -> Option<Value>
     Some((nodes, 1 + size))
 }
 
-/// Reads values by `read` up to the byte `end`, and makes a deletable part of every `each` of them.
-/// Returns the parts, and their size in bytes together with `end`.
+/// Reads values by `read` up to the byte `end`, and joins every `each` successive values in one
+/// deletable part (2 in a dictionary). Returns the parts, and the size in bytes of all values and
+/// of `end`.
 fn values(
     reader: &mut Reader,
     text: &[u8],

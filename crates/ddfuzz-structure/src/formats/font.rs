@@ -105,8 +105,8 @@ fn tables<'a>(reader: &mut Reader, text: &[u8], directory: &'a [u8]) -> Option<V
     Some(tables)
 }
 
-/// Returns the tree node of a font's table, which is a deletable part, with the padding after it.
-/// Returns it with the offset after both; `None` if the table is not in the file.
+/// Returns the tree node of a font's table and of the padding after it, which is a deletable part,
+/// and the offset after both; `None` if the table is not in the file.
 fn table_node(
     reader: &mut Reader,
     text: &[u8],

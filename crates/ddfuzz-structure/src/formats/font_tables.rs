@@ -12,9 +12,9 @@ const NAMES: (usize, usize) = (6, 12);
 /// Sizes, in bytes, of the header of the table `cmap` and of a record in it.
 const MAPS: (usize, usize) = (4, 8);
 
-/// Makes the nodes of the table `name`: records, and the strings to which they refer. If the
-/// strings do not begin after the records and inside of the table, makes nodes of the records only.
-/// `None` if the text ends before the first record, or the file has too many parts.
+/// Returns the tree nodes of the table `name`: its records, and the strings to which they refer. If
+/// the strings do not begin after the records and inside of the table, returns nodes of the records
+/// alone. `None` if the text ends before the first record, or the file has too many parts.
 pub fn names(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let number =
         |at: usize| -> Option<usize> { usize::try_from(Encoding::Big(2).read_at(text, at)?).ok() };

@@ -158,11 +158,10 @@ impl<'a> Layout<'a> {
         self.region_by(reader, start, part, read)
     }
 
-    /// Makes the region that begins at offset `start`, whose nodes `read` makes from the region's
-    /// label, and returns the label. The region is deleted as `part` says; if it was made before,
-    /// because another record refers to it, it can be deleted by itself. A region that cannot be
-    /// read extends to the next one. `None` if the offset is not in the table, or the region
-    /// overlaps another one.
+    /// Makes the region that begins at offset `start`, and returns its label. `read` returns its
+    /// nodes and its size; if it cannot, the region extends to the next one. The region is deleted
+    /// as `part` says or, if another record referred to it before, by itself. `None` if `start` is
+    /// not in the table, or the region overlaps another one.
     fn region_by(
         &mut self,
         reader: &mut Reader,
@@ -186,11 +185,10 @@ impl<'a> Layout<'a> {
         self.regions.insert(place, group).then_some(label)
     }
 
-    /// Makes the nodes of the list at offset `at`: the number of its items, and the items, each
-    /// `size` bytes with an offset at the end, which counts from offset `base`, the beginning of
-    /// the region `from`. Each item is a part; the region to which its offset leads is read by
-    /// `read` and deleted together with the item. Items get the labels `labels`, or new ones beyond
-    /// these.
+    /// Returns the tree nodes of a list at offset `at`: a number of items, and the items, each of
+    /// `size` bytes and a deletable part with one of `labels` (or a new label). The last two bytes
+    /// of an item are an offset, counted from `base`, where the region `from` begins; what it leads
+    /// to is read by `read` and deleted with the item.
     fn list(
         &mut self,
         reader: &mut Reader,
@@ -456,8 +454,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Makes the node of the next item of `table`, which is a number of two bytes: the index of a
-    /// glyph or of a lookup, the number of elements of a list, or the first glyph of a range.
+    /// Returns the tree node of the next item of `table`, which is a number of two bytes: the index
+    /// of a glyph or of a lookup, the number of elements of a list, or the first glyph of a range.
     /// `None` if it cannot be read.
     fn number(
         &self,
@@ -636,10 +634,10 @@ impl<'a> Layout<'a> {
         Some((nodes, 4 + size * count))
     }
 
-    /// Returns the tree nodes of a range of a coverage table at offset `at`: first glyph, last
-    /// glyph, and the coverage index of the first one; then a part without bytes for each glyph,
-    /// with the labels `glyphs`. The elements that are tied to a glyph are deleted with its part.
-    /// `front` is the first label of all ranges of the coverage table.
+    /// Returns the tree nodes of a range in a coverage table at offset `at`: its first and last
+    /// glyph and the coverage index of the first one; then an empty deletable part for each glyph,
+    /// with the labels `glyphs`, which takes the elements tied to the glyph along. `front` is the
+    /// first label of all ranges of the coverage table.
     fn range(
         &self,
         reader: &Reader,

@@ -218,9 +218,9 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Makes the nodes of the pages of the freelist `chain`. A free page is deleted together with
-    /// its number in its trunk page; a trunk page, except the first one, together with the trunk
-    /// page before it.
+    /// Stores the tree nodes of the pages of the freelist `chain`. A free page is deleted together
+    /// with its number in its trunk page; a trunk page, except the first one, together with the
+    /// trunk page before it.
     fn free_pages(&mut self, reader: &mut Reader, chain: &[(usize, Vec<usize>)]) {
         let mut part = Part::Own;
         for (trunk, pages) in chain {
@@ -352,8 +352,9 @@ impl<'a> Database<'a> {
     }
 
     /// Returns the tree nodes of the b-tree page with the number `page`: header, cell pointers,
-    /// free space, and cells. Appends to `children` each page that the page refers to, with what
-    /// that is deleted, and true if it is an overflow page. `None` if it is no b-tree page.
+    /// free space, and cells; `None` if it is no b-tree page. Appends to `children` each page to
+    /// which the page refers: its number, with what it is deleted, and true if it is an overflow
+    /// page.
     fn tree_page(
         &mut self,
         reader: &mut Reader,
@@ -413,10 +414,10 @@ impl<'a> Database<'a> {
         Some(nodes)
     }
 
-    /// Makes the nodes of a page header without the number of the right-most child; in the first
-    /// page, with the database header before it. The page header begins at offset `start` of
-    /// `bytes`. `meanings` are what its three numbers state: first freeblock, number of cells,
-    /// beginning of the cells.
+    /// Returns the tree nodes of a page header, which begins at offset `start` of `bytes`, without
+    /// the number of the right-most child. In the first page, the database header precedes them.
+    /// `meanings` are what three numbers of the page header state: the first freeblock, the number
+    /// of cells, and where the cells begin.
     fn page_head(
         &self,
         reader: &mut Reader,
@@ -514,9 +515,9 @@ impl<'a> Database<'a> {
     }
 }
 
-/// Makes each cell in `nodes` whose label is a key of `owned` be deleted together with the group
-/// that [`Owned::with`] names. If [`Owned::is_part`] is true, the cell is put into a new group that
-/// is deleted so, and stays deletable by itself.
+/// Changes the cells in `nodes` whose labels are keys of `owned`: each is now deleted together with
+/// the group [`Owned::with`]. If [`Owned::is_part`] is true, the cell stays deletable by itself,
+/// too, and a new group around it is what is deleted together with the other group.
 fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Owned<'_>>) {
     for node in nodes {
         let Node::Group(group) = node else { continue };
@@ -541,9 +542,9 @@ fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Ow
     }
 }
 
-/// Replaces the number at the end of the automatic index name `name`, where it stands in `nodes`,
-/// by a number that is computed anew: the position of the index's clause among the clauses of its
-/// table that make an index. `clauses` are the labels of the first such clause and of this index's
+/// Makes a number of the digits at the end of an automatic index's name, `name`, wherever that name
+/// stands in `nodes`. The number states the position of the index's clause among the clauses of the
+/// table that make an index; `clauses` are the labels of the first such clause and of this index's
 /// clause.
 fn number_name(reader: &Reader, nodes: &mut Vec<Node>, name: &[u8], clauses: (Label, Label)) {
     let mut numbered = None;

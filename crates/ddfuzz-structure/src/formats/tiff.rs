@@ -297,10 +297,10 @@ impl Tiff<'_> {
         nodes
     }
 
-    /// Makes the nodes of an entry's values if they are offsets or sizes of strips or tiles, or
-    /// offsets of directories, and regions of what they refer to. If there are several offsets,
-    /// each is a part, together with which the strip, tile or directory and its size are deleted.
-    /// `None` for all other entries.
+    /// Returns the tree nodes of an entry's values if they are offsets or sizes of strips or tiles,
+    /// or offsets of directories; `None` for other entries. Makes regions of what offsets lead to.
+    /// If there are several offsets, each is a deletable part, and what it leads to, with its size,
+    /// is deleted together with it.
     fn values(
         &mut self,
         reader: &mut Reader,
