@@ -280,9 +280,9 @@ impl Lcs {
         }
     }
 
-    /// Marks the items of the common prefix and the common suffix of `first` and `second`, parts of
-    /// the two compared sequences, as contained in the common subsequence. Returns what remains of
-    /// each part.
+    /// Records that the common prefix and the common suffix of `first` and `second`, parts of the
+    /// two compared sequences, belong to the common subsequence. Returns what is left of both parts
+    /// between prefix and suffix.
     fn keep_ends<'a>(&mut self, first: Part<'a>, second: Part<'a>) -> (Part<'a>, Part<'a>) {
         let equal = |(one, other): &(&u32, &u32)| one == other;
         let begin = first.of.iter().zip(second.of).take_while(equal).count();

@@ -164,9 +164,9 @@ impl Dd {
         }
     }
 
-    /// Returns the rule by which the tested candidate may become a new configuration. If this mode
-    /// minimizes, that is `on_fail`, by which it becomes the failing one; else `on_pass`, by which
-    /// it becomes the passing one.
+    /// Returns the rule by which the candidate that is tested now may become a new configuration.
+    /// If a FAIL would make it the failing one in this mode, that is the rule for a FAIL; otherwise
+    /// the rule by which a PASS makes it the passing one.
     fn rule(&self) -> Rule {
         match self.probe {
             Probe::Add if self.mode.minimizes() && self.parts == 2 => Rule::Subset,

@@ -238,8 +238,8 @@ fn list_places(group: &Group, places: &mut Vec<(Label, usize)>) {
     }
 }
 
-/// Takes the groups whose labels are in `places` out of the tree, puts them into `moved`, and
-/// returns the rest of the tree.
+/// Returns the tree without the groups whose labels are in `places`, and puts these groups into
+/// `moved`. The numbers in `places` are not used here.
 fn take_groups(
     mut group: Group,
     places: &[(Label, usize)],
@@ -259,8 +259,8 @@ fn take_groups(
     group
 }
 
-/// Replaces each number that states the place of a group in `moved` by that group, padded with
-/// zeros to the size of the number.
+/// Returns the tree in which each group in `moved` takes the place of the number that stated where
+/// the group was; the group is padded with zeros to the size of that number.
 fn put_groups(mut group: Group, moved: &mut HashMap<Label, Group>) -> Group {
     let mut nodes = Vec::with_capacity(group.nodes.len());
     for node in group.nodes {
@@ -434,8 +434,9 @@ impl Removal<'_> {
     }
 }
 
-/// Returns a copy of `group` in which its payloads, in order, are replaced by those of `next`, and
-/// true if any payload differs. Compressed nodes whose content changes are compressed anew.
+/// Returns a copy of `group` in which each payload, in the order of the tree, has the next content
+/// that `next` yields, and true if any content differs from the old one. Compressed nodes whose
+/// content changes are compressed anew.
 fn with_payloads<'a>(
     group: &Group,
     next: &mut impl Iterator<Item = &'a Arc<[u8]>>,
@@ -596,8 +597,8 @@ fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
     Group { nodes, ..*group }
 }
 
-/// Joins two groups that are pieces of one payload: appends the bytes of all payloads of `next` to
-/// the first payload of `group`; does nothing if `group` has none.
+/// Appends the bytes of all payloads in `next` to the first payload in `group`, because both groups
+/// are pieces of one payload. Does nothing if `group` has no payload.
 fn append(group: &mut Group, next: &Group) {
     let mut payloads = Vec::new();
     list_payloads(next, &mut payloads);

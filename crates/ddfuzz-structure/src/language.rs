@@ -9,13 +9,14 @@ use crate::library;
 
 /// Number of bytes at the beginning of a text by which its language is chosen.
 const SAMPLE: usize = 1 << 14;
-/// Minimum number of different kinds of named syntax nodes that a text must have to be taken for a
-/// language.
+/// Minimum number of kinds of named syntax nodes in the tree of a text for the text to be
+/// recognized as written in a language; fewer kinds may fit by chance.
 const FEWEST_KINDS: usize = 6;
 /// Minimum number of different kinds of named syntax nodes that a text must have to be taken for
 /// JSON, which has few kinds.
 const FEWEST_KINDS_OF_JSON: usize = 3;
-/// Minimum number of named syntax nodes that a text must have to be taken for a language.
+/// Minimum number of named syntax nodes in the tree of a text for the text to be recognized as
+/// written in a language.
 const FEWEST_NODES: usize = 12;
 
 /// A language with a tree-sitter grammar, built in or loaded.

@@ -63,16 +63,17 @@ impl Runs {
         }
     }
 
-    /// Returns true if the row at `index` continues a run: the row before it remains and has the
-    /// preceding number. `has` says which rows remain.
+    /// Returns true if the row at `index` continues a run: `has` says that the row before it was
+    /// not deleted, and that row has the preceding number. Returns false if a new run begins with
+    /// the row.
     fn continues(&self, index: usize, has: &impl Fn(usize) -> bool) -> bool {
         let before = index.checked_sub(1).filter(|before| has(*before));
         before
             .is_some_and(|before| self.numbers[before].checked_add(1) == Some(self.numbers[index]))
     }
 
-    /// Returns, as text, the first number and the length of the run that begins with the row at
-    /// `index`.
+    /// Returns the text for the run that begins with the row at `index`: its first number and its
+    /// length. `has` returns true for the indices of rows that were not deleted.
     fn run(&self, index: usize, has: &impl Fn(usize) -> bool) -> String {
         let rest = index + 1..self.numbers.len();
         let follow = rest.take_while(|next| has(*next) && self.continues(*next, has));

@@ -13,17 +13,17 @@ use crate::passes::siblings::{NODES, children, separator};
 use crate::passes::syntax::tree_of;
 use crate::{Edit, Outcome};
 
-/// Minimum share of the text, as the divisor of its size, of the parts that the pass deletes;
-/// smaller ones are left to later passes.
+/// Minimum share of the text, as the divisor of its size, that a part must have to be deleted by
+/// this pass; smaller parts are left to later passes.
 const SMALLEST: usize = 64;
-/// Maximum share of a node, as the divisor of its size, outside of its children for the deletion of
-/// all children to be skipped: that deletion is nearly the same as the deletion of the node, which
-/// was needed.
+/// Maximum share of a node, as the divisor of its size, that is outside of its children if the
+/// deletion of all children is not tested. It would be nearly the same as the deletion of the node,
+/// after which the text did not fail.
 const NEARLY: usize = 8;
 /// Number of pieces into which a needed part is divided at most.
 const PIECES: usize = 4;
-/// Number of the last tests that must have deleted enough of the text for the pass that deletes
-/// large parts to go on.
+/// Number of the last tests that are looked at to decide whether the pass goes on: together they
+/// must have deleted enough of the text ([`ENOUGH`]).
 const RECENT: usize = 24;
 /// Minimum share of the text, as the divisor of its size, that the last [`RECENT`] tests together
 /// must have deleted for the pass to go on.
@@ -91,7 +91,7 @@ async fn delete_round(work: &mut CurrentBest, tree: SyntaxTree) {
 /// size; of two parts of equal size, the one that is earlier in the text is the lesser.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
-    /// Number of bytes that the part had in the text when it was made.
+    /// Size of the part in bytes, as it was in the text when the part was added to the list.
     size: usize,
     /// Position of the part's first node in the text as it was before the round.
     start: usize,
@@ -100,7 +100,8 @@ struct Part {
     /// Index of the part's first node among `siblings`; `last` is the index after its last node.
     first: usize,
     last: usize,
-    /// Index, in [`Parts::pieces`], of the needed part that was divided into this part and others.
+    /// Index, in [`Parts::pieces`], of the part of which this one is a piece: a part that was
+    /// needed and was therefore divided.
     group: usize,
 }
 
@@ -115,7 +116,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// Starts with one part, which consists of all children of the root of the tree `nodes`.
+    /// Makes the list of parts to be tried: at first one part, all children of the root of the
+    /// syntax tree `nodes`.
     fn of(nodes: Vec<SyntaxNode>) -> Parts {
         let mut parts = Parts {
             nodes,

@@ -85,10 +85,10 @@ fn quantization(reader: &mut Reader, mut data: &[u8]) -> Option<Vec<Node>> {
     Some(tables)
 }
 
-/// Makes a deletable part of each Huffman table in a segment, and of each symbol in a table: kind
-/// and number of the table, the number of codes of each length, and the symbols of these codes.
-/// Codes are numbered in ascending order, so deleting the last symbol of a length leaves the codes
-/// before it as they are. `None` if the segment does not consist of such tables.
+/// Makes a deletable part of each Huffman table in a segment, and of each symbol in a table. A
+/// table states its kind and number, how many codes of each length it has, and the symbols of these
+/// codes. Codes are numbered in ascending order, so deleting the last symbol of a length leaves the
+/// codes before it as they are. `None` if the segment does not consist of such tables.
 fn huffman(reader: &mut Reader, mut data: &[u8]) -> Option<Vec<Node>> {
     let mut tables = Vec::new();
     while !data.is_empty() {

@@ -169,17 +169,18 @@ impl<'a> Object<'a> {
         nodes
     }
 
-    /// Finds the string of the string table `table` that contains offset `name` of the file.
-    /// Returns the label of the string, and the distance in bytes from its beginning to `name`,
-    /// which may be in the middle of it. `None` if no string is there.
+    /// Finds the string that contains offset `name` of the file, in the string table `table`.
+    /// Returns the label of the string and the distance in bytes from its beginning to `name`,
+    /// which is not 0 if `name` is inside of a longer string. `None` if no string is there.
     pub fn name(&self, name: usize, table: &Range<usize>) -> Option<(Label, i64)> {
         let within = table.contains(&name);
         let (start, label) = self.strings.range(..=name).next_back().filter(|_| within)?;
         Some((*label, i64::try_from(name - start).ok()?))
     }
 
-    /// Puts all regions in the range `place`, and the bytes between them, into one region with the
-    /// label `label`. Does nothing if a region lies only partly in the range.
+    /// Puts all regions in the range `place`, and the bytes between them, into one new region with
+    /// the label `label`. Does nothing if some region lies in the range with a part of its bytes
+    /// only.
     pub fn enclose(&mut self, place: Range<usize>, label: Label) {
         self.enclose_as(place, Group::new(label, Vec::new()));
     }

@@ -111,9 +111,9 @@ pub fn cell(
 }
 
 impl Cell {
-    /// Reads the front of the cell, and makes the node of the number of its left child page.
-    /// Returns the size of the cell's record, the rowid, each `None` if cells of this kind have
-    /// none, and the offset after them.
+    /// Reads the numbers at the front of the cell, and makes the tree node of the number of its
+    /// left child page. Returns the size of the cell's record, the rowid (each `None` if cells of
+    /// this kind do not have it), and the offset after these numbers.
     fn head(
         &mut self,
         database: &Database<'_>,
@@ -233,10 +233,10 @@ pub fn local(usable: usize, size: usize, is_table: bool) -> usize {
     if fitting <= most { fitting } else { least }
 }
 
-/// Reads the columns of the record `payload`; returns them with the size, in bytes, of the number
-/// at its front (the size of the record's header). If `is_whole`, returns `None` unless the columns
-/// take the entire record; if not, `payload` may be only the front of a record, and the columns
-/// that are in it completely are returned.
+/// Reads the columns of the record `payload`. Returns them and the size, in bytes, of the number at
+/// the front of the record (the size of the record's header). If `is_whole`, the columns must take
+/// the entire record, or the result is `None`. Otherwise `payload` may be the front of a record,
+/// and only the columns that are completely in it are returned.
 fn columns(payload: &[u8], is_whole: bool) -> Option<(Vec<Column<'_>>, usize)> {
     let (size, head) = Encoding::VarintBig.read(payload)?;
     let size = usize::try_from(size).ok()?;
