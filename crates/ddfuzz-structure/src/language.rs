@@ -37,16 +37,16 @@ pub struct KnownLanguage {
 /// What shows that a text is written in a language; this decides how few syntax errors it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Evidence {
-    /// The extension of the file's name says which language it is; the text may then have more
-    /// syntax errors.
+    /// The extension of the file's name says which language it is. More syntax errors are allowed
+    /// than for [`Evidence::Text`].
     Name,
-    /// Only the text itself shows which language it is; the text may then have few syntax errors.
+    /// Only the text itself shows which language it is, so that few syntax errors are allowed.
     Text,
 }
 
 impl Evidence {
-    /// Returns the minimum number of bytes that a text must have for each byte that the parser
-    /// reports as a syntax error.
+    /// Returns how many bytes a text must have for each byte that belongs to a syntax error; in a
+    /// shorter text, there are too many errors.
     fn bytes_per_error(self) -> usize {
         match self {
             Evidence::Name => 20,
@@ -54,8 +54,8 @@ impl Evidence {
         }
     }
 
-    /// Returns the minimum number of named syntax nodes that a text must have for each syntax error
-    /// after the first.
+    /// Returns how many named syntax nodes a text must have for each syntax error after the first;
+    /// with fewer nodes, there are too many errors.
     fn nodes_per_error(self) -> usize {
         match self {
             Evidence::Name => 40,

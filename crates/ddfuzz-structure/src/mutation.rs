@@ -261,16 +261,17 @@ impl SourceText {
         }
     }
 
-    /// Checks whether the syntax node at `index` is an item of a list, which may have any number of
-    /// items: only blanks, a comma or a semicolon separate it from its sibling. A value after a
-    /// name is none.
+    /// Returns true if the syntax node at `index` is an item of a list, of which there may be any
+    /// number: only blanks, or text with a comma or semicolon, stand between the node and its
+    /// sibling. Returns false for others, such as a value after a name.
     fn is_item(&self, index: usize) -> bool {
         let gap = self.gap(index).unwrap_or_default();
         gap.trim_ascii().is_empty() || gap.iter().any(|byte| b",;".contains(byte))
     }
 
-    /// Returns the range of the text of the syntax node at `index`, together with the text that
-    /// separates it from one sibling, so that the list stays valid when the range is deleted.
+    /// Returns the range of the syntax node at `index` in the text. It includes the text between
+    /// the node and its previous sibling or, if there is none, its next one, so that a list stays
+    /// valid when the range is deleted.
     fn place_with_gap(&self, index: usize) -> Range<usize> {
         let place = self.nodes[index].place.clone();
         match self.siblings(index) {
@@ -345,9 +346,9 @@ fn list_parts<'a>(group: &'a Group, found: &mut Vec<&'a Group>) {
     }
 }
 
-/// Returns a description of the kinds of numbers, flags and paddings in a part, in order, without
-/// bytes and without the parts inside of it. Parts with equal descriptions may take each other's
-/// place.
+/// Returns a description of `part` by which it is compared with others: the kinds of the numbers,
+/// flags and paddings in it, in order. Bytes, and parts inside of `part`, are left out. Parts with
+/// equal descriptions may take each other's place.
 fn shape(part: &Group) -> Vec<u8> {
     let mut shape = Vec::new();
     list_shape(part, &mut shape);

@@ -142,7 +142,8 @@ impl Words<'_> {
         self.text[self.own(index).end..next.max(end)].contains(&b'\n')
     }
 
-    /// Returns true if the word with this index can be a keyword at the place where it stands.
+    /// Returns true if the word with this index may be a keyword; false if one of the characters
+    /// [`NAMED`] directly before it makes it a name, and for numbers, strings and signs.
     fn is_keyword(&self, index: usize) -> bool {
         let is_named = index > 0
             && self.own(index - 1).end == self.own(index).start
@@ -150,7 +151,9 @@ impl Words<'_> {
         self.tokens[index].class == b'a' && !is_named
     }
 
-    /// Returns true if a statement can begin at the token with this index.
+    /// Returns true if a statement can begin at the token with this index: it is the first one of
+    /// the text or of its line, or follows a keyword or a sign that ends no value. Else returns
+    /// false.
     fn begins_statement(&self, index: usize) -> bool {
         let Some(before) = index.checked_sub(1) else {
             return true;

@@ -451,8 +451,8 @@ const REDUCIBLE: GroupKind = GroupKind {
     is_all_untested: true,
 };
 
-/// Deletes unneeded groups of `group` neighboring bytes from the payload to which the current best
-/// is restricted, until `fruitless` successive groups turn out to be needed.
+/// Deletes groups of `group` neighboring bytes from the payload that passes edit at present. Ends
+/// when `fruitless` groups in a row were needed.
 async fn delete_groups(work: &mut CurrentBest, group: usize, fruitless: usize) {
     let mut groups = Bytes::within(PAYLOAD, 0..work.len(), group);
     ListSearch::new(work, &mut groups)

@@ -29,8 +29,8 @@ pub(super) struct Whole {
     pub rewritten: bool,
 }
 
-/// A copy of a document with edited payloads, the copy's text, and the edit of the current best
-/// text that makes this text.
+/// A copy of the document with edited payloads, its text, and an edit of the whole current best
+/// text that has the same result.
 pub(super) struct Sealed {
     document: Arc<dyn Document>,
     payloads: Vec<Arc<[u8]>>,
@@ -143,8 +143,8 @@ pub(super) fn difference(old: &[u8], new: &[u8]) -> Option<Edit> {
     Some(Edit::Set(vec![replacement]))
 }
 
-/// Returns the positions of the current best text that an edit removes, because it inserts fewer
-/// bytes than it replaces.
+/// Returns the positions of the current best text that `edit` removes: where a replacement inserts
+/// fewer bytes than it replaces, the last of the replaced bytes count as removed.
 pub(super) fn lost(edit: &Edit) -> Vec<Range<usize>> {
     let Edit::Set(replacements) = edit else {
         return Vec::new();

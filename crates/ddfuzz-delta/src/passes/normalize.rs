@@ -25,7 +25,8 @@ pub(super) struct OtherBytes {
 }
 
 impl OtherBytes {
-    /// Lists the bytes in `range` of the current best text that are not `value`.
+    /// Lists the positions in `range` of the current best text at which other bytes than `value`
+    /// stand, for the pass `rule`.
     pub fn within(
         work: &mut CurrentBest,
         rule: &'static str,
@@ -123,10 +124,10 @@ pub(super) const SMALL: usize = 128;
 /// Maximum number of tests that [`last_form`] takes in one search.
 pub(super) const MOST_TESTS: usize = 512;
 
-/// Writes `0` over as many bytes as possible at the end of a search, from the end of the text to
-/// its front, in growing blocks. `left` is the number of tests that may still be spent on `0`s in
-/// the search; each test lowers it. Returns true if a byte changed; single deletions must then be
-/// tried again.
+/// Writes `0` over as many bytes as possible at the end of a search, in blocks that grow with each
+/// success, from the end of the text to its front. `left` is how many tests the search may still
+/// spend on this; each test lowers it by one. Returns true if a byte changed: then single deletions
+/// must be tried again. Does nothing to a text of more than [`SMALL`] bytes.
 ///
 /// Invariant: the size does not change, and no byte becomes greater in the order of [`shortlex`].
 /// If nothing changed and tests are left, no single byte can become `0`.

@@ -34,8 +34,8 @@ struct Table {
     own: Label,
     /// Offset of the item that is read next.
     at: usize,
-    /// What the regions to which items refer are deleted together with: the table, or the element
-    /// of a list that contains the item.
+    /// How a region to which an item of the table leads is deleted: together with the table, or
+    /// with the list element that contains the item.
     with: Part,
     /// The lists whose counts were read so far: the number of the list, its number of elements, and
     /// the label of the group of its elements.
@@ -570,9 +570,10 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Reads the coverage table at offset `at`, which lists the glyphs to which a subtable applies,
-    /// singly or in ranges; each glyph or range is a deletable part. Elements of lists with the tie
-    /// `tie` are deleted together with their glyph; 0 is no tie.
+    /// Returns the tree nodes of the coverage table at offset `at` (the list of the glyphs to which
+    /// a subtable applies, singly or in ranges), and its size in bytes. Each glyph or range is a
+    /// deletable part. Elements of lists with the tie `tie` are deleted together with their glyph;
+    /// 0 is no tie.
     fn coverage(
         &mut self,
         reader: &mut Reader,

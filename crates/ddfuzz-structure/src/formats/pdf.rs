@@ -220,9 +220,10 @@ impl Pdf<'_> {
         }
     }
 
-    /// Finds each object to which exactly one dictionary entry or array element refers, outside of
-    /// trailers and of the object itself, and records that entry or element as its owner, with
-    /// which it is deleted. Objects in longer chains of owners than [`LONGEST_CHAIN`] get none.
+    /// Finds the owner of each object: the dictionary entry or array element that is the only
+    /// reference to it, with which it is deleted. References in trailers and in the object itself
+    /// make that there is no owner, as several references do. Objects in chains of owners longer
+    /// than [`LONGEST_CHAIN`] get none.
     fn find_owners(&mut self) {
         // Item with a reference, and the object that it is in; `None` if there are several.
         let mut references: HashMap<u64, Option<(Label, u64)>> = HashMap::new();

@@ -439,9 +439,9 @@ impl<'a> Database<'a> {
         nodes
     }
 
-    /// Adds `cell` to `regions`, appends to `children` the pages that the cell refers to, and
-    /// records the cell's row, by its rowid or in the schema. An index entry is deleted together
-    /// with its row.
+    /// Adds the group of `cell` to `regions`, and the pages to which the cell refers to `children`.
+    /// Records a row of a table by its rowid, and a row of the schema in the schema. An entry of an
+    /// index is deleted together with its row, any other cell by itself.
     fn place_cell(
         &mut self,
         kind: Kind,
