@@ -9,8 +9,8 @@ use crate::sequence::lines;
 const BYTE_BY_BYTE: usize = 64 * 1024;
 
 /// Maximum number of differing bytes in one place that are compared in pieces of [`BYTE_BY_BYTE`]
-/// bytes. In a place with `k` times as many bytes, the pieces have a `k`-th of that size, since
-/// comparing two pieces takes time in the square of their size.
+/// bytes. Comparing two pieces takes time in the square of their size, so more bytes are compared
+/// in smaller pieces: `k` times as many bytes in pieces of a `k`-th of the size.
 const IN_LARGE_PIECES: usize = 1 << 20;
 
 /// Minimum size, in bytes, of the pieces in which a large place is compared.
@@ -280,9 +280,9 @@ impl Lcs {
         }
     }
 
-    /// Marks the items of the common prefix and the common suffix of `first` and `second`, parts of
-    /// the two compared sequences, as contained in the common subsequence. Returns what remains of
-    /// each part.
+    /// Records that the common prefix and the common suffix of `first` and `second`, parts of the
+    /// two compared sequences, belong to the common subsequence. Returns what is left of both parts
+    /// between prefix and suffix.
     fn keep_ends<'a>(&mut self, first: Part<'a>, second: Part<'a>) -> (Part<'a>, Part<'a>) {
         let equal = |(one, other): &(&u32, &u32)| one == other;
         let begin = first.of.iter().zip(second.of).take_while(equal).count();
@@ -358,8 +358,9 @@ fn advance(row: &mut [u64], matches: &[(usize, u64)]) {
     carry_on(row, carry, row.len());
 }
 
-/// Propagates the carry of an addition through the words of the bit row `row` up to `end`. Returns
-/// the word that the carry reaches at `end`; `None` if a word absorbs the carry.
+/// Adds a carry to the words of the bit row `row`, from the word with the index `carry` on, and
+/// goes on as long as a word overflows. Returns `Some(end)` if the carry reaches the word with the
+/// index `end`; `None` if there is no carry, or if a word before `end` absorbs it.
 fn carry_on(row: &mut [u64], carry: Option<usize>, end: usize) -> Option<usize> {
     let mut at = carry?;
     while at < end {

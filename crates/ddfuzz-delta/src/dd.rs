@@ -164,9 +164,9 @@ impl Dd {
         }
     }
 
-    /// Returns the rule of delta debugging by which the tested candidate may become a new
-    /// configuration: if this mode minimizes, the rule for a FAIL, which makes it the failing one;
-    /// else the rule for a PASS, which makes it the passing one.
+    /// Returns the rule by which the candidate that is tested now may become a new configuration.
+    /// If a FAIL would make it the failing one in this mode, that is the rule for a FAIL; otherwise
+    /// the rule by which a PASS makes it the passing one.
     fn rule(&self) -> Rule {
         match self.probe {
             Probe::Add if self.mode.minimizes() && self.parts == 2 => Rule::Subset,

@@ -177,8 +177,8 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
         self.tester.tally()
     }
 
-    /// Calls `change` with the units of one argument after another, repeatedly, until a whole round
-    /// of calls has changed no argument. `change` returns true if it changed its argument.
+    /// Calls `change` with the units of one argument after another, round after round. `change`
+    /// returns true if it has changed its argument. Ends when one whole round has changed none.
     fn in_turn(&mut self, mut change: impl FnMut(&mut Self, Config) -> bool) {
         let places: Vec<Config> = self.places.iter().map(units_of).collect();
         let mut unchanged = 0;
@@ -217,7 +217,7 @@ impl<'a, A: Arguments + 'a> DeltaDebugger<'a, A> {
     }
 }
 
-/// Returns FAIL if the failure of a call is the same as the failure of the first call, else
+/// Returns FAIL if `other` is the same failure as `first`, the failure of the first call; else
 /// UNRESOLVED.
 fn same(first: &Failure, other: &Failure) -> Outcome {
     match first == other {

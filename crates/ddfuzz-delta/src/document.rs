@@ -63,10 +63,10 @@ pub trait Format: Send + Sync {
     /// text is not of this format. The [text](Document::text) of the document equals `text`.
     fn open(&self, text: &[u8]) -> Option<Arc<dyn Document>>;
 
-    /// Returns a document whose text has the same content as `text` in as few bytes as possible,
-    /// for a format that allows this, such as a database, whose pages can be filled up. The texts
-    /// of all documents that are made of it by deletions are as compact. `None` if the format has
-    /// no such form, or the text has more bytes in it.
+    /// Returns a document whose text has the same content as `text` in as few bytes as possible; so
+    /// have the texts of all documents that deletions make of it. Only some formats allow this,
+    /// such as databases, whose pages can be filled up. Returns `None` for other formats, and if
+    /// the compact text would be longer than `text`.
     fn compact(&self, _text: &[u8]) -> Option<Arc<dyn Document>> {
         None
     }
@@ -91,27 +91,27 @@ pub trait Document: Send + Sync {
     /// text. A compressed payload is decompressed.
     fn payloads(&self) -> Vec<Arc<[u8]>>;
 
-    /// Returns a copy of the document without the parts with the indices `parts`, which ascend. All
-    /// parts inside of a deleted part, and all groups of bytes that are deleted together with it,
-    /// go as well.
+    /// Returns a copy of the document without the parts whose indices, in ascending order, are
+    /// `parts`. All parts inside of a deleted part are deleted, too, and so are all groups of bytes
+    /// that the format requires to go with it, such as its entry in a directory.
     fn without(&self, parts: &[usize]) -> Arc<dyn Document>;
 
-    /// Returns the number of *tied* groups: those groups of bytes of the file that
-    /// [`without`](Document::without) deletes only together with a part, such as the directory
-    /// entry of a file. 0 by default.
+    /// Returns the number of *tied* groups of bytes. [`without`](Document::without) deletes such a
+    /// group only together with a part, such as the directory entry of a file together with the
+    /// file. 0 by default.
     fn tied(&self) -> usize {
         0
     }
 
-    /// Returns a copy of the document without the tied groups with the indices `_groups`, which
-    /// ascend, among those that [`tied`](Document::tied) counts. The parts that the groups are tied
-    /// to stay.
+    /// Returns a copy of the document without the tied groups whose indices, in ascending order,
+    /// are `_groups`; [`tied`](Document::tied) says how many there are. The parts to which these
+    /// groups are tied stay.
     fn without_tied(&self, _groups: &[usize]) -> Arc<dyn Document> {
         self.without(&[])
     }
 
-    /// Returns a copy of the document whose payloads have the contents `payloads`, in the order and
-    /// number of [`payloads`](Document::payloads).
+    /// Returns a copy of the document with the contents `payloads`, one for each payload, in the
+    /// order of [`payloads`](Document::payloads).
     fn with(&self, payloads: &[Arc<[u8]>]) -> Arc<dyn Document>;
 
     /// Returns a copy of the document with each compressed payload compressed anew, with padded
@@ -119,19 +119,20 @@ pub trait Document: Send + Sync {
     /// nothing is compressed, padded or divided.
     fn repacked(&self) -> Option<Arc<dyn Document>>;
 
-    /// Returns a copy of the document that treats compressed payloads as bytes: they are not
-    /// decompressed, and only their compressed bytes can be changed.
+    /// Returns a copy of the document in which compressed payloads are not decompressed: their
+    /// compressed bytes are what searches change.
     fn opaque(&self) -> Arc<dyn Document>;
 
-    /// Returns how many pieces of the file, such as the bodies of functions, can be replaced by a
-    /// shortest valid form that is shorter than they are, such as a function body without
-    /// instructions. 0 by default.
+    /// Returns how many pieces of the file can be replaced by shorter ones that are valid in any
+    /// file of the format, such as the body of a function by one without instructions. 0 by
+    /// default.
     fn reducible(&self) -> usize {
         0
     }
 
-    /// Returns a copy of the document in which the pieces with the indices `_groups`, among those
-    /// that [`reducible`](Document::reducible) counts, are replaced by their shortest valid form.
+    /// Returns a copy of the document in which the pieces with the indices `_groups` are replaced
+    /// by their shortest valid form; [`reducible`](Document::reducible) says how many pieces there
+    /// are.
     fn reduced(&self, _groups: &[usize]) -> Arc<dyn Document> {
         self.without(&[])
     }
@@ -154,9 +155,9 @@ pub trait Document: Send + Sync {
         0
     }
 
-    /// Returns a copy of the document in which each of the items with the indices `_wrappers`,
-    /// among those that [`wrappers`](Document::wrappers) counts, is replaced by the largest of the
-    /// items directly inside of it, or by all of them, as `_kept` says.
+    /// Returns a copy of the document in which the items with the indices `_wrappers` are replaced
+    /// by items directly inside of them: by the largest one or by all, as `_kept` says.
+    /// [`wrappers`](Document::wrappers) says how many such items there are.
     fn unwrapped(&self, _wrappers: &[usize], _kept: InnerItems) -> Arc<dyn Document> {
         self.without(&[])
     }
@@ -168,10 +169,10 @@ pub trait Document: Send + Sync {
         Vec::new()
     }
 
-    /// Returns a copy of the document without the region with the index `_region`. Offsets that
-    /// referred to the region then refer to the beginning of the region with the index `_with`; if
-    /// that is `None`, to the place from which they count, mostly the beginning of the file.
-    /// Returns `None` if that is impossible.
+    /// Returns a copy of the document without the region that has the index `_region` in
+    /// [`regions`](Document::regions). Offsets that referred to it refer to the region with the
+    /// index `_with` instead or, if that is `None`, to the place from which they count, mostly the
+    /// beginning of the file. Returns `None` if the region cannot be removed in this way.
     fn sharing(&self, _region: usize, _with: Option<usize>) -> Option<Arc<dyn Document>> {
         None
     }

@@ -55,7 +55,8 @@ impl fmt::Display for NotFailing {
 impl std::error::Error for NotFailing {}
 
 /// Error: the test of the empty input gave FAIL, so there is no passing configuration to start
-/// with. Only maximizing and isolating need one; minimizing then returns the empty input.
+/// with. This stops maximizing and isolating only: minimizing returns the empty input as its
+/// result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotPassing;
 
@@ -67,8 +68,8 @@ impl fmt::Display for NotPassing {
 
 impl std::error::Error for NotPassing {}
 
-/// Error: the axiom of delta debugging does not hold, by which the whole input fails and the empty
-/// input passes.
+/// Error: delta debugging requires that the test of the whole input gives FAIL and that of the
+/// empty input does not, and one of both is not so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AxiomError {
     /// Error: the test of the whole input does not give FAIL.

@@ -6,7 +6,7 @@ use crate::{Config, Outcome};
 /// must be true: a wrong one misleads the search, although the search's result is always a
 /// configuration whose test gave FAIL.
 pub trait Predictor {
-    /// Returns the outcome of `config` without running it, or `None` if the predictor cannot tell.
+    /// Returns the outcome that a test of `config` must have; `None` if the predictor cannot tell.
     fn predict(&self, config: &Config) -> Option<Outcome>;
 
     /// Receives the outcome of a configuration that was run, to predict the outcomes of other

@@ -23,29 +23,28 @@ pub trait Search: Send {
     /// moves the search on. After the end of the search it does nothing.
     fn tell(&mut self, outcome: Outcome);
 
-    /// Takes the hints of a run, which are facts that it reported besides its outcome. Call it
-    /// before the first step, with the hints of a run of the whole input, and before
-    /// [`tell`](Search::tell) if the candidate is to be [observed](Candidate::observed). Candidates
-    /// depend on hints as they do on outcomes, so a replay must give the same hints. By default
-    /// hints are ignored.
+    /// Receives the hints of a run: facts that it reported besides its outcome. The caller passes
+    /// those of a run of the whole input before the first step, and those of a candidate that is to
+    /// be [observed](Candidate::observed) before [`tell`](Search::tell). Candidates depend on hints
+    /// as they do on outcomes, so a replay must give the same hints. By default hints are ignored.
     fn hint(&mut self, _: &Hints) {}
 
-    /// Says how many tests may be spent after the proof, which is the last round of tests that
-    /// shows a result to be 1-minimal. Call it before the first step, or never. By default it is
-    /// ignored.
+    /// Says how many tests the search may make after its proof, which is the round of tests that
+    /// shows its result to be 1-minimal. To be called before the first step or never; ignored by
+    /// default.
     fn allow_extra_tests(&mut self, _: ExtraTests) {}
 
-    /// Returns the outcome that the search predicts for the candidate that [`next`](Search::next)
-    /// returned; `None` without a prediction. A predicted test need not be run: its outcome is told
-    /// as any other, but it proves nothing.
+    /// Returns the outcome that the search predicts for the candidate of [`next`](Search::next);
+    /// `None` if it predicts none. The caller need not run such a candidate: it may pass the
+    /// predicted outcome to [`tell`](Search::tell). That outcome is no part of a proof.
     fn predicted(&self) -> Option<Outcome> {
         None
     }
 
-    /// Returns the smallest failing configuration so far: its test gave FAIL.
+    /// Returns the smallest configuration so far whose test gave FAIL.
     ///
-    /// A search that replaces bytes returns the positions of the original input from which its best
-    /// text comes, even if other bytes stand there.
+    /// If the search replaces bytes, these are the positions of the original input from which the
+    /// bytes of its best text come; the bytes may have other values there.
     ///
     /// A search that only [cuts](super::Edit::Cut) its best makes each failing candidate the new
     /// best. Other searches also see larger configurations fail; among failing configurations of
@@ -124,8 +123,8 @@ pub struct Replacement {
     pub with: Vec<u8>,
 }
 
-/// How the text of a candidate is made, mostly relative to the current best (the smallest failing
-/// text so far), so that an edit stays small even if the best consists of many ranges.
+/// How the text of a candidate is made. Most edits apply to the current best (the smallest text so
+/// far that failed), so that they are small even if the best consists of many ranges of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Edit {
     /// Deletes these ranges of positions (indices of bytes or other units), which ascend and do not

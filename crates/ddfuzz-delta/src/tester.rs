@@ -83,7 +83,8 @@ impl<'a> Tester<'a> {
         self.name = Box::new(name);
     }
 
-    /// Sets by which rule tests are answered from the cache from now on, and empties the cache.
+    /// Sets the rule by which the cache answers tests from now on, and removes all outcomes from
+    /// the cache.
     pub fn answer_by(&mut self, caching: Caching) {
         self.cache = Cache::new(caching);
     }
@@ -100,8 +101,8 @@ impl<'a> Tester<'a> {
         self.tally
     }
 
-    /// Finds the outcome of a configuration from the cache, by a predictor or by a run. Also
-    /// returns which of these gave it.
+    /// Returns the outcome of a configuration, and where it comes from: the cache, a predictor, or
+    /// a run of the test. They are tried in this order.
     pub fn answer(&mut self, config: &Config) -> (Outcome, Answered) {
         let text = (self.name)(config);
         let (outcome, answered) = match self.cache.lookup(Some(config.id()), text) {
@@ -122,9 +123,9 @@ impl<'a> Tester<'a> {
         (outcome, answered)
     }
 
-    /// Runs `search` to its end: answers each test that it asks for. A candidate that replaces bytes
-    /// ([`Edit::Set`](crate::Edit::Set)) has no configuration: it is not run, and its outcome is
-    /// UNRESOLVED.
+    /// Runs `search` to its end, by answering each test that it asks for. A candidate that replaces
+    /// bytes ([`Edit::Set`](crate::Edit::Set)) cannot be run here, because it is no configuration;
+    /// its outcome is UNRESOLVED.
     pub fn run(&mut self, search: &mut dyn Search) {
         while let Some(asked) = search.next() {
             let outcome = match asked.edit.apply(search.best()) {

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 
 use crate::node::{Columns, Group, Node, Part};
 
-/// Returns the number node that states how many columns the first picture in `group` has, outside
-/// of compressed nodes; `None` if there is no such node.
+/// Searches `group`, but not the content of compressed nodes in it, for the first node that holds
+/// the number of columns of a picture ([`Node::Columns`]), and returns what that node holds; `None`
+/// if there is no such node.
 pub fn columns(group: &Group) -> Option<Columns> {
     group.nodes.iter().find_map(|node| match node {
         Node::Columns(columns) => Some(*columns),
@@ -26,8 +27,9 @@ impl Columns {
         self.group(tree, &gone, false)
     }
 
-    /// Returns a copy of `group` in which the columns `gone` are deleted from each row of the
-    /// picture, and their number is lowered; `is_row` says that the group is a row or in a row.
+    /// Returns a copy of `group` in which the columns with the indices `gone` are deleted from each
+    /// row of the picture, and the number of columns is lowered. `is_row` is true if `group` is a
+    /// row of the picture or lies inside of a row.
     fn group(&self, group: &Group, gone: &HashSet<usize>, is_row: bool) -> Group {
         let has_rows = group.label == self.rows;
         let is_pixels = is_row && group.part == Part::No;

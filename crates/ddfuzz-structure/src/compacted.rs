@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use ddfuzz_delta::Document;
 
-/// Rewrites a file. Returns a file with the same content in a form that can be taken apart, and a
-/// function that rewrites files of that form, after deletions, in as few bytes as possible; `None`
-/// for a file that it cannot read.
+/// A function that prepares a file for deletions. Returns a new file, which has the same content in
+/// a form that can be taken apart, and a second function, which takes the new file after deletions
+/// and rewrites it in as few bytes as possible. Returns `None` for a file that it cannot read.
 pub type Compact = fn(&[u8]) -> Option<(Vec<u8>, Write)>;
 
-/// Rewrites a file with the same content in as few bytes as possible; returns `None` for a file
-/// that it cannot read.
+/// A function that takes a file and returns a file with the same content in as few bytes as
+/// possible; it returns `None` for a file that it cannot read.
 pub type Write = Arc<dyn Fn(&[u8]) -> Option<Vec<u8>> + Send + Sync>;
 
 /// A document whose text is the text of the document `inner`, rewritten by `write`; if `write`

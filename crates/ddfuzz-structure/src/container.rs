@@ -238,8 +238,8 @@ fn list_places(group: &Group, places: &mut Vec<(Label, usize)>) {
     }
 }
 
-/// Takes the groups whose labels are in `places` out of the tree, puts them into `moved`, and
-/// returns the rest of the tree.
+/// Returns the tree without the groups whose labels are in `places`, and puts these groups into
+/// `moved`. The numbers in `places` are not used here.
 fn take_groups(
     mut group: Group,
     places: &[(Label, usize)],
@@ -259,8 +259,8 @@ fn take_groups(
     group
 }
 
-/// Replaces each number that states the place of a group in `moved` by that group, padded with
-/// zeros to the size of the number.
+/// Returns the tree in which each group in `moved` takes the place of the number that stated where
+/// the group was; the group is padded with zeros to the size of that number.
 fn put_groups(mut group: Group, moved: &mut HashMap<Label, Group>) -> Group {
     let mut nodes = Vec::with_capacity(group.nodes.len());
     for node in group.nodes {
@@ -288,7 +288,7 @@ fn put_groups(mut group: Group, moved: &mut HashMap<Label, Group>) -> Group {
 }
 
 /// Appends an element to `parts` for each part (group that can be deleted by itself) in `group`, in
-/// pre-order: the index of the part that follows the last one inside of it.
+/// pre-order: the index of the first later part that is not inside of the part itself.
 fn list_parts(group: &Group, parts: &mut Vec<usize>) {
     let own = (group.part == Part::Own).then_some(parts.len());
     parts.extend(own);
@@ -315,7 +315,8 @@ fn list_payloads(group: &Group, payloads: &mut Vec<Arc<[u8]>>) {
     }
 }
 
-/// A kind of groups in a tree, of which some are removed by their indices.
+/// The two kinds of groups of the tree that a [`Removal`] can remove; it removes groups of one
+/// kind, which are given by their indices among all groups of that kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// The groups that searches can delete by themselves ([`Part::Own`]).
@@ -349,8 +350,8 @@ impl Kind {
 struct Removal<'a> {
     kind: Kind,
     indices: &'a [usize],
-    /// Index, in pre-order over all groups of the kind, of the group of the kind that a traversal
-    /// of the tree meets next.
+    /// Number of groups of the kind that the traversal of the tree has passed so far, which is the
+    /// index, in pre-order, of the next one that it meets.
     next: usize,
     /// Labels of the removed groups, and of all groups inside of them.
     gone: HashSet<Label>,
@@ -377,8 +378,8 @@ impl Removal<'_> {
         removal.without(root).0
     }
 
-    /// Returns true if `group`, which a traversal meets, is to be removed; advances `next` if the
-    /// group is of the kind.
+    /// Returns true if `group`, which a traversal of the tree meets, is to be removed, else false.
+    /// If the group is of the removed kind, also counts it in `next`.
     fn removes(&mut self, group: &Group) -> bool {
         let mut is_removed = matches!(group.part, Part::With(label) if self.gone.contains(&label));
         if self.kind.has(group) {
@@ -388,8 +389,9 @@ impl Removal<'_> {
         is_removed
     }
 
-    /// Traverses the groups inside of `group`, and adds to `gone` the labels of those that are
-    /// removed, and of all groups inside of these; `is_gone` says that `group` itself is removed.
+    /// Adds to `gone` the labels of those groups inside of `group` that are removed, and of all
+    /// groups inside of removed ones. `is_gone` is true if `group` itself or a group around it is
+    /// removed.
     fn mark(&mut self, group: &Group, is_gone: bool) {
         for inner in group.nodes.iter().filter_map(Node::inside) {
             let is_gone = self.removes(inner) || is_gone;
@@ -432,8 +434,9 @@ impl Removal<'_> {
     }
 }
 
-/// Returns a copy of `group` in which its payloads, in order, are replaced by those of `next`, and
-/// true if any payload differs. Compressed nodes whose content changes are compressed anew.
+/// Returns a copy of `group` in which each payload, in the order of the tree, has the next content
+/// that `next` yields, and true if any content differs from the old one. Compressed nodes whose
+/// content changes are compressed anew.
 fn with_payloads<'a>(
     group: &Group,
     next: &mut impl Iterator<Item = &'a Arc<[u8]>>,
@@ -537,10 +540,11 @@ impl Packed {
     }
 }
 
-/// Returns a copy of `group` in which all compressed nodes are compressed anew, padded numbers are
-/// as short as they can be, and neighboring groups that are pieces of one payload (such as IDAT
-/// chunks of PNG) are joined, and decompressed if they are a zlib stream. Sets `changed` to true if
-/// there is any of these; counts decompressed bytes in `unpacked`.
+/// Returns a copy of `group` in which all compressed nodes are compressed anew and padded numbers
+/// are as short as they can be. Neighboring groups that are pieces of one payload (such as IDAT
+/// chunks of PNG) are joined, and the joined payload is decompressed if it is a zlib stream. Sets
+/// `changed` to true if `group` has anything of this kind; adds the number of decompressed bytes to
+/// `unpacked`.
 fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
     let mut nodes: Vec<Node> = Vec::new();
     for node in &group.nodes {
@@ -593,8 +597,8 @@ fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
     Group { nodes, ..*group }
 }
 
-/// Joins two groups that are pieces of one payload: appends the bytes of all payloads of `next` to
-/// the first payload of `group`; does nothing if `group` has none.
+/// Appends the bytes of all payloads in `next` to the first payload in `group`, because both groups
+/// are pieces of one payload. Does nothing if `group` has no payload.
 fn append(group: &mut Group, next: &Group) {
     let mut payloads = Vec::new();
     list_payloads(next, &mut payloads);

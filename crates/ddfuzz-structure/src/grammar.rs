@@ -18,10 +18,12 @@ pub(crate) const DEEPEST: u32 = 200;
 /// grammar.
 const MOST_NODES: usize = 1 << 20;
 
-/// Number of steps, as tree-sitter's parser reports them, that the parser may take for every text,
-/// in addition to one for every [`STEP`] bytes of it.
+/// Number of steps that the parser may take for a text of any size, before one more step for each
+/// [`STEP`] bytes of the text is added. Steps are counted by the calls of tree-sitter's progress
+/// callback.
 const MOST_STEPS: usize = 1 << 8;
-/// Number of bytes of a text for which the parser may take one step, in addition to [`MOST_STEPS`].
+/// Number of bytes of a text for each of which the parser may take one step more than
+/// [`MOST_STEPS`].
 const STEP: usize = 24;
 
 /// A tree-sitter grammar of one language, with its parser.
@@ -74,8 +76,8 @@ impl TreeSitter {
     }
 }
 
-/// Calls `see` with each node of a syntax tree and its depth (0 for the root), in pre-order, until
-/// `see` returns `false`.
+/// Calls `see` with each node of a syntax tree, in pre-order, and with the depth of the node (0 for
+/// the root). Stops when `see` returns false.
 pub fn visit(tree: &Tree, see: &mut dyn FnMut(Node<'_>, u32) -> bool) {
     let mut cursor = tree.walk();
     let mut depth = 0;

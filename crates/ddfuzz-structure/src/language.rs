@@ -9,13 +9,14 @@ use crate::library;
 
 /// Number of bytes at the beginning of a text by which its language is chosen.
 const SAMPLE: usize = 1 << 14;
-/// Minimum number of different kinds of named syntax nodes that a text must have to be taken for a
-/// language.
+/// Minimum number of kinds of named syntax nodes in the tree of a text for the text to be
+/// recognized as written in a language; fewer kinds may fit by chance.
 const FEWEST_KINDS: usize = 6;
 /// Minimum number of different kinds of named syntax nodes that a text must have to be taken for
 /// JSON, which has few kinds.
 const FEWEST_KINDS_OF_JSON: usize = 3;
-/// Minimum number of named syntax nodes that a text must have to be taken for a language.
+/// Minimum number of named syntax nodes in the tree of a text for the text to be recognized as
+/// written in a language.
 const FEWEST_NODES: usize = 12;
 
 /// A language with a tree-sitter grammar, built in or loaded.
@@ -36,16 +37,16 @@ pub struct KnownLanguage {
 /// What shows that a text is written in a language; this decides how few syntax errors it may have.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Evidence {
-    /// The extension of the file's name says which language it is; the text may then have more
-    /// syntax errors.
+    /// The extension of the file's name says which language it is. More syntax errors are allowed
+    /// than for [`Evidence::Text`].
     Name,
-    /// Only the text itself shows which language it is; the text may then have few syntax errors.
+    /// Only the text itself shows which language it is, so that few syntax errors are allowed.
     Text,
 }
 
 impl Evidence {
-    /// Returns the minimum number of bytes that a text must have for each byte that the parser
-    /// reports as a syntax error.
+    /// Returns how many bytes a text must have for each byte that belongs to a syntax error; in a
+    /// shorter text, there are too many errors.
     fn bytes_per_error(self) -> usize {
         match self {
             Evidence::Name => 20,
@@ -53,8 +54,8 @@ impl Evidence {
         }
     }
 
-    /// Returns the minimum number of named syntax nodes that a text must have for each syntax error
-    /// after the first.
+    /// Returns how many named syntax nodes a text must have for each syntax error after the first;
+    /// with fewer nodes, there are too many errors.
     fn nodes_per_error(self) -> usize {
         match self {
             Evidence::Name => 40,

@@ -172,12 +172,14 @@ pub fn structure_names() -> impl Iterator<Item = &'static str> {
         .chain(Known::all().map(|known| known.name))
 }
 
-/// Minimum number of bytes, for each byte that is not ASCII, of a text that is not UTF-8; the text
-/// is then in another encoding, such as Latin-1. Data with more such bytes are binary.
+/// How rare bytes beyond ASCII must be in data that is not UTF-8 for the data to count as text, in
+/// an encoding such as Latin-1: at most one in this many bytes. With more of them, the data is
+/// binary.
 const BYTES_PER_FOREIGN: usize = 16;
 
-/// Returns true if the first 4 KiB of an input look like text: no control characters other than
-/// white space, and UTF-8 or hardly anything but ASCII.
+/// Returns true if an input looks like text, by its first 4 KiB: they have no control characters
+/// other than white space, and they are either UTF-8, or nearly all of their bytes are ASCII
+/// ([`BYTES_PER_FOREIGN`]). Returns false for binary data.
 fn is_text(text: &[u8]) -> bool {
     let sample = &text[..text.len().min(SAMPLE)];
     let foreign = sample.iter().filter(|byte| !byte.is_ascii()).count();

@@ -261,16 +261,17 @@ impl SourceText {
         }
     }
 
-    /// Checks whether the syntax node at `index` is an item of a list, which may have any number of
-    /// items: only blanks, a comma or a semicolon separate it from its sibling. A value after a
-    /// name is none.
+    /// Returns true if the syntax node at `index` is an item of a list, of which there may be any
+    /// number: only blanks, or text with a comma or semicolon, stand between the node and its
+    /// sibling. Returns false for others, such as a value after a name.
     fn is_item(&self, index: usize) -> bool {
         let gap = self.gap(index).unwrap_or_default();
         gap.trim_ascii().is_empty() || gap.iter().any(|byte| b",;".contains(byte))
     }
 
-    /// Returns the range of the text of the syntax node at `index`, together with the text that
-    /// separates it from one sibling, so that the list stays valid when the range is deleted.
+    /// Returns the range of the syntax node at `index` in the text. It includes the text between
+    /// the node and its previous sibling or, if there is none, its next one, so that a list stays
+    /// valid when the range is deleted.
     fn place_with_gap(&self, index: usize) -> Range<usize> {
         let place = self.nodes[index].place.clone();
         match self.siblings(index) {
@@ -345,9 +346,9 @@ fn list_parts<'a>(group: &'a Group, found: &mut Vec<&'a Group>) {
     }
 }
 
-/// Returns a description of the kinds of numbers, flags and paddings in a part, in order, without
-/// bytes and without the parts inside of it. Parts with equal descriptions may take each other's
-/// place.
+/// Returns a description of `part` by which it is compared with others: the kinds of the numbers,
+/// flags and paddings in it, in order. Bytes, and parts inside of `part`, are left out. Parts with
+/// equal descriptions may take each other's place.
 fn shape(part: &Group) -> Vec<u8> {
     let mut shape = Vec::new();
     list_shape(part, &mut shape);
@@ -400,9 +401,10 @@ fn edit_part(
     edited.then_some(root)
 }
 
-/// Returns a copy of `group` in which each node for which `edit` returns nodes is replaced by
-/// these. `edit` is called for a group first, and for the nodes inside of it only if it returned
-/// `None`. Compressed nodes whose content changes are compressed anew.
+/// Returns a copy of `group` in which nodes are replaced as `edit` says: `edit` returns the nodes
+/// that take the place of a node, or `None` to keep the node. It is called for each node, and for
+/// the nodes inside of a group only if the group itself is kept. Compressed nodes whose content
+/// changes are compressed anew.
 fn rewrite(group: &Group, edit: &mut dyn FnMut(&Node) -> Option<Vec<Node>>) -> Group {
     rewrite_noting(group, edit).0
 }
@@ -439,10 +441,10 @@ fn rewrite_noting(
     (Group { nodes, ..*group }, changed)
 }
 
-/// Returns a copy of `group` with a copy of `part`, under new labels, after the part with the index
-/// `at`. If `part` is from the same file (`is_own`), numbers in the copy that refer to groups
-/// outside of it keep doing so, and the groups that are deleted together with `part` or a group in
-/// it are copied, too.
+/// Returns a copy of `group` in which a copy of `part`, with new labels, follows the part with the
+/// index `at`. `is_own` is true if `part` comes from the same file: then numbers in the copy may
+/// state something about groups outside of `part`, and groups that are deleted together with
+/// `part`, or with a group inside of it, are copied, too.
 fn insert(group: &Group, at: usize, part: &Group, is_own: bool) -> Group {
     let mut last = group.label;
     let mut see = |group: &Group| last = last.max(group.label);
@@ -489,8 +491,8 @@ struct Relabeled {
     new: HashMap<Label, Label>,
     /// The greatest label of a group in the tree so far.
     last: Label,
-    /// True if numbers in copied groups that refer to groups which were not copied stay as they
-    /// are, because the tree has those groups, too.
+    /// True if numbers in copied groups may go on stating something about groups that were not
+    /// copied, because the copies stay in the same file; false if the copies go into another file.
     keeps: bool,
 }
 
@@ -503,8 +505,9 @@ impl Relabeled {
         self.group(group)
     }
 
-    /// Returns the label by which a copied group refers to the group `old`: the new label if `old`
-    /// was copied, too, else `old` itself; `None` if the tree has no such group.
+    /// Returns the label that a copied group uses for the group whose label was `old`: the new
+    /// label if that group was copied, too, else `old`. `None` if the group was not copied and the
+    /// copies go into another file, which does not have it.
     fn label(&self, old: Label) -> Option<Label> {
         let new = self.new.get(&old).copied();
         new.or(self.keeps.then_some(old))
@@ -600,9 +603,9 @@ impl Relabeled {
     }
 }
 
-/// Mutates the bytes of one random node: of a payload, or of fixed bytes (such as the type of a
-/// chunk), whose number then stays the same. Returns the changed tree; `None` if it has no such
-/// bytes.
+/// Mutates the bytes of one random node of the tree `root`: of a payload, or of fixed bytes such as
+/// the type of a chunk. The number of fixed bytes does not change, that of a payload may. Returns
+/// the changed tree; `None` if the tree has neither payloads nor fixed bytes.
 fn edit_bytes(root: &Group, source: &mut dyn MutationSource) -> Option<Group> {
     let mut count = 0;
     see_groups(root, &mut |group| {

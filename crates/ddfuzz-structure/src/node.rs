@@ -109,7 +109,7 @@ pub struct Columns {
 }
 
 /// Nodes of a file that belong together, such as a chunk: numbers can refer to the group, and
-/// searches can delete it if it is a part.
+/// searches can delete it if it is a deletable part.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// Label that identifies the group within the tree of its file.
@@ -134,7 +134,7 @@ pub struct Group {
 pub enum Part {
     /// The group is deleted only with a group that contains it.
     No,
-    /// The group is a part: searches can delete it by itself.
+    /// The group is a deletable part: searches can delete it by itself.
     Own,
     /// The group is deleted when the group with this label is deleted.
     With(Label),
@@ -170,8 +170,9 @@ pub enum Meaning {
     /// [`Offset`](Meaning::Offset). If the first group is no larger than the number itself, its
     /// bytes are written in place of the number, padded with zeros (as values of TIFF entries are).
     Place(Label, Label),
-    /// The distance in bytes from the beginning of the group `from` to the next group of a chain:
-    /// the first group with a label from `first` to `last` that is left in the file; 0 if none is.
+    /// The distance in bytes from the beginning of the group `from` to the next group of a chain.
+    /// The next group is the first one, among the labels from `first` to `last`, that was not
+    /// deleted from the file; the number is 0 if all of them were.
     Next {
         /// Label of the group that was next in the chain in the original file.
         first: Label,
@@ -180,9 +181,9 @@ pub enum Meaning {
         /// Label of the group from which distances count.
         from: Label,
     },
-    /// The number of the next group of a chain, which is its [index](Meaning::Index) plus `base`.
-    /// The next group is the first one with a label from `first` to `last` that is left in the
-    /// file; 0 is stated if none is.
+    /// The index ([`Meaning::Index`]) of the next group of a chain, plus `base`. The next group is
+    /// the first one, among the labels from `first` to `last`, that was not deleted from the file;
+    /// the number is 0 if all of them were.
     NextIndex {
         /// Label of the group that was next in the chain in the original file.
         first: Label,
@@ -191,12 +192,12 @@ pub enum Meaning {
         /// Number of the group at index 0.
         base: u64,
     },
-    /// The number of groups that are left in the file and have labels from the first one up to, but
-    /// without, the second one.
+    /// How many groups of the file were not deleted, of those whose labels are at least the first
+    /// label and less than the second one.
     Present(Label, Label),
-    /// The index ([`Meaning::Index`]) of the first or the last glyph of a range of glyphs that is
-    /// left. A group with a label from `first` to `last` stands in the range for each of its
-    /// glyphs.
+    /// The index ([`Meaning::Index`]) of the first or the last glyph of a range of glyphs, of those
+    /// that were not deleted. Each glyph of the range has a group, with a label from `first` to
+    /// `last`; if that group was deleted, the glyph counts as deleted.
     End {
         /// Label of the group that stands in the range for its first glyph.
         first: Label,
@@ -208,8 +209,8 @@ pub enum Meaning {
         /// True if the index of the last glyph is stated, false if that of the first one.
         is_last: bool,
     },
-    /// The index of the group within the group that contains it: the number of groups before it
-    /// there that can be deleted.
+    /// The index of the group: how many deletable groups, whether by themselves or together with
+    /// another group, precede it in the group around it.
     Index(Label),
     /// A checksum, by this algorithm, of the bytes of the group. If the number is in the group
     /// itself, its own bytes count as zeros (in tar as blanks).
@@ -217,8 +218,9 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// Returns the labels of two groups on which the number's value depends, the same label twice
-    /// if there is one such group only. Of a range of labels, these are the first and the last one.
+    /// Returns the labels of the two groups on which the number's value depends; twice the same
+    /// label if there is only one such group. If the number depends on a whole range of labels,
+    /// these are the first and the last one.
     pub fn labels(self) -> [Label; 2] {
         match self {
             Meaning::Length(of)

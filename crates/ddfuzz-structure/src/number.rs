@@ -64,11 +64,13 @@ pub enum Encoding {
         /// The other four bits of the byte, as they are in the file.
         rest: u8,
     },
-    /// A byte whose high bit is set if the number is 0, which means that no other block follows
-    /// (FLAC). The `u8` holds the other bits of the byte.
+    /// A flag of FLAC, in the high bit of a byte, which says that a block is the last one: the
+    /// number is how many blocks follow, and the bit is set if that is 0. The `u8` holds the other
+    /// bits of the byte.
     Last(u8),
-    /// An integer operand in a CFF DICT: 1, 2, 3 or 5 bytes, as many as the integer needs. If this
-    /// number is 3 or 5, at least as many bytes.
+    /// An integer operand in a CFF DICT, in 1, 2, 3 or 5 bytes, as many as the integer needs. The
+    /// `usize` is a minimum size in bytes: if it is 3 or 5, smaller integers take that many bytes,
+    /// too.
     Dict(usize),
 }
 
@@ -312,10 +314,11 @@ fn digits(text: &[u8], radix: u32) -> Option<u64> {
 }
 
 impl MessagePackKind {
-    /// Returns how the headers of MessagePack items of this kind are encoded. First, for a header
-    /// of one byte: the mask of the bits with the number, and the value of the other bits (mask 0
-    /// if there is no such header). Then, for longer headers: the first byte of each, with the
-    /// width in bytes of the number after it.
+    /// Returns how the header of a MessagePack item of this kind is encoded. The first two numbers
+    /// describe a header of one byte: the mask of the bits that hold the item's number, and the
+    /// value of the other bits; the mask is 0 if the kind has no such header. The list describes
+    /// longer headers: the first byte of each, and the width in bytes of the number after that
+    /// byte.
     fn heads(self) -> (u8, u8, &'static [(u8, usize)]) {
         match self {
             MessagePackKind::Text => (0x1f, 0xa0, &[(0xd9, 1), (0xda, 2), (0xdb, 4)]),

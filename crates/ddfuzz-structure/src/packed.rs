@@ -36,13 +36,13 @@ pub enum Codec {
     Deflate,
     /// Deflate with the header and the checksum of zlib (RFC 1950).
     Zlib,
-    /// LZW as in GIF: a byte with the width of values in bits, then blocks of up to 255 bytes, each
-    /// after its length, and an empty block.
+    /// LZW as in GIF: first a byte with the minimum code size in bits, then blocks of up to 255
+    /// bytes, each after a byte with its size, and an empty block at the end.
     Gif,
     /// LZW as in TIFF: codes of 9 to 12 bits, packed from the highest bit of a byte on.
     Tiff,
-    /// PackBits: runs of one repeated byte, each after the number of repetitions, and other bytes
-    /// after their number.
+    /// PackBits: a header byte states how many bytes are copied, and these follow, or how often the
+    /// one byte that follows is repeated.
     PackBits,
     /// zlib around rows of this many bytes, each after a byte which says whether the row above was
     /// subtracted from it (predictors of PDF and PNG).
@@ -51,11 +51,12 @@ pub enum Codec {
     Lzma2(u32),
 }
 
-/// Which numbers connect a compressed node with the groups outside of it.
+/// Whether numbers refer across the border of a compressed node: from outside to groups inside of
+/// its content, or from its content to groups outside.
 #[derive(Clone, Debug, Default)]
 pub enum Linked {
-    /// None: numbers outside state nothing about groups inside of the content, except about the
-    /// content as a whole, and numbers in the content state nothing about groups outside.
+    /// No number refers across the border, except that numbers outside may state something about
+    /// the content as a whole, such as its size.
     #[default]
     No,
     /// Numbers outside state sizes or indices of groups in the content; the values are given here.
@@ -96,10 +97,10 @@ pub struct Packed {
 }
 
 impl Codec {
-    /// Decompresses `packed`. `None` if it is not compressed by this method, if other bytes follow,
-    /// or if the result is larger than 4 MiB or than the rest of the limit for the file: 16 MiB
-    /// less `unpacked`, the number of bytes that were decompressed so far. Adds to `unpacked` the
-    /// number of bytes that it decompresses.
+    /// Decompresses `packed`, and adds the number of decompressed bytes to `unpacked`, which counts
+    /// those of the whole file. Returns `None` if `packed` is not compressed by this method, if
+    /// other bytes follow the compressed ones, if the content exceeds 4 MiB, or if `unpacked` would
+    /// exceed 16 MiB.
     pub fn unpack(self, packed: &[u8], unpacked: &mut u64) -> Option<Vec<u8>> {
         let (content, used) = self.unpack_front(packed, unpacked)?;
         (used == packed.len()).then_some(content)
@@ -117,8 +118,9 @@ impl Codec {
     }
 
     /// Decompresses the stream at the beginning of `packed`, and appends its content to `content`;
-    /// returns the size of the stream in bytes. `None` if there is no such stream, or its content
-    /// is larger than `limit` bytes; `content` then has little more than these.
+    /// returns the size of the compressed stream in bytes. Returns `None` if there is no such
+    /// stream, or if its content exceeds `limit` bytes; decompression then stops soon after the
+    /// limit.
     fn unpack_into(self, content: &mut Vec<u8>, packed: &[u8], limit: u64) -> Option<usize> {
         let used = match self {
             Codec::Deflate => {
@@ -251,8 +253,9 @@ fn unpredict(content: &mut Vec<u8>, rows: &[u8], columns: usize) -> Option<()> {
     Some(())
 }
 
-/// Divides `content` into rows of `columns` bytes, and returns each row with the filter type
-/// [`ABOVE_ROW`] before it and the row above subtracted from it.
+/// Divides `content` into rows of `columns` bytes, and returns them in the form that [`unpredict`]
+/// reads: each row follows the filter type [`ABOVE_ROW`], and from each of its bytes the byte
+/// above, in the row before, is subtracted.
 fn predict(content: &[u8], columns: usize) -> Vec<u8> {
     let mut rows = Vec::with_capacity(content.len());
     let mut above = vec![0; columns];
@@ -350,9 +353,9 @@ fn unpack_codes(
     None
 }
 
-/// Header byte of PackBits that neither bytes nor a repetition follow.
+/// Header byte of PackBits that stands alone: it states neither bytes to copy nor a repetition.
 const NO_BYTES: u8 = 0x80;
-/// Maximum number of bytes for which one header byte of PackBits stands.
+/// Maximum number of decompressed bytes that one header byte of PackBits can state.
 const MOST_BITS: usize = 128;
 
 /// Decompresses all of `packed`, which is PackBits, into `content`; returns its size in bytes.

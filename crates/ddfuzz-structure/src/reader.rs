@@ -38,8 +38,8 @@ pub enum Field {
     /// if it is not of a known kind.
     Packet,
     /// The remaining bytes of the span that contains this field, as records with these fields. Each
-    /// record is a part, which searches can delete. If a number before states how many records the
-    /// span has, no more than these are read.
+    /// record is a deletable part, which searches can delete. If a number before states how many
+    /// records the span has, no more than these are read.
     Records(&'static [Field]),
     /// A type, whose size in bytes is given first. It decides how the record continues: with the
     /// fields that are listed for this type, or with the last fields if the type is not listed.
@@ -94,15 +94,16 @@ pub struct Reader {
 struct Record {
     labels: Vec<(u8, Label)>,
     lengths: Vec<(u8, usize)>,
-    /// Numbers of records that were stated so far, each with the number of its span.
+    /// The counts of records that numbers have stated so far: for each, the number of the span that
+    /// has the records, and how many records it has.
     counts: Vec<(u8, u64)>,
     /// The spans of the record inside of which the reader is, outermost first: the number of each,
     /// and its start and end offset.
     open: Vec<(u8, usize, usize)>,
     kind: u32,
     piece: u32,
-    /// True if a length that exceeds the rest of the text is accepted, and counts as the length of
-    /// the rest.
+    /// True if a stated length may exceed the rest of the text: it then counts as the length of
+    /// that rest. False if the record cannot be read in that case.
     lenient: bool,
 }
 
@@ -121,10 +122,10 @@ impl Reader {
         self.label
     }
 
-    /// Makes the nodes of a field of a fixed size that is padded with zeros. Inside of compressed
-    /// content, the bytes before the zeros become a payload, because shorter ones compress better.
-    /// Elsewhere, and if the field does not end with a zero or has only zeros, it becomes fixed
-    /// bytes.
+    /// Returns the tree nodes of a field of a fixed size that is padded with zeros. Inside of
+    /// compressed content, the bytes before the zeros become a payload, because shorter ones
+    /// compress better. Elsewhere, and if the field does not end with a zero or has only zeros, it
+    /// becomes fixed bytes.
     pub fn filled(&mut self, field: &[u8]) -> Vec<Node> {
         let size = field
             .iter()
@@ -188,9 +189,10 @@ impl Reader {
         Some(nodes)
     }
 
-    /// Makes the node of a number that states `meaning` plus `bias` and is encoded as `raw` in the
-    /// file. If the file pads the number, in an encoding that allows this, it stays padded to that
-    /// size. The node is fixed bytes if ddfuzz would encode the number in another way than `raw`.
+    /// Returns the tree node of a number of the file, whose bytes are `raw`, encoded by `encoding`;
+    /// the number is the value of `meaning` plus `bias`. If the bytes are padded, the number keeps
+    /// their size when it is computed anew. If ddfuzz would write the number in other bytes than
+    /// `raw`, the node is fixed bytes, which never change.
     pub fn number(&self, encoding: Encoding, meaning: Meaning, bias: i64, raw: &[u8]) -> Node {
         let mut encodings = [encoding, encoding.padded(raw.len())].into_iter();
         let writes = |encoding: &Encoding| {
@@ -208,8 +210,8 @@ impl Reader {
         }
     }
 
-    /// Makes the nodes of a payload as [`Reader::content`] does; if it is a file of a known format,
-    /// all of that file becomes one part.
+    /// Returns the tree nodes of a payload as [`Reader::content`] does; if it is a file of a known
+    /// format, all of that file becomes one part.
     pub fn payload(&mut self, bytes: &[u8]) -> Vec<Node> {
         let known = self.deeper(|reader| nested(reader, bytes));
         let Some(nodes) = known else {
@@ -222,17 +224,17 @@ impl Reader {
         }
     }
 
-    /// Makes the nodes of a payload. If it is a file of a known format, that is taken apart; if a
-    /// zlib stream begins in its first 128 bytes, that is decompressed; otherwise, it becomes one
-    /// payload node, whose bytes searches may delete and change.
+    /// Returns the tree nodes of a payload. If it is a file of a known format, that is taken apart;
+    /// if a zlib stream begins in its first 128 bytes, that is decompressed; otherwise, it becomes
+    /// one payload node, whose bytes searches may delete and change.
     pub fn content(&mut self, bytes: &[u8]) -> Vec<Node> {
         let known = self.deeper(|reader| nested(reader, bytes));
         known.unwrap_or_else(|| self.unknown(bytes))
     }
 
-    /// Makes the nodes of a payload that is no file of a known format: decompresses a zlib stream
-    /// that begins in its first 128 bytes, at the start or after a NUL, and extends to its end;
-    /// otherwise makes one payload node.
+    /// Returns the tree nodes of a payload that is no file of a known format. A zlib stream is
+    /// decompressed if it begins in the first 128 bytes, at the start of the payload or after a
+    /// NUL, and takes all the rest of the payload; otherwise there is one payload node.
     fn unknown(&mut self, bytes: &[u8]) -> Vec<Node> {
         for start in 0..bytes.len().min(PREFIX) {
             // Within a payload, streams follow a NUL, as in the chunks zTXt and iCCP of PNG.
@@ -468,8 +470,9 @@ impl Reader {
     }
 }
 
-/// Returns true if a number has stated the length of the span with the number `id`, before the span
-/// or in it. `end` is the end offset of the span, `around` that of the span around it.
+/// Returns true if a number in the file states the length of the span with the number `id`: either
+/// it was recorded in `record`, or the span ends (at `end`) before the span around it does (at
+/// `around`). Returns false if the span ends where its fields end.
 fn length_is_known(id: u8, record: &Record, end: usize, around: usize) -> bool {
     record.lengths.iter().any(|(known, _)| *known == id) || end < around
 }

@@ -55,8 +55,9 @@ struct Renderer<'a> {
     /// The numbers (lengths, offsets, checksums and others) written so far, each with its range in
     /// the text.
     numbers: Vec<(&'a Number, Range<usize>)>,
-    /// Sizes, in bytes, of numbers whose size depends on their value, as the last round of writing
-    /// has found them. The key is how a number is encoded and what it states.
+    /// The sizes, in bytes, of those numbers that take more bytes the greater they are, as computed
+    /// in the last round of writing. A number is identified by its encoding, its meaning, and its
+    /// bias.
     widths: HashMap<(Encoding, Meaning, i64), usize>,
     /// For the label of each group with a gap ([`Node::Gap`]), the size of the gap in bytes.
     gaps: ByLabel<usize>,
@@ -66,13 +67,14 @@ struct Renderer<'a> {
     /// Compressed nodes whose content depends on groups outside ([`Linked::Outwards`]), each with
     /// its range in the text.
     open: Vec<(&'a Packed, Range<usize>)>,
-    /// For the label of the content of each such node, its compressed bytes, as the last round of
-    /// writing has found them.
+    /// The compressed bytes of each node in `open`, as computed in the last round of writing, by
+    /// the label of the node's content.
     packs: ByLabel<Vec<u8>>,
 }
 
-/// Maximum number of rounds in which a text is written, until each number has the size that its
-/// value needs: a number of another size moves what follows it, so that other numbers change.
+/// Maximum number of rounds in which the bytes of a file are written. Another round is needed if a
+/// number takes another size than in the round before: then all bytes after it move, which changes
+/// other numbers.
 const MOST_ROUNDS: usize = 8;
 
 /// Puts the bytes of `group` together, with all lengths, counts, offsets and checksums computed
@@ -222,8 +224,9 @@ impl<'a> Renderer<'a> {
         self.sizes.get(&label).copied().unwrap_or_default()
     }
 
-    /// Returns bytes of the size that a number will have, before all groups are placed. Only
-    /// lengths and counts of groups that were measured already have their final value.
+    /// Returns bytes that hold the place of a number while groups are written, of the size that the
+    /// number will have. Only lengths and counts of groups that were already measured have their
+    /// final value; other numbers are written again later.
     fn number(&self, number: &Number) -> Vec<u8> {
         if is_elastic(number) {
             let key = (number.encoding, number.meaning, number.bias);
@@ -381,8 +384,8 @@ impl<'a> Renderer<'a> {
         self.labels.get(first..last).unwrap_or_default()
     }
 
-    /// Returns the value that a number states, after all groups were placed; `None` for a checksum,
-    /// and for a number about a group that is not in the file.
+    /// Returns the value that a number states. To be called when all groups have their places in
+    /// the text. Returns `None` for a checksum, and for a number about a group that was deleted.
     fn stated(&self, number: &Number) -> Option<u64> {
         match number.meaning {
             Meaning::Offset(of, from) | Meaning::Place(of, from) => self.distance(of, from),
@@ -435,9 +438,10 @@ impl<'a> Renderer<'a> {
         fits
     }
 
-    /// Returns the value of a number with the meaning [`Meaning::End`]. If the glyph's index is not
-    /// known, it is computed from the number in the original file. `None` if no glyph of the range
-    /// is left.
+    /// Returns the value of a number with the meaning [`Meaning::End`], the index of the first or
+    /// last glyph of a range; `None` if all glyphs of the range were deleted. If the glyphs of the
+    /// font are not known, the value is the number in the original file, moved by the number of
+    /// glyphs that were deleted at that end of the range.
     fn end(&self, number: &Number) -> Option<u64> {
         let Meaning::End {
             first,

@@ -22,8 +22,8 @@ pub struct Runs {
 /// How runs of numbers are written in a file.
 #[derive(Clone, Debug)]
 pub enum RunForm {
-    /// The first number and the length of one run, and then these bytes, in front of the row with
-    /// this index (from 0); no bytes if no run begins with that row.
+    /// The text stands in front of the row with this index (from 0). If a run begins with that row,
+    /// the text is the run's first number, its length, and these bytes; otherwise it is empty.
     Head(usize, Arc<[u8]>),
     /// First number and length of all runs in one place, between `front` and `back`.
     List {
@@ -63,16 +63,17 @@ impl Runs {
         }
     }
 
-    /// Returns true if the row at `index` continues a run: the row before it remains and has the
-    /// preceding number. `has` says which rows remain.
+    /// Returns true if the row at `index` continues a run: `has` says that the row before it was
+    /// not deleted, and that row has the preceding number. Returns false if a new run begins with
+    /// the row.
     fn continues(&self, index: usize, has: &impl Fn(usize) -> bool) -> bool {
         let before = index.checked_sub(1).filter(|before| has(*before));
         before
             .is_some_and(|before| self.numbers[before].checked_add(1) == Some(self.numbers[index]))
     }
 
-    /// Returns, as text, the first number and the length of the run that begins with the row at
-    /// `index`.
+    /// Returns the text for the run that begins with the row at `index`: its first number and its
+    /// length. `has` returns true for the indices of rows that were not deleted.
     fn run(&self, index: usize, has: &impl Fn(usize) -> bool) -> String {
         let rest = index + 1..self.numbers.len();
         let follow = rest.take_while(|next| has(*next) && self.continues(*next, has));

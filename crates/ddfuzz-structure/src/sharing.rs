@@ -31,11 +31,11 @@ impl<'a> Regions<'a> {
         self.regions.iter().map(|region| render(region).text.len())
     }
 
-    /// Returns the tree without the region at index `region`. Offsets that referred to it then
-    /// refer to the beginning of the region at index `with`; if that is `None`, to the place from
-    /// which they count. Numbers that state something else about the removed region keep their
-    /// values. `None` if there is no such region, or if a copy, padding or flags elsewhere
-    /// in the file depend on it.
+    /// Returns the tree without the region that has the index `region`. Offsets that referred to
+    /// that region refer to the region with the index `with` instead or, if `with` is `None`, to
+    /// the place from which they count, mostly the beginning of the file. Other numbers about the
+    /// removed region, such as its length, keep their values. Returns `None` if there is no such
+    /// region, or if a copy, padding or flags elsewhere in the file depend on it.
     pub fn share(&self, region: usize, with: Option<usize>) -> Option<Group> {
         let gone = self.regions.get(region)?;
         let target = match with {
@@ -71,8 +71,9 @@ fn list_targets(group: &Group, targets: &mut Vec<Label>) {
     }
 }
 
-/// Appends to `regions` those groups inside of `group` that contain neither parts nor compressed
-/// nodes, and whose labels are in `targets`, which is sorted.
+/// Appends to `regions` the regions inside of `group`: groups whose labels are in `targets`, which
+/// is sorted, and that contain neither deletable groups nor compressed nodes. Does not look for
+/// regions inside of a region.
 fn list_regions<'a>(group: &'a Group, targets: &[Label], regions: &mut Vec<&'a Group>) {
     for node in &group.nodes {
         let Node::Group(inner) = node else {
@@ -86,7 +87,7 @@ fn list_regions<'a>(group: &'a Group, targets: &[Label], regions: &mut Vec<&'a G
     }
 }
 
-/// Returns true if a group contains groups that can be deleted, or compressed nodes.
+/// Returns true if a group contains groups that can be deleted, or compressed nodes; else false.
 fn has_parts(group: &Group) -> bool {
     group.nodes.iter().any(|node| match node {
         Node::Group(inner) => inner.part != Part::No || has_parts(inner),
@@ -141,8 +142,9 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         })
     }
 
-    /// Returns a copy of the node with changed offsets. `Some(None)` if the node is the removed
-    /// region; `None` if it is a copy, padding or flags that depend on the removed region.
+    /// Returns a copy of `node` with changed offsets, in two layers of `Option`: `Some(None)` if
+    /// the node is the removed region, so that nothing takes its place; `None` if the region cannot
+    /// be removed, because the node is a copy, padding or flags that depend on it.
     fn node(&mut self, node: &Node) -> Option<Option<Node>> {
         Some(Some(match node {
             Node::Group(inner) if inner.label == self.region => {

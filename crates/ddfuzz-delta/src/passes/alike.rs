@@ -43,9 +43,10 @@ pub(super) struct Alike {
 }
 
 impl Alike {
-    /// Returns the current best text, if deletions from it may be recorded with
-    /// [`record_deleted`](Alike::record_deleted); to be called before the deletion. `None` if the
-    /// text is too large, or if such guesses are switched off ([`CurrentBest::repeats_deletions`]).
+    /// Returns the current best text, for a later call of [`record_deleted`](Alike::record_deleted)
+    /// after bytes of that text were deleted. Returns `None` if deletions are not to be recorded:
+    /// the text is larger than [`LARGEST`], or passes may not guess from deleted bytes
+    /// ([`CurrentBest::repeats_deletions`]).
     pub fn watch(work: &mut CurrentBest) -> Option<Arc<[u8]>> {
         let may_learn = work.repeats_deletions() && work.len() <= LARGEST;
         may_learn.then(|| work.text())
@@ -66,16 +67,17 @@ impl Alike {
         self.refused += 1;
     }
 
-    /// Returns the ranges in `rest` of the current best text that are guessed not to be needed, as
-    /// [`Alike::places`] finds them; `None` without a guess.
+    /// Returns ranges of the current best text, all inside of `rest`, that are probably not needed,
+    /// because they equal deleted bytes ([`Alike::places`]); `None` if nothing can be guessed.
     pub fn guess(&self, work: &mut CurrentBest, rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         self.places(&Alike::watch(work)?, rest)
     }
 
-    /// Returns the ranges in `rest` of `text` that equal the run that was deleted last, in its
-    /// bytes and in the byte before and the byte after it. If runs with this context were deleted
-    /// too rarely, or are found at fewer than [`WORTHWHILE`] places, only the byte before is
-    /// compared, and else only the byte after. `None` if that does not suffice either.
+    /// Returns the ranges in `rest` of `text` that equal the run that was deleted last, in their
+    /// bytes and in the bytes directly before and after them. This context is compared less
+    /// strictly, first without the byte after, then without the byte before, if too few such runs
+    /// were deleted or if fewer than [`WORTHWHILE`] ranges are found. `None` if all three
+    /// comparisons find too few.
     fn places(&self, text: &[u8], rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let last = self.deleted.last()?;
         let needed = 1usize << (self.refused + 1).min(16);

@@ -13,8 +13,8 @@ use crate::passes::units::{Bytes, Units};
 /// Maximum size, in bytes, of texts that are searched for binary formats.
 const LARGEST: usize = 1 << 14;
 
-/// Maximum number of guesses at the binary format of a text (where it has counts, lengths and
-/// checksums) that are tested, for each kind of binary format.
+/// Maximum number of guesses of each kind that are tested for one text. A guess says where the text
+/// has counts, lengths and checksums.
 const READINGS: usize = 4;
 
 /// Deletes records and bytes of a text by its binary format, and returns whether a format was
@@ -73,9 +73,10 @@ async fn reduce_frame(work: &mut CurrentBest) -> bool {
     false
 }
 
-/// Deletes further bytes of a frame whose checksum makes the sum of all bytes zero. Such a checksum
-/// may be assumed at either end of the frame; where `frame` assumes the wrong end, this function
-/// tests the other reading, and deletes bytes by it.
+/// Looks for a second checksum field that agrees with the text of `frame` as well: a sum that makes
+/// the total of all bytes zero, for example, may be the first or the last byte. If a test confirms
+/// such a reading of the text, with the same length field, deletes the bytes that it makes
+/// deletable.
 async fn retry_other_checksum(work: &mut CurrentBest, frame: &Protocol) {
     let Some(length) = frame.fields.first() else {
         return;
@@ -109,9 +110,9 @@ async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
     true
 }
 
-/// Tests a guessed binary format by deleting the last of its deletable pieces (records or bytes)
-/// or, if that does not fail, the first one. Returns true if one of the two texts still fails,
-/// which confirms the guess.
+/// Tests the guess `protocol` by deleting the last of the pieces (records or bytes) that can be
+/// deleted if the guess is right and, if the text then does not fail, the first one. Returns true
+/// if one of these texts fails, which confirms the guess; false if neither does.
 async fn confirm_reading(work: &mut CurrentBest, protocol: &mut Protocol) -> bool {
     let before = work.reductions();
     for last in [true, false] {

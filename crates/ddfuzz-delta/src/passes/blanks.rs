@@ -11,12 +11,12 @@ use crate::{Edit, Outcome};
 
 /// Name, in logs, of the pass that deletes white space of a program text.
 const BLANKS: &str = "blanks";
-/// Minimum share of a text, as the divisor of its size, that a test must delete for white space to
-/// be shortened in that test.
+/// Minimum share of a text, as the divisor of its size, that a test which shortens white space must
+/// delete to be made.
 const WORTHWHILE: usize = 20;
 
-/// Maximum number of runs of white space that are not worth a test of their deletion together,
-/// because they are tried one by one later.
+/// Number of runs of white space up to which no test deletes all of them together: each of them is
+/// tried alone later.
 const FEW: usize = 8;
 
 /// Deletes all white space of the current best text in one test; returns true if the text has none
@@ -58,8 +58,9 @@ pub(super) async fn shorten_blanks(work: &mut CurrentBest) {
     }
 }
 
-/// Returns the ranges of a text whose deletion shortens the indentation of each line to as many
-/// blanks as its level: the number of less indented lines around it.
+/// Returns the ranges of a text to delete so that each line is indented by at most as many blanks
+/// as there are lines around it. The lines around a line are those before it, each less indented
+/// than the next, under which it stands.
 fn beyond_levels(text: &[u8]) -> Vec<Range<usize>> {
     let mut around: Vec<usize> = Vec::new();
     let (mut found, mut at) = (Vec::new(), 0);
@@ -112,7 +113,7 @@ pub(super) async fn delete_blanks_at_signs(work: &mut CurrentBest) {
     }
 }
 
-/// Which newlines are kept when white space next to signs is deleted.
+/// Which newlines stay when white space that is not between two words is deleted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Newlines {
     None,
@@ -123,9 +124,9 @@ enum Newlines {
     All,
 }
 
-/// Returns the ranges of the white space in a text that does not stand between two words; the
-/// newlines that `kept` names, and white space after a value in quotes and before a word, are left
-/// out.
+/// Returns the ranges of the white space in `text` that can be deleted without joining two words.
+/// Leaves out the newlines that `kept` says, and the white space between a closing quote and a
+/// word.
 fn at_signs(text: &[u8], kept: Newlines) -> Vec<Range<usize>> {
     let is_word = |at: Option<&u8>| {
         at.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii())

@@ -112,11 +112,13 @@ fn code(text: &[u8]) -> Vec<Token> {
 struct Words<'a> {
     text: &'a [u8],
     tokens: &'a [Token],
-    /// Cached result of the last search for the end of a block's head: index of the first token
-    /// after the head's word that is `then` or `do`, or begins or ends a block.
+    /// The last result of the search for the next keyword, kept so that it need not be repeated:
+    /// the index of the first token, after the word for which it was made, that is `then` or `do`,
+    /// or that begins or ends a block.
     stop: usize,
-    /// Cached result of the last search for the end of a line: index of the first token of the line
-    /// after the head's word.
+    /// The last result of the search for the end of a line, kept so that it need not be repeated:
+    /// the index of the first token of the line after the one that has the word for which it was
+    /// made.
     line: usize,
 }
 
@@ -140,7 +142,8 @@ impl Words<'_> {
         self.text[self.own(index).end..next.max(end)].contains(&b'\n')
     }
 
-    /// Returns true if the word with this index can be a keyword at the place where it stands.
+    /// Returns true if the word with this index may be a keyword; false if one of the characters
+    /// [`NAMED`] directly before it makes it a name, and for numbers, strings and signs.
     fn is_keyword(&self, index: usize) -> bool {
         let is_named = index > 0
             && self.own(index - 1).end == self.own(index).start
@@ -148,7 +151,9 @@ impl Words<'_> {
         self.tokens[index].class == b'a' && !is_named
     }
 
-    /// Returns true if a statement can begin at the token with this index.
+    /// Returns true if a statement can begin at the token with this index: it is the first one of
+    /// the text or of its line, or follows a keyword or a sign that ends no value. Else returns
+    /// false.
     fn begins_statement(&self, index: usize) -> bool {
         let Some(before) = index.checked_sub(1) else {
             return true;
@@ -179,10 +184,10 @@ impl Words<'_> {
         is_end && self.is_keyword(index) && is_over
     }
 
-    /// Finds the end of the head of the block or branch that begins with the word at `index`: after
-    /// `then` or `do`, after the closing bracket of parameters, or else at the end of the line.
-    /// Returns the index of the first token after the head. Calls must have ascending indices; then
-    /// all calls together visit each token once.
+    /// Returns the index of the first token after the head of the block or branch that begins with
+    /// the word at `index`. The head ends with `then` or `do`, with the closing bracket of
+    /// parameters, or else with its line. Each call must have a greater `index` than the calls
+    /// before; then all calls together visit each token only once.
     fn head(&mut self, index: usize) -> usize {
         let word = self.lower(index);
         if matches!(word.as_str(), "begin" | "do") {

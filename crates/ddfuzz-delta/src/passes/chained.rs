@@ -6,7 +6,8 @@ use crate::passes::detect::{FEWEST, HEADER, TYPES};
 use crate::passes::field::{Checksum, Field, Form, Meaning};
 use crate::passes::protocol::Protocol;
 
-/// Number of bits of checksums that must agree with what they cover; fewer may agree by chance.
+/// Minimum number of bits that the checksums of all records must have together, for their agreement
+/// with the covered bytes not to be chance.
 const LEAST_BITS: usize = 32;
 /// Maximum number of records that are read.
 const MOST_RECORDS: usize = 4096;
@@ -22,9 +23,9 @@ struct Layout {
     check: usize,
 }
 
-/// Finds binary formats in which records follow each other up to the end of the text, each with a
-/// length and a checksum that agrees. Formats with more records come first, because they begin with
-/// the first record.
+/// Finds binary formats in which records follow each other up to the end of the text. Each record
+/// has a length and a checksum, which must agree with its bytes. Formats with more records come
+/// first: those with fewer miss the first records of the text.
 pub(super) fn chained(text: &[u8]) -> Vec<Protocol> {
     let mut found: Vec<Protocol> = (0..HEADER.min(text.len()))
         .flat_map(|start| layouts().map(move |layout| (start, layout)))
@@ -52,8 +53,8 @@ fn layouts() -> impl Iterator<Item = Layout> {
 }
 
 impl Layout {
-    /// Reads the records from position `start` of a text on, and returns their payloads; `None` if they
-    /// do not end at the end of the text.
+    /// Reads the records of `text` from the offset `start` on, and returns the ranges of their
+    /// payloads; `None` if the last record does not end at the end of the text.
     fn payloads(self, text: &[u8], start: usize) -> Option<Vec<Range<usize>>> {
         let mut payloads = Vec::new();
         let mut at = start;
@@ -75,7 +76,8 @@ impl Layout {
         payload.start - self.after - self.length.width
     }
 
-    /// Returns the format of a text with records of this layout; `None` if no checksum agrees.
+    /// Returns the binary format of a text whose records have this layout and these `payloads`,
+    /// with a checksum that agrees in all records; `None` if none of the known checksums does.
     fn protocol(self, text: &[u8], payloads: Vec<Range<usize>>) -> Option<Protocol> {
         let heads = [0, self.after, self.before + self.length.width + self.after];
         let (checksum, form, head) = Checksum::ALL
@@ -113,8 +115,9 @@ impl Layout {
         })
     }
 
-    /// Checks whether the checksums of all records are those that `sum` makes of what they cover: the
-    /// payload, and `head` bytes before it. Of zeros, and of one byte, a checksum says nothing.
+    /// Returns true if the checksum of each record is what `sum` computes of the bytes that it
+    /// covers: the payload and the `head` bytes before it. Returns false also if less than
+    /// [`LEAST_BITS`] bits agree, where checksums of a single byte or of zeros do not count.
     fn agree(
         self,
         text: &[u8],

@@ -12,7 +12,7 @@ use crate::{Edit, Outcome, Replacement};
 /// Maximum number of clauses in one pair of brackets, or outside of all brackets, for pairs of them
 /// to be deleted.
 const MOST_CLAUSES: usize = 12;
-/// Maximum number of tokens that are deleted before a token and, in the same test, after it.
+/// Maximum number of tokens on each side of a token that one test deletes together.
 const LONGEST_SIDE: usize = 4;
 /// Maximum number of tokens of a text in which tokens are deleted on both sides of a token.
 const MOST_TOKENS: usize = 64;
@@ -77,9 +77,9 @@ pub(super) async fn delete_around(work: &mut CurrentBest) {
     }
 }
 
-/// Returns the ranges of the clauses of a text, each with the semicolon or line end after it. The
-/// key of a list of clauses is the index after the token that opens the brackets around them; 0
-/// outside of all brackets.
+/// Returns all lists of clauses in a text: those in each pair of brackets, and those outside of all
+/// brackets. The key of a list is the index of the first token inside of its brackets, or 0
+/// outside; the value is the ranges of the clauses, each with the semicolon or line end after it.
 fn lists(all: &[Token], text: &[u8]) -> BTreeMap<usize, Vec<Range<usize>>> {
     let mut lists: BTreeMap<usize, Vec<Range<usize>>> = BTreeMap::new();
     // Beginnings of clauses in the brackets that are open.
@@ -106,9 +106,10 @@ fn lists(all: &[Token], text: &[u8]) -> BTreeMap<usize, Vec<Range<usize>>> {
     lists
 }
 
-/// Deletes the clause that contains the first occurrence of a name, and replaces the other
-/// occurrences by another name of the text: for example, deletes the declaration of a function, and
-/// calls another function in its place. The longest clauses come first.
+/// Tests edits that need one name less: the clause with the first occurrence of a name is deleted,
+/// and the other occurrences become another name of the text. An example is to delete the
+/// declaration of a function, and to call another function in its place. Edits that delete the
+/// longest clauses come first.
 pub(super) async fn redirect(work: &mut CurrentBest) {
     'anew: loop {
         let text = work.text();
@@ -121,8 +122,8 @@ pub(super) async fn redirect(work: &mut CurrentBest) {
     }
 }
 
-/// Returns those edits for [`redirect`] that make the text shorter. Names that differ only in upper
-/// and lower case are the same name.
+/// Returns the edits that [`redirect`] tests, each as its replacements: only those that make the
+/// text shorter. Names that differ only in upper and lower case count as the same name.
 fn redirections(text: &[u8]) -> Vec<Vec<Replacement>> {
     let all = tokens(text);
     let levels = Levels::of(&all);
@@ -183,8 +184,9 @@ fn is_shorter(edit: &[Replacement]) -> bool {
     written < deleted
 }
 
-/// Returns the range of the tokens of the clause around the token at `index`, with the separator
-/// after it, or else the one before it.
+/// Returns the range of the indices of the tokens that belong to the same clause as the token at
+/// `index`. The range includes the comma or semicolon after the clause or, if there is none, the
+/// one before it.
 fn clause(all: &[Token], levels: &Levels, index: usize) -> Range<usize> {
     let separates = |index: usize| all.get(index).is_some_and(|one| b",;".contains(&one.class));
     let (start, end) = (

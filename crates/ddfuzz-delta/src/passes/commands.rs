@@ -88,8 +88,9 @@ impl Reader<'_> {
         reader
     }
 
-    /// Reads commands until one of the keywords `stops`, or another keyword or sign that ends a
-    /// list of commands, is next. Returns false at the end of the text.
+    /// Reads commands up to one of the keywords `stops`, or up to another keyword or sign that ends
+    /// a list of commands. Returns true if it stopped there, false if it reached the end of the
+    /// text.
     fn list(&mut self, stops: &[&[u8]]) -> bool {
         loop {
             self.blanks(true);
@@ -104,13 +105,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns true if `)` or `;;`, which end a list of commands, is next.
+    /// Returns true if the next sign is `)` or `;;`, which end a list of commands; else false.
     fn is_end_of_list(&self) -> bool {
         self.text[self.at] == b')' || self.text[self.at..].starts_with(b";;")
     }
 
-    /// Skips blanks and comments; if `lines` is true, also newlines and the signs `;` and `&`
-    /// between commands.
+    /// Skips blanks and comments. If `lines` is true, also skips newlines, here-documents after
+    /// them, and the signs `;` and `&` between commands.
     fn blanks(&mut self, lines: bool) {
         while let Some(byte) = self.text.get(self.at) {
             let rest = &self.text[self.at..];
@@ -128,7 +129,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Skips the here-documents that were announced in the line before the present position.
+    /// Skips the here-documents whose `<<` stood in the line that was just read; they begin at the
+    /// present position.
     fn skip_documents(&mut self) {
         for end in std::mem::take(&mut self.documents) {
             while self.at < self.text.len() {
@@ -168,9 +170,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads a list of commands that must end with one of the keywords `stops`. Adds that keyword
-    /// to the tree and returns it; returns an empty text, and counts a keyword without counterpart,
-    /// if something else ends the list.
+    /// Reads a list of commands that should end with one of the keywords `stops`; adds that keyword
+    /// to the tree and returns it. If something else ends the list, returns an empty text, and
+    /// counts the list as a keyword without a counterpart.
     fn list_before(&mut self, stops: &[&'static [u8]]) -> &'static [u8] {
         let is_there = self.list(stops);
         let found = stops.iter().find(|stop| is_there && self.word() == **stop);
@@ -220,8 +222,9 @@ impl Reader<'_> {
         self.close(depth, start);
     }
 
-    /// Ends the innermost open nodes of the tree until only `depth` are open. `start` is the
-    /// position at which the last one that is ended begins.
+    /// Ends the open nodes of the tree, the innermost first, until only `depth` of them are open.
+    /// The nodes end at the present position, without the blanks before it, which are looked for
+    /// only from offset `start` on.
     fn close(&mut self, depth: usize, start: usize) {
         let written = self.text[start..self.at].trim_ascii_end().len();
         self.tree.end_at(depth, start + written);

@@ -26,17 +26,16 @@ const PAYLOAD: &str = "payload";
 const REPACK: &str = "repack";
 /// Name, in logs, of the test in which a file is rewritten with the same content in fewer bytes.
 const COMPACT: &str = "compact";
-/// Number of successive bytes of a payload that turn out to be needed for the failure, after which
-/// the reduction of the payload ends; the final round of single deletions still tries all bytes of
-/// the file.
+/// Number of successive needed bytes of a payload after which the reduction of the payload ends. At
+/// the end of the search, single deletions still try all bytes of the file.
 const FRUITLESS_BYTES: usize = 128;
 /// Sizes, in bytes, of records that are deleted whole from a payload of [`FEW_BYTES`] or more in
 /// which no byte could be deleted.
 const RECORDS: [usize; 3] = [2, 3, 4];
 /// Maximum size, in bytes, of payloads that count as small, such as headers.
 pub(super) const FEW_BYTES: usize = 32;
-/// Number of successive bytes or records that turn out to be needed for the failure, after which
-/// the reduction of a small payload, or the deletion of records from a larger one, ends.
+/// Number of successive needed bytes after which the reduction of a small payload ends; also the
+/// number of successive needed records after which the deletion of records from a larger one ends.
 pub(super) const FRUITLESS_FEW: usize = 8;
 /// Maximum number of payloads of a file that are reduced one by one; if there are more, all are
 /// reduced together.
@@ -53,8 +52,9 @@ const SHARE: &str = "share";
 /// Minimum size, in bytes, of a region of a file whose removal is tested by letting the offsets
 /// that refer to it refer to other bytes.
 const WORTH_SHARING: usize = 4;
-/// Minimum size, in bytes, of a region in whose place both the beginning of the file and the
-/// largest other region are tested; for a smaller one, only the beginning of the file.
+/// Minimum size, in bytes, of a region for two tests of its removal: offsets then refer to the
+/// beginning of the file in one test, and to the largest other region in the other. For a smaller
+/// region, only the first test is made.
 const WORTH_TWO_TESTS: usize = 8;
 /// Maximum number of regions of a file, the largest ones, whose removal is tested by letting
 /// offsets refer to other bytes.
@@ -64,13 +64,13 @@ const ROUNDS: usize = 3;
 /// Minimum size of a file, in bytes, whose payloads are reduced roughly before they are reduced
 /// thoroughly.
 const LARGE: usize = 1024;
-/// Maximum number of successive tests that delete little, before a step of the rough reduction of a
+/// Number of successive tests that delete little, after which a step of the rough reduction of a
 /// payload ends.
 const IMPATIENT: usize = 12;
 /// Maximum number of rounds in which payloads are reduced roughly.
 const ROUGH_ROUNDS: usize = 8;
-/// Minimum share of the file, as the divisor of its size, that a rough round must have deleted for
-/// another one to follow.
+/// Minimum share of the file, as the divisor of its size, that one round of rough reduction must
+/// have deleted for another round to follow.
 const WORTH_ANOTHER: usize = 32;
 
 /// How carefully a payload is reduced.
@@ -82,8 +82,8 @@ enum Care {
     Thorough,
 }
 
-/// Number of tests, counted from the opening of a file by its format, after which payloads are no
-/// longer reduced if none of these tests has reduced the file.
+/// Number of tests, counted from the opening of a file by its format, in which the format must
+/// prove useful: if none of them has reduced the file, payloads are no longer reduced.
 const TRIAL: usize = 40;
 
 /// The first [`TRIAL`] tests that reduce a file by its format; they show whether the format helps.
@@ -134,7 +134,8 @@ pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bo
     work.reductions() > before
 }
 
-/// Deletes parts of a file again, and raises items, after other passes have changed it.
+/// Takes a file apart anew after other passes have changed it, deletes its parts, and replaces
+/// items by items inside of them. Does nothing if `known` is no file format.
 pub(super) async fn delete_parts_again(work: &mut CurrentBest, known: &Structure) {
     if let Structure::Format(format) = known
         && let Some(document) = format.open(&work.text())
@@ -305,8 +306,8 @@ async fn reduce_payloads(
     document
 }
 
-/// Deletes the whole contents of payloads. The current best must be restricted to all `payloads`,
-/// one after the other.
+/// Deletes the whole contents of those payloads that the failure does not need. `payloads` are the
+/// contents; joined, they must be the text that passes edit at present.
 async fn delete_contents(work: &mut CurrentBest, payloads: &[Arc<[u8]>]) {
     let mut start = 0;
     let places = payloads.iter().map(|payload| {
@@ -450,8 +451,8 @@ const REDUCIBLE: GroupKind = GroupKind {
     is_all_untested: true,
 };
 
-/// Deletes unneeded groups of `group` neighboring bytes from the payload to which the current best
-/// is restricted, until `fruitless` successive groups turn out to be needed.
+/// Deletes groups of `group` neighboring bytes from the payload that passes edit at present. Ends
+/// when `fruitless` groups in a row were needed.
 async fn delete_groups(work: &mut CurrentBest, group: usize, fruitless: usize) {
     let mut groups = Bytes::within(PAYLOAD, 0..work.len(), group);
     ListSearch::new(work, &mut groups)

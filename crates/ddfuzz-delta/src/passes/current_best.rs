@@ -29,9 +29,8 @@ const RUN: usize = 4;
 /// its test gave FAIL, and it never grows.
 pub(super) struct CurrentBest {
     asker: Asker,
-    /// The original input; while the current best is restricted to payloads of a document, these
-    /// payloads as they were when the restriction began; empty if the units of the search are not
-    /// bytes.
+    /// The original input; empty if the units of the search are not bytes. While passes edit only
+    /// some payloads of a document, the contents of these payloads as they were when that began.
     original: Arc<[u8]>,
     /// Positions of the original input from which the bytes of the current best text come.
     best: Config,
@@ -75,8 +74,8 @@ struct FruitlessLimit {
 /// for the limit on tests without success.
 const WORTHWHILE: usize = 128;
 
-/// Minimum size, in bytes, of edited payloads for which putting the file together (with
-/// compression) takes about as long as a test.
+/// Size, in bytes, of the edited payloads above which putting the file together (with compression)
+/// counts as slow as a test.
 const SLOW: usize = 1 << 16;
 
 impl CurrentBest {
@@ -393,9 +392,9 @@ impl CurrentBest {
         outcome
     }
 
-    /// Counts an edit of payloads that was not tested, because it does not make the whole text
-    /// smaller, as a test without success, if the edited payloads are larger than [`SLOW`]:
-    /// compressing them anew took as long as a test.
+    /// Counts a payload edit that was not tested, because it would not make the whole file smaller,
+    /// as a test without success. Does so only if the payloads are larger than [`SLOW`] bytes: then
+    /// building the file took as long as a test.
     fn count_unsealed(&mut self) {
         if let Some(limit) = self
             .fruitless_limit

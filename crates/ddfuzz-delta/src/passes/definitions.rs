@@ -92,9 +92,10 @@ fn statements(all: &[Token]) -> Vec<Range<usize>> {
     statements.filter(|statement| statement.len() > 1).collect()
 }
 
-/// Returns the edit that deletes a `statement` whose last word is the name that it declares, as in
-/// `typedef int a`: all other occurrences of that word are replaced by the statement without its
-/// first and last word. `None` if there are none, or the statement has no such words.
+/// Returns the edit for a `statement` that declares its last word as a name for what stands before,
+/// as `typedef int a` does: deletes the statement, and writes it, without its first and last word
+/// (here `int`), over all other occurrences of the name. `None` if the name occurs nowhere else, or
+/// the statement does not have this form.
 fn named_last(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Vec<Replacement>> {
     let (first, last) = (statement.start, statement.end - 1);
     if all[first].class != b'a' || all[last].class != b'a' || last < first + 2 {
@@ -110,9 +111,10 @@ fn named_last(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Ve
     without(all, statement, written.collect())
 }
 
-/// Returns the edit that deletes a `statement` and writes it in place of another occurrence of its
-/// first words, as in `struct a{}; struct a b`: of the most words, at least two, that occur
-/// together elsewhere, the first occurrence is replaced. `None` if there is none.
+/// Returns the edit for a `statement` whose first words are its name, as in `struct a{}; struct a
+/// b`: deletes the statement, and writes all of it in place of another occurrence of these words.
+/// It takes the most words, at least two, that occur elsewhere, and their first occurrence. `None`
+/// if there is none.
 fn named_first(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Vec<Replacement>> {
     let inside = &all[statement.clone()];
     let words = inside

@@ -6,9 +6,10 @@ use crate::passes::alike::Alike;
 use crate::passes::{current_best::CurrentBest, ranges::union};
 use crate::{Edit, Outcome, Replacement};
 
-/// Deletes single bytes of the current best text from the end to the front; equal neighbors count
-/// as one byte. After each success it tries to delete twice as many bytes at once. Returns true if,
-/// of the bytes that must stay, at least half do so because the text without them was UNRESOLVED.
+/// Deletes single bytes of the current best text from the end to the front; of a run of equal
+/// bytes, only the last is tried. After each success, twice as many bytes are tried at once.
+/// Returns true if at least half of the bytes that must stay are there because the text without
+/// them was UNRESOLVED, not PASS; false also if no byte must stay.
 ///
 /// Invariant: no byte after the current position can be deleted alone while the bytes in front of
 /// it stay. A round that deletes nothing proves that the result is 1-minimal, because it tests the
@@ -43,9 +44,9 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     unresolved * 2 >= needed && needed > 0
 }
 
-/// Tests the text without those bytes before position `to` that are guessed not to be needed,
-/// because they equal bytes that were deleted. Returns the position from which single bytes are
-/// deleted next.
+/// Tests the text without those bytes before position `to` that equal bytes deleted so far and are
+/// thus guessed not to be needed. Returns the position at which the deletion of single bytes goes
+/// on towards the front.
 async fn repeat(work: &mut CurrentBest, alike: &mut Alike, to: usize) -> usize {
     let Some(places) = alike.guess(work, 0..to) else {
         return to;
@@ -149,9 +150,10 @@ pub(super) async fn every_run(work: &mut CurrentBest) {
     }
 }
 
-/// Tests the deletion of runs of bytes at every position of the text: first runs that contain a
-/// length byte, then runs of each fixed length. `left` is the number of tests without success that
-/// remain; a success sets it to `patience` again.
+/// Tests the deletion of a run of bytes at every position of the text: first runs whose length is
+/// stated by one of their first [`HEADS`] bytes, then runs of each length from 2 to [`LONGEST`].
+/// `left` is how many more tests without success are allowed; each success sets it to `patience`
+/// again.
 async fn every_place(work: &mut CurrentBest, left: &mut usize, patience: usize) {
     for head in 1..=HEADS {
         let told = |text: &[u8], at: usize| Some(head + usize::from(*text.get(at + head - 1)?));
@@ -162,10 +164,10 @@ async fn every_place(work: &mut CurrentBest, left: &mut usize, patience: usize) 
     }
 }
 
-/// Takes the byte at position `at` for the length of the bytes that follow, and tests the text with
-/// fewer of these bytes: with 0, 1, 2, 4, and so on, and the length byte lowered to the same
-/// number, until the text fails. `left` is the number of tests without success that remain; a
-/// success sets it to `patience` again.
+/// Takes the byte at position `at` for the length of the bytes after it, and lowers both together:
+/// keeps only the first 0, 1, 2, 4, … of these bytes, and writes their number as the new length,
+/// until the text fails. `left` is how many more tests without success are allowed; a success sets
+/// it to `patience` again.
 async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: usize) {
     let Some(length) = work.byte(at) else { return };
     let payload = at + 1..at + 1 + usize::from(length);
@@ -191,10 +193,10 @@ async fn shorten(work: &mut CurrentBest, at: usize, left: &mut usize, patience: 
     }
 }
 
-/// Tests the deletion of a run of bytes at each position, from the front to the end; `length`
-/// returns the length of the run at a position. After a success the same position is tried again.
-/// `left` is the number of tests without success that remain; a success sets it to `patience`
-/// again.
+/// Tests the deletion of a run of bytes at each position, from the front to the end. `length`
+/// returns how long the run at a position is, or `None` if none begins there. After a success, the
+/// same position is tried again. `left` is how many more tests without success are allowed; each
+/// success sets it to `patience` again.
 async fn sweep(
     work: &mut CurrentBest,
     length: &(dyn Fn(&[u8], usize) -> Option<usize> + Sync),

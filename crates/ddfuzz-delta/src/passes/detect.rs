@@ -38,8 +38,9 @@ pub(super) fn records(text: &[u8]) -> Vec<Protocol> {
     found
 }
 
-/// Reads a count with the encoding `form` at offset `at`, and the records that it counts; `None` if
-/// the records do not end at the end of the text.
+/// Finds records by a number at offset `at`, in the encoding `form`, that is taken for their count.
+/// Returns the binary format with this count and as many records after it; `None` if the last of
+/// them does not end at the end of the text.
 fn counted(text: &[u8], at: usize, form: Form) -> Option<Protocol> {
     let count = usize::try_from(form.read(text, at)?).ok()?;
     let from = at + form.width;
@@ -64,9 +65,10 @@ fn counted(text: &[u8], at: usize, form: Form) -> Option<Protocol> {
     Some(with_checks(text, protocol, SCOPE))
 }
 
-/// Reads `count` records from position `from` of a text on: each has `kind` bytes, a length field,
-/// and that many bytes. Returns the length fields and the ranges of the records; `None` if they do
-/// not end at the end of the text.
+/// Reads `count` records of a text from offset `from` on. Each has `kind` bytes of its own (such as
+/// its type), a length field with the encoding `form`, and as many bytes as the field states.
+/// Returns the length fields and the ranges of the records; `None` if the last record does not end
+/// at the end of the text.
 fn chain(
     text: &[u8],
     from: usize,
@@ -159,9 +161,9 @@ pub(super) fn frames(text: &[u8], least: usize) -> Vec<Protocol> {
     frames
 }
 
-/// Returns the ranges of a text of `len` bytes that have the length `number`, for a length field
-/// that ends at offset `from`: the whole text, its end, or the bytes after the field up to a
-/// trailer.
+/// Returns the ranges of bytes that a length field may count if it states `number` and ends at
+/// offset `from` of a text of `len` bytes: the whole text, a range up to the end of the text, or
+/// the bytes after the field up to a trailer. Empty if no such range has `number` bytes.
 fn scopes(len: usize, from: usize, number: u64) -> Vec<Range<usize>> {
     let Some(number) = usize::try_from(number).ok().filter(|number| *number > 1) else {
         return Vec::new();
@@ -228,9 +230,9 @@ fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
     protocol
 }
 
-/// Checks whether a checksum field is at offset `at`: the text has `number` there in either byte
-/// order, outside of `scope`, the range that the checksum covers. Returns the field, `None` if
-/// there is none. A checksum of one or two bytes must be adjacent to `scope`.
+/// Returns a checksum field of `width` bytes at offset `at` if the text has `number` there, in
+/// either byte order; `number` is the checksum of the bytes in `scope`. `None` if it does not, if
+/// the field would lie in `scope`, or if a field of one or two bytes is not adjacent to `scope`.
 fn holds(
     text: &[u8],
     at: usize,

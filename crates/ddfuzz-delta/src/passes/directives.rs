@@ -64,8 +64,8 @@ pub(super) async fn directives(work: &mut CurrentBest) {
     }
 }
 
-/// Deletes those of `units` that the failure does not need. Each unit consists of one or more
-/// ranges of the text, which are deleted together.
+/// Deletes those of `units` that the failure does not need. A unit is a list of ranges of the text,
+/// all of which are deleted together.
 async fn delete(work: &mut CurrentBest, units: Vec<Vec<Range<usize>>>) {
     let mut units = Positions::new(DIRECTIVES, units);
     if units.len() > 0 {

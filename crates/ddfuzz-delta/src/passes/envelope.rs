@@ -29,8 +29,8 @@ pub(super) struct Whole {
     pub rewritten: bool,
 }
 
-/// A copy of a document with edited payloads, the copy's text, and the edit of the current best
-/// text that makes this text.
+/// A copy of the document with edited payloads, its text, and an edit of the whole current best
+/// text that has the same result.
 pub(super) struct Sealed {
     document: Arc<dyn Document>,
     payloads: Vec<Arc<[u8]>>,
@@ -56,9 +56,9 @@ impl Envelope {
         self.payloads[self.edited.clone()].concat()
     }
 
-    /// Applies an edit of the edited payloads, taken as one text, to a copy of the document, and
-    /// returns the copy with its text; `None` if the whole text would stay as it is or become
-    /// longer.
+    /// Applies `edit`, which is an edit of the edited payloads joined to one text, to a copy of the
+    /// document. Returns the copy and its text; `None` if the text of the file would not become
+    /// different, or would become longer.
     pub fn seal(&self, edit: &Edit) -> Option<Sealed> {
         let mut payloads = self.payloads.clone();
         let mut start = 0;
@@ -143,8 +143,8 @@ pub(super) fn difference(old: &[u8], new: &[u8]) -> Option<Edit> {
     Some(Edit::Set(vec![replacement]))
 }
 
-/// Returns the positions of the current best text that an edit removes, because it inserts fewer
-/// bytes than it replaces.
+/// Returns the positions of the current best text that `edit` removes: where a replacement inserts
+/// fewer bytes than it replaces, the last of the replaced bytes count as removed.
 pub(super) fn lost(edit: &Edit) -> Vec<Range<usize>> {
     let Edit::Set(replacements) = edit else {
         return Vec::new();

@@ -63,8 +63,8 @@ pub(super) struct Field {
     pub at: usize,
     /// Encoding of the field: its width and byte order.
     pub form: Form,
-    /// Range of the text that the field describes: its length, number of records or checksum is the
-    /// field's number.
+    /// Range of the text about which the field states something: how many bytes or records it has,
+    /// or its checksum.
     pub scope: Range<usize>,
     /// What the field states of the range `scope`: its length, its number of records, or its
     /// checksum.

@@ -69,8 +69,9 @@ impl GapModel {
     }
 }
 
-/// Returns the position between `passing` and `failing` at which a bisection for the shortest
-/// failing prefix of `total` units should test: the prefix ends before it with probability 1/2.
+/// Returns where a bisection for the shortest failing prefix of `total` units should test next: the
+/// length of a prefix, between `passing`, which is known to be too short, and `failing`, which is
+/// known to fail. The shortest prefix is shorter than the returned length with probability 1/2.
 ///
 /// If m needed units are spread evenly, the last one lies in the first fraction x with probability
 /// xᵐ. The model assumes m = 1, 2, 4 or 8 with equal probability.
@@ -154,10 +155,11 @@ impl Pattern {
         self.refused += 1;
     }
 
-    /// Guesses which units the sweep can delete next, if the pattern of the recorded runs repeats.
-    /// `rest` are the units that the sweep, which goes from the end to the front, has not reached.
-    /// Returns ranges of `rest`; `None` if no pattern repeats. A shorter period is preferred. It
-    /// must have occurred at least twice; each wrong guess doubles that number.
+    /// Guesses which units the sweep can delete next, if the recorded runs are a pattern that
+    /// repeats. `rest` are the units that the sweep, which goes from the end to the front, has not
+    /// reached. Returns ranges of `rest`, ascending; `None` if no pattern repeats. The pattern must
+    /// have occurred at least twice, and twice as often after each wrong guess; the shortest such
+    /// pattern is used.
     pub fn guess(&self, rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let (last, done) = self.pairs.split_last()?;
         if last.kept != 1 || last.deleted == 0 {
@@ -177,10 +179,10 @@ impl Pattern {
     }
 }
 
-/// Repeats `period`, a series of pairs of deleted and kept runs, from the end of `rest` (the units
-/// that the sweep has not reached) towards its front, and returns the ranges that would be deleted.
-/// The sweep is inside of the kept run of the first pair of `period`, of which it has passed one
-/// unit.
+/// Continues a repeating pattern into `rest`, the units that the sweep has not reached, from the
+/// end of `rest` to its front; returns the ranges that it predicts to be deletable. `period` is one
+/// repetition of the pattern. The sweep has just found the first unit of the kept run in the first
+/// pair of `period`; the remaining units of that run are the last ones of `rest`.
 fn extrapolate(period: &[Pair], rest: Range<usize>) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let mut at = rest.end;

@@ -13,17 +13,17 @@ use crate::passes::siblings::{NODES, children, separator};
 use crate::passes::syntax::tree_of;
 use crate::{Edit, Outcome};
 
-/// Minimum share of the text, as the divisor of its size, of the parts that the pass deletes;
-/// smaller ones are left to later passes.
+/// Minimum share of the text, as the divisor of its size, that a part must have to be deleted by
+/// this pass; smaller parts are left to later passes.
 const SMALLEST: usize = 64;
-/// Maximum share of a node, as the divisor of its size, outside of its children for the deletion of
-/// all children to be skipped: that deletion is nearly the same as the deletion of the node, which
-/// was needed.
+/// Maximum share of a node, as the divisor of its size, that is outside of its children if the
+/// deletion of all children is not tested. It would be nearly the same as the deletion of the node,
+/// after which the text did not fail.
 const NEARLY: usize = 8;
 /// Number of pieces into which a needed part is divided at most.
 const PIECES: usize = 4;
-/// Number of the last tests that must have deleted enough of the text for the pass that deletes
-/// large parts to go on.
+/// Number of the last tests that are looked at to decide whether the pass goes on: together they
+/// must have deleted enough of the text ([`ENOUGH`]).
 const RECENT: usize = 24;
 /// Minimum share of the text, as the divisor of its size, that the last [`RECENT`] tests together
 /// must have deleted for the pass to go on.
@@ -91,7 +91,7 @@ async fn delete_round(work: &mut CurrentBest, tree: SyntaxTree) {
 /// size; of two parts of equal size, the one that is earlier in the text is the lesser.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Part {
-    /// Number of bytes that the part had in the text when it was made.
+    /// Size of the part in bytes, as it was in the text when the part was added to the list.
     size: usize,
     /// Position of the part's first node in the text as it was before the round.
     start: usize,
@@ -100,7 +100,8 @@ struct Part {
     /// Index of the part's first node among `siblings`; `last` is the index after its last node.
     first: usize,
     last: usize,
-    /// Index, in [`Parts::pieces`], of the needed part that was divided into this part and others.
+    /// Index, in [`Parts::pieces`], of the part of which this one is a piece: a part that was
+    /// needed and was therefore divided.
     group: usize,
 }
 
@@ -115,7 +116,8 @@ struct Parts {
 }
 
 impl Parts {
-    /// Starts with one part, which consists of all children of the root of the tree `nodes`.
+    /// Makes the list of parts to be tried: at first one part, all children of the root of the
+    /// syntax tree `nodes`.
     fn of(nodes: Vec<SyntaxNode>) -> Parts {
         let mut parts = Parts {
             nodes,
@@ -181,15 +183,15 @@ impl Parts {
         }
     }
 
-    /// Returns true if `part` is the only piece left of the part that was divided into it and
-    /// others: its deletion would give the text without the whole divided part, whose test did not
-    /// fail.
+    /// Returns true if `part` is a piece of a divided part whose other pieces were all deleted.
+    /// Such a part is not tested: the text without it would lack the whole divided part, and that
+    /// text was tested and did not fail.
     fn is_rest(&self, part: &Part) -> bool {
         self.pieces[part.group] == 1 && part.last - part.first < part.siblings.len()
     }
 
-    /// Converts a range of the text before the round into the range that it has in the present
-    /// text.
+    /// Returns where the range `place`, given in the text as it was before the round, lies in the
+    /// present text.
     fn present(&self, place: &Range<usize>) -> Range<usize> {
         let moved = mover(&self.gone);
         moved(place.start)..moved(place.end)
@@ -222,9 +224,9 @@ impl Parts {
         self.gone = union(gone);
     }
 
-    /// Divides a needed part, the siblings from `first` to before `last`, into up to [`PIECES`]
-    /// pieces of about the same size, and adds these as parts; if the part is a single node, adds
-    /// its children instead.
+    /// Divides a part that is needed, the `siblings` from index `first` up to but without `last`,
+    /// into at most [`PIECES`] pieces of about the same size, and adds these as parts to be tried.
+    /// If the part is a single node, adds the part of its children instead.
     fn divide(&mut self, siblings: &Arc<[usize]>, first: usize, last: usize) {
         if last - first == 1 {
             return self.add_children(siblings[first]);

@@ -10,13 +10,13 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::gap_model::{GapModel, Pattern, likely_half};
 use crate::passes::units::Units;
 
-/// Numbers of units at the end of a list that are tested without all other units, one number after
-/// the other: if the needed units are a cluster at the end, all others are deleted at once.
+/// How many units at the end of a list are tested without all other units, one number after the
+/// other. If the text fails, the needed units are a cluster at the end of the list, and all others
+/// are deleted in one test.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// Number of units above which a list is bisected at its front before the sweep if it has no more
-/// units than the next of [`CLUSTERS`], so that only its ends of fewer units were tested, and none
-/// of them fails.
+/// Number of units above which a list is bisected at its front if it is too short for the next of
+/// [`CLUSTERS`] to be tested; a shorter list is swept at once.
 const CLUSTERED: usize = 1024;
 
 /// Number of units above which no test tries the first unit or the last unit of a list alone,
@@ -108,10 +108,10 @@ impl<'a> ListSearch<'a> {
         self.unresolved >= self.patience
     }
 
-    /// Tests the text without the units in `cut`; if it fails, deletes these units from the list
-    /// and the text. Returns how many units of `cut` remain nevertheless, because they contain
-    /// units that are not in `cut` (a pair of brackets around others does); `None` if the text does
-    /// not fail, or the list search has given up.
+    /// Tests the text without the units in `cut` and, if it fails, deletes them from the list.
+    /// Returns how many of these units remain, 0 as a rule: a pair of brackets remains if it
+    /// contains units outside of `cut`. Returns `None` if the text does not fail, or if the list
+    /// search has given up.
     pub async fn delete(&mut self, cut: Range<usize>) -> Option<usize> {
         self.delete_all(vec![cut]).await.map(|stand| stand[0])
     }
@@ -164,8 +164,8 @@ impl<'a> ListSearch<'a> {
         ends
     }
 
-    /// Checks whether all remaining units are equal, so that all of them are needed if the last one
-    /// is; if so, records this in `ends` and returns true.
+    /// Returns true if all remaining units are equal, as in a run of equal bytes, else false. If
+    /// so, records in `ends` that all of them are needed, as the last one is.
     fn is_one_run(&self, ends: &mut Ends) -> bool {
         let left = self.units.len();
         let one = left > 0 && self.units.first_equal(self.work, left - 1) == 0;
@@ -186,10 +186,10 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Tries the last few units of the list alone, in growing numbers, and deletes all units in
-    /// front of them if the text still fails: the needed units may be a cluster at the end. `stand`
-    /// is the number of units at the front that cannot be deleted. Returns the number of units at
-    /// the front that are needed or cannot be deleted.
+    /// Tests whether the last units of the list are enough for the failure, in growing numbers
+    /// ([`CLUSTERS`]); if so, deletes all units before them. `stand` is how many units at the front
+    /// remain whatever is tested. Returns how many units at the front need not be tried again,
+    /// because they are needed or remain.
     async fn cluster(&mut self, stand: usize) -> usize {
         let len = self.units.len();
         let mut too_few = 0;
@@ -210,9 +210,9 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Finds by bisection how many units at the front of the list can be deleted, and deletes them.
-    /// The first `front` units are known to be deletable, or to remain when they are deleted;
-    /// without `too_many` more, the text is known not to fail. Returns the number of units at the
-    /// front that are needed or cannot be deleted.
+    /// The first `front` units were deleted but remained, and the text does not fail without the
+    /// first `front + too_many` units. Returns how many units at the front need not be tried again:
+    /// those that remained, and the first needed one.
     async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
         while too_many > 1 {
             let half = too_many / 2;
@@ -290,8 +290,9 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Returns the current best text and the position of the list's first unit in it, if the units
-    /// are bytes and passes may guess from deleted bytes which others are not needed; else `None`.
+    /// Returns the current best text and the position of the list's first unit in it, for a later
+    /// call of [`record`]. Returns `None` if the units are not bytes, or if passes may not guess
+    /// from deleted bytes which others are not needed.
     fn watched(&mut self) -> Option<(Arc<[u8]>, usize)> {
         let first = self.units.first_byte()?;
         Some((Alike::watch(self.work)?, first))

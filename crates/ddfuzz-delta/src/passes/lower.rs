@@ -23,8 +23,8 @@ const HEADER: usize = 8;
 /// Minimum size, in bytes, of the largest payload of a file whose values are lowered: such a
 /// payload may be needed only because a header states its size.
 const RESISTING: usize = 32;
-/// Maximum number of tests of one step of the pass, which lowers values, rows or columns. In
-/// lowering values, each successful test allows one more.
+/// Maximum number of tests of one step of the pass: lowering values, deleting rows, or deleting
+/// columns. In lowering values, each success adds one test.
 const MOST_LOWERED: usize = 64;
 /// Minimum number of rows or columns of data that are deleted together with lowering their number.
 const FEWEST_ROWS: usize = 8;
@@ -85,9 +85,9 @@ pub(super) async fn drop_rows(
     document
 }
 
-/// Returns the different numbers of 2 or more in small payloads that divide the size of the payload
-/// at the index `data`, in the order of their places: each may be the number of rows of that
-/// payload.
+/// Returns all numbers, each once, that may be the number of rows of the payload with the index
+/// `data`: they stand in small payloads, are at least 2, and divide the size of that payload. They
+/// are in the order of their places.
 fn counts(payloads: &[Arc<[u8]>], data: usize) -> Vec<usize> {
     let size = payloads[data].len();
     let mut counts = Vec::new();
@@ -99,9 +99,9 @@ fn counts(payloads: &[Arc<[u8]>], data: usize) -> Vec<usize> {
     counts
 }
 
-/// Takes each number in a small payload that fits for the number of columns of the payload at the
-/// index `data`, which has `rows` rows; lowers it, and deletes columns from all rows, until the
-/// search has asked for `end` tests. Returns the document.
+/// Guesses which numbers in small payloads count the columns of the payload with the index `data`,
+/// which has `rows` rows. For each guess, tests the file with a lower number and fewer columns in
+/// each row. Ends when the search has made `end` tests in all. Returns the document.
 async fn drop_columns(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -186,8 +186,8 @@ impl Columns {
         })
     }
 
-    /// Finds by bisection the fewest columns, at the beginning or the end of each row, with which
-    /// the file still fails, and deletes the others, until the search has asked for `end` tests.
+    /// Finds by bisection how few columns the file needs to fail, at the beginning or at the end of
+    /// each row, and deletes all others. Ends early when the search has made `end` tests in all.
     /// Returns the document.
     async fn reduce(
         &self,
@@ -260,10 +260,9 @@ pub(super) async fn write_zeros(
     document
 }
 
-/// Lowers each of the first `head` bytes of the payload to which the current best is restricted:
-/// tests it as 0; if the file then does not fail, as 1; then halves what is left of its value,
-/// again and again. Ends when the search has asked for `end` tests; each success raises `end` by
-/// one.
+/// Lowers each of the first `head` bytes of the payload that passes edit at present: tests 0 in its
+/// place and, if the file then does not fail, 1; otherwise halves the byte as long as the file
+/// fails. Ends when the search has made `end` tests in all; each success raises `end` by one.
 async fn lower_bytes(work: &mut CurrentBest, head: usize, end: &mut usize) {
     for at in 0..head.min(work.len()) {
         for value in [0, 1] {
@@ -280,9 +279,9 @@ async fn lower_bytes(work: &mut CurrentBest, head: usize, end: &mut usize) {
     }
 }
 
-/// Tests the file with `value` written over the byte at position `at`, if that byte is greater and
-/// the search has asked for fewer than `end` tests; a success raises `end` by one. Returns true if
-/// the byte is at most `value` afterwards, or if there is no such byte.
+/// Tests the file with `value` written over the byte at position `at`, unless that byte is no
+/// greater, or the search has made `end` tests in all. A success raises `end` by one. Returns true
+/// if the byte is at most `value` afterwards, or if there is no such byte; else false.
 async fn lower_to(work: &mut CurrentBest, at: usize, value: u8, end: &mut usize) -> bool {
     if work.text().get(at).is_none_or(|byte| *byte <= value) {
         return true;

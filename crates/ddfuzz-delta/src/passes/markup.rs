@@ -329,8 +329,8 @@ impl<'a> PairParser<'a> {
         self.from = end;
     }
 
-    /// Adds a leaf for the text from the end of the last node up to `end`. If that text is only
-    /// blanks, adds no leaf: the blanks are added to the node before them.
+    /// Adds a leaf for the text between the last node and the offset `end`. If that text is only
+    /// blanks, adds no leaf, but makes the blanks the separator after the last node.
     pub fn leaf(&mut self, end: usize) {
         let between = &self.text[self.from..end];
         let parent = self.open.last().map(|(index, _)| *index);
@@ -354,9 +354,9 @@ impl<'a> PairParser<'a> {
         }
     }
 
-    /// Ends a pair: of the open pairs whose name `closes` accepts, the innermost. Its closing (tag
-    /// or keyword) is the text from `start` to `end`. If no open pair has such a name, the closing
-    /// becomes a leaf.
+    /// Ends the innermost open pair whose name `closes` accepts, and turns the openings inside of
+    /// it that have no closing into leaves. The closing (tag or keyword) is the text from `start`
+    /// to `end`; it becomes a leaf if no open pair has such a name.
     pub fn end(&mut self, start: usize, end: usize, closes: &dyn Fn(&[u8]) -> bool) {
         let closes = |(_, open): &(usize, Range<usize>)| closes(&self.text[open.clone()]);
         let Some(depth) = self.open.iter().rposition(closes) else {

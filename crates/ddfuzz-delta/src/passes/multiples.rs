@@ -21,10 +21,11 @@ const SHARE: usize = 4;
 /// groups of one size ends.
 const NEEDED: usize = 8;
 
-/// Tests the text without one half and, if that does not fail, without the other half of its
-/// longest word, in multiples of the first of [`GROUPS`] bytes. If one of both fails, deletes
-/// smaller and smaller groups of the word's bytes. Returns true if it deleted any. Does nothing if
-/// the input is not `known` to be a text, or if the word is too short.
+/// Shortens the longest word of a text: tests the text without the second half of the word and, if
+/// that does not fail, without the first half, both rounded to multiples of the first of
+/// [`GROUPS`]. If one of these texts fails, deletes groups of the word's bytes, of each size in
+/// [`GROUPS`]. Returns true if any byte was deleted. Does nothing if `known` does not say that the
+/// input is a text, or if the word is too short.
 pub(super) async fn multiples(work: &mut CurrentBest, known: &Structure) -> bool {
     if !matches!(known, Structure::Text | Structure::Syntax(_)) || !work.is_text() {
         return false;

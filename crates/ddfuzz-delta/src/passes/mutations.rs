@@ -82,9 +82,10 @@ struct Left {
 }
 
 impl Left {
-    /// Computes how many tests the pass may take: as many as the search took so far, but at least
-    /// [`LEAST_TESTS`], with renewal on success; half as many as the search, once only, if tests
-    /// take long; none if the caller allows none.
+    /// Computes how many tests the pass may take. In general, one grant is as many tests as the
+    /// search has made, but at least [`LEAST_TESTS`], and there are up to [`GRANTS`] grants. If
+    /// tests take long, there is one grant of half as many tests as the search has made. If the
+    /// caller allows no extra tests, there are none.
     fn of(work: &CurrentBest) -> Left {
         let (granted, times) = match work.extra_tests() {
             ExtraTests::Many => (work.asked().max(LEAST_TESTS), GRANTS),
@@ -198,8 +199,8 @@ impl Mutations {
         new
     }
 
-    /// Changes one random byte or number of the text `new`, from which the range `cut` will be
-    /// deleted. A number may become smaller by the number of deleted bytes.
+    /// Changes one random byte or number of the text `new`; `cut` is the range of it that the
+    /// caller will delete. A number is halved, set to 0, or lowered by the size of `cut`.
     fn change(&mut self, new: &mut [u8], cut: &Range<usize>) {
         let random = &mut self.random;
         let at = match random.below(3) {

@@ -32,8 +32,8 @@ const FREQUENT: usize = 8;
 /// A function that returns the ranges of a text at which words, such as names, stand.
 pub(super) type Find<'a> = dyn Fn(&[u8]) -> Vec<Range<usize>> + Sync + 'a;
 
-/// Names that the failure needs: the text did not fail when a shorter name was written over them.
-/// They are not tried again.
+/// Names that were needed in an earlier test, because the text did not fail when a shorter name was
+/// written over them; they are not tried again.
 pub(super) type KeptNames = BTreeSet<Vec<u8>>;
 
 /// The words of a text as units of a list search. To delete a unit means to write another word over
@@ -104,10 +104,10 @@ impl Units for Rewritten<'_> {
     }
 }
 
-/// Replaces as many as possible of the names that `names` finds in a text by the same new letter.
-/// Then writes the most frequent of the other names over as many names as possible that are not
-/// shorter, if it occurs at least [`FREQUENT`] times. Returns true if at least two names were
-/// replaced by the letter.
+/// Writes the same new letter over as many names of a text as possible; `names` finds the names. Of
+/// the names that must stay, writes the most frequent one, if it occurs at least [`FREQUENT`]
+/// times, over as many as possible of those that are not shorter. Returns true if the letter has
+/// replaced at least two names.
 pub(super) async fn merge(work: &mut CurrentBest, names: &Find<'_>) -> bool {
     let text = work.text();
     let used: BTreeSet<&[u8]> = names(&text).into_iter().map(|place| &text[place]).collect();
@@ -178,9 +178,9 @@ pub(super) async fn write_shorter_words(work: &mut CurrentBest, words: &Find<'_>
     }
 }
 
-/// If `names` finds more than [`MANY`] long names in a text, replaces them by names of one or two
-/// letters and digits, several names in one test. `kept` collects the names that cannot be
-/// replaced.
+/// Writes names of one or two letters and digits over the longer names that `names` finds in a
+/// text, several in one test. Does nothing if there are at most [`MANY`] of them. Adds names that
+/// cannot be replaced to `kept`, and does not try those that are in it.
 pub(super) async fn rename_many(work: &mut CurrentBest, names: &Find<'_>, kept: &mut KeptNames) {
     let mut many = shorter_names(&work.text(), names, kept);
     if many.len() > MANY {
@@ -189,9 +189,9 @@ pub(super) async fn rename_many(work: &mut CurrentBest, names: &Find<'_>, kept: 
     }
 }
 
-/// Replaces the names that `names` finds in a text by one-letter names, one name in each test, at
-/// all of its occurrences; before that, many names by [`rename_many`]. `kept` collects the names
-/// that cannot be replaced.
+/// Writes one-letter names over the names that `names` finds in a text: first many in one test
+/// ([`rename_many`]), then one name in each test, at all of its occurrences. Adds names that cannot
+/// be replaced to `kept`, and does not try those that are in it.
 pub(super) async fn rename(work: &mut CurrentBest, names: &Find<'_>, kept: &mut KeptNames) {
     rename_many(work, names, kept).await;
     let text = work.text();

@@ -25,7 +25,8 @@ pub(super) struct OtherBytes {
 }
 
 impl OtherBytes {
-    /// Lists the bytes in `range` of the current best text that are not `value`.
+    /// Lists the positions in `range` of the current best text at which other bytes than `value`
+    /// stand, for the pass `rule`.
     pub fn within(
         work: &mut CurrentBest,
         rule: &'static str,
@@ -123,10 +124,10 @@ pub(super) const SMALL: usize = 128;
 /// Maximum number of tests that [`last_form`] takes in one search.
 pub(super) const MOST_TESTS: usize = 512;
 
-/// Writes `0` over as many bytes as possible at the end of a search, from the end of the text to
-/// its front, in growing blocks. `left` is the number of tests that may still be spent on `0`s in
-/// the search; each test lowers it. Returns true if a byte changed; single deletions must then be
-/// tried again.
+/// Writes `0` over as many bytes as possible at the end of a search, in blocks that grow with each
+/// success, from the end of the text to its front. `left` is how many tests the search may still
+/// spend on this; each test lowers it by one. Returns true if a byte changed: then single deletions
+/// must be tried again. Does nothing to a text of more than [`SMALL`] bytes.
 ///
 /// Invariant: the size does not change, and no byte becomes greater in the order of [`shortlex`].
 /// If nothing changed and tests are left, no single byte can become `0`.
@@ -154,9 +155,9 @@ pub(super) async fn last_form(work: &mut CurrentBest, left: &mut usize) -> bool 
     work.reductions() > before
 }
 
-/// Tests the text with `0` written over all bytes. In logs, this test is the mark after which tests
-/// do not belong to the proof of 1-minimality; [`last_form`] has mostly made it already, so that
-/// the cache answers it.
+/// Makes a test that serves as a mark in logs: tests after it do not belong to the proof of
+/// 1-minimality. It is the test of the text with `0` written over all bytes, which [`last_form`]
+/// has mostly made, so that the cache answers it.
 pub(super) async fn mark_proved(work: &mut CurrentBest) {
     let all = 0..work.len();
     let unlike = OtherBytes::within(work, LAST, all, LEAST);

@@ -44,11 +44,11 @@ const FEWEST_BLOCKS: usize = 4;
 /// ones of the same nesting depth are emptied (or deleted).
 const FRUITLESS_BLOCKS: usize = 4;
 
-/// Reduces a large text without a grammar as a program: deletes its comments and, if it is a shell
-/// script or has several blocks in braces that extend over lines, large parts, contents of blocks,
-/// statements and names. If `only_semicolons` and it is no script, does so only if its statements
-/// end with semicolons, so that its structure is not that of its lines. Returns false if the text
-/// is no such program.
+/// Reduces a large text without a grammar as a program. Deletes its comments in any case. If it is
+/// a shell script, or has several blocks in braces that extend over lines, also deletes large
+/// parts, contents of blocks, statements and names. `only_semicolons` requires of a program in
+/// braces that its statements end with semicolons, not with lines. Returns true if the text was
+/// reduced in this way, false if only comments were deleted or nothing was.
 pub(super) async fn outline(work: &mut CurrentBest, only_semicolons: bool) -> bool {
     if work.len() <= LARGE_OUTLINE {
         return false;
@@ -173,10 +173,10 @@ pub(super) async fn empty_blocks(work: &mut CurrentBest, grammar: &Arc<dyn Gramm
     }
 }
 
-/// Returns the blocks of a text that contain statements or declarations and can become shorter: for
-/// each, the replacement that empties it, and the number of such blocks around it. Of a block in
-/// braces, only the braces are left; after a `:`, the block becomes the shortest node of its kind
-/// in the text, if that has no newline.
+/// Returns the blocks of a text that contain statements or declarations and can become shorter. For
+/// each: the replacement that empties it, and its depth, which is the number of such blocks around
+/// it. An emptied block in braces keeps the braces; a block after a `:` becomes the shortest node
+/// of its kind in the text, if that is in one line.
 fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
     let is_statement = |node: usize| {
         let class = tree.nodes[node].class;
@@ -221,8 +221,8 @@ fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
     found
 }
 
-/// Languages in which a function that returns a value may not have an empty body, but one that
-/// never returns. They differ in where the type of the value stands.
+/// Languages in which the body of a function that returns a value may not be empty, so that it
+/// becomes an endless loop instead. The variants say where the type of the returned value stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Endless {
     /// After an arrow, as in Rust: `fn name(…) -> Type { … }`.
@@ -250,8 +250,9 @@ impl Endless {
         }
     }
 
-    /// Returns the shortest body that never returns, if `head`, the text between the last block and
-    /// this one, is the head of a function that returns a value; else an empty body.
+    /// Returns what an emptied body becomes. `head` is the text between the block before and this
+    /// one: if it is the head of a function that returns a value, the body becomes an endless loop;
+    /// otherwise it becomes empty.
     fn body_after(self, head: &[u8]) -> &'static [u8] {
         let words = tokens(head);
         let is = |at: usize, word: &[u8]| words.get(at).is_some_and(|token| token.of(head) == word);

@@ -36,10 +36,10 @@ const WORTHWHILE: usize = 4;
 /// together ends, or the replacement of items.
 const IMPATIENT: usize = 24;
 
-/// Deletes the parts of `document` that the failure does not need: first all of them in one test,
-/// then parts of all depths in one list. If that deletes less than a [`WORTHWHILE`]-th of the file
-/// or is ended early, also parts of one depth after the other, the outermost first. Returns the
-/// smaller document.
+/// Deletes the parts of `document` that the failure does not need: tests the file without all of
+/// them, and then searches one list of the parts of all depths. If this deletes less than a
+/// [`WORTHWHILE`]-th of the file, or ends early, searches the parts of one depth after the other,
+/// the outermost first. Returns the smaller document.
 pub(super) async fn delete_parts(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -209,8 +209,8 @@ pub(super) async fn delete_groups_and_parts(
     delete_parts_since(work, document, before).await
 }
 
-/// Deletes parts of `document`, if the search has had more than `before` reductions by now. Returns
-/// the smaller document.
+/// Deletes parts of `document`, but only if a test has reduced the text since the search had made
+/// `before` reductions. Returns the smaller document, or `document` itself.
 async fn delete_parts_since(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -292,8 +292,8 @@ impl Places {
         places
     }
 
-    /// Returns the scopes of all parts that directly contain at least [`CROWDED`] parts, which are
-    /// at the given depth; the last of them in the document first.
+    /// Returns one scope ([`Scope::Inside`]) for each part at depth `depth - 1` that directly
+    /// contains at least [`CROWDED`] parts. The last such part of the document comes first.
     fn crowded(&self, depth: usize) -> Vec<Scope> {
         let parts = (0..self.inside.len()).rev();
         let crowded =
@@ -355,10 +355,10 @@ impl Parts {
         }
     }
 
-    /// Returns the outermost units that the ranges `cuts` delete: those that are in a range with
-    /// all units inside of them, without units inside of other such units. Indices beyond the end
-    /// of the list are ignored, because parts that are deleted together with others may be gone
-    /// already.
+    /// Returns the units that are deleted for the ranges `cuts` of indices: each unit that lies in
+    /// a range with all units inside of it, but not the units inside of such a unit. Ignores
+    /// indices beyond the end of the list, because a deletion may take along parts that are later
+    /// in the list.
     fn tops(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut tops = Vec::new();
         for cut in cuts {

@@ -259,8 +259,8 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Adds the statements that the siblings among `nodes[range]` of the bracket tree make. Calls
-    /// itself for the content of brackets, at most [`DEEPEST`] levels deep.
+    /// Adds the statements in a range of siblings, `nodes[range]`, of the bracket tree to the
+    /// syntax tree. Calls itself for the content of brackets, at most [`DEEPEST`] levels deep.
     fn statements(&mut self, nodes: &[tree::Node], range: Range<usize>) {
         let mut pieces: Vec<Piece> = Vec::new();
         let has_semicolon = self.has_semicolon(nodes, range.clone());
@@ -317,9 +317,9 @@ impl Builder<'_> {
             && !text.starts_with(b"#!")
     }
 
-    /// Returns true if a statement may end with the line whose newline is directly before `at`:
-    /// lines end statements in this text, and neither this line nor the next one shows by a sign
-    /// that the statement goes on.
+    /// Returns true if a statement ends with the line whose newline is directly before the offset
+    /// `at`. Returns false if lines end no statements in this text, or if a sign at the end of this
+    /// line or at the beginning of the next one shows that the statement goes on.
     fn is_statement_end(&self, at: usize) -> bool {
         let before = self.text[..at].trim_ascii_end().last();
         let after = self.text[at..].trim_ascii_start().first();
@@ -328,8 +328,9 @@ impl Builder<'_> {
         !self.by_semicolons && !goes_on
     }
 
-    /// Returns true if the pair of braces `node` ends a statement: it ends its line or, if lines
-    /// end no statements in this text, a new statement can begin with what follows.
+    /// Returns true if a statement ends with `node`, a pair of braces. Where lines end statements,
+    /// the braces must be the last in their line; elsewhere, what follows must be able to begin a
+    /// statement. Returns false for other brackets.
     fn is_block_end(&self, node: &tree::Node) -> bool {
         if self.text[node.open] != b'{' {
             return false;
@@ -345,8 +346,8 @@ impl Builder<'_> {
         after.first().is_none_or(is_begin) && !TAILS.iter().any(|tail| after.starts_with(tail))
     }
 
-    /// Returns true if a semicolon follows one of the siblings among `nodes[range]`, so that commas
-    /// between them do not end statements.
+    /// Returns true if a semicolon follows any of the siblings `nodes[range]` in the bracket tree;
+    /// then commas between them do not end statements. Else returns false.
     fn has_semicolon(&self, nodes: &[tree::Node], range: Range<usize>) -> bool {
         let first = Some(range.start).filter(|first| *first < range.end);
         let next = |at: &usize| Some(nodes[*at].last).filter(|next| *next < range.end);
@@ -357,8 +358,9 @@ impl Builder<'_> {
         })
     }
 
-    /// Returns true if the statement with these `pieces` is the head of a block, such as that of a
-    /// class or a generic function, in which commas may stand.
+    /// Returns true if the statement that has these `pieces` so far is the head of a block, by one
+    /// of the words [`HEADS`]; then commas do not end it. Returns false for others, and where lines
+    /// end statements.
     fn is_head(&self, pieces: &[Piece]) -> bool {
         self.by_semicolons
             && pieces.iter().any(|piece| match piece {
@@ -372,9 +374,9 @@ impl Builder<'_> {
             })
     }
 
-    /// Adds a statement of `pieces`, which are removed from the list, to the tree. `after` is the
-    /// range of the separator after it: a semicolon becomes part of the statement, a comma its next
-    /// sibling.
+    /// Adds a statement that consists of `pieces` to the tree, and empties `pieces`. `after` is the
+    /// range of the separator behind the statement, if it has one: a semicolon becomes a part of
+    /// the statement, a comma its next sibling.
     fn statement(
         &mut self,
         nodes: &[tree::Node],

@@ -29,15 +29,15 @@ const REFINING_TESTS: usize = 1 << 10;
 /// Minimum share of a result, as the divisor of its size, that a refinement must delete for the
 /// result to be refined again even if no other pass changes it.
 const WORTHWHILE: usize = 8;
-/// Maximum number of items in a list for the items at one index to be deleted from all lists of
-/// that length.
+/// Maximum number of items of lists from which columns are deleted: the items at one index in all
+/// lists of the same length.
 const MOST_COLUMNS: usize = 16;
 
-/// Reduces a small result once more, after it was shown to be 1-minimal: a text by its structure
-/// and its words, and a result of a few bytes by deleting all runs of bytes. These tests are no
-/// part of the proof. `refined` holds the number of reductions at the end of the last refinement,
-/// if that deleted little; if there were none since then, no test is made. Returns true if the
-/// result became smaller; single deletions must then be tried again.
+/// Reduces a small result once more, after it was shown to be 1-minimal; its tests do not belong to
+/// the proof. A text is reduced by its structure and its words; in a result of a few bytes, the
+/// deletion of every run of bytes is tested. Returns true if the result became smaller: then single
+/// deletions must be tried again. `refined` is the number of reductions after the last call, if
+/// that call deleted little; if it is still the same, this call makes no test.
 pub(super) async fn refine(
     work: &mut CurrentBest,
     known: &Structure,

@@ -69,8 +69,8 @@ impl Repair {
         None
     }
 
-    /// Returns the range between the known number fields in the front half and those in the back
-    /// half of a text of `len` bytes.
+    /// Returns the range of a text of `len` bytes that lies between the known number fields: after
+    /// those that begin in the first half of the text, and before the others.
     pub fn between(&self, len: usize) -> Range<usize> {
         let (front, back): (Vec<&KnownField>, Vec<&KnownField>) =
             self.known.iter().partition(|known| known.at < len / 2);
@@ -80,9 +80,9 @@ impl Repair {
         from..to.unwrap_or(len).max(from)
     }
 
-    /// Tests an edit of the current best text, and returns the outcome. If the text does not fail,
-    /// corrects a number by the comparisons that the run reported, and tests again, a limited
-    /// number of times.
+    /// Tests an edit of the current best text, with known lengths corrected, and returns the
+    /// outcome. If the text does not fail, corrects one more number by the comparisons that the run
+    /// reported, and tests again; at most [`LEARNING`] times, or once for each known field.
     pub async fn test(
         &mut self,
         work: &mut CurrentBest,
@@ -131,9 +131,9 @@ impl Repair {
         Outcome::Unresolved
     }
 
-    /// Records that a candidate, `edits` of the text `before`, failed after the corrections `done`:
-    /// the corrected numbers become known fields, which are corrected in later candidates. Moves
-    /// known fields to their positions in the new text.
+    /// Records a success: the text `before`, changed by `edits`, failed after the numbers in `done`
+    /// were corrected. These numbers become known fields, which are corrected in later candidates,
+    /// too. All known fields move to their positions in the new text.
     fn remember(&mut self, before: &[u8], edits: &[Replacement], done: &[Rewrite]) {
         let gone = bytes_gone(edits);
         for rewrite in done {
@@ -153,10 +153,10 @@ impl Repair {
         }
     }
 
-    /// Finds a correction of a number in the text, which `edits` have made of the current best, that
-    /// would make both operands of the comparison `pair` equal; `None` if neither operand stands
-    /// near an end of the text (or in a known field), or all such corrections are in `done`
-    /// already.
+    /// Returns a correction that would make the two operands of the comparison `pair` equal: the
+    /// number in `text` that is one operand, plus or minus a small constant, becomes the other
+    /// operand plus the same. `text` is the current best changed by `edits`. `None` if no such
+    /// number is found, or if all such corrections are in `done`, which were made before.
     fn propose(
         &self,
         text: &[u8],
@@ -183,9 +183,10 @@ impl Repair {
         })
     }
 
-    /// Finds the places at which the number `old` stands in the text, which `edits` have made of the
-    /// current best, and may be replaced by `new`, each as its offset and its encoding. `exact`: the
-    /// compared operand itself stands there, not the operand plus a constant.
+    /// Returns where `text`, the current best changed by `edits`, has the number `old` that may be
+    /// replaced by `new`: the offset and the encoding of each place. If fields are known, only
+    /// these; else places near the ends of the text. `exact` is true if the compared operand itself
+    /// is looked for, false if it is the operand plus a constant.
     fn places(
         &self,
         text: &[u8],

@@ -119,11 +119,11 @@ is_search!(Full);
 const NORMALIZED: usize = 4;
 /// Number of lines above which whole lines of a text are deleted in one list.
 const MANY_LINES: usize = 8;
-/// Share of a text's lines, as a divisor, at its end that is deleted in one test to learn whether
-/// brackets must match: they need not, if the text still fails.
+/// Share of a text's lines, as a divisor of their number, that one test deletes at the end of the
+/// text. If the text still fails, its brackets need not match.
 const END: usize = 8;
-/// Size, in bytes, above which a text whose front is not needed is swept before `0` is written over
-/// its bytes; in smaller texts, the sweep comes after.
+/// Maximum size, in bytes, of texts in which `0` is written over bytes before the sweep, if bytes
+/// at the front were not needed. In larger texts, the sweep comes first and leaves fewer bytes.
 const MEDIUM: usize = 4096;
 /// Number of UNRESOLVED tests after which the deletion of single bytes is interrupted, and groups
 /// of bytes are deleted first.
@@ -234,9 +234,9 @@ pub(super) async fn script(mut work: CurrentBest, plan: Plan, mut known: Structu
     }
 }
 
-/// Makes the first deletions of a search, in few tests: what the run of the whole input did not
-/// read, and large runs of lines. Allows passes to guess from deleted bytes, if the structure is
-/// `known`.
+/// Makes the first deletions of a search, which take few tests: of the bytes that the run of the
+/// whole input did not read, and of large runs of lines. If the caller said what structure the
+/// input has (`known`), also allows passes to guess from deleted bytes which others are not needed.
 async fn begin(work: &mut CurrentBest, known: &Structure) {
     // Searches that are replayed from logs without a structure do not know these deletions.
     if !matches!(known, Structure::Unknown) {
@@ -278,9 +278,9 @@ async fn delete_runs_of_lines(work: &mut CurrentBest, known: &Structure) {
     }
 }
 
-/// Reduces the input by its `known` structure. Returns true if the format or grammar fits and made
-/// the input smaller. A text of a known format that was not reduced by the format becomes
-/// [`Structure::Text`] in `known`, and is reduced as one.
+/// Reduces the input by its `known` structure. Returns true if that is a format or a grammar that
+/// fits and made the input smaller; else false. If the input is a text and its format did not help,
+/// `known` becomes [`Structure::Text`], and the input is reduced as a text.
 async fn reduce_by_structure(work: &mut CurrentBest, known: &mut Structure) -> bool {
     if let Structure::Format(format) = known {
         if container(work, format.as_ref()).await {
@@ -303,9 +303,9 @@ async fn reduce_by_structure(work: &mut CurrentBest, known: &mut Structure) -> b
     }
 }
 
-/// Returns true if the deletion of runs of bytes is worth trying. It is not worth it for a long
-/// text without control characters that was reduced word by word (`by_words`): such a text has no
-/// length bytes.
+/// Returns true if it is worth testing the deletion of runs of bytes. Returns false for a text of
+/// more than [`SHORT_TEXT`] bytes without control characters that was reduced word by word
+/// (`by_words`): such a text has no length bytes.
 fn may_have_runs(work: &mut CurrentBest, by_words: bool) -> bool {
     !by_words || work.len() <= SHORT_TEXT || !has_no_control(&work.text())
 }
@@ -316,8 +316,9 @@ fn has_no_control(text: &[u8]) -> bool {
     !text.iter().any(is_control)
 }
 
-/// Deletes whole lines of a text, if it has many and most of them close the brackets that they
-/// open, so that one test can delete many statements. Returns true if this applies to the text.
+/// Deletes whole lines of a text if it has more than [`MANY_LINES`] lines and over three quarters
+/// of them have as many opening as closing brackets. Returns true if the text is of this form,
+/// whether or not lines were deleted; else false.
 async fn delete_whole_lines(work: &mut CurrentBest) -> bool {
     let count = |line: &[u8], signs: &[u8]| line.iter().filter(|byte| signs.contains(byte)).count();
     let is_whole = |line: &[u8]| count(line, b"([{") == count(line, b")]}");
@@ -335,9 +336,9 @@ async fn delete_whole_lines(work: &mut CurrentBest) -> bool {
     true
 }
 
-/// Deletes the last lines of a text that has many, to see whether its brackets must match; if the
-/// text still fails, deletes other lines, too. Returns true if the text without its last lines
-/// failed.
+/// Tests a text of more than [`MANY_LINES`] lines without the last of them ([`END`]), to learn
+/// whether its brackets must match. If it still fails, deletes other lines, too, and returns true;
+/// otherwise returns false.
 async fn delete_after_cut(work: &mut CurrentBest) -> bool {
     let mut units = Lines::of(work);
     let lines = units.len();

@@ -26,8 +26,7 @@ pub(super) struct Siblings {
     /// Indices, in the syntax tree, of those children of the node being tried that were not deleted
     /// yet.
     children: Vec<usize>,
-    /// Number of successive syntax nodes, up to the last one tried, that needed at least one of
-    /// their children.
+    /// Number of nodes in a row, up to the present one, of which not all children could be deleted.
     needed: usize,
 }
 
@@ -176,9 +175,9 @@ impl Units for Siblings {
         vec![0; cuts.len()]
     }
 
-    /// Returns true if the deletion of all children of the present node in one test is worth
-    /// trying: not if more than [`NEEDED`] successive nodes needed a child. An only child is always
-    /// tried.
+    /// Returns true if one test should delete all children of the present node. Returns false if
+    /// the last nodes, more than [`NEEDED`] in a row, all needed at least one child, unless the
+    /// present node has only one.
     fn is_all_untested(&self) -> bool {
         self.needed <= NEEDED || self.children.len() == 1
     }

@@ -52,9 +52,9 @@ pub(super) async fn strides(work: &mut CurrentBest) -> bool {
     work.reductions() > before
 }
 
-/// Tests a guess by deleting a record in the middle of the text and, if that does not fail, one in
-/// its last quarter; needed records are mostly at the ends of the text. Returns the guess, without
-/// the deleted record, if one of both texts fails; else `None`.
+/// Tests the guess that a text has certain records, by deleting one in its middle or, if that does
+/// not fail, one in its last quarter; at the ends of a text, records are mostly needed. If one of
+/// both texts fails, returns the guess, from which the record is deleted; else `None`.
 async fn confirmed(work: &mut CurrentBest, mut guess: Protocol) -> Option<Protocol> {
     let before = work.reductions();
     let count = guess.len();
@@ -67,8 +67,9 @@ async fn confirmed(work: &mut CurrentBest, mut guess: Protocol) -> Option<Protoc
     None
 }
 
-/// Returns guesses at the records of a text; those come first whose numbers leave the fewest bytes
-/// of the text uncounted.
+/// Returns guesses at the records of a text, each as a binary format. Guesses come first if few
+/// bytes of the text are left over: bytes that the number of records, times their size, does not
+/// cover.
 fn guesses(text: &[u8]) -> Vec<Protocol> {
     let numbers = numbers(text);
     let lengths: Vec<&Field> = (numbers.iter())
@@ -107,9 +108,9 @@ fn guesses(text: &[u8]) -> Vec<Protocol> {
     found.into_iter().map(|(_, protocol)| protocol).collect()
 }
 
-/// Returns all numbers in the first [`FRONT`] bytes of the text, in each width and byte order, that
-/// are at least 2 and no larger than the text; each with a field that takes it for the length of
-/// what follows.
+/// Returns all numbers in the first [`FRONT`] bytes of the text that are at least 2 and at most the
+/// size of the text, read in each width and byte order. Each comes with a field that takes the
+/// number for the length of all bytes after it.
 fn numbers(text: &[u8]) -> Vec<(Field, usize)> {
     let places = || 0..FRONT.min(text.len());
     let all = Form::ALL

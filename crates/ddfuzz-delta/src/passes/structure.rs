@@ -64,13 +64,14 @@ pub(super) async fn reduce_tree(work: &mut CurrentBest, parse: &Parse) {
     }
 }
 
-/// Returns true if a tree of brackets has enough pairs to be worth reducing: at least `fewest`.
+/// Returns true if a tree of brackets has at least `fewest` pairs; a tree with fewer is not
+/// reduced.
 fn is_worth_it(tree: &Tree, fewest: usize) -> bool {
     tree.nodes.iter().filter(|node| node.pair).count() >= fewest
 }
 
-/// Shortens chains of nested pairs of brackets, outermost first, until no chain becomes shorter, or
-/// until [`FRUITLESS_CHAINS`] successive chains do not.
+/// Shortens chains of nested pairs of brackets, outermost first. Ends when no chain of the text
+/// becomes shorter, or when [`FRUITLESS_CHAINS`] chains one after another have not.
 async fn hoist(work: &mut CurrentBest, parse: &Parse) {
     let (mut done, mut fruitless) = (0, 0);
     while let Some(tree) = parse(&work.text()) {
@@ -96,13 +97,13 @@ async fn hoist(work: &mut CurrentBest, parse: &Parse) {
     }
 }
 
-/// The range of the text that the body of one node (its brackets and what is in them) takes in a
-/// chain of nested brackets. It contains the bodies of all inner nodes of the chain.
+/// The range of one pair of brackets, with all that is inside, in a chain of nested pairs. It
+/// contains the ranges of all inner pairs of the chain.
 type Level = Range<usize>;
 
-/// A chain of nested brackets, in which each node is the only child of the one before it, as units
-/// of a list search. Units are the levels of nesting except the innermost one; deleting levels
-/// writes the body of the next level in place of the body of the first deleted one.
+/// A chain of nested pairs of brackets, each the only child of the pair around it, as units of a
+/// list search. A unit is a pair other than the innermost one. To delete successive units means to
+/// write the next inner pair in place of the outermost deleted one.
 pub(super) struct Chain {
     levels: Vec<Level>,
 }

@@ -18,11 +18,11 @@ use crate::passes::units::Units;
 use crate::passes::uses::{delete_arguments, delete_lone_names, delete_uses};
 use crate::{Edit, ExtraTests, Outcome, Replacement};
 
-/// Number of syntax errors above which a text is not reduced by its syntax, if it also has more
-/// than one error per [`NODES_PER_ERROR`] nodes of its tree.
+/// Number of syntax errors up to which the first reduction of a text by its syntax takes place,
+/// whatever the size of its tree; for more errors, [`NODES_PER_ERROR`] decides.
 const MANY_ERRORS: usize = 64;
-/// Minimum number of nodes per syntax error in the tree of a text with many errors, for the text to
-/// be reduced by its syntax.
+/// Minimum number of nodes of a text's tree for each of its syntax errors; with fewer nodes, the
+/// text is not reduced by its syntax.
 const NODES_PER_ERROR: usize = 8;
 
 /// Name, in logs, of the pass that replaces nodes of a syntax tree by nodes inside of them.
@@ -36,14 +36,14 @@ const ROUNDS: usize = 4;
 /// Number of successive syntax nodes that turn out to be needed for the failure, after which the
 /// sweep over a list of siblings ends.
 const FRUITLESS: usize = 16;
-/// Number of tests at the beginning of the reduction by a grammar that decide whether the grammar
-/// is used further.
+/// Number of tests at the beginning of the reduction by a grammar that show whether the grammar
+/// helps: they must delete enough of the text ([`LEAST_GAIN`]).
 pub(super) const TRIAL: usize = 30;
 /// Fraction of the text, as a divisor of its size, that the first [`TRIAL`] tests by a grammar must
 /// delete for the grammar to be used further.
 const LEAST_GAIN: usize = 20;
-/// Size of the text, in bytes, at which the first, rough round of deletions in its syntax tree
-/// ends; that round deletes only children of nodes that make up at least half of the text.
+/// Size of the text, in bytes, at which the first round of deletions in its syntax tree ends; this
+/// rough round deletes only children of nodes that make up at least half of the text.
 pub(super) const ROUGH: usize = 256;
 /// Minimum size, in bytes, of programs that are reduced by their large nodes, and whose names become
 /// short, before children of small nodes are deleted.
@@ -52,12 +52,12 @@ const LARGE: usize = 1 << 11;
 const LARGEST: usize = 1 << 14;
 /// Size, in bytes, above which a program loses its largest parts first.
 const LARGE_PROGRAM: usize = 10 << 10;
-/// Size, in bytes, of nodes of a large program below which their children are deleted last.
+/// Size, in bytes, from which on nodes of a large program lose children first; smaller ones follow.
 const FINE: usize = 64;
 /// Number of successive tests that delete little of a large program, after which the deletion of
 /// children of its large nodes ends; they are tried again later.
 const FRUITLESS_NODES: usize = 32;
-/// Maximum number of tests in which a syntax node is replaced by a node inside of it.
+/// Maximum number of tests for one syntax node in which a node inside of it takes its place.
 const INNER: usize = 4;
 /// Maximum number of syntax nodes whose children are tried for deletion in one round.
 const PARENTS: usize = 4096;
@@ -67,7 +67,7 @@ pub(super) const FRUITLESS_AT_FIRST: usize = 4;
 /// Number of successive tests without success after which nodes are no longer replaced by nodes
 /// inside of them, in a large text after siblings were deleted.
 const FRUITLESS_LATER: usize = 32;
-/// Number of levels below a syntax node whose nodes of other kinds are tried in its place.
+/// Maximum number of levels below a node at which nodes of other kinds are tried in its place.
 const DEPTH: usize = 2;
 /// Maximum number of nodes at each level below a syntax node that are tried in its place.
 const MOST_BELOW: usize = 16;
@@ -77,8 +77,8 @@ const MANY_LITERALS: usize = 8;
 /// One of this many candidates with more syntax errors than the current best is run nevertheless,
 /// to check the prediction that such candidates do not fail.
 const VERIFIED: usize = 16;
-/// Number of candidates that failed although they had more syntax errors than the best text before
-/// them, after which outcomes are no longer predicted by syntax errors.
+/// Number of wrong predictions (candidates that failed although they had more syntax errors than
+/// the best text) after which outcomes are no longer predicted by syntax errors.
 const WRONG: usize = 3;
 
 /// Maximum size, in bytes, of texts whose syntax errors are counted to predict outcomes: larger

@@ -21,14 +21,14 @@ pub(super) trait Units: Send {
     /// it would change nothing.
     fn edit(&self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Option<Edit>;
 
-    /// Updates the list after the text without the units in `cuts` became the current best.
-    /// Returns, for each of `cuts`, how many of its units remain nevertheless, because they contain
-    /// other units that remain.
+    /// Updates the list, because the text without the units in `cuts` failed and became the current
+    /// best. Returns for each of `cuts` how many of its units remain in the list, because they
+    /// contain units that are not deleted.
     fn accept(&mut self, work: &mut CurrentBest, cuts: &[Range<usize>]) -> Vec<usize>;
 
-    /// Returns the index of the first unit, at or before `index`, whose deletion gives the same
-    /// text as the deletion of the unit at `index`: in a run of equal bytes, the first byte of the
-    /// run.
+    /// Returns the index of the first unit whose deletion gives the same text as the deletion of
+    /// the unit at `index`. In a run of equal bytes, that is the first byte of the run; in general,
+    /// it is `index` itself.
     fn first_equal(&self, _: &CurrentBest, index: usize) -> usize {
         index
     }
@@ -39,8 +39,8 @@ pub(super) trait Units: Send {
         None
     }
 
-    /// Returns true if a later pass of the search tests the deletion of each remaining unit alone,
-    /// so that units which a guess has left untested need no second sweep.
+    /// Returns true if a later pass of the search tests each remaining unit alone. Then units that
+    /// a wrong guess has left untested need no second sweep. False by default.
     fn are_retried(&self) -> bool {
         false
     }
@@ -58,7 +58,8 @@ pub(super) struct Bytes {
     rule: &'static str,
     at: Range<usize>,
     group: usize,
-    /// True if a later pass of the search tests the deletion of each byte alone.
+    /// True if a later pass of the search tests the deletion of each byte alone, as
+    /// [`Units::are_retried`] returns.
     judged: bool,
 }
 

@@ -61,9 +61,9 @@ pub(super) async fn delete_uses(work: &mut CurrentBest, grammar: &Arc<dyn Gramma
     work.reductions() > before
 }
 
-/// Deletes declarations, statements and items of lists that contain all occurrences of some name,
-/// such as the declaration of a variable that is not used: all of them in one test; if that does
-/// not fail, several of them.
+/// Deletes each declaration, statement or item of a list that contains all occurrences of some
+/// name, such as the declaration of an unused variable. First tests the text without all of them
+/// and, if that does not fail, deletes those that are not needed.
 pub(super) async fn delete_lone_names(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
     loop {
         let before = work.reductions();
@@ -78,8 +78,9 @@ pub(super) async fn delete_lone_names(work: &mut CurrentBest, grammar: &Arc<dyn 
     }
 }
 
-/// Deletes an argument at one position from all lists in parentheses after the same name: those of
-/// the calls of a function, and its parameters. Returns true if the text became smaller.
+/// Deletes the argument at one position from all lists in parentheses that follow the same name, in
+/// one test: from the calls of a function and from its parameters. Returns true if the text became
+/// smaller, else false.
 pub(super) async fn delete_arguments(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
     let before = work.reductions();
     let mut fruitless = 0;
@@ -107,7 +108,7 @@ struct Names<'a> {
     /// For each name that occurs at least twice, the indices of the syntax nodes at which it
     /// stands, in the order of the names' first occurrences.
     uses: Vec<Vec<usize>>,
-    /// For each syntax node that is a name occurring at least twice, the index of the name in
+    /// For the index of each syntax node at which such a name stands, the index of the name in
     /// `uses`.
     name_of: HashMap<usize, usize>,
     /// For each syntax node, the index of the node before it among the children of its parent.
@@ -182,8 +183,8 @@ impl<'a> Names<'a> {
         inner.into_iter().map(|(place, _)| place).collect()
     }
 
-    /// Returns the edits of names that are worth a test, those first that shorten the text most;
-    /// each comes with the number of bytes by which it shortens the text.
+    /// Returns the edits that delete or replace names and are worth a test, each with the number of
+    /// bytes by which it shortens the text; those that shorten the text most come first.
     fn edits(&self) -> Vec<(usize, Edit)> {
         let mut cuts: Vec<Vec<Range<usize>>> = Vec::new();
         for uses in &self.uses {
@@ -264,9 +265,9 @@ impl<'a> Names<'a> {
         items.collect()
     }
 
-    /// Returns edits that replace one name by another of the same kind at all places, and delete
-    /// the declaration (or other item) with the first use of the replaced name; each edit comes
-    /// with the number of bytes by which it shortens the text.
+    /// Returns edits that need one name less: they write another name of the same kind over a name,
+    /// and delete the declaration (or other item) in which the replaced name first occurs. Each
+    /// comes with the number of bytes by which it shortens the text.
     fn replacements(&self) -> Vec<(usize, Edit)> {
         let mut last: HashMap<(u16, u16), usize> = HashMap::new();
         let mut edits = Vec::new();
@@ -388,8 +389,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns true if the deletion of `node` would leave a single occurrence of a name that occurs
-    /// more often now.
+    /// Returns true if some name occurs once in the text without `node`, and more often in the
+    /// whole text; else false.
     fn leaves_alone(&self, node: usize) -> bool {
         let mut inside: HashMap<usize, usize> = HashMap::new();
         for at in node..self.tree.nodes[node].last {
@@ -401,9 +402,9 @@ impl<'a> Names<'a> {
         inside.iter().any(is_alone)
     }
 
-    /// Returns the ranges of the text to delete together with the syntax nodes `gone`: these nodes,
-    /// the last uses of names that would otherwise remain with one use, and nodes whose list would
-    /// become empty.
+    /// Returns the ranges of the text to delete if the syntax nodes `gone` are deleted: their own,
+    /// those of the items in which a name would be left with a single use, and those of nodes whose
+    /// list would become empty.
     fn with_left_alone(&self, mut gone: Vec<usize>) -> Vec<Range<usize>> {
         let mut places: Vec<Range<usize>> = Vec::new();
         for _ in 0..ROUNDS {
@@ -427,8 +428,8 @@ impl<'a> Names<'a> {
         places
     }
 
-    /// Extends the deleted nodes `gone`: where all items of a list are among them, adds the node
-    /// that contains the list.
+    /// Adds nodes to `gone`, the syntax nodes that are to be deleted: wherever all items of a list
+    /// are among them, the item around that list.
     fn add_empty_lists(&self, gone: &mut Vec<usize>) {
         let mut all: HashSet<usize> = gone.iter().copied().collect();
         let mut lists: HashSet<usize> = HashSet::new();

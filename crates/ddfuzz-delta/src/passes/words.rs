@@ -66,8 +66,8 @@ impl Token {
         text[self.place.clone()].trim_ascii_end()
     }
 
-    /// Returns the class of the token for the comparison of tokens, in which words, numbers and
-    /// strings have the same class, because all can be operands.
+    /// Returns the class by which tokens are compared. It is the class of the token, except that
+    /// numbers and strings count as words, because all of them can be operands.
     fn role(&self) -> u8 {
         if self.class == b'0' { b'a' } else { self.class }
     }

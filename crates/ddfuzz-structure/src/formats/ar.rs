@@ -98,8 +98,8 @@ impl Archive<'_> {
         Some((reader.label(), names))
     }
 
-    /// Makes the node of the member with the index `index`, which is a part: header, content and
-    /// padding. Returns it with the offset after it.
+    /// Returns the tree node of the member of the archive with the index `index` (header, content
+    /// and padding), which is a deletable part, and the offset after the member.
     fn member(&self, reader: &mut Reader, index: usize) -> (Node, usize) {
         let member = &self.members[index];
         let head = &self.text[member.at..member.content.start];
@@ -129,8 +129,8 @@ impl Archive<'_> {
         (Group::part(member.label, nodes).into(), end)
     }
 
-    /// Makes the nodes of the name field in a member's header. A long name is stated as an offset
-    /// in the table of long names, which is computed anew.
+    /// Returns the tree nodes of the name field in a member's header. A long name is stated as an
+    /// offset in the table of long names, which is computed anew.
     fn name(&self, reader: &Reader, name: &[u8]) -> Vec<Node> {
         let place = name.strip_prefix(b"/").and_then(|place| {
             let (table, names) = self.names.as_ref()?;
@@ -145,8 +145,8 @@ impl Archive<'_> {
         }
     }
 
-    /// Makes the nodes of the table of long names, each name a part; `None` if the file has too
-    /// many parts.
+    /// Returns the tree nodes of the table of long names, each name a deletable part; `None` if the
+    /// file has too many parts.
     fn names(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let (table, names) = self.names.as_ref()?;
         let starts = names.iter().map(|(start, _)| *start);
@@ -159,8 +159,8 @@ impl Archive<'_> {
         Some(vec![Group::new(*table, nodes).into()])
     }
 
-    /// Makes the nodes of the table of symbols: the number of symbols, the offset of the member
-    /// that defines each, and their names. A symbol can be deleted by itself, and is deleted
+    /// Returns the tree nodes of the table of symbols: the number of symbols, the offset of the
+    /// member that defines each, and their names. A symbol can be deleted by itself, and is deleted
     /// together with its member. `None` if the table ends too early, an offset is not that of a
     /// member, or the file has too many parts.
     fn symbols(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {

@@ -181,8 +181,9 @@ pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::new(root, nodes).into()])
 }
 
-/// Makes the nodes of all bytes of a ZIP file before its central directory, which begins at offset
-/// `end`: the members, and payloads between them. Sets `is_there` of each member that was read.
+/// Returns the tree nodes of all bytes of a ZIP file in front of its central directory, which
+/// begins at offset `end`: the `members`, and payloads between them. Sets `is_there` of each member
+/// that could be read.
 fn zip_members(
     reader: &mut Reader,
     text: &[u8],
@@ -296,9 +297,9 @@ fn zip_member(reader: &mut Reader, text: &[u8], member: &Member<'_>, to: usize) 
     Some(Group::part(labels.member, nodes).into())
 }
 
-/// Makes the nodes of the checksum, the compressed size and the size of a ZIP member from their 12
-/// bytes `raw`. `data` is the group of the compressed bytes, `content` that of the decompressed
-/// ones.
+/// Returns the tree nodes of the checksum, the compressed size and the size of a ZIP member from
+/// their 12 bytes `raw`. `data` is the group of the compressed bytes, `content` that of the
+/// decompressed ones.
 fn zip_numbers(reader: &Reader, raw: &[u8], data: Label, content: Label) -> [Node; 3] {
     let number = |at: usize, meaning: Meaning| {
         reader.number(Encoding::Little(4), meaning, 0, &raw[at..at + 4])
@@ -357,8 +358,8 @@ fn zip_directory_entry(
     }))
 }
 
-/// Makes the nodes of a ZIP file's end of central directory, whose numbers state the count, size
-/// and offset of the group `directory` of all entries.
+/// Returns the tree nodes of a ZIP file's end of central directory, whose numbers state the count,
+/// size and offset of the group `directory` of all entries.
 fn zip_end(reader: &mut Reader, end: &[u8], directory: Label, root: Label) -> Vec<Node> {
     let comment = reader.label();
     let number = |at: usize, width: usize, meaning: Meaning| {

@@ -116,8 +116,8 @@ fn rows_of(reader: &mut Reader, text: &[u8], start: usize) -> Option<Option<Rows
     }))
 }
 
-/// Makes a part of each color of the color table, and appends the labels of these parts, successive
-/// numbers, to `known`.
+/// Makes a deletable part of each color of the color table, and appends the labels of these parts,
+/// successive numbers, to `known`.
 fn color_nodes(
     reader: &mut Reader,
     colors: std::slice::Chunks<'_, u8>,
@@ -129,8 +129,8 @@ fn color_nodes(
     nodes.collect()
 }
 
-/// Makes the nodes of `head`, a DIB header, without its first four bytes: width and height (the
-/// numbers of columns and rows, if `rows` are known), the size of the group `pixels`, and the
+/// Returns the tree nodes of `head`, a DIB header, without its first four bytes: width and height
+/// (the numbers of columns and rows, if `rows` are known), the size of the group `pixels`, and the
 /// number of colors in the group `palette`.
 fn info_nodes(
     reader: &Reader,
@@ -161,8 +161,9 @@ fn info_nodes(
     nodes
 }
 
-/// Makes the nodes of the pixels of a picture: a part for each row, or one part for all if `rows`
-/// is `None`. `colors` are the labels of the colors in the color table, if they are parts.
+/// Returns the tree nodes of the pixels of a picture: a deletable part for each row, or one part
+/// for all if `rows` is `None`. `colors` are the labels of the colors in the color table, if they
+/// are parts.
 fn pixel_nodes(
     reader: &mut Reader,
     bytes: &[u8],
@@ -185,8 +186,9 @@ fn pixel_nodes(
     nodes
 }
 
-/// Makes the nodes of a row: its pixels, and the bytes `rest` that pad it. If `colors` are given,
-/// each pixel is the index of one of these colors, which is computed anew when colors are deleted.
+/// Returns the tree nodes of a row: its pixels, and the bytes `rest` that pad it. If `colors` are
+/// given, each pixel is the index of one of these colors, which is computed anew when colors are
+/// deleted.
 fn row_nodes(reader: &mut Reader, (pixels, rest): (&[u8], &[u8]), colors: &[Label]) -> Vec<Node> {
     let of = reader.label();
     // In place of a color that is gone, the pixel gets the next one.

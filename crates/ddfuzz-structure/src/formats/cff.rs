@@ -195,8 +195,8 @@ fn entries(text: &[u8], place: Range<usize>) -> Option<Vec<Entry>> {
 }
 
 impl Cff<'_> {
-    /// Makes the nodes of all bytes after the four INDEX structures that follow the header: the
-    /// regions, and payloads between them. `None` if regions overlap.
+    /// Returns the tree nodes of all bytes after the four INDEX structures that follow the header:
+    /// the regions, and payloads between them. `None` if regions overlap.
     fn region_nodes(&mut self) -> Option<Vec<Node>> {
         let regions = std::mem::take(&mut self.regions);
         let starts: Vec<usize> = regions.keys().copied().chain([self.text.len()]).collect();
@@ -211,9 +211,9 @@ impl Cff<'_> {
         with_gaps(self.text, self.front, regions)
     }
 
-    /// Makes the group of an INDEX: its header with the offsets, and a part for each of its items,
-    /// with the labels `labels` if these are given. If `dictionaries`, the items are DICTs and are
-    /// taken apart. `None` if the file has too many parts.
+    /// Makes the group of an INDEX: its header with the offsets, and a deletable part for each of
+    /// its items, with the labels `labels` if these are given. If `dictionaries`, the items are
+    /// DICTs and are taken apart. `None` if the file has too many parts.
     fn index_group(
         &mut self,
         reader: &mut Reader,
@@ -245,9 +245,9 @@ impl Cff<'_> {
         Some(Group::new(reader.label(), nodes))
     }
 
-    /// Makes the nodes of the DICT in the range `place`: a part for each operator with its
-    /// operands. If it is a Private DICT, `private` is its label and offset. A DICT that cannot be
-    /// read becomes a payload.
+    /// Returns the tree nodes of the DICT in the range `place`: a deletable part for each operator
+    /// with its operands. If it is a Private DICT, `private` is its label and offset. A DICT that
+    /// cannot be read becomes a payload.
     fn dictionary(
         &mut self,
         reader: &mut Reader,
@@ -263,8 +263,9 @@ impl Cff<'_> {
         groups.map(Node::Group).collect()
     }
 
-    /// Makes the group of a DICT operator and its operands, and regions of what the operands refer
-    /// to. The group is deleted together with the region to which it refers, if there is one.
+    /// Makes the group of a DICT operator and its operands, and regions of the bytes to which
+    /// operands refer. The group is deleted together with such a region or, if there is none, by
+    /// itself.
     fn entry(
         &mut self,
         reader: &mut Reader,
@@ -304,9 +305,9 @@ impl Cff<'_> {
         }
     }
 
-    /// Returns what each operand of a DICT operator states, given the operands' `values`; empty, or
-    /// `None` for an operand, if it states nothing that is computed anew. Makes regions of what the
-    /// operands refer to.
+    /// Returns what each operand of a DICT operator states, given the operands' `values`: `None`
+    /// for an operand that stays as it is; an empty list if all do. Makes regions of the bytes to
+    /// which operands refer.
     fn meanings(
         &mut self,
         reader: &mut Reader,

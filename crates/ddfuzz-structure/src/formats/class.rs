@@ -27,8 +27,9 @@ const WIDE: [u8; 2] = [5, 6];
 /// handlers nor attributes.
 const LEAST_CODE: &[u8] = &[0, 1, 0, 255, 0, 0, 0, 2, 0x01, 0xbf, 0, 0, 0, 0];
 
-/// Layouts of attributes by their names: `i` stands for the index of a constant, a digit for so
-/// many bytes, and `*` for a count and as many repetitions of the rest of the layout.
+/// How the bodies of some attributes are laid out, by the attributes' names. In a layout, `i` is
+/// the index of a constant in two bytes, a digit is this many bytes that stay, and `*` is a count,
+/// after which the rest of the layout is repeated that often.
 const BODIES: [(&[u8], &str); 13] = [
     (b"ConstantValue", "i"),
     (b"SourceFile", "i"),
@@ -143,8 +144,9 @@ impl Class<'_> {
         (bytes[0] == 1).then(|| &bytes[3..])
     }
 
-    /// Makes the node of the number at offset `at`, of `width` bytes, that is the index of a
-    /// constant, and records that the group with the label `around` refers to this constant.
+    /// Returns the tree node of the number of `width` bytes at offset `at`, which is the index of a
+    /// constant; `None` if the text ends before. Records that the group with the label `around`,
+    /// which contains the number, refers to that constant.
     fn index(&self, reader: &Reader, at: usize, width: usize, around: Label) -> Option<Node> {
         let raw = self.text.get(at..at + width)?;
         let index = Encoding::Big(width).read_at(raw, 0)?;
@@ -162,8 +164,8 @@ impl Class<'_> {
         self.first + (index as Label - 1)
     }
 
-    /// Makes the nodes of all constants. A constant to which one group refers is deleted together
-    /// with that group; others can be deleted by themselves.
+    /// Returns the tree nodes of all constants. A constant to which only one group refers is
+    /// deleted together with that group, any other one by itself.
     fn constant_nodes(&self, reader: &Reader) -> Vec<Node> {
         let inner = self.constants.iter().map(|constant| {
             let (at, end, label) = (constant.start, constant.end, self.label(constant.index));
@@ -243,7 +245,7 @@ impl Class<'_> {
     }
 
     /// Reads the list at offset `at`: a count, and as many items, each of which `read` reads and
-    /// which becomes a part.
+    /// which becomes a deletable part.
     fn list(
         &self,
         reader: &mut Reader,

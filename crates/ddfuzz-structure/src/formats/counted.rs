@@ -98,8 +98,8 @@ impl Style {
         })
     }
 
-    /// Makes the nodes of `string` in `text`: its size, which is computed anew, the string, and
-    /// separators.
+    /// Returns the tree nodes of `string` in `text`: its size, which is computed anew, the string,
+    /// and separators.
     fn nodes(self, reader: &mut Reader, text: &[u8], string: &Counted) -> Vec<Node> {
         let of = reader.label();
         let digits = &text[string.digits.clone()];
@@ -112,9 +112,9 @@ impl Style {
         ]
     }
 
-    /// Returns the strings of `text` that are written in this style, at the `places` where a size
-    /// may be; none if more than one number for each [`MISFITS`] strings looks like a size but
-    /// counts no string.
+    /// Returns the strings of `text` that are written in this style; `places` are where their sizes
+    /// may stand. Returns none of them if too many numbers there look like a size but count no
+    /// string: more than one for each [`MISFITS`] strings.
     fn strings(self, text: &[u8], places: &NumberPlaces) -> Vec<Counted> {
         let mut found: Vec<Counted> = Vec::new();
         let mut misfits = 0;
@@ -213,9 +213,9 @@ pub fn counted(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     is_meant.then(|| string_nodes(reader, text, style, &strings))
 }
 
-/// Makes the nodes of `text`: a part for each of `strings`, and the lines between them. A number
-/// directly before the first of `n` successive strings is taken for a count of strings if it is at
-/// most `n`; it is computed anew when counted strings are deleted.
+/// Returns the tree nodes of `text`: a deletable part for each of `strings`, and the lines between
+/// them. A number directly before the first of `n` successive strings is taken for a count of
+/// strings if it is at most `n`; it is computed anew when counted strings are deleted.
 fn string_nodes(reader: &mut Reader, text: &[u8], style: Style, strings: &[Counted]) -> Vec<Node> {
     let mut nodes = Vec::new();
     let (mut at, mut next) = (0, 0);
@@ -247,7 +247,8 @@ fn string_nodes(reader: &mut Reader, text: &[u8], style: Style, strings: &[Count
     nodes
 }
 
-/// Makes the nodes of text between strings: a part for each whole line, and a payload for the rest.
+/// Returns the tree nodes of text between strings: a deletable part for each whole line, and a
+/// payload for the rest.
 fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
     let lines = text.split_inclusive(|byte| *byte == b'\n');
     let nodes = lines.map(|line| match line.ends_with(b"\n") && reader.count_part() {
@@ -257,8 +258,8 @@ fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
     nodes.collect()
 }
 
-/// Reads a number at the end of `text` that is written in `style` as the sizes of strings are.
-/// Returns its offset and its value; `None` if there is none.
+/// Reads the digits at the end of `text`, in front of the bytes that follow a size in this `style`.
+/// Returns the offset of the first digit and the value of the number; `None` if no number is there.
 fn count_before(text: &[u8], style: Style) -> Option<(usize, usize)> {
     let digits = text.strip_suffix(style.after)?;
     let size = digits
@@ -271,7 +272,8 @@ fn count_before(text: &[u8], style: Style) -> Option<(usize, usize)> {
     Some((start, usize::try_from(number).ok()?))
 }
 
-/// Makes a part of `string` in `text`; if the file has too many parts, a group that stays.
+/// Makes a deletable part of `string` in `text`; if the file has too many parts, a group that
+/// stays.
 fn string_node(reader: &mut Reader, text: &[u8], style: Style, string: &Counted) -> Node {
     let nodes = style.nodes(reader, text, string);
     match reader.count_part() {
@@ -281,7 +283,7 @@ fn string_node(reader: &mut Reader, text: &[u8], style: Style, string: &Counted)
 }
 
 /// Reads messages as in HTTP: header lines, an empty line, and a body whose size a header states.
-/// Each message is a part. `None` if the text does not begin with such a message.
+/// Each message is a deletable part. `None` if the text does not begin with such a message.
 fn messages(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let (mut nodes, mut at) = (Vec::new(), 0);
     while at < text.len() {
@@ -448,7 +450,7 @@ fn php_value(reader: &mut Reader, text: &[u8]) -> Option<Value> {
 }
 
 /// Reads the entries of a PHP array or object, from their number on: each pair of key and value is
-/// a part. Returns the nodes and their size in bytes.
+/// a deletable part. Returns the nodes and their size in bytes.
 fn entries(reader: &mut Reader, text: &[u8]) -> Option<Value> {
     let (_, width) = Encoding::Digits.read(text)?;
     let of = reader.label();
@@ -474,8 +476,9 @@ fn list(reader: &mut Reader, text: &[u8], end: u8, each: usize) -> Option<Value>
     Some((nodes, 1 + size))
 }
 
-/// Reads values by `read` up to the byte `end`, and makes a part of every `each` of them. Returns
-/// the parts, and their size in bytes together with `end`.
+/// Reads values by `read` up to the byte `end`, and joins every `each` successive values in one
+/// deletable part (2 in a dictionary). Returns the parts, and the size in bytes of all values and
+/// of `end`.
 fn values(
     reader: &mut Reader,
     text: &[u8],

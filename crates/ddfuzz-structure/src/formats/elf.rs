@@ -135,9 +135,10 @@ pub fn elf(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 impl Elf<'_> {
-    /// Returns the range of a table in the file, and its number of entries. The field `at` of the
-    /// file header states the table's offset, the field at offset `count` its number of entries,
-    /// each of `size` bytes. `None` if the table is not in the file, or overlaps a region.
+    /// Returns the range of a table in the file, and how many entries of `size` bytes it has. The
+    /// table's offset stands in the field `at` of the file header (offset and width in bytes), its
+    /// number of entries in the two bytes at offset `count`. `None` if the table is not in the
+    /// file, or overlaps a region.
     fn table(
         &self,
         at: (usize, usize),

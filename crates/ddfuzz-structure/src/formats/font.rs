@@ -105,8 +105,8 @@ fn tables<'a>(reader: &mut Reader, text: &[u8], directory: &'a [u8]) -> Option<V
     Some(tables)
 }
 
-/// Makes the node of a font's table, which is a part, with the padding after it. Returns it with
-/// the offset after both; `None` if the table is not in the file.
+/// Returns the tree node of a font's table and of the padding after it, which is a deletable part,
+/// and the offset after both; `None` if the table is not in the file.
 fn table_node(
     reader: &mut Reader,
     text: &[u8],
@@ -143,9 +143,9 @@ fn table_node(
     Some((node, if is_padded { filled } else { end }))
 }
 
-/// Makes the node of a table's entry in the directory of a font, whose numbers state checksum,
-/// offset and length of the table; it is deleted together with the table. `root` is the group of
-/// the entire font.
+/// Returns the tree node of a table's entry in the directory of a font, whose numbers state
+/// checksum, offset and length of the table; it is deleted together with the table. `root` is the
+/// group of the entire font.
 fn entry(reader: &mut Reader, table: &Table<'_>, root: u32) -> Node {
     let Some((whole, bytes)) = table.labels else {
         return Group::part(reader.label(), vec![Node::fixed(table.entry)]).into();

@@ -7,7 +7,8 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Maximum number of glyphs of a font that become parts; a font with more is not divided by glyphs.
+/// Maximum number of glyphs of a font that become deletable parts; a font with more is not divided
+/// by glyphs.
 const MOST_GLYPHS: usize = 1 << 13;
 /// Offset, in the table `maxp`, of the number of glyphs.
 const GLYPH_COUNT: usize = 4;
@@ -85,8 +86,8 @@ impl Glyphs {
         })
     }
 
-    /// Makes the nodes of `text`, the table with the name `name`; `None` if this table has no
-    /// entries for glyphs and does not state their number, or cannot be read.
+    /// Returns the tree nodes of `text`, the table with the name `name`; `None` if this table has
+    /// no entries for glyphs and does not state their number, or cannot be read.
     pub fn table(&self, reader: &mut Reader, name: &[u8], text: &[u8]) -> Option<Vec<Node>> {
         match name {
             b"glyf" if !self.places.is_empty() => self.outlines(reader, text),
@@ -140,8 +141,8 @@ impl Glyphs {
         Some(nodes)
     }
 
-    /// Makes the nodes of an outline in the table `glyf`: its header, and the description of its
-    /// contours or of its components.
+    /// Returns the tree nodes of an outline in the table `glyf`: its header, and the description of
+    /// its contours or of its components.
     fn outline(&self, reader: &mut Reader, text: &[u8]) -> Vec<Node> {
         let Some((head, rest)) = text.split_at_checked(GLYPH_HEAD) else {
             return payload(text).into_iter().collect();
@@ -155,9 +156,9 @@ impl Glyphs {
         [Node::payload(head)].into_iter().chain(nodes).collect()
     }
 
-    /// Makes the nodes of the components of a composite glyph, in which the indices of other glyphs
-    /// are computed anew; what follows the last component is a payload. `None` if the text ends
-    /// inside of a component.
+    /// Returns the tree nodes of the components of a composite glyph, in which the indices of other
+    /// glyphs are computed anew; what follows the last component is a payload. `None` if the text
+    /// ends inside of a component.
     fn components(&self, reader: &Reader, text: &[u8]) -> Option<Vec<Node>> {
         let (mut nodes, mut at) = (Vec::new(), 0);
         loop {
@@ -188,8 +189,8 @@ impl Glyphs {
         Some(nodes)
     }
 
-    /// Makes the nodes of the table `loca`: the offset of each glyph's outline, which is deleted
-    /// together with the glyph, and the end of the last outline.
+    /// Returns the tree nodes of the table `loca`: the offset of each glyph's outline, which is
+    /// deleted together with the glyph, and the end of the last outline.
     fn offsets(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let size = if self.offset == HALF { 2 } else { 4 };
         let mut nodes = Vec::with_capacity(self.labels.len() + 2);
@@ -206,8 +207,9 @@ impl Glyphs {
         Some(nodes)
     }
 
-    /// Makes the nodes of the table `hmtx`: for each glyph an entry, which is deleted together with
-    /// it. An entry is a width and a left side bearing; the last ones may be bearings only.
+    /// Returns the tree nodes of the table `hmtx`: for each glyph an entry, which is deleted
+    /// together with it. An entry is a width and a left side bearing; the last ones may be bearings
+    /// only.
     fn metrics(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let wide = text.get(..self.wide * 4)?.chunks_exact(4).enumerate();
         let wide: Vec<Node> = wide
@@ -228,9 +230,9 @@ fn payload(bytes: &[u8]) -> Option<Node> {
     (!bytes.is_empty()).then(|| Node::payload(bytes))
 }
 
-/// Makes the nodes of a simple outline after its header: `ends` bytes that state where contours
-/// end, the number of instructions, the instructions, and the points. `None` if the text ends
-/// before the points.
+/// Returns the tree nodes of a simple outline after its header: `ends` bytes that state where
+/// contours end, the number of instructions, the instructions, and the points. `None` if the text
+/// ends before the points.
 fn simple(reader: &mut Reader, text: &[u8], ends: usize) -> Option<Vec<Node>> {
     let (contours, rest) = text.split_at_checked(ends)?;
     let size = usize::try_from(Encoding::Big(2).read_at(rest, 0)?).ok()?;

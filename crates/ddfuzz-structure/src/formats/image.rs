@@ -45,9 +45,9 @@ fn color_table(flags: u8) -> usize {
     }
 }
 
-/// Makes the nodes of a GIF color table and of what precedes it: the byte of flags with the table's
-/// size, the bytes `between`, and the table. The entire table is a part, and inside of it the
-/// colors 2 to 3, 4 to 7, 8 to 15, … are parts.
+/// Returns the tree nodes of a GIF color table and of what precedes it: the byte of flags with the
+/// table's size, the bytes `between`, and the table. The entire table is a deletable part, and
+/// inside of it the colors 2 to 3, 4 to 7, 8 to 15, … are parts.
 fn gif_colors(reader: &mut Reader, flags: u8, between: &[u8], colors: &[u8]) -> Vec<Node> {
     let table = reader.label();
     let encoding = Encoding::Colors(flags & !0x87);
@@ -175,9 +175,9 @@ pub fn flac(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 /// Bit of the first byte of a FLAC metadata block which says that the block is the last one.
 const LAST_BLOCK: u8 = 0x80;
 
-/// Makes the nodes of a FLAC metadata block: its kind with the flag of the last block, its length,
-/// and its data. `root` is the label of the group of all blocks; `labels` are the labels of this
-/// block and of those after it.
+/// Returns the tree nodes of a FLAC metadata block: its kind with the flag of the last block, its
+/// length, and its data. `root` is the label of the group of all blocks; `labels` are the labels of
+/// this block and of those after it.
 fn flac_block(reader: &mut Reader, text: &[u8], (root, labels): (Label, &[Label])) -> Vec<Node> {
     let (head, data) = text.split_at(4);
     let kind = head[0] & !LAST_BLOCK;

@@ -14,8 +14,8 @@ const GREATEST_FIELD: u64 = 1 << 14;
 
 /// Nodes of an item of DER, CBOR, MessagePack or protobuf, and the size of the item in bytes.
 type Item = (Vec<Node>, usize);
-/// Function that makes the nodes of the item at the beginning of a text, and returns them with the
-/// size of the item; `None` if it cannot be read.
+/// Function that returns the tree nodes of the item at the beginning of a text, and the size of the
+/// item in bytes; `None` if the item cannot be read.
 type ReadNodes = fn(&mut Reader, &[u8]) -> Option<Item>;
 
 /// Appends `item` to `nodes` as one part (a group that can be deleted); `at` is the offset at which
@@ -221,8 +221,9 @@ fn cbor_until_break(reader: &mut Reader, text: &[u8], major: u8) -> Option<Item>
     Some((nodes, at + 1))
 }
 
-/// Makes the nodes of a string of CBOR or MessagePack: its header `text[..body.start]`, which
-/// states the length, and its bytes `text[body]` as a payload. `None` if the text ends before.
+/// Returns the tree nodes of a string of CBOR or MessagePack: its header `text[..body.start]`,
+/// which states the length, and its bytes `text[body]` as a payload. `None` if the text ends
+/// before.
 fn counted_bytes(
     reader: &mut Reader,
     encoding: Encoding,

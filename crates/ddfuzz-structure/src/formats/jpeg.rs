@@ -71,8 +71,8 @@ fn jpeg_segment(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> 
     Some((nodes, end))
 }
 
-/// Makes a part of each quantization table in a segment: precision and number of the table, and 64
-/// values of one or two bytes. `None` if the segment does not consist of such tables.
+/// Makes a deletable part of each quantization table in a segment: precision and number of the
+/// table, and 64 values of one or two bytes. `None` if the segment does not consist of such tables.
 fn quantization(reader: &mut Reader, mut data: &[u8]) -> Option<Vec<Node>> {
     let mut tables = Vec::new();
     while let Some(kind) = data.first() {
@@ -85,10 +85,10 @@ fn quantization(reader: &mut Reader, mut data: &[u8]) -> Option<Vec<Node>> {
     Some(tables)
 }
 
-/// Makes a part of each Huffman table in a segment, and of each symbol in a table: kind and number
-/// of the table, the number of codes of each length, and the symbols of these codes. Codes are
-/// numbered in ascending order, so deleting the last symbol of a length leaves the codes before it
-/// as they are. `None` if the segment does not consist of such tables.
+/// Makes a deletable part of each Huffman table in a segment, and of each symbol in a table. A
+/// table states its kind and number, how many codes of each length it has, and the symbols of these
+/// codes. Codes are numbered in ascending order, so deleting the last symbol of a length leaves the
+/// codes before it as they are. `None` if the segment does not consist of such tables.
 fn huffman(reader: &mut Reader, mut data: &[u8]) -> Option<Vec<Node>> {
     let mut tables = Vec::new();
     while !data.is_empty() {

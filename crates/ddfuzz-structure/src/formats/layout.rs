@@ -34,8 +34,8 @@ struct Table {
     own: Label,
     /// Offset of the item that is read next.
     at: usize,
-    /// What the regions to which items refer are deleted together with: the table, or the element
-    /// of a list that contains the item.
+    /// How a region to which an item of the table leads is deleted: together with the table, or
+    /// with the list element that contains the item.
     with: Part,
     /// The lists whose counts were read so far: the number of the list, its number of elements, and
     /// the label of the group of its elements.
@@ -137,8 +137,8 @@ impl<'a> Layout<'a> {
         Some((0..self.word(start)?).map(|_| reader.label()).collect())
     }
 
-    /// Makes the node of the two-byte offset that stands at `at`: the offset of the region `of`,
-    /// counted from the beginning of the region `from`.
+    /// Returns the tree node of the two-byte offset that stands at `at`: the offset of the region
+    /// `of`, counted from the beginning of the region `from`.
     fn offset(&self, reader: &Reader, at: usize, of: Label, from: Label) -> Node {
         let raw = &self.text[at..at + 2];
         reader.number(Encoding::Big(2), Meaning::Offset(of, from), 0, raw)
@@ -158,11 +158,10 @@ impl<'a> Layout<'a> {
         self.region_by(reader, start, part, read)
     }
 
-    /// Makes the region that begins at offset `start`, whose nodes `read` makes from the region's
-    /// label, and returns the label. The region is deleted as `part` says; if it was made before,
-    /// because another record refers to it, it can be deleted by itself. A region that cannot be
-    /// read extends to the next one. `None` if the offset is not in the table, or the region
-    /// overlaps another one.
+    /// Makes the region that begins at offset `start`, and returns its label. `read` returns its
+    /// nodes and its size; if it cannot, the region extends to the next one. The region is deleted
+    /// as `part` says or, if another record referred to it before, by itself. `None` if `start` is
+    /// not in the table, or the region overlaps another one.
     fn region_by(
         &mut self,
         reader: &mut Reader,
@@ -186,11 +185,10 @@ impl<'a> Layout<'a> {
         self.regions.insert(place, group).then_some(label)
     }
 
-    /// Makes the nodes of the list at offset `at`: the number of its items, and the items, each
-    /// `size` bytes with an offset at the end, which counts from offset `base`, the beginning of
-    /// the region `from`. Each item is a part; the region to which its offset leads is read by
-    /// `read` and deleted together with the item. Items get the labels `labels`, or new ones beyond
-    /// these.
+    /// Returns the tree nodes of a list at offset `at`: a number of items, and the items, each of
+    /// `size` bytes and a deletable part with one of `labels` (or a new label). The last two bytes
+    /// of an item are an offset, counted from `base`, where the region `from` begins; what it leads
+    /// to is read by `read` and deleted with the item.
     fn list(
         &mut self,
         reader: &mut Reader,
@@ -229,9 +227,9 @@ impl<'a> Layout<'a> {
         ])
     }
 
-    /// Makes the nodes of the list at offset `at`: the number of its indices, and the indices. An
-    /// index refers to the item with this index among `labels`, and is deleted together with that
-    /// item.
+    /// Returns the tree nodes of the list at offset `at`: the number of its indices, and the
+    /// indices. An index refers to the item with this index among `labels`, and is deleted together
+    /// with that item.
     fn indices(&self, reader: &mut Reader, at: usize, labels: &[Label]) -> Option<Vec<Node>> {
         let count = self.word(at)?;
         let list = reader.label();
@@ -456,8 +454,8 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Makes the node of the next item of `table`, which is a number of two bytes: the index of a
-    /// glyph or of a lookup, the number of elements of a list, or the first glyph of a range.
+    /// Returns the tree node of the next item of `table`, which is a number of two bytes: the index
+    /// of a glyph or of a lookup, the number of elements of a list, or the first glyph of a range.
     /// `None` if it cannot be read.
     fn number(
         &self,
@@ -534,8 +532,8 @@ impl<'a> Layout<'a> {
         Some(Group::new(label, elements))
     }
 
-    /// Makes the node of the offset of `width` bytes that is the next item of `table`, and the
-    /// region, `target`, to which it leads. An offset of 0 leads to none.
+    /// Returns the tree node of the offset of `width` bytes that is the next item of `table`, and
+    /// the region, `target`, to which it leads. An offset of 0 leads to none.
     fn refer(
         &mut self,
         reader: &mut Reader,
@@ -561,8 +559,8 @@ impl<'a> Layout<'a> {
         Some(reader.number(Encoding::Big(width), meaning, 0, raw))
     }
 
-    /// Makes the node of the glyph index at offset `at`; fixed bytes if the glyphs of the font are
-    /// not known.
+    /// Returns the tree node of the glyph index at offset `at`; fixed bytes if the glyphs of the
+    /// font are not known.
     fn glyph(&self, reader: &Reader, at: usize) -> Option<Node> {
         let raw = self.text.get(at..at + 2)?;
         let meaning = self.glyphs.and_then(|glyphs| glyphs.index(self.word(at)?));
@@ -572,9 +570,10 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Reads the coverage table at offset `at`, which lists the glyphs to which a subtable applies,
-    /// singly or in ranges; each glyph or range is a part. Elements of lists with the tie `tie` are
-    /// deleted together with their glyph; 0 is no tie.
+    /// Returns the tree nodes of the coverage table at offset `at` (the list of the glyphs to which
+    /// a subtable applies, singly or in ranges), and its size in bytes. Each glyph or range is a
+    /// deletable part. Elements of lists with the tie `tie` are deleted together with their glyph;
+    /// 0 is no tie.
     fn coverage(
         &mut self,
         reader: &mut Reader,
@@ -636,10 +635,10 @@ impl<'a> Layout<'a> {
         Some((nodes, 4 + size * count))
     }
 
-    /// Makes the nodes of a range of a coverage table at offset `at`: first glyph, last glyph, and
-    /// the coverage index of the first one; then a part without bytes for each glyph, with the
-    /// labels `glyphs`. The elements that are tied to a glyph are deleted with its part. `front` is
-    /// the first label of all ranges of the coverage table.
+    /// Returns the tree nodes of a range in a coverage table at offset `at`: its first and last
+    /// glyph and the coverage index of the first one; then an empty deletable part for each glyph,
+    /// with the labels `glyphs`, which takes the elements tied to the glyph along. `front` is the
+    /// first label of all ranges of the coverage table.
     fn range(
         &self,
         reader: &Reader,

@@ -249,11 +249,11 @@ impl MachO<'_> {
         Some(())
     }
 
-    /// Makes a region of a table whose offset and number of entries are stated by the fields
-    /// `offset` and `count` of the load command or entry at offset `at`; adds both to `stated`.
-    /// Each entry has `size` bytes and is a part; `numbers` returns, for the offset of an entry,
-    /// its numbers that are computed anew. `None` if the table is too large, or not free to become
-    /// a region.
+    /// Makes a region of a table, each of whose entries has `size` bytes and is a deletable part.
+    /// The fields `offset` and `count` of the load command or entry at offset `at` state where the
+    /// table begins and how many entries it has; both are added to `stated`. `numbers` returns, for
+    /// the offset of an entry, those of its numbers that are computed anew. `None` if the table is
+    /// too large, or its range cannot become a region.
     fn table(
         &mut self,
         reader: &mut Reader,

@@ -355,9 +355,9 @@ impl Known {
     }
 }
 
-/// Makes the nodes of all bytes of `text` from offset `from` on: the nodes of `regions`, given with
-/// their ranges in ascending order, and payloads for the bytes between and after the regions.
-/// `None` if two regions overlap.
+/// Returns the tree nodes of all bytes of `text` from offset `from` on: the nodes of `regions`,
+/// which come with their ranges in ascending order, and payloads for the bytes between and after
+/// them. `None` if two regions overlap.
 fn with_gaps(
     text: &[u8],
     mut from: usize,

@@ -101,8 +101,9 @@ impl<'a> Object<'a> {
         self.regions.insert(place.start, Region { end, group });
     }
 
-    /// Makes the range `place` a region that is a part with the nodes `nodes`, and returns its
-    /// label; `None` if the range is not [free](Object::is_free), or the file has too many parts.
+    /// Makes the range `place` a region that is a deletable part with the nodes `nodes`, and
+    /// returns its label; `None` if the range is not [free](Object::is_free), or the file has too
+    /// many parts.
     pub fn add_part(
         &mut self,
         reader: &mut Reader,
@@ -117,15 +118,15 @@ impl<'a> Object<'a> {
         Some(label)
     }
 
-    /// Makes the range `place` a region that is a part with its bytes as a payload; for the rest as
-    /// [`Object::add_part`].
+    /// Makes the range `place` a region that is a deletable part with its bytes as a payload; for
+    /// the rest as [`Object::add_part`].
     pub fn add_bytes(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Label> {
         let bytes = vec![Node::payload(self.text.get(place.clone())?)];
         self.add_part(reader, place, bytes)
     }
 
-    /// Makes the nodes of a table's entry in the range `place`: a number for each of `stated`, and
-    /// fixed bytes between them.
+    /// Returns the tree nodes of a table's entry in the range `place`: a number for each of
+    /// `stated`, and fixed bytes between them.
     pub fn entry(
         &self,
         reader: &Reader,
@@ -148,9 +149,9 @@ impl<'a> Object<'a> {
         nodes
     }
 
-    /// Makes the nodes of the string table in the range `place`: a part for each string, which
-    /// [`Object::name`] then finds. If the table has too many strings, or the file too many parts,
-    /// it becomes one payload.
+    /// Returns the tree nodes of the string table in the range `place`: a deletable part for each
+    /// string, which [`Object::name`] then finds. If the table has too many strings, or the file
+    /// too many parts, it becomes one payload.
     pub fn strings(&mut self, reader: &mut Reader, place: Range<usize>) -> Vec<Node> {
         let bytes = &self.text[place.clone()];
         let count = bytes.iter().filter(|byte| **byte == 0).count();
@@ -168,23 +169,24 @@ impl<'a> Object<'a> {
         nodes
     }
 
-    /// Finds the string of the string table `table` that contains offset `name` of the file.
-    /// Returns the label of the string, and the distance in bytes from its beginning to `name`,
-    /// which may be in the middle of it. `None` if no string is there.
+    /// Finds the string that contains offset `name` of the file, in the string table `table`.
+    /// Returns the label of the string and the distance in bytes from its beginning to `name`,
+    /// which is not 0 if `name` is inside of a longer string. `None` if no string is there.
     pub fn name(&self, name: usize, table: &Range<usize>) -> Option<(Label, i64)> {
         let within = table.contains(&name);
         let (start, label) = self.strings.range(..=name).next_back().filter(|_| within)?;
         Some((*label, i64::try_from(name - start).ok()?))
     }
 
-    /// Puts all regions in the range `place`, and the bytes between them, into one region with the
-    /// label `label`. Does nothing if a region lies only partly in the range.
+    /// Puts all regions in the range `place`, and the bytes between them, into one new region with
+    /// the label `label`. Does nothing if some region lies in the range with a part of its bytes
+    /// only.
     pub fn enclose(&mut self, place: Range<usize>, label: Label) {
         self.enclose_as(place, Group::new(label, Vec::new()));
     }
 
     /// Puts all regions in the range `place` into one region as [`Object::enclose`] does; that
-    /// region is a part.
+    /// region is a deletable part.
     pub fn enclose_part(&mut self, place: Range<usize>, label: Label) {
         self.enclose_as(place, Group::part(label, Vec::new()));
     }
@@ -208,8 +210,8 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Makes the nodes of the whole file: `head`, the nodes of its header, then the regions and the
-    /// bytes between them; `None` if two regions overlap.
+    /// Returns the tree nodes of the whole file: `head`, the nodes of its header, then the regions
+    /// and the bytes between them; `None` if two regions overlap.
     pub fn nodes(self, mut head: Vec<Node>) -> Option<Vec<Node>> {
         let regions = self.regions.into_iter();
         let regions = regions.map(|(start, region)| (start..region.end, region.group.into()));

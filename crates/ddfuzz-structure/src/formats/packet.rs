@@ -24,8 +24,8 @@ const IS_ICMPV6: u8 = 58;
 
 const WORD: Encoding = Encoding::Big(2);
 
-/// Makes the nodes of a packet: the header of each layer, which is a part, and the content. `None`
-/// if the packet contains no IP packet after a known link-layer header.
+/// Returns the tree nodes of a packet: the header of each layer, which is a deletable part, and the
+/// content. `None` if the packet contains no IP packet after a known link-layer header.
 pub fn packet(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     LINKS.into_iter().find_map(|(size, protocol)| {
         let ip = text.get(size..).filter(|ip| !ip.is_empty())?;
@@ -45,8 +45,8 @@ pub fn packet(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     })
 }
 
-/// Makes a part of `nodes`, the header of a layer; if the file has too many parts, a group that
-/// stays.
+/// Makes a deletable part of `nodes`, the header of a layer; if the file has too many parts, a
+/// group that stays.
 fn head(reader: &mut Reader, nodes: Vec<Node>) -> Node {
     match reader.count_part() {
         true => Group::part(reader.label(), nodes).into(),
@@ -109,9 +109,9 @@ fn ipv6(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     Some((vec![Group::new(of, nodes).into()], ip.len()))
 }
 
-/// Makes the nodes of `text`, the content of the IP packet with the label `ip`: UDP, TCP, ICMP or
-/// ICMPv6 by the number `protocol`, with lengths and checksums that are computed anew; else a
-/// payload.
+/// Returns the tree nodes of `text`, the content of the IP packet with the label `ip`: UDP, TCP,
+/// ICMP or ICMPv6 by the number `protocol`, with lengths and checksums that are computed anew; else
+/// a payload.
 fn transport(reader: &mut Reader, text: &[u8], protocol: u8, ip: Label) -> Vec<Node> {
     let of = reader.label();
     let check = |reader: &Reader, sum: Sum, of: Label, at: usize| {

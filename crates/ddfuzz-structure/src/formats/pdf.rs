@@ -220,9 +220,10 @@ impl Pdf<'_> {
         }
     }
 
-    /// Finds each object to which exactly one dictionary entry or array element refers, outside of
-    /// trailers and of the object itself, and records that entry or element as its owner, with
-    /// which it is deleted. Objects in longer chains of owners than [`LONGEST_CHAIN`] get none.
+    /// Finds the owner of each object: the dictionary entry or array element that is the only
+    /// reference to it, with which it is deleted. References in trailers and in the object itself
+    /// make that there is no owner, as several references do. Objects in chains of owners longer
+    /// than [`LONGEST_CHAIN`] get none.
     fn find_owners(&mut self) {
         // Item with a reference, and the object that it is in; `None` if there are several.
         let mut references: HashMap<u64, Option<(Label, u64)>> = HashMap::new();
@@ -270,8 +271,8 @@ impl Pdf<'_> {
             .map_or(Part::Own, Part::With)
     }
 
-    /// Makes the nodes of the whole file, in the order of its bytes: objects, tables, trailers, and
-    /// the bytes between them.
+    /// Returns the tree nodes of the whole file, in the order of its bytes: objects, tables,
+    /// trailers, and the bytes between them.
     fn nodes(&self, reader: &mut Reader) -> Vec<Node> {
         let mut nodes = Vec::new();
         let mut at = 0;
@@ -386,9 +387,9 @@ fn push_payload(nodes: &mut Vec<Node>, bytes: &[u8]) {
     }
 }
 
-/// Makes the nodes of a value, with what `marks` says of it: each entry of a dictionary and each
-/// element of an array becomes a group, which searches can delete by itself unless `marks` says
-/// with what it is deleted; other values become payloads.
+/// Returns the tree nodes of a value, with what `marks` says of it: each entry of a dictionary and
+/// each element of an array becomes a group, which searches can delete by itself unless `marks`
+/// says with what it is deleted; other values become payloads.
 pub fn value_nodes(reader: &mut Reader, text: &[u8], value: &Value, marks: &Marks) -> Vec<Node> {
     let start = value.place.start;
     let bytes = &text[value.place.clone()];

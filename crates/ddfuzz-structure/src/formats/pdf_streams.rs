@@ -125,8 +125,8 @@ impl Stream {
         }
     }
 
-    /// Makes the nodes of the bytes of the stream of `object`, and adds to `marks` what entries of
-    /// the object's dictionary `value` state about them.
+    /// Returns the tree nodes of the bytes of the stream of `object`, and adds to `marks` what
+    /// entries of the object's dictionary `value` state about them.
     pub fn nodes(
         &self,
         pdf: &Pdf<'_>,
@@ -178,10 +178,10 @@ impl Stream {
         [node].into_iter().chain(rest).collect()
     }
 
-    /// Makes the nodes of the `content` of an object stream: the list of object numbers and
-    /// offsets, in which each pair is deleted together with its object, and the objects. Adds to
-    /// `marks` that the entries `N` and `First` of the dictionary `value` state the number of
-    /// objects and the size of the list.
+    /// Returns the tree nodes of the `content` of an object stream: first the list of object
+    /// numbers and offsets, in which each pair is deleted together with its object, and then the
+    /// objects. Adds to `marks` that the entries `N` and `First` of the dictionary `value` state
+    /// the number of objects and the size of the list.
     fn objects(
         &self,
         pdf: &Pdf<'_>,
@@ -253,9 +253,9 @@ impl Packed {
 }
 
 /// Returns the compression methods that the stream with the dictionary `value` may have, the
-/// likeliest first; empty if there is none that is known. Each comes with the label of the entry
-/// `Filter`, or `None` if the decompressed bytes would not be the content without that entry,
-/// because a predictor of another kind was applied to it.
+/// likeliest first; empty if no known method fits. Each comes with the label of the entry `Filter`:
+/// if that entry is deleted, the content is written uncompressed. The label is `None` if
+/// decompression by the method leaves a predictor applied, so that its result is not the content.
 fn filters(text: &[u8], value: &Value) -> Vec<(Codec, Option<Label>)> {
     let Some(entry) = value.entry(text, b"Filter") else {
         return Vec::new();
@@ -326,9 +326,9 @@ fn members(
     Some(members)
 }
 
-/// Makes the nodes of the `content` of a cross-reference stream: one entry for each object, which
-/// is deleted together with the object. Adds to `marks` that the dictionary `value` states the
-/// object numbers of the entries. `None` if the content does not have as many entries as the
+/// Returns the tree nodes of the `content` of a cross-reference stream: one entry for each object,
+/// which is deleted together with the object. Adds to `marks` that the dictionary `value` states
+/// the object numbers of the entries. `None` if the content does not have as many entries as the
 /// dictionary states.
 fn rows(
     pdf: &Pdf<'_>,
@@ -430,10 +430,10 @@ fn runs(
     (runs.numbers.len() == count && runs.write(|_| true) == stated).then_some(runs)
 }
 
-/// Makes the node of an entry of a cross-reference stream, `row`, whose three fields have the
-/// `widths`. In an entry of type 1, the offset of the object in the file is computed anew; in one
-/// of type 2, the index of the object in its object stream. The entry is deleted together with that
-/// object.
+/// Returns the tree node of `row`, an entry of a cross-reference stream, whose three fields have
+/// the `widths` in bytes. The entry is deleted together with its object. An entry of type 1 states
+/// the offset of the object in the file, one of type 2 the index of the object in its object
+/// stream; both are computed anew.
 fn row_node(
     pdf: &Pdf<'_>,
     reader: &mut Reader,

@@ -217,11 +217,11 @@ impl Pdf<'_> {
 }
 
 impl List {
-    /// Makes the nodes of a subsection of a cross-reference table. Each entry is deleted together
-    /// with the object whose offset it states, or by itself if there is no such object. The head of
-    /// a subsection (first object number and number of entries) is part of the first entry: where
-    /// an entry is deleted, those after it get a new head. If the head does not agree with the
-    /// entries, all of them stay.
+    /// Returns the tree nodes of a subsection of a cross-reference table. Each entry is deleted
+    /// together with the object whose offset it states, or by itself if there is no such object.
+    /// The head of the subsection (first object number, number of entries) is computed anew; behind
+    /// a deleted entry, a new head begins a new subsection. If the head does not agree with the
+    /// entries, none of them can be deleted.
     fn nodes(&self, pdf: &Pdf<'_>, reader: &mut Reader) -> Vec<Node> {
         let text = pdf.text;
         let head = self.rows.first().map_or(self.place.end, |row| row.start);

@@ -125,9 +125,9 @@ impl Program<'_> {
         })
     }
 
-    /// Makes the nodes of the optional header: its numbers, and the data directories, whose number
-    /// is at the beginning of the range `place`. `None` if the header ends before the directories
-    /// do.
+    /// Returns the tree nodes of the optional header: its numbers, and the data directories, whose
+    /// number is at the beginning of the range `place`. `None` if the header ends before the
+    /// directories do.
     fn directories(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Vec<Node>> {
         let before = place.start - if self.width == 8 { 108 } else { 92 };
         let count = self.object.size(place.start, 4)?;
@@ -267,11 +267,11 @@ impl Program<'_> {
         }
     }
 
-    /// Makes a region of the list of imported functions at `address`, and regions of their names;
-    /// returns the label of the list. For the first list of a library, appends label and name of
-    /// each function to `functions`. In the second list (`again`), each entry is deleted together
-    /// with that of the first list. `None` if the list is empty, not in a section, or overlaps
-    /// another region.
+    /// Makes a region of the list of imported functions at the memory address `address`, and
+    /// regions of their names; returns the label of the list. If `again` is false, the list is the
+    /// first one of a library: label and name of each of its entries are appended to `functions`.
+    /// If it is true, each entry is deleted together with that entry of the first list. `None` if
+    /// the list is empty, not in a section, or overlaps another region.
     fn functions(
         &mut self,
         reader: &mut Reader,
@@ -321,10 +321,10 @@ impl Program<'_> {
         Some(list)
     }
 
-    /// Makes a region of the `before` bytes at `address` and the string after them, and returns its
-    /// label. The region is deleted together with the group `part`, if that is given. `None` if it
-    /// is not in a section, the string is longer than [`LONGEST_NAME`], or the region overlaps
-    /// another one.
+    /// Makes a region of a string and of the `before` bytes in front of it, which begin at the
+    /// memory address `address`; returns the label of the region. The region is deleted together
+    /// with the group `part`, if there is one. `None` if the bytes are not in a section, the string
+    /// is longer than [`LONGEST_NAME`], or the region would overlap another one.
     fn string(
         &mut self,
         reader: &mut Reader,

@@ -43,9 +43,9 @@ impl Regions {
         self.0.get_mut(&start).map(|(_, group, _)| group)
     }
 
-    /// Returns, for a record that refers to the range `place`, the label of the region with this
-    /// range (`None` if there is none), and how the record is deleted: together with the region if
-    /// no other record refers to it, else by itself.
+    /// Returns the label of the region with the range `place`, `None` if there is none, and how a
+    /// record that refers to this range is deleted: together with the region if no other record
+    /// refers to it, else by itself.
     pub fn record(&self, place: &Range<usize>) -> (Option<Label>, Part) {
         let region = self.0.get(&place.start);
         match region.filter(|(known, ..)| known == place) {
@@ -55,8 +55,8 @@ impl Regions {
         }
     }
 
-    /// Fills each region with the nodes that `read` returns for its range and label; `None` if
-    /// `read` does.
+    /// Calls `read` with the range and the label of each region, and puts the nodes that it returns
+    /// into the region. Returns `None` as soon as `read` does.
     pub fn read(
         &mut self,
         mut read: impl FnMut(Range<usize>, Label) -> Option<Vec<Node>>,
@@ -67,9 +67,9 @@ impl Regions {
         Some(())
     }
 
-    /// Makes the nodes of all bytes of `text` in `front..end`: the regions, and payloads between
-    /// and after them. A region without nodes becomes a payload; an empty region extends to the
-    /// start of the next one. `None` if regions overlap.
+    /// Returns the tree nodes of all bytes of `text` in `front..end`: the regions, and payloads
+    /// between and after them. A region without nodes becomes a payload; an empty region extends to
+    /// the start of the next one. `None` if regions overlap.
     pub fn nodes(self, text: &[u8], front: usize, end: usize) -> Option<Vec<Node>> {
         let mut starts = self
             .0

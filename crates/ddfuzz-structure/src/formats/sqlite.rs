@@ -163,8 +163,8 @@ impl<'a> Database<'a> {
         self.text.get(start..start.checked_add(self.size)?)
     }
 
-    /// Makes the node of a number of a page, `raw`, which states `page`: a number that is computed
-    /// anew, or fixed bytes if there is no such page or it is the first one.
+    /// Returns the tree node of a number of a page, `raw`, which states `page`: a number that is
+    /// computed anew, or fixed bytes if there is no such page or it is the first one.
     pub fn reference(&self, reader: &Reader, page: usize, raw: &[u8]) -> Node {
         let label = self.labels.get(page.wrapping_sub(1)).filter(|_| page > 1);
         match label {
@@ -218,9 +218,9 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Makes the nodes of the pages of the freelist `chain`. A free page is deleted together with
-    /// its number in its trunk page; a trunk page, except the first one, together with the trunk
-    /// page before it.
+    /// Stores the tree nodes of the pages of the freelist `chain`. A free page is deleted together
+    /// with its number in its trunk page; a trunk page, except the first one, together with the
+    /// trunk page before it.
     fn free_pages(&mut self, reader: &mut Reader, chain: &[(usize, Vec<usize>)]) {
         let mut part = Part::Own;
         for (trunk, pages) in chain {
@@ -255,8 +255,8 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Makes the nodes of a page of arbitrary `bytes`: a payload without the zeros at the end, and
-    /// zeros that fill it up to the size of a page.
+    /// Returns the tree nodes of a page of arbitrary `bytes`: a payload without the zeros at the
+    /// end, and zeros that fill it up to the size of a page.
     fn filled(&self, bytes: &[u8]) -> Vec<Node> {
         let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
         let bytes = &bytes[..bytes.len() - zeros];
@@ -351,9 +351,10 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Makes the nodes of the b-tree page with the number `page`: header, cell pointers, free
-    /// space, and cells. Appends to `children` each page that the page refers to, with what that is
-    /// deleted, and true if it is an overflow page. `None` if it is no b-tree page.
+    /// Returns the tree nodes of the b-tree page with the number `page`: header, cell pointers,
+    /// free space, and cells; `None` if it is no b-tree page. Appends to `children` each page to
+    /// which the page refers: its number, with what it is deleted, and true if it is an overflow
+    /// page.
     fn tree_page(
         &mut self,
         reader: &mut Reader,
@@ -413,10 +414,10 @@ impl<'a> Database<'a> {
         Some(nodes)
     }
 
-    /// Makes the nodes of a page header without the number of the right-most child; in the first
-    /// page, with the database header before it. The page header begins at offset `start` of
-    /// `bytes`. `meanings` are what its three numbers state: first freeblock, number of cells,
-    /// beginning of the cells.
+    /// Returns the tree nodes of a page header, which begins at offset `start` of `bytes`, without
+    /// the number of the right-most child. In the first page, the database header precedes them.
+    /// `meanings` are what three numbers of the page header state: the first freeblock, the number
+    /// of cells, and where the cells begin.
     fn page_head(
         &self,
         reader: &mut Reader,
@@ -438,9 +439,9 @@ impl<'a> Database<'a> {
         nodes
     }
 
-    /// Adds `cell` to `regions`, appends to `children` the pages that the cell refers to, and
-    /// records the cell's row, by its rowid or in the schema. An index entry is deleted together
-    /// with its row.
+    /// Adds the group of `cell` to `regions`, and the pages to which the cell refers to `children`.
+    /// Records a row of a table by its rowid, and a row of the schema in the schema. An entry of an
+    /// index is deleted together with its row, any other cell by itself.
     fn place_cell(
         &mut self,
         kind: Kind,
@@ -472,8 +473,8 @@ impl<'a> Database<'a> {
             .insert(cell.place.start, (cell.place.end, group));
     }
 
-    /// Makes the nodes of the database header, in which the number of pages, the first trunk page
-    /// of the freelist and the number of free pages are computed anew.
+    /// Returns the tree nodes of the database header, in which the number of pages, the first trunk
+    /// page of the freelist and the number of free pages are computed anew.
     fn head(&self, reader: &mut Reader, bytes: &[u8]) -> Vec<Node> {
         let word = Encoding::Big(4);
         let mut nodes = vec![Node::fixed(&bytes[..PAGES])];
@@ -490,9 +491,9 @@ impl<'a> Database<'a> {
         nodes
     }
 
-    /// Makes the nodes of the database from the nodes of its pages. Pages to which nothing refers
-    /// can be deleted by themselves; no page can be deleted if the database has pointer-map pages
-    /// (auto-vacuum).
+    /// Returns the tree nodes of the database from the nodes of its pages. Pages to which nothing
+    /// refers can be deleted by themselves; no page can be deleted if the database has pointer-map
+    /// pages (auto-vacuum).
     fn nodes(mut self) -> Vec<Node> {
         let count = self.labels.len();
         let is_fixed = self.number(VACUUM, 4) != Some(0);
@@ -514,9 +515,9 @@ impl<'a> Database<'a> {
     }
 }
 
-/// Makes each cell in `nodes` whose label is a key of `owned` be deleted together with the group
-/// that [`Owned::with`] names. If [`Owned::is_part`] is true, the cell is put into a new group that
-/// is deleted so, and stays deletable by itself.
+/// Changes the cells in `nodes` whose labels are keys of `owned`: each is now deleted together with
+/// the group [`Owned::with`]. If [`Owned::is_part`] is true, the cell stays deletable by itself,
+/// too, and a new group around it is what is deleted together with the other group.
 fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Owned<'_>>) {
     for node in nodes {
         let Node::Group(group) = node else { continue };
@@ -541,9 +542,9 @@ fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Ow
     }
 }
 
-/// Replaces the number at the end of the automatic index name `name`, where it stands in `nodes`,
-/// by a number that is computed anew: the position of the index's clause among the clauses of its
-/// table that make an index. `clauses` are the labels of the first such clause and of this index's
+/// Makes a number of the digits at the end of an automatic index's name, `name`, wherever that name
+/// stands in `nodes`. The number states the position of the index's clause among the clauses of the
+/// table that make an index; `clauses` are the labels of the first such clause and of this index's
 /// clause.
 fn number_name(reader: &Reader, nodes: &mut Vec<Node>, name: &[u8], clauses: (Label, Label)) {
     let mut numbered = None;
@@ -640,10 +641,10 @@ impl Space<'_> {
         next(first)
     }
 
-    /// Makes the nodes of the page after the cell pointers: unallocated space, which fills the page
-    /// up to `size` bytes, and a group with the label `label` of all cells and freeblocks. The
-    /// group begins at offset `first`, which the page header states, or else at the first cell or
-    /// freeblock.
+    /// Returns the tree nodes of the page after the cell pointers: unallocated space, which fills
+    /// the page up to `size` bytes, and a group with the label `label` of all cells and freeblocks.
+    /// The group begins at offset `first`, which the page header states, or else at the first cell
+    /// or freeblock.
     fn nodes(self, reader: &mut Reader, first: usize, label: Label, size: usize) -> Vec<Node> {
         let (bytes, front) = (self.bytes, self.front);
         let begin = self.regions.keys().next().copied().unwrap_or(bytes.len());

@@ -111,9 +111,9 @@ pub fn cell(
 }
 
 impl Cell {
-    /// Reads the front of the cell, and makes the node of the number of its left child page.
-    /// Returns the size of the cell's record, the rowid, each `None` if cells of this kind have
-    /// none, and the offset after them.
+    /// Reads the numbers at the front of the cell, and makes the tree node of the number of its
+    /// left child page. Returns the size of the cell's record, the rowid (each `None` if cells of
+    /// this kind do not have it), and the offset after these numbers.
     fn head(
         &mut self,
         database: &Database<'_>,
@@ -140,9 +140,9 @@ impl Cell {
         Some((size, row, at))
     }
 
-    /// Makes the nodes of `front`, the bytes in the cell of a record that continues on overflow
-    /// pages. All of them are fixed, except the number of the root page in a row of the schema,
-    /// which is recorded as the cell's record.
+    /// Returns the tree nodes of `front`, the bytes in the cell of a record that continues on
+    /// overflow pages. All of them are fixed, except the number of the root page in a row of the
+    /// schema, which is recorded as the cell's record.
     fn front(
         &mut self,
         database: &Database<'_>,
@@ -164,8 +164,8 @@ impl Cell {
         nodes
     }
 
-    /// Makes the nodes of the record `payload`, all of which is in the cell, and sets the cell's
-    /// field `record` to what the record is. `row` is the rowid, if the cell has one.
+    /// Returns the tree nodes of the record `payload`, all of which is in the cell, and sets the
+    /// cell's field `record` to what the record is. `row` is the rowid, if the cell has one.
     fn payload(
         &mut self,
         database: &Database<'_>,
@@ -233,10 +233,10 @@ pub fn local(usable: usize, size: usize, is_table: bool) -> usize {
     if fitting <= most { fitting } else { least }
 }
 
-/// Reads the columns of the record `payload`; returns them with the size, in bytes, of the number
-/// at its front (the size of the record's header). If `is_whole`, returns `None` unless the columns
-/// take the entire record; if not, `payload` may be only the front of a record, and the columns
-/// that are in it completely are returned.
+/// Reads the columns of the record `payload`. Returns them and the size, in bytes, of the number at
+/// the front of the record (the size of the record's header). If `is_whole`, the columns must take
+/// the entire record, or the result is `None`. Otherwise `payload` may be the front of a record,
+/// and only the columns that are completely in it are returned.
 fn columns(payload: &[u8], is_whole: bool) -> Option<(Vec<Column<'_>>, usize)> {
     let (size, head) = Encoding::VarintBig.read(payload)?;
     let size = usize::try_from(size).ok()?;
@@ -307,10 +307,10 @@ pub fn root_of(record: &[u8]) -> Option<(usize, Range<usize>)> {
     (row.page > 1 && !place.is_empty()).then_some((row.page, place))
 }
 
-/// Makes the nodes of a record: the serial types of its columns, and their values, of which texts
-/// and blobs are payloads. `head` is the size of the number at the record's front. For a row of the
-/// schema, `root` is the root page that its fourth column states, and `clauses` are the ranges of
-/// the statement in its fifth column that become parts, with their labels.
+/// Returns the tree nodes of a record: the serial types of its columns, and their values, of which
+/// texts and blobs are payloads. `head` is the size of the number at the record's front. For a row
+/// of the schema, `root` is the root page that its fourth column states, and `clauses` are the
+/// ranges of the statement in its fifth column that become deletable parts, with their labels.
 fn record(
     database: &Database<'_>,
     reader: &mut Reader,
@@ -351,8 +351,8 @@ fn record(
     values
 }
 
-/// Makes the nodes of an SQL statement: each range in `clauses` becomes a part with the label given
-/// with it, the text around them payloads.
+/// Returns the tree nodes of an SQL statement: each range in `clauses` becomes a deletable part
+/// with the label given with it, the text around them payloads.
 fn split(statement: &[u8], clauses: &[(Range<usize>, Label)]) -> Vec<Node> {
     let (mut nodes, mut at) = (Vec::new(), 0);
     for (place, label) in clauses {

@@ -18,8 +18,8 @@ const LEAST: usize = 4;
 const SIZE: usize = 16;
 /// Maximum page size, in bytes, that SQLite allows.
 const LARGEST: usize = 1 << 16;
-/// Size limit of a database that is rewritten with larger pages in order to be taken apart: this
-/// many times the size of the original, or [`SMALL`] bytes if that is more.
+/// Maximum size of a database that is rewritten with larger pages to be taken apart, as a multiple
+/// of the size of the original. If that is less than [`SMALL`] bytes, the maximum is [`SMALL`].
 const LARGER: usize = 4;
 const SMALL: usize = 1 << 17;
 
@@ -278,9 +278,9 @@ impl Target<'_> {
         None
     }
 
-    /// Writes the cells of one level of a b-tree into new pages. `last` is the right-most child
-    /// page of the level, `None` for leaves. Returns the cells of the level above, which refer to
-    /// these pages, and the number of its right-most child page.
+    /// Writes the `cells` of one level of a b-tree into new pages. `last` is the right-most child
+    /// page of the level, `None` for leaves. Returns the level above: its cells, which refer to the
+    /// new pages, and its right-most child page.
     fn level(
         &mut self,
         is_table: bool,
@@ -313,8 +313,9 @@ impl Target<'_> {
         }
     }
 
-    /// Returns how many of `cells`, from the first one on, fit into one page with `front` bytes
-    /// before its header; `last` is the page's right-most child, `None` for a leaf.
+    /// Returns how many of `cells`, beginning with the first, fit into one page. `front` is the
+    /// number of bytes before the page header; `last` is the page's right-most child, `None` for a
+    /// leaf.
     fn fitting(&self, cells: &[Cell], last: Option<usize>, front: usize) -> usize {
         let mut left = self.usable - front - LEAF - if last.is_some() { 4 } else { 0 };
         let fits = |cell: &&Cell| {

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// A word, bracket, comma or other sign of an SQL statement: its range, and the number of brackets
-/// around it; an opening or closing bracket counts itself.
+/// A word, bracket, comma or other sign of an SQL statement: its range in the statement, and the
+/// number of brackets around it, where a bracket is counted as inside of itself.
 struct Token {
     place: Range<usize>,
     depth: usize,
@@ -80,9 +80,9 @@ fn key_end(words: &[Vec<u8>], at: usize) -> Option<usize> {
     Some(end + usize::from(is(end, b"autoincrement")))
 }
 
-/// Returns true if a table constraint `PRIMARY KEY` names a single column of the type `integer`,
-/// which is then the rowid and has no index. `rest` are the words after `KEY`; `of` returns a token
-/// in lower case.
+/// Returns true if a constraint `PRIMARY KEY` of a table names one column alone, and that has the
+/// type `integer`: the column is then the rowid and needs no index. `definitions` are the
+/// definitions in the statement, `rest` the words after `KEY`; `of` returns a token in lower case.
 fn names_row(
     definitions: &[Vec<&Token>],
     rest: &[Vec<u8>],

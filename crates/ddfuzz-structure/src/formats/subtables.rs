@@ -14,10 +14,10 @@ pub enum Shape {
     Formats(&'static [&'static [Item]]),
 }
 
-/// An item in the description of a table. A count and the list that it counts are given the same
-/// number. Some items set numbered variables, on which the sizes of later items depend. A list with
-/// a tie has one element for each glyph of the coverage table with the same tie, which is deleted
-/// together with the glyph.
+/// An item in the description of a table. An item that counts the elements of a list has the same
+/// number as the list. Some items set numbered variables, which give the sizes of later items. A
+/// list with a tie has one element for each glyph of the coverage table with the same tie; the
+/// element is deleted together with the glyph.
 pub enum Item {
     /// This many bytes, which stay as they are.
     Keep(usize),
@@ -26,8 +26,8 @@ pub enum Item {
     Set(usize),
     /// The index of a glyph, in two bytes.
     Glyph,
-    /// The index of a glyph, in two bytes, after which a count follows: the elements with this tie
-    /// belong to this glyph and the ones after it.
+    /// The index of the first glyph of a list, in two bytes; a count follows. The elements with
+    /// this tie belong to this glyph and to those after it.
     Start(u8),
     /// The index of a lookup, in two bytes.
     Lookup,

@@ -107,7 +107,7 @@ impl Tiff<'_> {
         self.encoding(width).read_at(self.text, at)
     }
 
-    /// Makes the node of the number of four bytes at offset `at`, which states `meaning`.
+    /// Returns the tree node of the number of four bytes at offset `at`, which states `meaning`.
     fn reference(&self, reader: &Reader, meaning: Meaning, at: usize) -> Node {
         reader.number(self.encoding(4), meaning, 0, &self.text[at..at + 4])
     }
@@ -123,7 +123,8 @@ impl Tiff<'_> {
         })
     }
 
-    /// Returns the range of the directory at offset `at`, without the offset of the next one.
+    /// Returns the range of the directory at offset `at`: its number of entries, and the entries
+    /// that can be read. The offset of the next directory, which follows, is not included.
     fn extent(&self, at: usize) -> Option<Range<usize>> {
         let count = usize::try_from(self.number(at, 2)?).ok()?;
         let fits = (self.text.len().saturating_sub(at + 2)) / ENTRY;
@@ -132,8 +133,8 @@ impl Tiff<'_> {
     }
 
     /// Makes regions of the chain of directories that begins at the offset in the file's header,
-    /// and of what their entries refer to. Each directory is a part if there are several. Returns
-    /// the node of the offset in the header; `None` if the first directory cannot be read.
+    /// and of what their entries refer to. Each directory is a deletable part if there are several.
+    /// Returns the node of the offset in the header; `None` if the first directory cannot be read.
     fn directories(&mut self, reader: &mut Reader) -> Option<Node> {
         let (mut pointer, mut starts) = (4, Vec::new());
         while starts.len() < MOST_DIRECTORIES
@@ -236,9 +237,9 @@ impl Tiff<'_> {
         })
     }
 
-    /// Makes the nodes of a directory entry with the label `part`. If its values are elsewhere in
-    /// the file, makes a region of them, which is deleted together with the entry. `entries` are
-    /// all entries of the directory.
+    /// Returns the tree nodes of a directory entry with the label `part`. If its values are
+    /// elsewhere in the file, makes a region of them, which is deleted together with the entry.
+    /// `entries` are all entries of the directory.
     fn entry_nodes(
         &mut self,
         reader: &mut Reader,
@@ -297,10 +298,10 @@ impl Tiff<'_> {
         nodes
     }
 
-    /// Makes the nodes of an entry's values if they are offsets or sizes of strips or tiles, or
-    /// offsets of directories, and regions of what they refer to. If there are several offsets,
-    /// each is a part, together with which the strip, tile or directory and its size are deleted.
-    /// `None` for all other entries.
+    /// Returns the tree nodes of an entry's values if they are offsets or sizes of strips or tiles,
+    /// or offsets of directories; `None` for other entries. Makes regions of what offsets lead to.
+    /// If there are several offsets, each is a deletable part, and what it leads to, with its size,
+    /// is deleted together with it.
     fn values(
         &mut self,
         reader: &mut Reader,
@@ -414,9 +415,9 @@ impl Tiff<'_> {
         Some(label)
     }
 
-    /// Makes the nodes of the values of an entry that lists the sizes of strips or tiles. Each is
-    /// deleted together with the offset of its strip or tile. Sizes of what did not become a region
-    /// are fixed bytes.
+    /// Returns the tree nodes of the values of an entry that lists the sizes of strips or tiles.
+    /// Each is deleted together with the offset of its strip or tile. Sizes of what did not become
+    /// a region are fixed bytes.
     fn sizes(&self, reader: &mut Reader, entry: &Entry) -> Vec<Node> {
         let places = entry.values.clone().step_by(entry.width);
         let places = places.filter_map(|at| Some((at, self.text.get(at..at + entry.width)?)));

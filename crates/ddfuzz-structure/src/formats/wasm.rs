@@ -180,8 +180,8 @@ impl Module<'_> {
         sections
     }
 
-    /// Makes the nodes of `text`, the content of a section of the kind `kind`; one payload if the
-    /// section is of an unknown kind or cannot be read.
+    /// Returns the tree nodes of `text`, the content of a section of the kind `kind`; one payload
+    /// if the section is of an unknown kind or cannot be read.
     fn section(&self, reader: &mut Reader, kind: u8, text: &[u8]) -> Vec<Node> {
         let nodes = reader.deeper(|reader| match kind {
             0 => counted(reader, text, 0).map(|(nodes, at)| rest(nodes, text, at)),
@@ -201,8 +201,8 @@ impl Module<'_> {
         nodes.unwrap_or_else(|| payload(text).into_iter().collect())
     }
 
-    /// Makes the nodes of a section that consists of a count and as many items. An item can be
-    /// deleted by itself; an item of the function section, which states a function's type, is
+    /// Returns the tree nodes of a section that consists of a count and as many items. An item can
+    /// be deleted by itself; an item of the function section, which states a function's type, is
     /// deleted together with the body of the function.
     fn items(&self, reader: &mut Reader, kind: u8, text: &[u8]) -> Option<Vec<Node>> {
         let (count, mut at) = number(text, 0)?;
@@ -254,8 +254,8 @@ impl Module<'_> {
         Some(rest(vec![head, Group::new(list, items).into()], text, at))
     }
 
-    /// Makes the node of the index `raw`, which refers to a type or function, as `of` says; fixed
-    /// bytes if it refers to none.
+    /// Returns the tree node of the index `raw`, which refers to a type or function, as `of` says;
+    /// fixed bytes if it refers to none.
     fn index(&self, reader: &Reader, of: Index, raw: &[u8]) -> Node {
         let labels = match of {
             Index::Type => &self.types,

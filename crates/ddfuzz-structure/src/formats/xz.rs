@@ -85,8 +85,8 @@ pub fn xz(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     (blocks > 0).then_some(nodes)
 }
 
-/// Makes the node of the number at offset `at`, which states `meaning`; returns it with the offset
-/// after the number, `None` if it cannot be read.
+/// Returns the tree node of the number at offset `at`, which states `meaning`, and the offset after
+/// the number; `None` if no number can be read there.
 fn number(
     reader: &Reader,
     text: &[u8],
