@@ -114,8 +114,8 @@ impl CrashSnapshots {
         self.forget()
     }
 
-    /// Clears all crash snapshots if the target has taken one since they were last cleared, also at
-    /// a signal that the process survived. Else makes no system call.
+    /// Clears all crash snapshots if the target has taken one since they were last cleared; a
+    /// process that survives its crash signal takes one, too. Otherwise makes no system call.
     pub(crate) fn forget_new(&self) -> io::Result<()> {
         let taken = self.head.word(TAKEN).load(Ordering::Relaxed);
         if self.cleared.swap(taken, Ordering::Relaxed) == taken {

@@ -255,7 +255,8 @@ impl PreparedTarget {
             program: self.program.clone(),
             sanitizer_settings: self.sanitized.then(|| SanitizerSettings {
                 allocation: self.largest_allocation(target),
-                // Harnesses have no handlers, and their panics, which abort, are many.
+                // A harness has no handler of SIGABRT that the sanitizer would have to replace. Its
+                // panics, which abort, are many, and each would cost a report of the sanitizer.
                 aborts: self.facts.as_ref().is_none_or(|facts| !facts.fuzzer_main),
                 ..SanitizerSettings::default()
             }),
@@ -315,10 +316,11 @@ pub(crate) fn choose_identity(
 /// A path that the user nobody cannot access, so that a target which needs it runs as root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosedPath {
-    /// The first of the program or the working directory, and of the directories above it, that
-    /// the user nobody cannot access.
+    /// The first path that the user nobody cannot access: the program, its working directory, or a
+    /// directory above one of them.
     pub path: PathBuf,
-    /// Whether that path is, or leads to, the working directory, not the program.
+    /// True if `path` is the working directory or leads to it; false if `path` is the program or
+    /// leads to it.
     pub is_cwd: bool,
 }
 

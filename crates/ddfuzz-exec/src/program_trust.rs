@@ -14,14 +14,15 @@ const PROBATION: u32 = 40;
 /// Number of runs that each executor compares with runs of new processes before it trusts its
 /// process that runs many inputs.
 const OWN_PROBATION: u32 = 4;
-/// Number of runs of the process that runs many inputs between two checks of the share that it
-/// refused. It refuses a run whose changes to memory, files or other state it cannot undo.
+/// Number of runs of the process that runs many inputs after which ddfuzz checks what share of them
+/// that process has refused. It refuses a run whose changes to memory, files or other state it
+/// cannot undo.
 const WINDOW: u64 = 128;
 /// CPU time above which a run counts as slow: a fork costs next to nothing in comparison, so that
 /// running many inputs in one process is not worth it.
 const SLOW: Duration = Duration::from_millis(5);
-/// Minimum number of runs, each compared with that of a new process, from which on it is judged how
-/// many of them were slow.
+/// Number of runs that must have been compared with those of new processes before ddfuzz judges
+/// whether most of them were slow.
 const SLOW_WINDOW: u32 = 8;
 /// Number of inputs on which two new processes behave differently, so that runs on them cannot be
 /// compared. If so many are found before [`PROBATION`] runs of the program were compared, each of

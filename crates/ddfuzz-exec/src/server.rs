@@ -505,7 +505,7 @@ pub(crate) fn read_within(
 
 pub(crate) fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
     let hint = match errno {
-        // The errors of asking for the server's high descriptors.
+        // Errors that say that the server's high descriptor numbers are not available.
         Errno::EMFILE | Errno::EINVAL | Errno::EBADF => {
             " (too few file descriptors? raise `ulimit -n`)"
         }

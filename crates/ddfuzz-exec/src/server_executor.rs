@@ -461,9 +461,9 @@ impl ServerExecutor {
         Ok(runs)
     }
 
-    /// Repeats the run `run` on `input` without breakpoints, if the breakpoints may have changed
-    /// how it ended. Returns the run that counts: the repeated one, or else `run`. `number`: the
-    /// number of the run within the call.
+    /// Repeats the run `run` on `input` without breakpoints if they may have changed how it ended,
+    /// and returns the repeated run; otherwise returns `run`. `number`: index of the run within the
+    /// present call of the executor. Fails when the input cannot be run again.
     fn resolve_doubt(&mut self, number: usize, input: &[u8], run: Run) -> Result<Run, ExecError> {
         let Some(blocks) = &mut self.blocks else {
             return Ok(run);

@@ -42,8 +42,8 @@ pub(crate) struct Killed {
     /// Number of the run that was killed. A fast next run of the same request may have begun before
     /// the kill.
     pub(crate) run: u64,
-    /// CPU time of all processes of the run, which its wait status counts only if they were reaped;
-    /// 0 if the run was killed because it hangs like a known hang.
+    /// CPU time of all processes of the run, including those that nobody has waited for, which the
+    /// run's wait status leaves out; 0 if the run was killed because it hangs like a known hang.
     pub(crate) cpu: Duration,
 }
 
@@ -171,9 +171,10 @@ impl Watch<'_> {
         }
     }
 
-    /// Returns the part of `all`, the CPU time of all processes below the fork server at the first
-    /// check of a run, that belongs to earlier runs. Processes killed in earlier runs stay as
-    /// zombies with their CPU time, because the fork server reaps only the child of its run.
+    /// Returns how much of `all` belongs to earlier runs. `all`: the CPU time of all processes
+    /// below the fork server, when a run is checked for the first time. Processes killed in earlier
+    /// runs stay as zombies with their CPU time, because the fork server reaps only the child of
+    /// its run.
     fn used_before(&self, all: Duration) -> Duration {
         match self.warm {
             true => all,

@@ -299,8 +299,8 @@ enum RunPart {
     Lost,
     /// The `main`, with the fork server that AFL++ compiled into the program.
     OwnServer,
-    /// The `main` of a program that also has a `LLVMFuzzerTestOneInput`, without libFuzzer: what
-    /// that `main` does beside calling it is unknown.
+    /// The `main` of a program that also has a `LLVMFuzzerTestOneInput`, but not libFuzzer's
+    /// `main`: it is unknown what this `main` does besides calling that function.
     OwnMain,
     /// The `main` function of the program, run by ddfuzz's own fork server or by `execve`.
     Main,

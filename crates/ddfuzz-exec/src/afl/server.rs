@@ -57,8 +57,9 @@ pub(super) enum AflStartError {
 type EarlyStatus = Option<i32>;
 
 impl AflServer {
-    /// Starts the program and performs the handshake with its fork server. `shared`: offers inputs
-    /// in shared memory.
+    /// Starts the program and performs the handshake with its fork server; returns the server and
+    /// the options that it reports. `shared`: whether to offer inputs in shared memory;
+    /// `persistent`: whether one process of the program can make many runs.
     pub(super) fn start(
         launch: &Launch,
         stdin: &File,

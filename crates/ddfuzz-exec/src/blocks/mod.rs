@@ -379,8 +379,8 @@ impl BlockCoverage {
         is_signal && self.doubted != Some(run) && self.armed != Armed::Nothing
     }
 
-    /// Forgets which run of the present call was made again: the same run is to be made once more,
-    /// and breakpoints may have changed how that one ends.
+    /// Forgets that a run of the present call was made again without breakpoints. Called before
+    /// that run is made once more: breakpoints may change how the new run ends, too.
     pub(crate) fn forget_doubt(&mut self) {
         self.doubted = None;
     }
@@ -456,8 +456,9 @@ impl BlockCoverage {
 
 impl CodeSegment {
     /// Makes the code segment at `address` of the module with index `module`, whose code is
-    /// `content`, and assigns it a place in the shared memory file from offset `at` on. `starts`:
-    /// the addresses of the blocks in the segment, with the module's key.
+    /// `content`, and assigns it a place in the shared memory file from offset `at` on. `file`:
+    /// device and inode of a library, zeros for the program; `starts`: the addresses of the blocks
+    /// in the segment, with the module's key.
     fn new(
         (module, file): (usize, (u64, u64)),
         address: u64,

@@ -13,9 +13,10 @@ use crate::tracing::{resume, seize_tree, wait};
 
 /// Maximum number of cases that are read of one `switch` statement.
 const CASES: u64 = 16;
-/// Limits on the hits of one breakpoint, as pairs (total, hits): while the run has had fewer than
-/// `total` hits of all breakpoints, a breakpoint is removed at more than `hits` of its own hits;
-/// after all pairs, at its next hit. So loops do not displace what comes at the end of a run.
+/// Limits on the hits of one breakpoint, as pairs (total, hits). The first pair applies whose
+/// `total` is above the number of hits of all breakpoints in the run so far: a breakpoint with more
+/// than `hits` hits of its own is removed. When no pair applies, each breakpoint is removed at its
+/// next hit. So loops do not displace what comes at the end of a run.
 const MOST_HITS: [(u32, u32); 3] = [(4000, 500), (7000, 50), (9000, 5)];
 
 fn most_hits(hits: u32) -> u32 {
