@@ -121,9 +121,9 @@ pub trait Executor: Send {
         Vec::new()
     }
 
-    /// Returns, each once, earlier runs whose reported results were wrong, with their inputs and
-    /// the right results. They come from a process that runs many inputs, which was found to run an
-    /// input differently from a new process, and is no longer used. Empty for other ways than
+    /// Returns earlier runs whose reported results were wrong, each once, with its input and the
+    /// right result. These runs come from a process that runs many inputs, which was found to run
+    /// an input differently from a new process and is no longer used. Empty for other ways than
     /// `snapshot`.
     fn corrected(&mut self) -> Vec<(Vec<u8>, Run)> {
         Vec::new()

@@ -24,9 +24,9 @@ const SLOW: Duration = Duration::from_millis(5);
 /// Number of runs that must have been compared with those of new processes before ddfuzz judges
 /// whether most of them were slow.
 const SLOW_WINDOW: u32 = 8;
-/// Number of inputs on which two new processes behave differently, so that runs on them cannot be
-/// compared. If so many are found before [`PROBATION`] runs of the program were compared, each of
-/// its inputs is run in a new process.
+/// Number of inputs on which two new processes differ from each other, so that no other run can be
+/// compared with theirs. If so many are found before [`PROBATION`] runs of the program were
+/// compared, each of its inputs is run in a new process.
 const MOST_UNSTABLE: u32 = 4;
 /// CPU time that is credited for each run in the process that runs many inputs: at least as much is
 /// saved, because the run needs no fork.

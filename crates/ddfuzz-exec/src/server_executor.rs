@@ -182,10 +182,10 @@ impl ServerExecutor {
         !self.is_shared() || self.observations.last
     }
 
-    /// Returns the largest number of inputs in the next request. Several runs, each in a new
-    /// process, may share a request only if a change of the working directory would be noticed,
-    /// since a run could else see files of an earlier one. `changed`: the last change of that
-    /// directory so far.
+    /// Returns the largest number of inputs in the next request. `changed`: the time of the working
+    /// directory's last change. Several runs, each in a new process, share a request only if a
+    /// further change of that directory would be noticed: a run could have seen files of an earlier
+    /// one then.
     fn most_at_once(&self, changed: Option<LastChange>) -> usize {
         if self.observations.compares() || self.covers_one() {
             return 1;

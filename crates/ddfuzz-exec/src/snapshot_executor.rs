@@ -414,7 +414,7 @@ impl Executor for SnapshotExecutor {
         if let Some((input, _)) = short.or(self.recent.back()).cloned() {
             self.check(&input)?;
             self.follow_trust()?;
-            // What cannot be compared is not kept for the next check.
+            // Also if the two runs could not be compared: the next check is only of later inputs.
             self.recent.clear();
             (self.unchecked, self.kept) = (0, 0);
         }

@@ -183,8 +183,9 @@ fn walk_back(
     let control = if is_return(code) {
         Control::Smashed
     } else if goes_nowhere(code, registers, memory) {
-        // A call in the place of a return leaves no frame of its function: not where the processor
-        // faults behind the jump, and so neither where it faults on it.
+        // A function that ends by a jump through a pointer (a tail call) has left no frame, whether
+        // the processor faults at the target of the jump or on the jump itself. The walk therefore
+        // begins at the caller.
         let from = jumps_by_pointer(code)
             .then(|| caller(registers, layout, memory))
             .flatten();
@@ -207,7 +208,8 @@ fn walk_from_nowhere(
 ) -> (Control, Walk) {
     let calls = caller(registers, layout, memory).map(|caller| walk(caller, layout, memory));
     match calls {
-        // The entry function was called there, and not what is no code: it has returned astray.
+        // If the return address on the stack is that of the entry function, the entry function has
+        // returned to a wrong address, and nothing has been called.
         Some(walk) if !is_behind_entry(&walk, layout) => return (Control::WildCall, walk),
         _ => {}
     }
