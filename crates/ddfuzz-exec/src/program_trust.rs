@@ -163,8 +163,9 @@ impl ProgramTrust {
         self.record().end = Some(EndReason::Difference);
     }
 
-    /// Whether an executor of the program, which has compared `own` runs, must compare its next run
-    /// with that of a new process.
+    /// Whether an executor of the program must compare its next run with that of a new process:
+    /// true until it has compared [`OWN_PROBATION`] runs, of which `own` are done, and all
+    /// executors of the program together have compared [`PROBATION`].
     pub(crate) fn is_on_probation(&self, own: u32) -> bool {
         own < OWN_PROBATION || self.record().compared < PROBATION
     }

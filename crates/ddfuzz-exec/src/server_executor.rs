@@ -72,8 +72,9 @@ pub(crate) struct ServerExecutor {
 }
 
 impl ServerExecutor {
-    /// Makes the executor and starts its fork server at once, so that a target that cannot be run
-    /// fails here.
+    /// Makes the executor of the `prepared` target for the method of execution `way`, and starts
+    /// its fork server at once, so that a target that cannot be run fails here. `role`, `inject`:
+    /// what the launcher process becomes, and how runs begin in a program with a preloaded library.
     pub(crate) fn start(
         target: &Target,
         prepared: PreparedTarget,
@@ -86,7 +87,7 @@ impl ServerExecutor {
         Ok(executor)
     }
 
-    /// Makes the executor; its fork server starts with the first run.
+    /// Makes the executor as `start` does; its fork server starts with the first run.
     pub(crate) fn unstarted(
         target: &Target,
         prepared: PreparedTarget,
@@ -282,7 +283,8 @@ impl ServerExecutor {
             cpu: last,
             read: self.input_channel.read_so_far(),
         });
-        // In a loop, the server has waited for the process and killed its descendants.
+        // Where one process runs many inputs, the server has waited for it and killed its
+        // descendants.
         let served = self.is_loop() && self.server.is_some();
         let is_gone = served && answer.ended == Ended::Timeout;
         if matches!(answer.ended, Ended::Timeout | Ended::OutOfMemory) && !is_gone {
@@ -384,7 +386,8 @@ impl Retriable for ServerExecutor {
         if let Some(console) = &mut self.console {
             answer.ended = console.judge(answer.ended);
         }
-        // A server leaks with each fork. Runs of a loop that return normally need no fork.
+        // A server leaks with each fork. Where one process makes many runs, those that return need
+        // none.
         let forked = self.ends_process() || !answer.ended.is_exit() || answer.refused.is_some();
         let forks = if self.observations.fresh {
             answer.number as u64 + 1
@@ -398,7 +401,8 @@ impl Retriable for ServerExecutor {
 
     fn lasting(&self, failure: &Failure) -> Option<ExecError> {
         match failure {
-            // A loop reports an errno also when the target has closed the input.
+            // Where one process runs many inputs, an errno may also mean that the target closed its
+            // input.
             Failure::Request(RequestError::Exec(errno))
                 if !is_temporary(*errno) && !self.is_loop() =>
             {

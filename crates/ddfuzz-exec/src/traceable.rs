@@ -361,8 +361,9 @@ impl Traceable {
         self.rerun(why)?.run_untraced(input, random_addresses)
     }
 
-    /// Runs an input without a tracer. Returns how the run's first process ended and what the run
-    /// wrote. A run whose server dies counts as killed.
+    /// Runs an input without a tracer; `random_addresses` enables address-space layout
+    /// randomization. Returns how the run's first process ended and what the run wrote. A run whose
+    /// server dies counts as killed.
     fn run_untraced(
         &self,
         input: &[u8],

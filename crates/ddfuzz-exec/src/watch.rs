@@ -133,7 +133,7 @@ impl Watch<'_> {
         SchedulingDelay::new(self.server, began).with_readers(self.output_readers.to_vec())
     }
 
-    /// Observes a run over its limits a little longer, to get its hang signature if it has none yet
+    /// Observes a run over its limits a little longer, if `look` still lacks its hang signature
     /// because the machine was busy. Returns why waiting ended if the fork server replied
     /// meanwhile, else `None`.
     fn identify(&self, run: u64, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
@@ -149,8 +149,9 @@ impl Watch<'_> {
         None
     }
 
-    /// Waits for the fork server's reply for 10 ms at most, and kills the run if it hangs like a
-    /// known hang. Returns why waiting ended; `None` if no reply came and nothing was killed.
+    /// Waits for the fork server's reply for 10 ms at most, and kills the run if `look` finds that
+    /// it hangs like a known hang. Returns why waiting ended; `None` if no reply came and nothing
+    /// was killed.
     fn slice(&self, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         let end = Instant::now() + SLICE;
         loop {
@@ -201,8 +202,9 @@ impl Watch<'_> {
         self.scratch.is_some_and(is_overfull)
     }
 
-    /// Kills the current run: only its process if hang detection knows that process, else all
-    /// descendants of the fork server. Then waits for the server's reply; returns whether it came.
+    /// Kills the current run: only its process if hang detection (`look`) knows that process, else
+    /// all descendants of the fork server. Then waits up to 10 s for the server's reply. Returns
+    /// `Killed`, with `killed`, if the reply came, else `Silent`.
     fn kill(&self, killed: Killed, look: Option<&HangCheck<'_>>) -> WaitOutcome {
         let deadline = Instant::now() + GRACE;
         let mut known = look.and_then(|look| look.process.process());

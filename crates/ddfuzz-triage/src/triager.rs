@@ -450,7 +450,7 @@ impl Triager {
         Ok(self.record_of(run, named, tries, at))
     }
 
-    /// Makes the record of a run that crashed, from its class and keys.
+    /// Makes the record of a crashed run; `named`: class and keys; `at`: start of the first try.
     fn record_of(
         &mut self,
         run: &Finished,

@@ -296,7 +296,7 @@ impl BlockCoverage {
     }
 
     /// Changes the shared code so that it has the breakpoints that `wanted` says, and no others. If
-    /// `wanted` was in force before, only sets the breakpoints again that runs have hit.
+    /// it had these already, only those are set again that runs have hit, and so removed.
     fn arm(&mut self, wanted: Armed) -> io::Result<()> {
         let hit = std::mem::take(&mut self.hit);
         if wanted == self.armed {
@@ -398,9 +398,10 @@ impl BlockCoverage {
     }
 
     /// Ends a call of the executor, which has made `runs`, and returns their coverage. A run that
-    /// did not exit has none; the blocks that it hit still count as not reached. If `reporting` is
-    /// `Every`, all other runs are reported, except one that was made again without breakpoints,
-    /// since not all of its blocks are known; else only those that hit a breakpoint.
+    /// did not exit is not reported, and the blocks that it hit still count as not reached. If
+    /// `reporting` is `Every`, all other runs are reported except one that was made again without
+    /// breakpoints, since not all of its blocks are known. For any other `reporting`, only runs
+    /// that hit a breakpoint are reported.
     pub(crate) fn end_call(
         &mut self,
         runs: &[Run],

@@ -230,8 +230,9 @@ impl<'a> Tracer<'a> {
         *hits > most_hits(self.all_hits) || self.removed.contains(&address)
     }
 
-    /// Emulates the compare instruction that a breakpoint has replaced, and records its operands;
-    /// returns false if an operand cannot be read.
+    /// Emulates the compare instruction that a breakpoint has replaced, and records its operands,
+    /// which are `width` bytes wide; returns false if an operand cannot be read. `bias`: the
+    /// program's load address minus the address in its file.
     fn compare(
         &mut self,
         instruction: &iced_x86::Instruction,
