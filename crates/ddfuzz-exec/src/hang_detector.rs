@@ -103,8 +103,9 @@ struct Window {
     began: Duration,
     /// CPU time that the observed process had used when its coverage counters were last read.
     looked: Duration,
-    /// Time of the last observation that found that the observed process had used CPU time since
-    /// its coverage counters were last read; until then, the time when the window began.
+    /// Time of the last observation at which the observed process had used CPU time since its
+    /// coverage counters were last read; before the first such observation, the time when the
+    /// window began.
     moved: Instant,
     /// Number of observations since the coverage counters of the process were last read at which
     /// the process had used too little CPU time to read them again.

@@ -290,12 +290,12 @@ pub(crate) struct Identity {
     pub(crate) gid: u32,
 }
 
-/// Chooses the user that runs `program` in `cwd`; `None` keeps the current user. If ddfuzz is root,
-/// targets run as the user nobody; without a sandbox they run as root if nobody cannot access the
-/// program or the directory, for example in a private home directory.
+/// Chooses the user that runs `program` in the directory `cwd`; `None` keeps the current user. If
+/// ddfuzz is root, targets run as the user called nobody. Without a sandbox, they run as root if
+/// that user cannot access the program or the directory, for example in a private home directory.
 ///
 /// # Errors
-/// [`ExecError::RootOnly`] when a sandbox is required and nobody cannot access them.
+/// [`ExecError::RootOnly`] when a sandbox is required and that user cannot access them.
 pub(crate) fn choose_identity(
     program: &Path,
     cwd: Option<&Path>,

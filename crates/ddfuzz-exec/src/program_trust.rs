@@ -204,9 +204,9 @@ impl ProgramTrust {
     }
 }
 
-/// Returns the CPU time that the process that runs many inputs has wasted, at most, on a run that
+/// Returns the most CPU time that the process that runs many inputs can have wasted on a run that
 /// it refused; `run`: the run of a new process on the same input. Zero for a run that took at most
-/// [`SLOW`].
+/// [`SLOW`] and did not time out.
 fn lost(run: &Run) -> Duration {
     match run.ended {
         Ended::Timeout => RUNNER_CPU,

@@ -352,8 +352,9 @@ fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
     found.map_or_else(Fault::default, |it| invalid(Some(it.address), it.access))
 }
 
-/// Returns whether an instruction that makes the memory accesses `touched` read or wrote `address`;
-/// `None` if none of several accesses includes it.
+/// Returns whether the access to `address` was a read or a write, given the memory accesses
+/// `touched` of the instruction: the kind of the one that includes the address, or of the only one,
+/// even if it does not. `None` if there is no access, or none of several includes the address.
 fn access_to(address: u64, touched: &[MemoryAccess]) -> Option<Access> {
     let holds = |it: &&MemoryAccess| address.wrapping_sub(it.address) < it.size.max(1);
     match (touched.iter().find(holds), touched) {

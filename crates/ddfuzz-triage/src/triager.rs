@@ -254,8 +254,8 @@ impl Triager {
         self.settings.leaks = leaks;
     }
 
-    /// Returns the last line that an input without a crash made the program write to stderr, when
-    /// [`examine`](Triager::examine) ran it last; `None` if it wrote none.
+    /// Returns the last line that the program wrote to stderr in the last run by
+    /// [`examine`](Triager::examine) that did not crash; `None` if it wrote none.
     pub fn last_line(&self) -> Option<&str> {
         self.last_line.as_deref()
     }
