@@ -13,8 +13,8 @@ const SUBSET: Begin = |entry| Box::new(Subset::new(entry));
 /// searches that are made in sequence.
 ///
 /// Each search takes every failing candidate (same coverage) as its new best. AFL++ stores the last
-/// candidate that kept the coverage; with a search that also sees larger candidates fail, an entry
-/// could grow again.
+/// candidate that kept the coverage, so that a search which also tested candidates larger than its
+/// best could make an entry grow again.
 const BY_NAME: [(&str, [Option<Begin>; 2]); 5] = [
     (
         Blocks::NAME,

@@ -16,8 +16,8 @@ use ddfuzz_model::files::atomic::is_at;
 /// version 2.
 const ROOTS: [&str; 2] = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
 const PREFIX: &str = "ddfuzz-";
-/// Greatest number of control groups that are created in a row because another ddfuzz has removed
-/// them.
+/// How often, at most, creating a control group is tried. Each try has a new name; it fails if
+/// another ddfuzz removes the new group before the group is locked.
 const TRIES: usize = 16;
 
 /// A control group that limits the number of a target's processes; dropping it kills its processes

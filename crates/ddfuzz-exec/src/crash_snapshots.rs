@@ -88,9 +88,9 @@ impl CrashSnapshots {
         Ok(())
     }
 
-    /// Returns the first offset from `at` on where the shared memory has data (`SeekData`) or a
-    /// hole that was never written (`SeekHole`), as `lseek` does; `None` if there is none before
-    /// its end.
+    /// Returns the first offset from `at` on where the shared memory has data (`what` is
+    /// `SeekData`) or a hole that was never written (`SeekHole`), as `lseek` does; `None` if there
+    /// is none before its end.
     fn next(&self, at: u64, what: Whence) -> io::Result<Option<u64>> {
         let at = i64::try_from(at).map_err(io::Error::other)?;
         match lseek64(&self.file, at, what) {
@@ -114,8 +114,8 @@ impl CrashSnapshots {
         self.forget()
     }
 
-    /// Clears all crash snapshots if the target has taken one since they were last cleared, also at
-    /// a signal that the process survived. Else makes no system call.
+    /// Clears all crash snapshots if the target has taken one since they were last cleared; a
+    /// process that survives its crash signal takes one, too. Otherwise makes no system call.
     pub(crate) fn forget_new(&self) -> io::Result<()> {
         let taken = self.head.word(TAKEN).load(Ordering::Relaxed);
         if self.cleared.swap(taken, Ordering::Relaxed) == taken {
@@ -183,9 +183,9 @@ pub(crate) enum ServerMode {
     Copying,
 }
 
-/// Prepares a launch of the target in which it takes a snapshot of itself when it crashes. Returns
-/// the launch and the memory for the snapshots; `None` if no library can be preloaded. In a script,
-/// the library is preloaded into the interpreter.
+/// Prepares a launch of the target, by the method of execution `way`, in which it takes a snapshot
+/// of itself when it crashes. Returns the launch and the memory for the snapshots; `None` if no
+/// library can be preloaded. For a script, the library is preloaded into the interpreter.
 pub(crate) fn copying(
     prepared: &PreparedTarget,
     target: &Target,

@@ -135,8 +135,9 @@ impl TreeExecutor {
         }
     }
 
-    /// Chooses, after a traced run, whether the next run is traced. `forked`: the traced run has
-    /// started a process.
+    /// Chooses, after a traced run, whether the next run is traced: if the run has started a
+    /// process (`forked`), all later runs are; else only the rest of the first [`CALIBRATION`]
+    /// runs.
     fn update_mode(&mut self, forked: bool) {
         self.mode = match self.mode {
             _ if forked => TraceMode::Traced,
@@ -163,7 +164,8 @@ impl Executor for TreeExecutor {
             self.was_traced = true;
             self.end_unstoppable(&followed.run);
             if followed.run.ended.is_exit() && self.covers() {
-                // Processes that are traced have no breakpoints.
+                // A traced run has no breakpoints, so that its coverage comes from a second,
+                // untraced run.
                 self.bare.run(input)?;
                 self.was_traced = false;
             }

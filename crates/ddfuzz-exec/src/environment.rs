@@ -117,9 +117,10 @@ impl SanitizerSettings {
     }
 }
 
-/// Returns the user's environment variables `extra` of a process whose output nobody reads, with
-/// sanitizer options that leave symbols out of reports, which cost more than the crash itself. A
-/// sanitizer for which the user has suppressions keeps its options: it needs symbols for them.
+/// Returns the user's environment variables `extra`, with the sanitizer option `symbolize=0` added,
+/// for a process whose output nobody reads: looking up the symbols of a report takes longer than
+/// the crash itself. The options of a sanitizer stay unchanged if they name the user's
+/// suppressions, because suppressions need symbols.
 pub fn without_symbols(extra: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let mut all = extra.to_vec();
     for name in Sanitizer::ALL.map(Sanitizer::variable) {

@@ -121,18 +121,17 @@ pub trait Executor: Send {
         Vec::new()
     }
 
-    /// Returns, each once, earlier runs whose reported results were wrong, with their inputs and
-    /// the right results. They come from a process that runs many inputs, which was found to run an
-    /// input differently from a new process, and is no longer used. Empty for other ways than
+    /// Returns earlier runs whose reported results were wrong, each once, with its input and the
+    /// right result. These runs come from a process that runs many inputs, which was found to run
+    /// an input differently from a new process and is no longer used. Empty for other ways than
     /// `snapshot`.
     fn corrected(&mut self) -> Vec<(Vec<u8>, Run)> {
         Vec::new()
     }
 
-    /// Compares a recent run with that of a new process at once, where the executor makes such
-    /// checks from time to time, so that [`corrected`](Executor::corrected) returns all wrong
-    /// results up to now. Does nothing where no checks are made. Fails as [`run`](Executor::run)
-    /// does.
+    /// Compares a recent run with one in a new process now, instead of at the next regular check.
+    /// Then [`corrected`](Executor::corrected) returns all wrong results up to now. Does nothing
+    /// for an executor that makes no such checks. Fails as [`run`](Executor::run) does.
     fn check_now(&mut self) -> Result<(), ExecError> {
         Ok(())
     }
@@ -227,7 +226,8 @@ pub enum ExecError {
         /// The first path that the user nobody cannot access: the program, its working directory,
         /// or a directory above one of them.
         path: PathBuf,
-        /// Whether that path is, or leads to, the working directory, not the program.
+        /// True if `path` is the working directory or leads to it; false if `path` is the program
+        /// or leads to it.
         is_cwd: bool,
     },
     /// The chosen method of execution does not work for this target.

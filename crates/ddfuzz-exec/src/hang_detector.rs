@@ -2,9 +2,9 @@
 //!
 //! A run that hangs passes the same few places of the program again and again. The compiler's
 //! coverage counters show which: those that change while the run is observed. The counters that
-//! change within a short window of the run's CPU time are hashed to a [`Signature`]; for a sleeping
-//! run, those that it has reached. A run is stopped as soon as a window has a known signature. Runs
-//! that end before the first look cost nothing.
+//! change within a short window of the run's CPU time are hashed to a [`Signature`]; if none
+//! changes, because the run sleeps, those above 0 are hashed. A run is stopped as soon as a window
+//! has a known signature. Runs that end before their first observation cost nothing.
 
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 /// switches.
 const FIRST: u32 = 8;
 /// Time between two observations of a process that makes many short runs, as a multiple of the
-/// window's length. It doubles each time that an observation finds another run than the one before,
-/// at most `DOUBLINGS` times.
+/// window's length. The time doubles, at most `DOUBLINGS` times, whenever an observation finds
+/// another run than the previous observation found.
 const NEXT: u32 = 2;
 const DOUBLINGS: u32 = 3;
 /// How often the coverage counters of a long run are read in each window of CPU time. One reading
@@ -76,10 +76,9 @@ pub(crate) struct HangDetector {
     window: Duration,
     known: HashSet<Signature>,
     /// Number of the run that the process was making when hang detection last observed it; `None`
-    /// before. A run counts as long if two successive observations find it.
+    /// before the first observation. A run counts as long if two successive observations find it.
     met: Option<u64>,
-    /// Number of successive observations that each found the process in another run than the one
-    /// before.
+    /// Number of successive observations that each found another run than the previous observation.
     passing: u32,
     /// The current window, an interval of CPU time, in which the run is observed; `None` before the
     /// first one.
@@ -104,8 +103,9 @@ struct Window {
     began: Duration,
     /// CPU time that the observed process had used when its coverage counters were last read.
     looked: Duration,
-    /// Time of the last observation that found that the observed process had used CPU time since
-    /// its coverage counters were last read; until then, the time when the window began.
+    /// Time of the last observation at which the observed process had used CPU time since its
+    /// coverage counters were last read; before the first such observation, the time when the
+    /// window began.
     moved: Instant,
     /// Number of observations since the coverage counters of the process were last read at which
     /// the process had used too little CPU time to read them again.

@@ -141,9 +141,9 @@ impl Input {
         Ok(())
     }
 
-    /// Marks the memory file on stdin as unread by its time of last access. Where that fails,
-    /// [`read_so_far`](Input::read_so_far) can tell by the file offset only whether the next run
-    /// reads stdin.
+    /// Marks the memory file on stdin as unread by its time of last access. Where that fails, the
+    /// file offset alone shows [`read_so_far`](Input::read_so_far) whether the next run reads
+    /// stdin.
     fn forget_reads(&self) {
         if let Some(writer) = &self.writer {
             set_unread(writer);

@@ -210,8 +210,8 @@ impl Launch {
         let mut actions = PosixSpawnFileActions::init()?;
         let nulls = [null_device()?, null_device()?];
         actions.add_dup2(nulls[0].as_raw_fd(), 0)?;
-        // Each output has an open file of its own: a flag that a run sets on one must not be on the
-        // other, as it is not where both are captured.
+        // Stdout and stderr get an open file each: if they shared one, a flag that a run sets on
+        // one would also be set on the other, which does not happen where both are captured.
         let outputs = [self.stdout.as_ref(), stderr];
         for ((file, null), number) in outputs.into_iter().zip(&nulls).zip(1..) {
             let file = file.or(self.output.as_deref());
@@ -374,8 +374,8 @@ impl Launch {
         });
         let mut option = |flag: &str, value: &OsStr| words.extend([flag.into(), value.to_owned()]);
         let mut number = |flag: &str, value: u64| option(flag, OsStr::new(&value.to_string()));
-        // A second line of defence behind the watched limit: twice the memory, as writable private
-        // memory. A sanitizer's shadow memory would not fit.
+        // A limit on writable private memory, twice the limit on resident memory that ddfuzz checks
+        // itself: a second line of defence. A sanitizer's shadow memory would exceed it.
         if !self.shadowed {
             number("-w", self.limits.memory.saturating_mul(2));
         }

@@ -39,7 +39,8 @@ pub struct Check {
 }
 
 impl Check {
-    /// Makes the result of a check that has passed.
+    /// Makes the result of a check that has passed. `about`: what the check concerns; `detail`:
+    /// what it has found, in one line for users.
     pub fn good(about: About, name: &'static str, detail: impl Into<String>) -> Check {
         Check {
             name,
@@ -50,7 +51,8 @@ impl Check {
         }
     }
 
-    /// Makes the result of a check that has failed; `fix` says how to solve the problem.
+    /// Makes the result of a check that has failed. `about`: what the check concerns; `detail`:
+    /// what it has found, in one line for users; `fix`: how the user can solve the problem.
     pub fn bad(
         about: About,
         name: &'static str,

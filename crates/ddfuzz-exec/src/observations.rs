@@ -28,8 +28,8 @@ impl RunObservations {
         self.comparing.is_some()
     }
 
-    /// If `on`, lets the runs of the program at `path` report their comparisons from its next fork
-    /// server on, else no longer. Fails when no memory file can be created.
+    /// Sets whether runs of the program at `path` report their comparisons (`on`), from its next
+    /// fork server on. Fails when the memory file for the comparisons cannot be created.
     pub(crate) fn compare(&mut self, on: bool, path: &Path) -> io::Result<()> {
         self.comparing = match on {
             true => Some(LoopObserver::new(path)?),

@@ -255,7 +255,8 @@ impl PreparedTarget {
             program: self.program.clone(),
             sanitizer_settings: self.sanitized.then(|| SanitizerSettings {
                 allocation: self.largest_allocation(target),
-                // Harnesses have no handlers, and their panics, which abort, are many.
+                // A harness has no handler of SIGABRT that the sanitizer would have to replace. Its
+                // panics, which abort, are many, and each would cost a report of the sanitizer.
                 aborts: self.facts.as_ref().is_none_or(|facts| !facts.fuzzer_main),
                 ..SanitizerSettings::default()
             }),
@@ -289,12 +290,12 @@ pub(crate) struct Identity {
     pub(crate) gid: u32,
 }
 
-/// Chooses the user that runs `program` in `cwd`; `None` keeps the current user. If ddfuzz is root,
-/// targets run as the user nobody; without a sandbox they run as root if nobody cannot access the
-/// program or the directory, for example in a private home directory.
+/// Chooses the user that runs `program` in the directory `cwd`; `None` keeps the current user. If
+/// ddfuzz is root, targets run as the user called nobody. Without a sandbox, they run as root if
+/// that user cannot access the program or the directory, for example in a private home directory.
 ///
 /// # Errors
-/// [`ExecError::RootOnly`] when a sandbox is required and nobody cannot access them.
+/// [`ExecError::RootOnly`] when a sandbox is required and that user cannot access them.
 pub(crate) fn choose_identity(
     program: &Path,
     cwd: Option<&Path>,
@@ -315,10 +316,11 @@ pub(crate) fn choose_identity(
 /// A path that the user nobody cannot access, so that a target which needs it runs as root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClosedPath {
-    /// The first of the program or the working directory, and of the directories above it, that
-    /// the user nobody cannot access.
+    /// The first path that the user nobody cannot access: the program, its working directory, or a
+    /// directory above one of them.
     pub path: PathBuf,
-    /// Whether that path is, or leads to, the working directory, not the program.
+    /// True if `path` is the working directory or leads to it; false if `path` is the program or
+    /// leads to it.
     pub is_cwd: bool,
 }
 

@@ -14,18 +14,19 @@ const PROBATION: u32 = 40;
 /// Number of runs that each executor compares with runs of new processes before it trusts its
 /// process that runs many inputs.
 const OWN_PROBATION: u32 = 4;
-/// Number of runs of the process that runs many inputs between two checks of the share that it
-/// refused. It refuses a run whose changes to memory, files or other state it cannot undo.
+/// Number of runs of the process that runs many inputs after which ddfuzz checks what share of them
+/// that process has refused. It refuses a run whose changes to memory, files or other state it
+/// cannot undo.
 const WINDOW: u64 = 128;
 /// CPU time above which a run counts as slow: a fork costs next to nothing in comparison, so that
 /// running many inputs in one process is not worth it.
 const SLOW: Duration = Duration::from_millis(5);
-/// Minimum number of runs, each compared with that of a new process, from which on it is judged how
-/// many of them were slow.
+/// Number of runs that must have been compared with those of new processes before ddfuzz judges
+/// whether most of them were slow.
 const SLOW_WINDOW: u32 = 8;
-/// Number of inputs on which two new processes behave differently, so that runs on them cannot be
-/// compared. If so many are found before [`PROBATION`] runs of the program were compared, each of
-/// its inputs is run in a new process.
+/// Number of inputs on which two new processes differ from each other, so that no other run can be
+/// compared with theirs. If so many are found before [`PROBATION`] runs of the program were
+/// compared, each of its inputs is run in a new process.
 const MOST_UNSTABLE: u32 = 4;
 /// CPU time that is credited for each run in the process that runs many inputs: at least as much is
 /// saved, because the run needs no fork.
@@ -162,8 +163,9 @@ impl ProgramTrust {
         self.record().end = Some(EndReason::Difference);
     }
 
-    /// Whether an executor of the program, which has compared `own` runs, must compare its next run
-    /// with that of a new process.
+    /// Whether an executor of the program must compare its next run with that of a new process:
+    /// true until it has compared [`OWN_PROBATION`] runs, of which `own` are done, and all
+    /// executors of the program together have compared [`PROBATION`].
     pub(crate) fn is_on_probation(&self, own: u32) -> bool {
         own < OWN_PROBATION || self.record().compared < PROBATION
     }
@@ -202,9 +204,9 @@ impl ProgramTrust {
     }
 }
 
-/// Returns the CPU time that the process that runs many inputs has wasted, at most, on a run that
+/// Returns the most CPU time that the process that runs many inputs can have wasted on a run that
 /// it refused; `run`: the run of a new process on the same input. Zero for a run that took at most
-/// [`SLOW`].
+/// [`SLOW`] and did not time out.
 fn lost(run: &Run) -> Duration {
     match run.ended {
         Ended::Timeout => RUNNER_CPU,

@@ -104,8 +104,8 @@ const CALLS: &[(i64, &str)] = &[
     (libc::SYS_setrlimit, "change of a limit"),
 ];
 
-/// Returns what a system call does, in words for users: "write to a file"; or its name: "dup2".
-/// `None` for a number that is none.
+/// Returns what the system call with the number `number` does, in words for users ("write to a
+/// file"), or else its name ("dup2"). `None` if no system call has this number.
 pub(crate) fn name_of_call(number: i32) -> Option<&'static str> {
     let known = CALLS.iter().find(|(call, _)| *call == i64::from(number));
     known

@@ -84,8 +84,8 @@ pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answe
         target.stop();
         asked = &inputs[..inputs.len().min(1)];
         std::thread::sleep(PAUSE);
-        // Neither the next try nor the next run may see files of this one, of which a process may be
-        // left if somebody has killed what kills it.
+        // Neither the next try nor a later run may see files of this try. A process of this try may
+        // still write some, if somebody has killed the supervisors, which would kill it.
         let renewed = target.scratch().renew();
         renewed.map_err(|source| target.launch().directory_error(source))?;
         if runs == MOST_RUNS || starts == MOST_STARTS {

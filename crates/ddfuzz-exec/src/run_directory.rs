@@ -51,8 +51,8 @@ impl RunDirectory {
     }
 
     /// Locks the directory before a run begins; waits while another run has locked it. Does nothing
-    /// if a run of this thread has locked it already. After the time `patience`, takes it that
-    /// another program keeps the directory locked, and returns without the lock.
+    /// if a run of this thread has locked it already. If the directory stays locked for the time
+    /// `patience`, another program seems to keep it locked: returns without the lock then.
     pub(crate) fn enter(&mut self) {
         let own = (self.id, std::thread::current().id());
         if self.locked || locked().contains(&own) {

@@ -97,8 +97,8 @@ impl Scratch {
     }
 
     /// Deletes all files that a run has left in the working directory, or creates a new directory
-    /// if the target has removed it; returns which of both. An empty directory costs three system
-    /// calls. Fails when no new directory can be created.
+    /// if the target has removed it; the result says which of the two was done. For an empty
+    /// directory this takes three system calls. Fails when no new directory can be created.
     pub(crate) fn clean(&mut self) -> io::Result<Cleaned> {
         let listing = self.inside.as_mut().unwrap_or(&mut self.listing);
         let facts = fstat(&*listing).map_err(io::Error::from)?;

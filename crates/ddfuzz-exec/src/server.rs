@@ -88,8 +88,9 @@ pub(crate) struct Answer {
 }
 
 impl Server {
-    /// Starts a fork server as `launch` describes and waits for its first message (hello). `page`:
-    /// new memory to share with the server.
+    /// Starts a fork server as `launch` describes and waits for its first message (hello). `stdin`:
+    /// the target's stdin; `stderr`: where its stderr goes, `None` for /dev/null or the file in
+    /// `launch`; `page`: new memory to share with the server.
     pub(crate) fn start(
         launch: &Launch,
         stdin: &File,
@@ -129,8 +130,9 @@ impl Server {
     }
 
     /// Requests runs of several inputs in one process; `places` are the inputs' offsets and
-    /// lengths, in bytes, in the shared file. The answer is about the last run that was made: all
-    /// runs before it returned normally, and the inputs after it were not run.
+    /// lengths, in bytes, in the shared file; `flags` say what is observed; `detector` recognises
+    /// hangs. The answer is about the last run that was made: all runs before it returned normally,
+    /// and the inputs after it were not run.
     pub(crate) fn run_all(
         &mut self,
         places: &[(u64, u64)],
@@ -228,7 +230,8 @@ impl Server {
         })
     }
 
-    /// Sends a request for one run on an input of `length` bytes, without waiting for the reply.
+    /// Sends a request, with `flags`, for one run on an input of `length` bytes, without waiting
+    /// for the reply.
     pub(crate) fn ask(&mut self, length: usize, flags: u64) -> Result<(), RequestError> {
         self.seq += 1;
         self.first = self.seq;
@@ -505,7 +508,7 @@ pub(crate) fn read_within(
 
 pub(crate) fn system(launch: &Launch, what: &str, errno: Errno) -> ExecError {
     let hint = match errno {
-        // The errors of asking for the server's high descriptors.
+        // Errors that say that the server's high descriptor numbers are not available.
         Errno::EMFILE | Errno::EINVAL | Errno::EBADF => {
             " (too few file descriptors? raise `ulimit -n`)"
         }

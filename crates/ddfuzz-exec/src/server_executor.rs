@@ -72,8 +72,9 @@ pub(crate) struct ServerExecutor {
 }
 
 impl ServerExecutor {
-    /// Makes the executor and starts its fork server at once, so that a target that cannot be run
-    /// fails here.
+    /// Makes the executor of the `prepared` target for the method of execution `way`, and starts
+    /// its fork server at once, so that a target that cannot be run fails here. `role`, `inject`:
+    /// what the launcher process becomes, and how runs begin in a program with a preloaded library.
     pub(crate) fn start(
         target: &Target,
         prepared: PreparedTarget,
@@ -86,7 +87,7 @@ impl ServerExecutor {
         Ok(executor)
     }
 
-    /// Makes the executor; its fork server starts with the first run.
+    /// Makes the executor as `start` does; its fork server starts with the first run.
     pub(crate) fn unstarted(
         target: &Target,
         prepared: PreparedTarget,
@@ -182,10 +183,10 @@ impl ServerExecutor {
         !self.is_shared() || self.observations.last
     }
 
-    /// Returns the largest number of inputs in the next request. Several runs, each in a new
-    /// process, may share a request only if a change of the working directory would be noticed,
-    /// since a run could else see files of an earlier one. `changed`: the last change of that
-    /// directory so far.
+    /// Returns the largest number of inputs in the next request. `changed`: the time of the working
+    /// directory's last change. Several runs, each in a new process, share a request only if a
+    /// further change of that directory would be noticed: a run could have seen files of an earlier
+    /// one then.
     fn most_at_once(&self, changed: Option<LastChange>) -> usize {
         if self.observations.compares() || self.covers_one() {
             return 1;
@@ -282,7 +283,8 @@ impl ServerExecutor {
             cpu: last,
             read: self.input_channel.read_so_far(),
         });
-        // In a loop, the server has waited for the process and killed its descendants.
+        // Where one process runs many inputs, the server has waited for it and killed its
+        // descendants.
         let served = self.is_loop() && self.server.is_some();
         let is_gone = served && answer.ended == Ended::Timeout;
         if matches!(answer.ended, Ended::Timeout | Ended::OutOfMemory) && !is_gone {
@@ -384,7 +386,8 @@ impl Retriable for ServerExecutor {
         if let Some(console) = &mut self.console {
             answer.ended = console.judge(answer.ended);
         }
-        // A server leaks with each fork. Runs of a loop that return normally need no fork.
+        // A server leaks with each fork. Where one process makes many runs, those that return need
+        // none.
         let forked = self.ends_process() || !answer.ended.is_exit() || answer.refused.is_some();
         let forks = if self.observations.fresh {
             answer.number as u64 + 1
@@ -398,7 +401,8 @@ impl Retriable for ServerExecutor {
 
     fn lasting(&self, failure: &Failure) -> Option<ExecError> {
         match failure {
-            // A loop reports an errno also when the target has closed the input.
+            // Where one process runs many inputs, an errno may also mean that the target closed its
+            // input.
             Failure::Request(RequestError::Exec(errno))
                 if !is_temporary(*errno) && !self.is_loop() =>
             {
@@ -461,9 +465,9 @@ impl ServerExecutor {
         Ok(runs)
     }
 
-    /// Repeats the run `run` on `input` without breakpoints, if the breakpoints may have changed
-    /// how it ended. Returns the run that counts: the repeated one, or else `run`. `number`: the
-    /// number of the run within the call.
+    /// Repeats the run `run` on `input` without breakpoints if they may have changed how it ended,
+    /// and returns the repeated run; otherwise returns `run`. `number`: index of the run within the
+    /// present call of the executor. Fails when the input cannot be run again.
     fn resolve_doubt(&mut self, number: usize, input: &[u8], run: Run) -> Result<Run, ExecError> {
         let Some(blocks) = &mut self.blocks else {
             return Ok(run);

@@ -1,10 +1,12 @@
-//! The executor of the way `snapshot`: many runs of a program's `main` in one process, which puts
-//! back what each run has changed (`runtime/restore.h`), and the checks that earn it trust.
+//! The executor of the way `snapshot`: one process, the runner, makes many runs of a program's
+//! `main` and undoes what each run has changed (`runtime/restore.h`). Checks show whether its runs
+//! are like those of new processes.
 //!
-//! The first runs are made twice, in that process and by a fork of the server, and compared: how
-//! they end and what they write. Later one run in a thousand is. Where both differ, and a second
-//! fork agrees with the first, the process is not used any more, and the runs since the last check
-//! are made again. Where a run takes too long, inputs of about that length are run by forks.
+//! Each of the first runs is made twice, by the runner and by a fork of the server, to compare how
+//! both end and what they write. Later, one run in a thousand is made twice. If both differ, and a
+//! second fork agrees with the first, the runner is not used any more, and the runs since the last
+//! check are made again by forks. If a run takes too long in the runner, inputs of about that
+//! length are run by forks.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -27,9 +29,9 @@ const CHECK_EVERY: u64 = 1000;
 /// a check finds a difference. When it is exceeded, the next run is checked.
 const MOST_KEPT: usize = 16 << 20;
 
-/// Least length, in bytes, from which on inputs are ever run by forks because their runs take too
-/// long. Also, [`check_now`](Executor::check_now) checks the runner with a shorter input if there
-/// is one.
+/// Inputs that are shorter than this, in bytes, are never run by forks just because the runs of
+/// longer ones took too long. [`check_now`](Executor::check_now) checks the runner with such a
+/// short input if a recent run had one.
 const LEAST_LONG: usize = 16 << 10;
 /// An input is run by a fork if its length is at least that of an input whose run took too long,
 /// divided by this number.
@@ -373,8 +375,8 @@ impl Executor for SnapshotExecutor {
     }
 
     fn freshness(&self) -> Freshness {
-        // Also once each run is forked: when that begins depends on times and on other workers, and
-        // records of runs must not.
+        // Remains `Shared` even when each run has come to be forked: when that begins depends on
+        // times and on other workers, on which the records of runs must not depend.
         Freshness::Shared
     }
 
@@ -412,7 +414,7 @@ impl Executor for SnapshotExecutor {
         if let Some((input, _)) = short.or(self.recent.back()).cloned() {
             self.check(&input)?;
             self.follow_trust()?;
-            // What cannot be compared is not kept for the next check.
+            // Also if the two runs could not be compared: the next check is only of later inputs.
             self.recent.clear();
             (self.unchecked, self.kept) = (0, 0);
         }

@@ -82,7 +82,8 @@ impl Drop for Supervisor {
     fn drop(&mut self) {
         let _ = self.supervisor_pipe.shutdown(Shutdown::Write);
         if !self.is_gone() {
-            // A supervisor that somebody has stopped is killed; the other one kills its processes.
+            // A supervisor that has not ended in time, because somebody has stopped it, is killed;
+            // the other supervisor then kills the target's processes.
             let _ = kill(self.pid, Signal::SIGKILL);
         }
         let ended = loop {

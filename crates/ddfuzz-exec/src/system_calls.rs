@@ -82,7 +82,8 @@ const OLDER_CALLS: &[(i64, &str)] = named![
 #[cfg(not(target_arch = "x86_64"))]
 const OLDER_CALLS: &[(i64, &str)] = &[];
 
-/// Returns the kernel's name of a system call: "dup2"; `None` for a number that is none.
+/// Returns the kernel's name of the system call with the number `number`, such as "dup2"; `None` if
+/// no system call has this number.
 pub(crate) fn name(number: i32) -> Option<&'static str> {
     let mut all = CALLS.iter().chain(OLDER_CALLS);
     let (_, constant) = all.find(|(call, _)| *call == i64::from(number))?;

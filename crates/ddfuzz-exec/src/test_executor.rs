@@ -111,8 +111,8 @@ impl Executor for TestExecutor {
     }
 
     fn freshness(&self) -> Freshness {
-        // Also once each run executes the test anew: when that begins depends on which worker runs
-        // which input, and records of runs must not.
+        // Remains the same even when each run has come to execute the test anew: when that begins
+        // depends on which worker runs which input, on which the records of runs must not depend.
         self.bare.freshness()
     }
 

@@ -210,10 +210,10 @@ impl TraceServer {
         }
     }
 
-    /// Returns how a run counts as ended of which the server has not reported the end. If the
-    /// server has died (`why`), the target may have killed it together with the run, so the run
-    /// counts as killed by SIGKILL. Fails if the server lives and does not answer or breaks the
-    /// protocol.
+    /// Returns how a run counts as ended if the server has not reported its end, and the run's CPU
+    /// time; `why`: why the server has not. If the server has died, the target may have killed it
+    /// together with the run, so the run counts as killed by SIGKILL, with no CPU time. Fails if
+    /// the server lives and does not answer or breaks the protocol.
     pub(crate) fn end_of(&mut self, why: RequestError) -> Result<(Ended, Duration), ExecError> {
         if !matches!(why, RequestError::Died) {
             return Err(self.broken(&why));

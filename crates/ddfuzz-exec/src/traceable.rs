@@ -361,8 +361,9 @@ impl Traceable {
         self.rerun(why)?.run_untraced(input, random_addresses)
     }
 
-    /// Runs an input without a tracer. Returns how the run's first process ended and what the run
-    /// wrote. A run whose server dies counts as killed.
+    /// Runs an input without a tracer; `random_addresses` enables address-space layout
+    /// randomization. Returns how the run's first process ended and what the run wrote. A run whose
+    /// server dies counts as killed.
     fn run_untraced(
         &self,
         input: &[u8],
@@ -428,8 +429,9 @@ impl Traced {
         self.wait_for_run().map(|run| run.ended)
     }
 
-    /// Waits until the released child process of this run ends, within the target's limits; a
-    /// tracer must let it die. Fails as [`wait`](Traced::wait) does.
+    /// Waits until the released child process of this run has ended, within the target's limits,
+    /// and returns the result of the run. A tracer of the process must not keep it from ending.
+    /// Fails as [`wait`](Traced::wait) does.
     pub fn wait_for_run(&mut self) -> Result<Run, ExecError> {
         let mut inner = self.of.lock();
         let limits = inner.limits_now();
@@ -553,10 +555,12 @@ impl Traced {
     }
 }
 
-/// The files of a stopped run, from which forks of it begin.
+/// The state of a stopped run's files, before forks of the run change them:
+/// [`restore`](Traced::restore) undoes these changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunFiles {
-    /// What shows that an input file was changed.
+    /// For each input file: whether it is where the target finds it, its size in bytes, and the
+    /// time of its last change (seconds, nanoseconds).
     input: Vec<(bool, u64, i64, i64)>,
     /// Whether the working directory is empty.
     is_empty: bool,
@@ -572,9 +576,9 @@ impl Traced {
         }
     }
 
-    /// Undoes what a fork of the run has done to the run's files, whose state was `files`: writes
-    /// the input `bytes` again where it was changed, moved or deleted, and empties the working
-    /// directory where it was empty.
+    /// Undoes what a fork of the run has done to the run's files, whose state was `files` before:
+    /// writes the input `bytes` again if the input was changed, moved or deleted, and empties the
+    /// working directory if it was empty before.
     ///
     /// # Errors
     /// When the input cannot be written.

@@ -42,8 +42,8 @@ pub(crate) struct Killed {
     /// Number of the run that was killed. A fast next run of the same request may have begun before
     /// the kill.
     pub(crate) run: u64,
-    /// CPU time of all processes of the run, which its wait status counts only if they were reaped;
-    /// 0 if the run was killed because it hangs like a known hang.
+    /// CPU time of all processes of the run, including those that nobody has waited for, which the
+    /// run's wait status leaves out; 0 if the run was killed because it hangs like a known hang.
     pub(crate) cpu: Duration,
 }
 
@@ -133,7 +133,7 @@ impl Watch<'_> {
         SchedulingDelay::new(self.server, began).with_readers(self.output_readers.to_vec())
     }
 
-    /// Observes a run over its limits a little longer, to get its hang signature if it has none yet
+    /// Observes a run over its limits a little longer, if `look` still lacks its hang signature
     /// because the machine was busy. Returns why waiting ended if the fork server replied
     /// meanwhile, else `None`.
     fn identify(&self, run: u64, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
@@ -149,8 +149,9 @@ impl Watch<'_> {
         None
     }
 
-    /// Waits for the fork server's reply for 10 ms at most, and kills the run if it hangs like a
-    /// known hang. Returns why waiting ended; `None` if no reply came and nothing was killed.
+    /// Waits for the fork server's reply for 10 ms at most, and kills the run if `look` finds that
+    /// it hangs like a known hang. Returns why waiting ended; `None` if no reply came and nothing
+    /// was killed.
     fn slice(&self, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         let end = Instant::now() + SLICE;
         loop {
@@ -171,9 +172,10 @@ impl Watch<'_> {
         }
     }
 
-    /// Returns the part of `all`, the CPU time of all processes below the fork server at the first
-    /// check of a run, that belongs to earlier runs. Processes killed in earlier runs stay as
-    /// zombies with their CPU time, because the fork server reaps only the child of its run.
+    /// Returns how much of `all` belongs to earlier runs. `all`: the CPU time of all processes
+    /// below the fork server, when a run is checked for the first time. Processes killed in earlier
+    /// runs stay as zombies with their CPU time, because the fork server reaps only the child of
+    /// its run.
     fn used_before(&self, all: Duration) -> Duration {
         match self.warm {
             true => all,
@@ -200,8 +202,9 @@ impl Watch<'_> {
         self.scratch.is_some_and(is_overfull)
     }
 
-    /// Kills the current run: only its process if hang detection knows that process, else all
-    /// descendants of the fork server. Then waits for the server's reply; returns whether it came.
+    /// Kills the current run: only its process if hang detection (`look`) knows that process, else
+    /// all descendants of the fork server. Then waits up to 10 s for the server's reply. Returns
+    /// `Killed`, with `killed`, if the reply came, else `Silent`.
     fn kill(&self, killed: Killed, look: Option<&HangCheck<'_>>) -> WaitOutcome {
         let deadline = Instant::now() + GRACE;
         let mut known = look.and_then(|look| look.process.process());

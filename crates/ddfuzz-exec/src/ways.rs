@@ -157,8 +157,9 @@ pub fn start_uncounted(target: &Target) -> Result<Option<Started>, ExecError> {
     }
 }
 
-/// Starts the target by the fastest method of execution that works. The result says why this method
-/// was chosen, and why each faster one did not work.
+/// Starts the target by the fastest method of execution that works; `freshness`: whether its runs
+/// may share a process. The result says why this method was chosen, and why each faster one did not
+/// work.
 fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError> {
     let mut but = String::new();
     match part_to_run(target)? {
@@ -238,8 +239,8 @@ fn by_main(
     })
 }
 
-/// Starts the target by the method `snapshot`. Where each run needs its own process, its runs are
-/// those of `inject`.
+/// Starts the target by the method `snapshot`, chosen for the reason `why`. If `freshness` says
+/// that each run needs its own process, the runs are made as those of `inject`.
 fn by_snapshot(target: &Target, freshness: Freshness, why: &str) -> Result<Started, ExecError> {
     let (bare, how): (Box<dyn Untraced>, String) = match freshness {
         Freshness::Shared => {
@@ -299,8 +300,8 @@ enum RunPart {
     Lost,
     /// The `main`, with the fork server that AFL++ compiled into the program.
     OwnServer,
-    /// The `main` of a program that also has a `LLVMFuzzerTestOneInput`, without libFuzzer: what
-    /// that `main` does beside calling it is unknown.
+    /// The `main` of a program that also has a `LLVMFuzzerTestOneInput`, but not libFuzzer's
+    /// `main`: it is unknown what this `main` does besides calling that function.
     OwnMain,
     /// The `main` function of the program, run by ddfuzz's own fork server or by `execve`.
     Main,

@@ -83,7 +83,8 @@ pub(crate) fn recover_tail_call(
     let Some(first) = frames.iter().position(|frame| !frame.runtime) else {
         return;
     };
-    // Another function of the user's is on the stack itself.
+    // If the innermost frame is that of a user function, no frame is missing, unless a wild call
+    // has left the code.
     let left_no_frame = first > 0 || control == Control::WildCall;
     let Some(caller) = steps.get(first).filter(|step| {
         left_no_frame && step.trust == Trust::Call && frames[first].function_start.is_some()

@@ -78,6 +78,8 @@ pub(crate) struct Tracer<'a> {
 impl<'a> Tracer<'a> {
     /// Attaches by ptrace to the process `pid`, which waits to be traced. With `executes`, it waits
     /// before its `execve` of the target's program; otherwise it runs that program already.
+    /// `crash_exit`: the exit status that counts as a crash; `request`: the watchdog's request to
+    /// interrupt the run.
     ///
     /// # Errors
     /// `EPERM` where tracing is refused, `ESRCH` where the process is gone.
@@ -149,8 +151,8 @@ impl<'a> Tracer<'a> {
 
     fn forget_thread(&mut self, tid: Pid, ended: Ended) {
         self.handled.remove(&tid);
-        // One that dies before its first event has been killed with its process, whose other threads
-        // tell more.
+        // A thread that dies before its first event has been killed with its whole process, whose
+        // other threads tell more.
         let Some(process) = self.threads.forget_thread(tid) else {
             return;
         };
@@ -225,7 +227,8 @@ impl<'a> Tracer<'a> {
                 resume(libc::PTRACE_CONT, tid, 0);
             }
             libc::PTRACE_EVENT_EXIT => {
-                // What is a crash by its status is one of the program that was asked for.
+                // Only the first process of the run can crash by its exit status: the user has
+                // declared that status for its program.
                 if process == self.pid {
                     self.about_to_exit(tid);
                 }
@@ -282,7 +285,8 @@ impl<'a> Tracer<'a> {
             return;
         };
         let noted = self.handled.entry(tid).or_default();
-        // A handler that has jumped away leaves the place to the next signal there.
+        // An earlier signal at the same instruction is over: its handler has jumped away
+        // (`longjmp`).
         noted.retain(|earlier| earlier.registers.pc != registers.pc);
         if noted.len() == NOTED {
             noted.remove(0);

@@ -95,11 +95,13 @@ pub fn classify_run(snapshot: Option<&Snapshot>, ended: Ended, diagnostics: &Dia
         Some(snapshot) => classify(snapshot),
         None => classify_ending(ended),
     };
-    // What notices a smashed stack aborts as well.
+    // The guard that finds a smashed stack aborts, as a panic may: the stack decides then, and not
+    // the panic message.
     let smashed = || plain().0 == "smash";
     let class = match &diagnostics.fatal {
         Some(FatalMessage::Report(report)) => match report.signal_class() {
-            // What was read at the signal itself knows better than the sanitizer.
+            // A snapshot taken at the signal itself, before the sanitizer's handler ran, tells
+            // more.
             Some(_) if snapshot.is_some_and(faulted) => return plain(),
             Some(class) => class.to_owned(),
             None if report.is_over_limit() => "oom".to_owned(),
@@ -313,9 +315,10 @@ pub(crate) fn panicking_stack(snapshot: &Snapshot) -> Option<&[RawFrame]> {
 }
 
 /// Returns the text that identifies a Rust panic in its keys: its source location `panic.location`,
-/// unless that is in the standard library. Then the first location outside of it in `backtrace`; if
-/// the backtrace has none, the location of the panic together with the innermost user frame of
-/// `stack`, or else with the function in the backtrace and the message without numbers.
+/// if that is outside of the standard library; else the first location outside of the library in
+/// `backtrace`; else `panic.location` with the innermost user frame of `stack`, if that certainly
+/// is user code; else `panic.location` with the function in the backtrace and the message without
+/// numbers.
 pub(crate) fn panic_place(
     panic: &RustPanic,
     backtrace: Option<&[u8]>,

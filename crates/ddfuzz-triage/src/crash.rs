@@ -181,8 +181,8 @@ impl Crash {
         self.found.as_ref().and_then(Found::campaign)
     }
 
-    /// Returns a copy of the crash record in which the user's file with the input has been run by
-    /// the campaign `id`. Of a crash whose input was not found as a file, the copy is equal.
+    /// Returns a copy of the crash record which says that the campaign `id` has run the user's file
+    /// with the input. If the input was not found as a file of the user, the copy has no change.
     #[must_use]
     pub fn of_campaign(&self, id: String) -> Crash {
         let mut crash = self.clone();
@@ -444,8 +444,8 @@ pub(crate) struct Run<'a> {
     pub sites: (Vec<RawFrame>, Vec<RawFrame>),
 }
 
-/// Builds the record of a crash from its class and keys (`classified`), its snapshot (if there is
-/// one) and facts about its run.
+/// Builds the record of a crash from its class and keys (`named`), its snapshot (if there is one)
+/// and facts about its run.
 pub(crate) fn record(
     named: Classified,
     snapshot: Option<&Snapshot>,
@@ -504,8 +504,8 @@ pub(crate) fn record(
 
 /// Returns the names of the user functions on the stack of a crash, innermost first, up to the
 /// first function without a name; the stable key is computed from them. An inlined function counts
-/// as the function that contains it. Only of the frame with an endless loop (`has_loop`), the name
-/// is that of the innermost inlined function, because the loop is written in that one.
+/// as the function that contains it. The one exception is the first frame if it has an endless loop
+/// (`has_loop`): the innermost inlined function counts, because it contains the loop.
 fn own_names<'a>(frames: &'a [Frame], normalised: &Normalised, has_loop: bool) -> Vec<&'a str> {
     let own = normalised.own.iter();
     let own = own.map_while(|index| frames.get(*index)?.levels().last()?.name);

@@ -16,10 +16,10 @@ use crate::snapshot_reader::{Cause, Stopped, has_address, interpret, is_aftermat
 use ddfuzz_exec::{CrashSnapshots, Ended};
 
 /// Reads the copies of registers and stack that dying processes of a run made of themselves in
-/// shared memory. Returns how the run ended, and a snapshot of the process that crashed. If a
-/// process has certainly died of a signal, the run counts as ended by that of the first such
-/// process, else as `ended`. The snapshot is `None` if that is no crash signal, or if there is no
-/// copy.
+/// shared memory. Returns how the run ended, and a snapshot of the process that crashed. If some
+/// processes have certainly died of a signal, the run counts as ended by the signal of the first of
+/// them; else it ended as `ended` says. The snapshot is `None` if the run did not end by a crash
+/// signal, or if there is no copy.
 pub(crate) fn read_copies(
     copies: &CrashSnapshots,
     ended: Ended,
@@ -30,7 +30,8 @@ pub(crate) fn read_copies(
         .collect();
     slots.sort_by_key(|slot| slot.number);
     let deadly = slots.iter().find(|slot| slot.deadly.is_some());
-    // A target that has forbidden itself the calls by which the copy is made dies of those.
+    // A target that has forbidden itself the system calls that make the copy dies of these calls,
+    // and not of the signal at which the copy was begun.
     let signal = deadly.and_then(|slot| slot.deadly);
     let ended = signal.map_or(ended, Ended::Signal);
     if !matches!(ended, Ended::Signal(_)) || !ended.is_crash(None) {
@@ -63,7 +64,7 @@ fn last<'a>(
         }
     }
     last.map(|(slot, snapshot)| Snapshot {
-        // Of a signal that the target handled, nobody knows whether it died of that.
+        // If the target handled the signal, it is unknown whether the process died of it.
         torn: !slot.whole || !dies,
         ..snapshot
     })

@@ -74,8 +74,8 @@ impl ReadStacks {
         let cache = &mut self.cache;
         let mut refused = false;
         let followed = std::thread::scope(|scope| {
-            // A thread of its own: what it waits for is what it traces, and when it ends the
-            // kernel kills whatever it still traces.
+            // The tracer has its own thread, because it waits for all that its thread traces, and
+            // when the thread ends the kernel kills whatever it still traces.
             let tracer = scope.spawn(move || match Tracer::seize(pid, executes, inputs, cache) {
                 Ok(tracer) => {
                     // Nobody listens only if the thread that started this one is gone.
@@ -89,7 +89,7 @@ impl ReadStacks {
             });
             match seized.recv() {
                 Ok(Ok(())) => {}
-                // Of a process that somebody has killed meanwhile, the refusal says nothing.
+                // A refusal does not count if somebody has killed the process meanwhile.
                 Ok(Err(Errno::EPERM | Errno::ENOSYS)) => refused = lives(pid),
                 Ok(Err(error)) => return Err(tracing(error.into())),
                 Err(_) => return Err(tracing(io::ErrorKind::BrokenPipe.into())),

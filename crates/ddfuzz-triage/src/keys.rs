@@ -48,8 +48,8 @@ pub fn keys(
     let mut minor = Fields::new(minor_tag, class);
     let first = normalised.own.first().map(|index| &snapshot.frames[*index]);
     if class.0 == "stackoverflow" {
-        // Where exactly the stack ends depends on the environment: neither the frames on top nor
-        // the runtime function among them says anything.
+        // At which call the stack is used up depends on the environment, so that neither the
+        // innermost frames nor the runtime function among them identify the bug.
         let recursion = recurring(snapshot, normalised);
         minor.push(b"");
         for fields in [&mut major, &mut minor] {
@@ -61,7 +61,8 @@ pub fn keys(
             false => frame_id(frame),
         });
         major.push_ids(f0.as_slice());
-        // Whatever eats the memory is met in one of its calls, or dies where it gets no more.
+        // The runtime function in which a memory blow-up is interrupted, or gets no more memory, is
+        // met by chance, so that it is left out.
         let via = normalised.via.as_deref().filter(|_| class.0 != "oom");
         minor.push(via.unwrap_or_default().as_bytes());
         minor.push_ids(f0.as_slice());
@@ -201,10 +202,11 @@ fn function_id(frame: &RawFrame) -> Id<'_> {
     (&frame.module, frame.function_start.unwrap_or(frame.offset))
 }
 
-/// Returns, sorted, the functions of the endless recursion in a stack overflow; if there is none,
-/// the innermost function. They are those that occur at least [`RECURRING`] times between the
-/// innermost frame and the outermost call of the innermost function that does so. A recursive
-/// function further out, such as a parser that called them, does not count.
+/// Returns the functions of the endless recursion in a stack overflow, sorted; if there is none,
+/// the innermost function. Of the functions that occur at least [`RECURRING`] times on the stack,
+/// let F be the one with the innermost frame. The functions of the recursion are those that occur
+/// at least [`RECURRING`] times from the innermost frame up to the outermost frame of F. A
+/// recursive function further out, such as a parser that called them, does not count.
 fn recurring<'a>(snapshot: &'a Snapshot, normalised: &Normalised) -> Vec<Id<'a>> {
     let frames = normalised.unfolded.iter();
     let function = |index: &usize| function_id(&snapshot.frames[*index]);

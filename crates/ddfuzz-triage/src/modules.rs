@@ -348,7 +348,8 @@ fn identify(source: &Source, mapping: &Mapping, is_main: bool) -> Option<(Identi
         return by_path.map(|identity| (identity, path));
     }
     let Some(kept) = source.kept(mapping, is_main) else {
-        // Of a process that is gone, another file under the same name would be taken for it.
+        // The process has ended and the file was deleted: a file that has its name now is another
+        // one.
         let gone = mapping.path != path;
         return by_path.filter(|_| !gone).map(|identity| (identity, path));
     };

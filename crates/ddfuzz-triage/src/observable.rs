@@ -52,10 +52,11 @@ impl Unobservable {
 }
 
 /// Returns the reason why passing runs of the program at `path` do not show that `crashes` are
-/// fixed, if it seems to be another program: it contains the name of none of the user functions on
-/// the stacks of the crashes. Where no function but `main` and the entries of fuzzing harnesses is
-/// known, the names of its source files stand for them, if the program has debug information.
-/// `None` if it contains one, or if none is known.
+/// fixed, if it seems to be another program than the one that crashed: it contains none of the
+/// names of the user functions on the stacks of the crashes (`main` and the entries of fuzzing
+/// harnesses do not count). If no such name is known, the names of the source files are searched
+/// instead, in a program with debug information. `None` if the program contains one of the names,
+/// or if there are no names to search for.
 ///
 /// # Errors
 /// If the program cannot be read.
@@ -319,9 +320,9 @@ fn reports(crash: &Crash, sanitizer: Sanitizer, now: &[String]) -> bool {
     }
 }
 
-/// Returns the reason why a passing run does not show that a crash is fixed that a sanitizer
-/// reported: the program lacks the sanitizer or this check of it, or ddfuzz cannot see whether it
-/// has them. `None` if there is no such reason, or no sanitizer reported the crash.
+/// For a crash that a sanitizer reported, returns the reason why a passing run does not show that
+/// it is fixed: the program lacks the sanitizer or this check of it, or ddfuzz cannot see whether
+/// it has them. `None` if there is no such reason, or no sanitizer reported the crash.
 fn unreported(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let sanitizer = crash.class.sanitizer()?;
     let flag = flag(crash, sanitizer);

@@ -61,9 +61,9 @@ fn of_access(fault: &Fault) -> (Severity, &'static str) {
     }
 }
 
-/// Returns how dangerous the bug is estimated to be that a sanitizer's report is about, and the
-/// reason for the estimate as a phrase; for reports of errors that the sanitizer detected itself,
-/// not of deadly signals.
+/// Returns an estimate of how dangerous the bug in a sanitizer's report is, and the reason for it
+/// as a phrase. `report` must be about an error that the sanitizer detected itself, not about a
+/// deadly signal.
 fn of_report(report: &Report) -> (Severity, &'static str) {
     let kind = report.kind.as_str();
     let of_allocation = kind.contains("alloc") && kind != "alloc-dealloc-mismatch"

@@ -132,8 +132,8 @@ fn is_the_users(level: &Level<'_>) -> bool {
     let name = level.name.unwrap_or_default();
     let header = SYSTEM_HEADERS.iter().any(|part| file.contains(part));
     let runner = RUNNERS.iter().any(|part| file.contains(part)) || RUNS.contains(&name);
-    // A function of the user's may have any name, and one of the library's any file with it
-    // inlined: where the file is known, it tells.
+    // A function of the user's may have any name, so that the source file decides where it is
+    // known; elsewhere the name decides.
     let std = match file.is_empty() {
         true => is_std_function(name),
         false => is_std_file(file),

@@ -183,8 +183,9 @@ fn walk_back(
     let control = if is_return(code) {
         Control::Smashed
     } else if goes_nowhere(code, registers, memory) {
-        // A call in the place of a return leaves no frame of its function: not where the processor
-        // faults behind the jump, and so neither where it faults on it.
+        // A function that ends by a jump through a pointer (a tail call) has left no frame, whether
+        // the processor faults at the target of the jump or on the jump itself. The walk therefore
+        // begins at the caller.
         let from = jumps_by_pointer(code)
             .then(|| caller(registers, layout, memory))
             .flatten();
@@ -207,7 +208,8 @@ fn walk_from_nowhere(
 ) -> (Control, Walk) {
     let calls = caller(registers, layout, memory).map(|caller| walk(caller, layout, memory));
     match calls {
-        // The entry function was called there, and not what is no code: it has returned astray.
+        // If the return address on the stack is that of the entry function, the entry function has
+        // returned to a wrong address, and nothing has been called.
         Some(walk) if !is_behind_entry(&walk, layout) => return (Control::WildCall, walk),
         _ => {}
     }
@@ -350,8 +352,9 @@ fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
     found.map_or_else(Fault::default, |it| invalid(Some(it.address), it.access))
 }
 
-/// Returns whether an instruction that makes the memory accesses `touched` read or wrote `address`;
-/// `None` if none of several accesses includes it.
+/// Returns whether the access to `address` was a read or a write, given the memory accesses
+/// `touched` of the instruction: the kind of the one that includes the address, or of the only one,
+/// even if it does not. `None` if there is no access, or none of several includes the address.
 fn access_to(address: u64, touched: &[MemoryAccess]) -> Option<Access> {
     let holds = |it: &&MemoryAccess| address.wrapping_sub(it.address) < it.size.max(1);
     match (touched.iter().find(holds), touched) {

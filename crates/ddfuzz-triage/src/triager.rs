@@ -130,7 +130,7 @@ pub struct Triager {
     refused: bool,
     /// Path of the target's program; `None` where it is unknown.
     program: Option<PathBuf>,
-    /// Hash of the last input that was run without a tracer, too, and did not crash then either.
+    /// Hash of the last input that crashed neither under a tracer nor, run again, without one.
     passed_untraced: Option<u64>,
     /// Last line on stderr of the last input that did not crash in [`Triager::examine`].
     last_line: Option<String>,
@@ -254,16 +254,15 @@ impl Triager {
         self.settings.leaks = leaks;
     }
 
-    /// Returns the last line that an input without a crash made the program write to stderr, when
-    /// [`examine`](Triager::examine) ran it last; `None` if it wrote none.
+    /// Returns the last line that the program wrote to stderr in the last run by
+    /// [`examine`](Triager::examine) that did not crash; `None` if it wrote none.
     pub fn last_line(&self) -> Option<&str> {
         self.last_line.as_deref()
     }
 
-    /// Sets time limits for the runs that [`examine`](Triager::examine) makes; all others keep
-    /// those of the target. The search that minimizes a hang shortens the limits of the target: a
-    /// run within those does not show that a different input hangs, too, so that one gets full
-    /// limits.
+    /// Sets the time limits of the runs that [`examine`](Triager::examine) makes; all others keep
+    /// the target's limits, which are shorter than usual while a hang is minimized: a different
+    /// input that exceeds those need not hang, so that it is examined within the full limits.
     pub fn examine_within(&mut self, time: TimeLimit) {
         self.examining = Some(time);
     }
@@ -302,7 +301,7 @@ impl Triager {
             failed => failed,
         };
         if let Some(run) = failed {
-            // Of one run that looked for leaks, one has found them.
+            // The record names one try: the run without a tracer, or the one that looked for leaks.
             let crash = self.crash(&run, input, 1, at)?;
             return Ok(Verdict::Crash(Box::new(crash)));
         }
@@ -390,9 +389,9 @@ impl Triager {
         Ok(Some((keyed.quick(), keyed.run.cpu)))
     }
 
-    /// Runs `input`, which has crashed without a tracer and not under one, up to three times
-    /// without one; returns class and keys of its crash if it crashes each time, else `None`. The
-    /// program then is one of those that [avoid tracers](crate::programs_avoiding_tracers).
+    /// Runs `input`, which has crashed but not under a tracer, up to three times without one. If it
+    /// crashes each time, the program [avoids tracers](crate::programs_avoiding_tracers); returns
+    /// class and keys of the crash then, else `None`.
     ///
     /// # Errors
     /// When the target cannot be started.
@@ -407,7 +406,7 @@ impl Triager {
     /// it are made without one, and returns the last of these runs; else `None`.
     fn fails_untraced(&mut self, input: &[u8]) -> Result<Option<Finished>, ExecError> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(input);
-        // What is tried again and again is flaky, and the program does not look for a tracer.
+        // An input that has passed without a tracer before is flaky: it says nothing of tracers.
         if self.is_untraced() || self.passed_untraced == Some(hash) {
             return Ok(None);
         }
@@ -451,7 +450,7 @@ impl Triager {
         Ok(self.record_of(run, named, tries, at))
     }
 
-    /// Makes the record of a run that crashed, from its class and keys.
+    /// Makes the record of a crashed run; `named`: class and keys; `at`: start of the first try.
     fn record_of(
         &mut self,
         run: &Finished,
@@ -602,7 +601,7 @@ impl Triager {
                         read: tracee.read(),
                         ..self.finished(seen, tracee.said(), began)
                     };
-                    // Where it took long only because it was traced, that run does not count.
+                    // If only the tracer made the run slow, the run without a tracer counts.
                     if ended == Ended::Timeout && cut == Some(Cut::Delayed) {
                         let untraced = self.run_copied(input, aslr)?;
                         let is_quicker = untraced.ended != Ended::Timeout;
@@ -613,7 +612,7 @@ impl Triager {
                     let copied = copied.filter(|it| it.capture == CaptureWay::Copy);
                     return Ok(copied.unwrap_or(traced));
                 }
-                // Of a process that somebody has killed meanwhile, the refusal says nothing.
+                // A refusal does not count if somebody has killed the process meanwhile.
                 None => self.refused = lives(tracee.pid()),
             }
         }

@@ -84,8 +84,9 @@ impl Drop for RunningThread {
     }
 }
 
-/// Traces a run in this thread; returns the last message about it, and whether this thread traces
-/// nothing any more, so that it can trace another run.
+/// Traces the run `job` in this thread, and reports on `news` when it has been seized. Returns the
+/// last message about the run, and true if this thread can trace another run: false if an error has
+/// ended the tracing, so that it may still trace something.
 fn trace(mut job: Job, news: &mpsc::Sender<News>) -> (News, bool) {
     let (pid, request) = (job.pid, &*job.request);
     match Tracer::seize(pid, job.executes, job.crash_exit, &mut job.cache, request) {
@@ -101,10 +102,10 @@ fn trace(mut job: Job, news: &mpsc::Sender<News>) -> (News, bool) {
 }
 
 impl TracingThread {
-    /// Lets the process `tracee`, which waits to be traced, run; traces it to its end, and returns
-    /// how it ended, with its snapshot if that explains the end. A run that exceeds the limits of
-    /// `start` is interrupted, to find the call that does not return, and killed; also returns the
-    /// limit. `None` where the system refuses ptrace; the process then still waits.
+    /// Lets the process `tracee`, which waits to be traced, run, and traces it to its end. Returns
+    /// how it ended, with its snapshot if that explains the end, and the limit of `start` that it
+    /// exceeded, if any. A run that exceeds a limit is interrupted, to find the call that does not
+    /// return, and killed. `None` where the system refuses ptrace; the process then still waits.
     ///
     /// # Errors
     /// When the process is gone, or tracing it fails for another reason. The next run then has
@@ -151,9 +152,10 @@ impl TracingThread {
     }
 }
 
-/// Waits for the end of a traced run, and interrupts it when it exceeds a limit. Returns how it
-/// ended, with the snapshot of its process only if that explains the end, and the cache of modules
-/// that the run used. `readers`: the threads that empty the pipes to which the run writes.
+/// Waits for the end of the traced run of the process `held`, and interrupts it by `request` when
+/// it exceeds a limit. Returns how it ended, with the snapshot of its process only if that explains
+/// the end, and the cache of modules that the run used. `news`: the messages of the tracing thread;
+/// `readers`: the threads that empty the pipes to which the run writes.
 fn collect(
     news: &mpsc::Receiver<News>,
     held: &PidFd,
@@ -277,9 +279,9 @@ const SCHEDULED: Duration = Duration::from_secs(20);
 const FOUND: Duration = Duration::from_secs(30);
 
 /// Waits until the tracing thread reports on `done` that the run of `process` has ended, and
-/// interrupts the run if it exceeds a limit. Returns the report (`None` if the tracing thread is
-/// gone), and whether the process was killed because the tracing thread took too long. `readers`:
-/// the threads that empty the pipes to which the run writes.
+/// interrupts the run by `request` if it exceeds a limit. Returns the report (`None` if the tracing
+/// thread is gone), and whether the process was killed because the tracing thread took too long.
+/// `readers`: the threads that empty the pipes to which the run writes.
 fn await_end<T>(
     done: &Receiver<T>,
     process: &PidFd,

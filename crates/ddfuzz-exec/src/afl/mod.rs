@@ -56,8 +56,9 @@ pub(crate) struct Forkserver {
 }
 
 impl Forkserver {
-    /// Creates the executor and starts the target's fork server at once, so that a target without a
-    /// fork server fails here.
+    /// Creates the executor of the `prepared` target and starts the target's fork server at once,
+    /// so that a target without a fork server fails here. `freshness`: whether runs may share a
+    /// process.
     pub(crate) fn start(
         target: &Target,
         prepared: PreparedTarget,

@@ -57,8 +57,9 @@ pub(super) enum AflStartError {
 type EarlyStatus = Option<i32>;
 
 impl AflServer {
-    /// Starts the program and performs the handshake with its fork server. `shared`: offers inputs
-    /// in shared memory.
+    /// Starts the program and performs the handshake with its fork server; returns the server and
+    /// the options that it reports. `shared`: whether to offer inputs in shared memory;
+    /// `persistent`: whether one process of the program can make many runs.
     pub(super) fn start(
         launch: &Launch,
         stdin: &File,
@@ -177,9 +178,9 @@ impl AflServer {
             && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)
     }
 
-    /// Reads the process id of the run from the fork server, and its wait status if it ends in
-    /// time: within `early`, or where that is `None` within a slice of time (10 ms). A run that
-    /// goes on has no status yet.
+    /// Reads from the fork server the process id of the run, and its wait status if the run ends
+    /// soon: within the time `early`, or, if that is `None`, within a slice of time (10 ms). A run
+    /// that goes on has no status yet.
     fn forked(&mut self, early: Option<Duration>) -> Result<(Pid, EarlyStatus), RequestError> {
         let mut words = [0; 8];
         let wanted = if early.is_some() { 4 } else { 8 };
@@ -204,9 +205,10 @@ impl AflServer {
         Ok((Pid::from_raw(pid), (length == 8).then_some(status)))
     }
 
-    /// Waits for the end of a run, of which [`forked`](AflServer::forked) has read no status yet,
-    /// and kills the run if it exceeds `limits`. Returns the limit at which it was killed (`None`
-    /// if it was not), its wait status and its CPU time.
+    /// Waits for the end of the run in the process `child`, of which [`forked`](AflServer::forked)
+    /// has read no status yet, and kills the run if it exceeds `limits` or if `look` finds that it
+    /// hangs like a known hang. Returns why it was killed (`None` if it was not), its wait status
+    /// and its CPU time.
     fn ended(
         &mut self,
         child: Pid,

@@ -296,7 +296,7 @@ impl BlockCoverage {
     }
 
     /// Changes the shared code so that it has the breakpoints that `wanted` says, and no others. If
-    /// `wanted` was in force before, only sets the breakpoints again that runs have hit.
+    /// it had these already, only those are set again that runs have hit, and so removed.
     fn arm(&mut self, wanted: Armed) -> io::Result<()> {
         let hit = std::mem::take(&mut self.hit);
         if wanted == self.armed {
@@ -371,16 +371,17 @@ impl BlockCoverage {
         Ok(known)
     }
 
-    /// Whether breakpoints may have changed how the run with index `run` in the present call ended,
-    /// so that the run must be made again without them: a program that reads its own code sees
-    /// breakpoints that it has not hit. False for a run that was made again already.
+    /// Whether the run with index `run` in the present call must be made again without breakpoints,
+    /// because they may have changed how it ended: true if it died of a signal (`ended`) while any
+    /// were set, since a program that reads its own code sees breakpoints. False for a run that was
+    /// made again already.
     pub(crate) fn is_in_doubt(&self, run: usize, ended: Ended) -> bool {
         let is_signal = matches!(ended, Ended::Signal(_));
         is_signal && self.doubted != Some(run) && self.armed != Armed::Nothing
     }
 
-    /// Forgets which run of the present call was made again: the same run is to be made once more,
-    /// and breakpoints may have changed how that one ends.
+    /// Forgets that a run of the present call was made again without breakpoints. Called before
+    /// that run is made once more: breakpoints may change how the new run ends, too.
     pub(crate) fn forget_doubt(&mut self) {
         self.doubted = None;
     }
@@ -397,9 +398,10 @@ impl BlockCoverage {
     }
 
     /// Ends a call of the executor, which has made `runs`, and returns their coverage. A run that
-    /// did not exit has none; the blocks that it hit still count as not reached. If `reporting` is
-    /// `Every`, all other runs are reported, except one that was made again without breakpoints,
-    /// since not all of its blocks are known; else only those that hit a breakpoint.
+    /// did not exit is not reported, and the blocks that it hit still count as not reached. If
+    /// `reporting` is `Every`, all other runs are reported except one that was made again without
+    /// breakpoints, since not all of its blocks are known. For any other `reporting`, only runs
+    /// that hit a breakpoint are reported.
     pub(crate) fn end_call(
         &mut self,
         runs: &[Run],
@@ -456,8 +458,9 @@ impl BlockCoverage {
 
 impl CodeSegment {
     /// Makes the code segment at `address` of the module with index `module`, whose code is
-    /// `content`, and assigns it a place in the shared memory file from offset `at` on. `starts`:
-    /// the addresses of the blocks in the segment, with the module's key.
+    /// `content`, and assigns it a place in the shared memory file from offset `at` on. `file`:
+    /// device and inode of a library, zeros for the program; `starts`: the addresses of the blocks
+    /// in the segment, with the module's key.
     fn new(
         (module, file): (usize, (u64, u64)),
         address: u64,

@@ -122,10 +122,10 @@ const HANDLERS: [(&str, &str); 23] = [
     ("implicit_conversion", "implicit-conversion"),
 ];
 
-/// Returns the UBSan checks in a program, as `-fsanitize=` names them: each check whose handler the
-/// program calls, or only `undefined` if it calls the most frequent handlers, or if UBSan's whole
-/// runtime is linked but no call of a handler is found. `alone`: no other runtime that contains
-/// UBSan's handlers is linked.
+/// Returns the UBSan checks that a program makes, as `-fsanitize=` names them: those whose handlers
+/// it calls. Returns `undefined` alone if the most frequent handlers are among them, or if no call
+/// is found and UBSan's whole runtime is linked. `alone`: no other runtime that contains UBSan's
+/// handlers is linked, so that a handler in the program belongs to UBSan's runtime.
 fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     let (mut defined, mut called) = (HashMap::new(), BTreeSet::new());
     for symbol in file.symbols().chain(file.dynamic_symbols()) {

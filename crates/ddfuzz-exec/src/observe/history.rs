@@ -16,8 +16,8 @@ const KEPT: usize = 256;
 const KEPT_OF_A_SITE: usize = 16;
 const MOST_SITES: usize = 1 << 16;
 
-/// The last comparisons that a run made, at most so many in total and so many of each address in
-/// the code.
+/// The last comparisons that a run made: at most `KEPT` in total, and at most `KEPT_OF_A_SITE` of
+/// each address in the code.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     count: u64,

@@ -194,7 +194,8 @@ impl ComparisonObserver {
     }
 
     /// Runs `process`, which waits before its `execve`, under a tracer that sets the breakpoints of
-    /// `plan`. Returns how the run ended; `None` if the system refuses to trace.
+    /// `plan`, and adds its comparisons to `history`; `ring`: where the preloaded library reports
+    /// comparisons. Returns how the run ended; `None` if the system refuses to trace.
     fn trace(
         plan: &BreakpointPlan,
         mut process: Traced,

@@ -24,8 +24,9 @@ impl ServerExecutor {
             self.refused = answer.refused;
             return Ok(vec![run]);
         }
-        // If several servers have died of the run, so has each of their forks. A fork that was made
-        // for this request had the runner's limits.
+        // Whether the runner, and not a fork, made the last run. If no server is left, several have
+        // died of the run, and their forks with them. A fork that the server made for this request,
+        // and that timed out, counts like the runner, because it had the runner's shorter limits.
         let is_of_runner =
             self.server.is_some() && (answer.refused.is_none() || answer.ended == Ended::Timeout);
         if self.server.is_none() {

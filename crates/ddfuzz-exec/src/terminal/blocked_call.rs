@@ -24,9 +24,10 @@ enum WaitsFor {
 }
 
 /// Returns true if a program at a terminal will go on by itself, without another key. `calls`: the
-/// line of `/proc/PID/syscall` for each of its threads. A thread must be running or sleep for a
-/// given time. If typed keys are unread (`has_unread`), waiting for input for a given time counts,
-/// too; if all are read, no thread may wait for input, since the program waits for a key then.
+/// line of `/proc/PID/syscall` for each of its threads; `has_unread`: whether typed keys are
+/// unread. A thread must be running or sleep for a given time; if keys are unread, it may also wait
+/// for input for a given time. If no key is unread, a thread that waits for input makes the result
+/// false, since the program waits for a key.
 pub(super) fn goes_on_by_itself(calls: &[String], has_unread: bool) -> bool {
     let waits: Vec<WaitsFor> = calls.iter().map(|line| waits_for(line)).collect();
     let is_any = |of: &[WaitsFor]| waits.iter().any(|one| of.contains(one));
@@ -49,7 +50,8 @@ fn waits_for(line: &str) -> WaitsFor {
     }
 }
 
-/// Reads a line of `/proc/PID/syscall`; `None` if the thread sleeps in no system call.
+/// Parses `line`, the content of a thread's `/proc/PID/syscall`, to the system call in which the
+/// thread sleeps; `None` if it sleeps in none.
 fn blocked(line: &str) -> Option<BlockedCall> {
     let mut words = line.split_whitespace();
     let number = words.next()?.parse().ok().filter(|number| *number >= 0)?;

@@ -166,14 +166,15 @@ impl Driver {
 
     /// Returns true if the session's processes sleep for a given time, as in a script with `sleep
     /// 1`, and so may go on by themselves before [`Driver::until`]. Also true if one of them ran or
-    /// ended while the driver looked at them, which says nothing of one moment. `unread`: number of
-    /// typed bytes that are unread.
+    /// ended while the driver looked at them one after the other, so that what it saw may never
+    /// have been true of all at once. `unread`: number of typed bytes that are unread.
     fn goes_on(&self, session: &Session, unread: usize) -> bool {
         if Instant::now() >= self.until {
             return false;
         }
         let before = proc_tree::switches(session.server);
-        // Asked first: once its tracer knows, its parent is awake.
+        // This must be asked before the calls are read: as soon as the tracer knows of the end, the
+        // parent of the ended process wakes up.
         let ends = proc_tree::ends_at_tracer(session.server);
         let calls = proc_tree::calls_below(session.server);
         ends || goes_on_by_itself(&calls, unread > 0)

@@ -58,7 +58,7 @@ impl Appender {
     /// can open it so until the appender is dropped.
     ///
     /// # Errors
-    /// As [`Appender::open`]; if it is locked.
+    /// As [`Appender::open`], and if another process or appender has locked the file.
     pub fn open_alone(path: &Path) -> Result<Appender, FileError> {
         let lock_first = |file: &File, found| {
             match file.try_lock() {

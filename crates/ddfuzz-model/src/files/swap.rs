@@ -88,9 +88,10 @@ impl StagedFolder {
         self.place_of(name).is_ok_and(linked)
     }
 
-    /// Gives the temporary folder the owner, group and mode of the folder that it will replace, its
-    /// subfolders those of the subfolders of the same name, and its files that owner and group. An
-    /// owner or group that this process may not give away stays as it is.
+    /// Gives the temporary folder the owner, group and mode of the folder that it will replace. A
+    /// subfolder gets those of the old subfolder at the same path, or else those of the old folder;
+    /// files get the owner and group of the old folder. An owner or group that this process may not
+    /// give away stays as it is.
     ///
     /// # Errors
     /// If a folder cannot be read or its mode cannot be set.

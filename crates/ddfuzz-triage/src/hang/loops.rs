@@ -165,9 +165,9 @@ fn pieces(code: &[u8], start: u64) -> BTreeMap<u64, Vec<u64>> {
     after
 }
 
-/// Returns the strongly connected components (loops) among the basic blocks `within` of the control
-/// flow graph `after`, without the edges that lead to the blocks `without`. A single block counts
-/// if it jumps to itself.
+/// Returns the loops in the control flow graph `after`, as strongly connected components: only
+/// among the basic blocks `within`, and without the edges that lead to the blocks `without`. A
+/// single block is a loop if it jumps to itself.
 fn circles(
     after: &BTreeMap<u64, Vec<u64>>,
     within: &BTreeSet<u64>,

@@ -210,10 +210,11 @@ impl Tracer<'_> {
     }
 }
 
-/// Returns the index of the stack frame by which a hang is identified, given the index `level` of
-/// the innermost call that does not return: usually `level` itself. If its function occurs again in
-/// calls inside it, the recursion as a whole takes so long (backtracking), and it is chance which
-/// call is under way; then the index is that of the outermost call of the recursive functions.
+/// Returns the index of the stack frame that identifies a hang. `level`: the index of the innermost
+/// call that does not return, which usually is the result. If its function occurs again in calls
+/// inside it, the recursion as a whole takes so long (backtracking), and it is chance which of its
+/// calls is under way; then the result is the index of the outermost call of the recursive
+/// functions.
 fn outermost(stack: &Stack, level: usize) -> usize {
     let levels = &stack.levels;
     let Some(function) = levels.get(level).and_then(|level| level.function()) else {

@@ -136,7 +136,8 @@ impl Tracer<'_> {
             loops: true,
         };
         let before = Scheduled::of(tid).cpu;
-        // It may be about to end by itself: where it stood first is all there is then.
+        // If the thread ends during the search, the snapshot from before the search is all there
+        // is.
         let Ok(stuck) = self.step_out(halted, stack, test) else {
             return Some(first);
         };
@@ -144,8 +145,9 @@ impl Tracer<'_> {
         let mut snapshot = stuck
             .stack
             .snapshot(level, Event::OutOfTime, tid, self.cache);
-        // What stands for a recursion has no loop of its own; and who waits is not held by the loop
-        // around the call that waits: on a busy machine such a thread may have run just before.
+        // No loop is recorded for a frame that stands for a recursion, nor for a thread that waits:
+        // the loop around the call that waits does not hold it. On a busy machine a thread may have
+        // run for a moment before it waits.
         let ran = Scheduled::of(tid).cpu.saturating_sub(before);
         let runs = ran * WAITING_DIVISOR >= RETURNS;
         let endless = stuck.endless.filter(|_| level == stuck.level && runs);
@@ -174,7 +176,8 @@ impl Tracer<'_> {
         let mut stuck = StuckCall::at_innermost(stack);
         for _ in 0..HOPS {
             if stuck.is_at_an_unclean_end() {
-                // From outside the frames whose stack could not be read it may look better.
+                // The thread has left the frames whose stack could not be read, so more of it may
+                // be readable now.
                 let Some(again) = Stack::of(tid, self.cache) else {
                     break;
                 };
@@ -201,7 +204,7 @@ impl Tracer<'_> {
                     halted = at;
                     stuck.stack.levels[stuck.level].moved_to(pc);
                 }
-                // It may have come to another loop of this call since it was looked at.
+                // The thread may have come to another loop of this call since its stack was read.
                 WaitResult::No(Some(at))
                     if endless.is_none()
                         && self.look_again(&mut stuck, tid, &caller)
@@ -326,9 +329,9 @@ impl Tracer<'_> {
         Ok(WaitResult::No(self.halt(tid).ok()))
     }
 
-    /// Handles a stop of any thread of the run during a wait: returns what it shows if the thread
-    /// that is waited for has returned from its call or left its loop, else resumes the stopped
-    /// thread.
+    /// Handles a stop, with the wait status `status`, of any thread of the run during the wait
+    /// `waiting`. Returns what the stop shows if the thread that is waited for has returned from
+    /// its call or left its loop; else resumes the stopped thread.
     fn meets(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> Option<TrapHit> {
         let trapped = status >> 16 == 0 && libc::WSTOPSIG(status) == libc::SIGTRAP;
         if let Trap::Watch(place) = waiting.trap
@@ -447,12 +450,13 @@ impl Waiting<'_> {
                 breakpoint.lift(thread);
                 resume(libc::PTRACE_SINGLESTEP, thread, 0);
             } else {
-                // What calls itself so often is not told by a loop.
+                // A function that calls itself so often is not identified by one of its loops.
                 self.lift_exits();
                 resume(libc::PTRACE_CONT, thread, 0);
             }
         } else if process == self.process {
-            // It would have to run where the other one is waited for.
+            // To run on, this thread would need the breakpoint removed that the other thread has
+            // yet to hit.
             self.held.push(thread);
         } else {
             // A copy of the process has got copies of the breakpoints.

@@ -20,15 +20,15 @@ const MESSAGE_LINES: usize = 16;
 
 const SAID: &str = " panicked at ";
 
-/// Returns the Rust panic in stderr that ended the program; `None` where there is none. It is the
-/// last one of the thread that panicked first, up to the first panic of another thread: a thread
-/// has survived a panic after which it panics again. But panics that only follow from another one
-/// do not count: one in a destructor during unwinding, one at a function that cannot unwind, and
-/// one of a thread that joins a panicked thread.
+/// Returns the Rust panic in stderr that ended the program; `None` where there is none. It is a
+/// panic of the thread that panicked first, the last one before the first panic of another thread:
+/// a thread that panics again has survived its earlier panics. Panics that only follow from another
+/// one do not count: one in a destructor during unwinding, one at a function that cannot unwind,
+/// and one of a thread that joins a panicked thread.
 pub fn rust_panic(stderr: &[u8]) -> Option<RustPanic> {
     let mut lines = lines(stderr);
     let mut ended: Option<(String, RustPanic)> = None;
-    // The panic before, which the last one may follow from.
+    // The panic before the last one, which may have caused the last one.
     let mut before: Option<RustPanic> = None;
     while let Some(line) = lines.next() {
         if line.starts_with("thread panicked while panicking") {

@@ -246,7 +246,8 @@ fn read_slots<'data, R: ReadRef<'data>>(
 const START_UP: u64 = 128;
 
 /// Finds `main`, also in stripped programs, as the argument that `_start` passes to the C library,
-/// and adds it to the module's entry functions.
+/// and adds it to the module's entry functions. `relative`: the address in the program that each
+/// memory slot will hold, as [`read_slots`] returns it.
 fn find_main<'data, R: ReadRef<'data>>(
     elf: &Elf<'data, R>,
     module: &mut Module,

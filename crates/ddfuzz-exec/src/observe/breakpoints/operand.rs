@@ -117,7 +117,7 @@ const OVERFLOW: u64 = 1 << 11;
 const ALL: u64 = CARRY | PARITY | ADJUST | ZERO | SIGN | OVERFLOW;
 
 /// Returns the processor flags after a comparison of `left` with `right`, numbers of `width` bytes;
-/// `flags`: those before.
+/// `flags`: the processor flags before the comparison.
 pub(super) fn after_compare(flags: u64, left: u64, right: u64, width: usize) -> u64 {
     let result = left.wrapping_sub(right) & mask(width);
     let top = 1 << (8 * width - 1);

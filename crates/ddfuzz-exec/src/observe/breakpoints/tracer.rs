@@ -13,9 +13,10 @@ use crate::tracing::{resume, seize_tree, wait};
 
 /// Maximum number of cases that are read of one `switch` statement.
 const CASES: u64 = 16;
-/// Limits on the hits of one breakpoint, as pairs (total, hits): while the run has had fewer than
-/// `total` hits of all breakpoints, a breakpoint is removed at more than `hits` of its own hits;
-/// after all pairs, at its next hit. So loops do not displace what comes at the end of a run.
+/// Limits on the hits of one breakpoint, as pairs (total, hits). The first pair applies whose
+/// `total` is above the number of hits of all breakpoints in the run so far: a breakpoint with more
+/// than `hits` hits of its own is removed. When no pair applies, each breakpoint is removed at its
+/// next hit. So loops do not displace what comes at the end of a run.
 const MOST_HITS: [(u32, u32); 3] = [(4000, 500), (7000, 50), (9000, 5)];
 
 fn most_hits(hits: u32) -> u32 {
@@ -229,8 +230,9 @@ impl<'a> Tracer<'a> {
         *hits > most_hits(self.all_hits) || self.removed.contains(&address)
     }
 
-    /// Emulates the compare instruction that a breakpoint has replaced, and records its operands;
-    /// returns false if an operand cannot be read.
+    /// Emulates the compare instruction that a breakpoint has replaced, and records its operands,
+    /// which are `width` bytes wide; returns false if an operand cannot be read. `bias`: the
+    /// program's load address minus the address in its file.
     fn compare(
         &mut self,
         instruction: &iced_x86::Instruction,

@@ -14,8 +14,9 @@ pub use ddfuzz_exec::Sanitizer as Tool;
 use ddfuzz_exec::facts::DEBUG_ASSERTIONS;
 
 /// Checks whether a program that was compiled with `-fsanitize=FLAG` may print reports of the
-/// sanitizer `tool`: of `flag` itself, of LeakSanitizer if `flag` is `address` or `hwaddress`, and
-/// of UndefinedBehaviorSanitizer, which all sanitizers' runtimes contain.
+/// sanitizer `tool`: true for the sanitizer that `flag` names; for LeakSanitizer also if `flag` is
+/// `address` or `hwaddress`; for UndefinedBehaviorSanitizer if `flag` names any sanitizer, since
+/// all sanitizers' runtimes contain it.
 pub(crate) fn comes_with(tool: Tool, flag: &str) -> bool {
     match tool {
         Tool::Ubsan => flag != DEBUG_ASSERTIONS,
