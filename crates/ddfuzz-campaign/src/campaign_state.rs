@@ -288,8 +288,10 @@ impl<'a> CampaignState<'a> {
         self.save()
     }
 
-    /// Returns the entries to minimize next, the most urgent first, at most one for each group;
-    /// `last` adds those that are minimized after all others ([`minimization_order::pending`]).
+    /// Returns the entries to minimize next, the most urgent first, at most one for each group.
+    /// `variants` says how many further minor keys of a group are minimized. With `last`, entries
+    /// that are minimized after all others, such as hangs, are included
+    /// ([`minimization_order::pending`]).
     pub(crate) fn pending(
         &self,
         variants: Variants,

@@ -101,8 +101,9 @@ impl RunClassifier {
         self.least.clear();
     }
 
-    /// Checks whether a crash with these keys was reported, and `input` is no smaller than all that
-    /// were reported of its group.
+    /// Returns true if this worker has reported a crash with this minor key before, and `input` is
+    /// no smaller than every input that it has reported of the group `major`; the crash then needs
+    /// no full record.
     fn is_known(&self, major: Key, minor: Key, input: &[u8]) -> bool {
         self.reported.contains(&minor) && !self.is_smaller(major, input)
     }

@@ -87,8 +87,10 @@ pub trait StoreWriter: Send {
     /// Returns a reader of the output directory.
     fn reader(&self) -> &Reader;
 
-    /// Returns the groups that have changed since an earlier call, and the number of changes for the
-    /// next one ([`Store::changed_since`]); `None` where that is not known.
+    /// Returns the number of changes that were made to groups so far, and the groups (kind and
+    /// major key) changed after the first `since` of these changes; pass 0 at first, and later the
+    /// number that the last call returned. `None` if changes are not counted, as in a process that
+    /// does not own the directory ([`Store::changed_since`]).
     fn changed_since(&self, _since: u64) -> Option<(u64, Vec<(Kind, String)>)> {
         None
     }

@@ -53,8 +53,8 @@ struct FailureSelection {
     /// The crashes that the journal of triage records for these campaigns: the hash of the input's
     /// content (16 hex digits) and the major key (12 hex digits) of each.
     files: HashSet<(String, String)>,
-    /// Whether a failure that another campaign has stored counts, too, if `files` has its content
-    /// and major key.
+    /// Whether failures of other campaigns count, too: those whose input's content and major key
+    /// are in `files`.
     shares: bool,
 }
 
@@ -245,10 +245,11 @@ pub(crate) fn gone_with(build: &Build) -> HashSet<(Kind, String)> {
     gone
 }
 
-/// Checks whether a failure was found with the last recorded build of the program of `target`. It
-/// was not if its group was checked with that build, as groups found with earlier ones are, or if
-/// its campaign has recorded another build last. If its campaign has recorded none, it was if all
-/// recorded builds are the same. True if no build is recorded at all, as in a study.
+/// Returns true if a failure was found with the last recorded build of the program of `target`;
+/// also if no build is recorded at all, as in a study. Returns false if its group was checked with
+/// that build, since only groups found with an earlier one are. Otherwise the last build recorded
+/// by the failure's campaign decides; if that campaign has recorded none, all recorded builds must
+/// be the same.
 pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry: &Entry) -> bool {
     let builds = campaigns.builds(&record_of(target)).unwrap_or_default();
     let Some(last) = builds.last() else {

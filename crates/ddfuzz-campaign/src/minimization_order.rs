@@ -91,7 +91,8 @@ pub(crate) fn is_slip(found: Option<&Found>) -> bool {
 pub(crate) struct Bug<'a> {
     root: &'a Path,
     entries: Vec<&'a Entry>,
-    /// The entries with a result that counts ([`is_result`]).
+    /// The entries that were minimized, whose minimization was not given up, and whose result the
+    /// last build does not leave in doubt ([`is_result`]).
     results: Vec<&'a Entry>,
 }
 
@@ -347,7 +348,9 @@ pub(crate) fn pending(
 /// its id: its priority, whether its minimization has not begun, and when it was found.
 pub(crate) type PendingEntry = (Priority, bool, Rank, EntryId);
 
-/// Returns the entries of one group that [`pending`] returns, each with its position.
+/// Returns those entries of one group that [`pending`] returns, at most one for each bug, each with
+/// its position in the order of minimization. None are returned of a group that is gone with the
+/// last build. `variants` and `last` as for [`pending`].
 pub(crate) fn pending_of_group(
     reader: &Reader,
     finders: &Finders,
@@ -537,9 +540,11 @@ impl SlippedInputs {
         Ok(groups.map(|group| group.record.major.short()).collect())
     }
 
-    /// Takes the next slip ([`SlippedInputs::next`], an input with another crash that a
-    /// minimization has met) that still crashes in its group, and stores it as an entry of that
-    /// group; returns false if there is none.
+    /// Stores the next slip ([`SlippedInputs::next`], an input with another crash that a
+    /// minimization has met) as an entry of the group of that crash, and returns true. Slips that
+    /// do not crash in their group again, when they are run by the settings `minimizing`, are
+    /// skipped, and so are groups whose major key `accepts` rejects. Returns false if no slip is
+    /// left.
     pub(crate) fn file_next<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,
@@ -555,9 +560,9 @@ impl SlippedInputs {
     }
 }
 
-/// Runs a slip, that is an input with another crash that the minimization of `entry` has met, and
-/// stores it as an entry of the group of that crash if it still crashes there; returns true if it
-/// does.
+/// Runs a slip, an input with another crash that the minimization of `entry` has met. If it crashes
+/// in the recorded group again, stores it as an entry of that group and returns true; else returns
+/// false.
 pub(crate) fn file_slip<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,

@@ -32,8 +32,8 @@ use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 /// minor key as the original crash.
 const MAX_CANDIDATES: u64 = 256;
 
-/// Number of runs after which an input that never failed counts as not failing, before a
-/// minimization replaces an earlier one.
+/// Number of runs in which an input must fail at least once before its minimization replaces the
+/// files of an earlier one; if it does not, the minimization ends with an error.
 const CONFIRMING_TRIES: u64 = 12;
 
 /// The target and the settings by which entries of an output directory are minimized.

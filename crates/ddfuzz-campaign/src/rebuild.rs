@@ -313,9 +313,10 @@ impl BuildCheck<'_> {
     }
 
     /// Compares the program, at the start of a call of ddfuzz, with the build that the output
-    /// directory records last: records the present build if there is none, and checks all groups
-    /// with it if it is another one; if it is the same, those that wait to be checked again. Does
-    /// nothing if no campaign of the directory is on the target.
+    /// directory records last. If it is another build, all groups are checked with it; if it is the
+    /// same, only the groups that are recorded as unchecked. If no build is recorded, the present
+    /// one is recorded, and all groups are checked if there are any. Does nothing if no campaign of
+    /// the directory is on the target.
     pub fn begin(
         &self,
         watch: &ProgramWatch,
@@ -382,8 +383,9 @@ impl BuildCheck<'_> {
         Ok(())
     }
 
-    /// Checks the groups that are unchecked with the last build, which is the present one, as
-    /// [`BuildCheck::recheck`] does; minimizations go on.
+    /// Checks the groups that the last recorded build, which is the present one, lists as
+    /// unchecked, as [`BuildCheck::recheck`] does; but unfinished minimizations are continued, not
+    /// started again.
     fn check_again(&self, mut build: Build, screen: &mut dyn Screen) -> Result<(), CampaignError> {
         let unchecked = std::mem::take(&mut build.unchecked);
         if unchecked.is_empty() {

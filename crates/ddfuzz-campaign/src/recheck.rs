@@ -76,8 +76,8 @@ pub struct Recheck<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Number of groups that are checked once more while no other group is; if none of them fails as
-/// before then, no further ones are.
+/// Number of groups, of those that did not fail as before, that are checked once more one at a
+/// time. If one of them then fails as before, all others are checked once more, too.
 const CHECKED_ALONE: u32 = 8;
 
 impl Recheck<'_> {
@@ -364,10 +364,10 @@ fn status(
 /// load one of its libraries.
 const NOT_EXECUTED: [i32; 2] = [126, 127];
 
-/// Returns the reason why a passing run of an input of an entry does not show that its crash is
-/// fixed, if the program seems to have ended before it did its work: by a status that says that
-/// something could not be executed, or without reading any byte of its input, unless the program
-/// that crashed is known to have read none.
+/// Returns the reason why the passing run `now` of an input of `entry` does not show that the crash
+/// is fixed; `None` if there is no such reason. Reasons are: the run ended with a status that says
+/// that a program or library could not be executed, or it read no byte of its input, although the
+/// run that crashed is not known to have read none.
 fn not_run(entry: &Entry, now: &Examined, input: &[u8]) -> Option<Unobservable> {
     let hint = "run the program by hand on the input; a script may name a file that is missing, and \
                 a program a configuration";
@@ -436,8 +436,9 @@ fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     same_class && ((rebuilt || older) && by_names || by_line || nameless) || by_line && !comparable
 }
 
-/// Checks whether the keys of the crash record `before` are of an older version of the key
-/// algorithm than those of `now`, and it has function names to compare instead.
+/// Returns true if the keys of the crash record `before` were made by an older version of the key
+/// algorithm than those of `now`, so that they cannot be compared, and `before` has a key of
+/// function names, so that names can be compared instead.
 fn is_older(before: &Crash, now: &Crash) -> bool {
     before.keys.version < now.keys.version && before.keys.stable.is_some()
 }

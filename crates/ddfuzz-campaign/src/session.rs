@@ -61,7 +61,9 @@ pub(crate) struct CampaignSession<'a> {
 }
 
 impl<'a> CampaignSession<'a> {
-    /// Creates the state of a call of ddfuzz, which begins to fuzz now.
+    /// Creates the state of a call of ddfuzz, which begins to fuzz now, on the output directory
+    /// `store`. `stop` turns true when the user stops the call; `gate` lets the workers pause while
+    /// the disk is full.
     pub(crate) fn new(
         store: &'a Mutex<Store>,
         screen: &'a mut dyn Screen,

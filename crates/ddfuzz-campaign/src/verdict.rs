@@ -160,10 +160,11 @@ fn hang_without_place(triager: &Triager, hang: &Crash) -> Crash {
 /// Message in the record of a hang that is at another place in each run.
 const NO_PLACE_MESSAGE: &str = "hangs at another place in each run";
 
-/// Checks whether an input fails in each of `runs` runs, which are made one after the other while no
-/// other run is made: a program that uses a fixed port, a lock or a fixed file may fail otherwise, or
-/// not at all, where several of its kind run. `major`: the key that each crash must have; `None` for
-/// any crash. False if `stop` turned true.
+/// Returns true if an input fails in each of `runs` runs, made one after the other: `major` is the
+/// key that each crash must have, `None` for any crash. Returns false after a run that does not
+/// fail so, or if `stop` turned true. The caller makes no other runs meanwhile, since a program
+/// that uses a fixed port, lock or file may fail in another way, or not at all, while others of its
+/// kind run.
 ///
 /// # Errors
 /// When the target cannot be started or traced.

@@ -177,10 +177,11 @@ impl Comparer {
         true
     }
 
-    /// Returns how many mutants of the scheduled input are to be repaired now ([`REPAIRS`]): 0 if
-    /// fewer than a quarter of the earlier ones could be, if repairing has taken its share of the
-    /// time, or if the way is not `harness`, since by other ways an observed run takes much longer
-    /// than another one.
+    /// Returns how many mutants of the scheduled input are to be made with repaired checksums
+    /// ([`REPAIRS`]). 0 if 16 or more were tried before and fewer than a quarter of them could be
+    /// repaired, or if repairing has taken its share of the time. Also 0 for all ways but
+    /// `harness`: by these, a run whose comparisons are observed takes much longer than another
+    /// one.
     pub(super) fn repairs(&self, state: &State) -> Result<usize, Error> {
         if self.way != Way::Harness || !self.has_time(self.spent_on_repairs) {
             return Ok(0);

@@ -46,7 +46,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Minimum time that workers have to end after fuzzing if the time of the whole call of ddfuzz is
 /// over.
 const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Number of wall time limits of a run that workers have at least to end after fuzzing, since
+/// Factor: workers have at least this many wall time limits of a run to end after fuzzing, since
 /// classifying a hang takes that many runs.
 const SHUTDOWN_RUNS: u32 = 16;
 /// Divisor: a worker is granted the runs that are left, divided by this number and by the number of
@@ -472,8 +472,8 @@ impl GuidedEngine<'_> {
         self.rebuilt = self.rebuilt || self.watch.has_changed();
     }
 
-    /// Counts the new groups of crashes for `--until`, if the number of groups has changed since
-    /// they were last counted: the check whether a group is muted may read its files.
+    /// Counts the new groups of crashes for `--until`, but only if the total number of groups has
+    /// changed since the last count, as finding out which groups are muted may read files.
     fn count_new(&mut self, elapsed: Duration) {
         let checkpoint = &self.state.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash);

@@ -19,8 +19,8 @@ use super::worker::{Manager, Observers, State};
 use crate::CrashSink;
 use ddfuzz_exec::{Ended, Stuck};
 
-/// What [`Evaluator::evaluate`] does with the remaining inputs after one that fails, that is, one
-/// that hangs, or crashes without anything new to store.
+/// What [`Evaluator::evaluate`] does with the remaining inputs when one fails. An input fails if it
+/// hangs, or if it crashes and nothing new is stored of the crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterFailure {
     /// The remaining inputs are run, too, after an input that fails.

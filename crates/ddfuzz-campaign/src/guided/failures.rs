@@ -27,7 +27,7 @@ const MIN_MUTANTS: u32 = 256;
 /// of entries that are not mutated because their mutants fail.
 const MAX_TURNS: usize = 15;
 
-/// The time that a worker's runs have taken, and of it, that of failing ones.
+/// The time that all runs of a worker have taken, and how much of it failing runs have taken.
 pub(super) struct FailureTime {
     began: Instant,
     /// Runs that were stopped as hangs.
@@ -40,7 +40,8 @@ pub(super) struct FailureTime {
     runs: u64,
 }
 
-/// Failing runs of one kind, and the time that they have taken beyond that of passing ones.
+/// Number of failing runs of one kind (hangs or crashes), and the time that they have cost: of a
+/// hang its run, of a crash its classification.
 #[derive(Default)]
 struct Failures {
     count: u32,
@@ -116,8 +117,7 @@ impl FailureTime {
 #[derive(Default)]
 pub(super) struct FailureRates {
     of: HashMap<CorpusId, MutantCounts>,
-    /// Number of times that [`FailureRates::rests`] was called since it last computed the smallest
-    /// share of time that failing mutants take (`least`).
+    /// Number of calls of [`FailureRates::rests`] since `least` was last computed.
     asked: usize,
     /// Smallest share of running time, from 0 to 1, that the failing mutants of a corpus entry
     /// take, among entries with at least `MIN_MUTANTS` mutants; 1 if there are none. It is computed

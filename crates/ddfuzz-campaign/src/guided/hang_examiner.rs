@@ -315,8 +315,9 @@ impl ExaminerThread {
     }
 }
 
-/// Examines, on the examining thread, whether and where in the program an input hangs, and returns
-/// the verdict. Creates the triager at the first call; `steady`: hangs that need no second run.
+/// Examines, on the examining thread, whether and where in the program `input` hangs, and returns
+/// the verdict. `triager` is created at the first call. `steady` records for which groups of hangs
+/// a second run was made, so that it is made only once for each.
 fn examine(
     (triager, steady): (&mut Option<Triager>, &mut SteadyHangs),
     target: &Target,

@@ -68,8 +68,8 @@ pub struct DdminStage<D: CrashSink + 'static = GroupRegistry, I = BytesInput> {
     /// Time, counted from the creation of the stage, before which no solution is classified; above
     /// 0 only after a classification has failed.
     classifies_from: Duration,
-    /// Time, counted from the creation of the stage, before which no solution is read that could
-    /// not be read before.
+    /// Time, counted from the creation of the stage, from which on solutions are read again whose
+    /// first reading has failed.
     reads_again_from: Duration,
     /// The last error that the stage has logged, so that it is logged only once; `None` if a
     /// minimization has ended well since.

@@ -153,9 +153,9 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         outcome.map(Some)
     }
 
-    /// Claims one more group to minimize from the crash sink, if it has one. If `MAX_ACTIVE` groups
-    /// are being minimized, a new group replaces the one that has taken the most time, while one
-    /// that was minimized before is released again.
+    /// Claims one more group to minimize from the crash sink, if the sink has one. If `MAX_ACTIVE`
+    /// groups are being minimized already, a group claimed for the first time replaces the one that
+    /// has taken the most time; a group that was claimed before is released again.
     fn claim(&mut self, now: Duration, minimizing: &Minimizing) -> Result<(), CampaignError> {
         self.claims_from = now + CLAIM_EVERY;
         let claimed = lock(&self.sink).claim()?;

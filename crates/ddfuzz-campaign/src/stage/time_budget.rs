@@ -150,8 +150,10 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Simulates a group without end between fuzzing rounds of length `round`, whose slices last
-    /// `over` longer than permitted. Returns the share of the time that it took.
+    /// Simulates the minimization of a group that never ends, with a budget of `percent` percent of
+    /// the time. Its time slices alternate with fuzzing rounds of length `round`, and each slice
+    /// lasts `over` longer than permitted. Returns the share of the time, from 0 to 1, that the
+    /// slices took.
     fn share_of_a_hard_group(percent: u8, round: Duration, over: Duration) -> f64 {
         let mut budget = TimeBudget::new(percent);
         let (mut now, mut credit) = (Duration::ZERO, CREDIT);

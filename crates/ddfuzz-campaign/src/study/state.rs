@@ -172,10 +172,10 @@ impl StudyState {
         }
     }
 
-    /// Checks whether it is still to be measured how often the reproducer of a group fails with the
-    /// utility `utility`: true if a run of this study has failed in the group and no rate is
-    /// recorded. A group without such a run belongs to the study only if a minimization has
-    /// `slipped` into it (met it by chance).
+    /// Returns true if it is still to be measured how often the reproducer of a group fails with
+    /// the utility `utility`. That is so if a run of this study has failed in the group and no rate
+    /// is recorded, or if no run has, but a minimization has `slipped` into the group (met it by
+    /// chance).
     pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
         let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
             return false;

@@ -338,9 +338,9 @@ impl Selection {
         }
     }
 
-    /// Returns why a utility is not run, if its name, its arguments or the chosen channels are the
-    /// reason; `None` if it has `invocations`, or no reason is known. Does not check whether it is
-    /// installed.
+    /// Returns why the utility `name` is not run: it, or a call of it in `lines` of the list, could
+    /// do harm, or none of these calls is by a chosen channel. `None` if it has `invocations`, or
+    /// there is no such reason. Does not check whether it is installed.
     fn refusal(
         &self,
         name: &str,

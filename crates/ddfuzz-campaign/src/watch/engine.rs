@@ -506,8 +506,9 @@ impl MinimizeQueue {
 
 // Minimization, by the minimizing thread.
 impl WatchEngine<'_> {
-    /// Checks whether the group of an entry may be minimized: neither a muted group, nor a leak,
-    /// since leaks are looked for when a process ends, and searches run many inputs in one process.
+    /// Returns true if the group of the entry `id` may be minimized. Returns false for a muted
+    /// group, and for a leak: leaks are looked for when a process ends, but searches run many
+    /// inputs in one process.
     fn is_minimized(&self, id: &EntryId) -> bool {
         let group = lock(self.session.store)
             .reader()

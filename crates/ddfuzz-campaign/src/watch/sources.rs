@@ -282,9 +282,10 @@ impl FileQueue {
         self.open.len() as u64
     }
 
-    /// Returns the number of the task whose result is committed next, of those that are examined;
-    /// `None` if an earlier one is awaited. Results are committed in the order of the tasks, but no
-    /// result waits for that of a reported hang, which comes late.
+    /// Returns the number of the task whose result is committed next, if it is examined already
+    /// (`is_examined` returns true for its number), else `None`. Results are committed in the order
+    /// of the tasks, except that a result that is no hang does not wait for that of a reported
+    /// hang, which comes late.
     pub(super) fn due(&self, is_examined: impl Fn(&u64) -> bool) -> Option<u64> {
         let mut is_first = true;
         for (at, is_hang) in &self.open {
@@ -410,8 +411,9 @@ mod tests {
 
     use super::*;
 
-    /// Commits the results that come in the order `come`; gives the numbers of tasks in the order in
-    /// which they are committed, after each result.
+    /// Hands out one task for each element of `hangs` (true: a reported hang), and lets their
+    /// results arrive in the order `come`. Returns, for each arrival, the numbers of the tasks that
+    /// are committed after it, in order.
     fn committed(hangs: &[bool], come: &[u64]) -> Vec<Vec<u64>> {
         let root = std::env::temp_dir();
         let mut queue = FileQueue::new(Sources::new(&[], &root), 1, false);
