@@ -32,8 +32,9 @@ struct Manifest {
     aside: Vec<ReplacedFolder>,
 }
 
-/// A folder that was replaced: its device and inode, and when an entry was last added to it or
-/// removed from it, in seconds and nanoseconds. None of them changes when it is moved.
+/// A folder that was replaced, recognized by its device and inode, and by the time (seconds and
+/// nanoseconds) when an entry was last added to it or removed from it. Moving the folder changes
+/// none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ReplacedFolder {
     identity: Identity,

@@ -234,7 +234,8 @@ fn unconfirmed(confirming: Option<Runs>) -> String {
 pub struct Runs {
     /// Number of runs that were made.
     pub done: u64,
-    /// Number of all runs, if the rest ends as those before.
+    /// Number of runs that the phase needs in all, if those still to be made end like those that
+    /// were made.
     pub of: u64,
 }
 

@@ -149,8 +149,8 @@ pub(super) struct Progress<'a> {
     /// Least number of confirmations of the result, if the runs on which a claim rests are repeated;
     /// `None` in older logs.
     least_confirmations: Option<u64>,
-    /// The removals that are run again, because the claim rests on them; `None` before that, and after
-    /// one of them failed.
+    /// The removals of single bytes that are run again at the end, because the claim rests on them;
+    /// `None` before these runs begin, and after one of them has failed.
     repeats: Option<Repeats>,
     /// Whether the result did not fail in one of its confirmations when the log ended because a
     /// budget was used up, so that nothing is proven after the search was continued.

@@ -227,8 +227,9 @@ impl Engine<'_> {
         Ok(ran.names)
     }
 
-    /// Runs each content several times, and returns for each the features that it reaches in every
-    /// run, and the shortest CPU time.
+    /// Runs each of the contents `texts` as often as the settings say, and returns for each the
+    /// features that it reaches in every run (none if a run may have failed), and the shortest CPU
+    /// time.
     fn steady(&self, texts: &[&[u8]]) -> Result<Vec<Reruns>, CleanError> {
         let mut all: Vec<Option<Reruns>> = vec![None; texts.len()];
         for round in 0..self.cleaning.repeats {

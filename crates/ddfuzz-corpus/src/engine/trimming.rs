@@ -183,9 +183,9 @@ impl TrimRounds<'_> {
         tasks
     }
 
-    /// Replaces kept files by their trimmed contents. A trimmed content counts only if every run of
-    /// it reaches the features that its file must keep, and it reaches no feature that no run
-    /// reached before. Returns true if any file was replaced.
+    /// Replaces kept files by their trimmed contents, given by the results `done`. A file is
+    /// replaced only if its trimmed content is shorter, and reaches the features that the file must
+    /// keep in each of several further runs. Returns true if any file was replaced.
     fn take(
         &self,
         kept: &mut [KeptFile],

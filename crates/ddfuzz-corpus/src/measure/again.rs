@@ -95,9 +95,9 @@ impl<'a> RunOrder<'a> {
         }
     }
 
-    /// Divides the order of inputs into ranges that one worker runs without a break, and leaves out
-    /// ranges in which no input is needed. If each run has a separate process, first removes all
-    /// inputs that are not needed from `numbers`.
+    /// Divides the order of inputs into ranges, each of which one worker runs without a break;
+    /// ranges without a needed input are left out. If each run has a separate process, first
+    /// removes all inputs that are not needed from `numbers`, and makes ranges for `jobs` workers.
     fn parts(&mut self, freshness: Freshness, jobs: usize) -> Vec<Range<usize>> {
         let needed = self.needed;
         let count = match freshness {
@@ -219,8 +219,8 @@ impl RunRound<'_, '_> {
         Ok(())
     }
 
-    /// Runs the inputs with these numbers in the order given, and ends the target's process after
-    /// the last, so that later inputs get a new one.
+    /// Runs the inputs `numbers` in the order given, and ends the target's process after the last
+    /// one, so that later inputs get a new process. Stops early if `worker` is told to end.
     fn run(
         &self,
         runner: &mut Runner,

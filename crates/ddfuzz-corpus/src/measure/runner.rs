@@ -84,8 +84,9 @@ impl Runners {
         started.map_or_else(|| Runner::start(settings, suspicion), Ok)
     }
 
-    /// Puts a target that is idle again back into the pool, if there is one, and records there
-    /// whether its runs in a shared process were found to differ from runs in a new one.
+    /// Puts a target that is idle again back into the pool of the settings, if they have one.
+    /// Records in the pool if runs of the target in a shared process were found to differ from runs
+    /// in a new one.
     pub(super) fn give_back(settings: &MeasureSettings<'_>, runner: Runner) {
         if let Some(runners) = settings.runners {
             let mut refusals = runner.executor.refusals().into_iter();

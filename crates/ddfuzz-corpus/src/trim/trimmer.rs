@@ -194,8 +194,9 @@ impl Trimmer {
         start
     }
 
-    /// Returns the content and the result of trimming of a file that stays as it is, for the reason
-    /// `left`. Runs the file again to find its features.
+    /// Returns the unchanged content of a file that is not trimmed, and a result that says so:
+    /// `left` is the reason, `tests` the counts of tests made. Runs the file again to find its
+    /// features.
     fn leave(
         &mut self,
         file: &ToTrim,

@@ -168,8 +168,8 @@ impl Progress {
         self.stage = next;
     }
 
-    /// Checks whether a side was run again after the search, or still is the input that it began
-    /// as, which was run before the search.
+    /// Returns true if a side (text) was run after the search, or is still the input with which the
+    /// search began, which was run before it.
     fn is_run_again(&self, side: Side) -> bool {
         let sides = &self.sides;
         match side {

@@ -124,9 +124,9 @@ pub struct Differing {
     /// Range of the place in bytes: of the passing input, or of the failing one if the deltas are
     /// its bytes.
     pub at: Range<usize>,
-    /// Bytes at this place of one side that the other side lacks; `at` is their range.
+    /// Bytes in the range `at` of one side, which the other side lacks.
     pub removed: Vec<u8>,
-    /// Bytes at this place of the other side, which stand there instead of `removed`.
+    /// Bytes of the other side that stand there in place of `removed`; may be empty.
     pub inserted: Vec<u8>,
 }
 

@@ -143,8 +143,8 @@ pub(crate) struct Continuation {
     assumed: AssumedOutcomes,
 }
 
-/// A predicted question to the oracle that takes several runs, with the number of runs that are
-/// left.
+/// A predicted question to the oracle whose text is to be run several times, with the number of
+/// runs that are still to be predicted.
 struct RepeatedQuestion {
     question: Question,
     text: Vec<u8>,
@@ -208,8 +208,9 @@ impl Continuation {
         })
     }
 
-    /// Returns `question` and plans its further runs: as many as a candidate needs to count as not
-    /// failing, more than one only if the input is flaky.
+    /// Returns `question`, whose text is `text`, and plans further predicted runs of the same text:
+    /// a candidate of a flaky input counts as not failing only after several runs. None are planned
+    /// if the input is not flaky.
     fn several(&mut self, question: Question, text: &[u8]) -> Question {
         let left = self
             .votes

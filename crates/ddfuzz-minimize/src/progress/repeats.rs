@@ -22,8 +22,8 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Chooses `chosen` of the `removals`, spread evenly over them, and plans `times` runs of each
-    /// in a row.
+    /// Chooses `chosen` of the `removals` of the best text, evenly spread over them, and plans to
+    /// run each `times` times in a row. `texts` has the best text.
     fn new(
         removals: &[Range<usize>],
         (chosen, times): (usize, usize),
@@ -118,10 +118,10 @@ impl Progress<'_> {
         !self.repeats.as_ref().is_some_and(open)
     }
 
-    /// Takes the outcome of the removal that was run again. If it fails, the claim is refuted: the
-    /// stage of proof tests that removal once more, so that it may become the result, which is then
-    /// confirmed as often as that of a flaky failure. If a budget was used up before, only the
-    /// confirmations follow.
+    /// Takes the outcome of the removal that was run again. If it is FAIL, the claim is refuted,
+    /// and the stage of proof tests the same removal once more; a text that fails there becomes the
+    /// result, which is confirmed as often as that of a flaky failure. If a budget was used up
+    /// before, only these confirmations follow.
     pub(super) fn feed_repeat(&mut self, outcome: Outcome) {
         let Some(repeats) = &mut self.repeats else {
             return;
