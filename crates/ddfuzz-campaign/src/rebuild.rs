@@ -451,11 +451,11 @@ impl BuildCheck<'_> {
         Ok(Some(counts))
     }
 
-    /// Updates the result of the entry by whose input a checked group still fails. If the result
-    /// passes, archives its minimization, so that the entry is minimized again and its input is
-    /// shown until then, and returns true. If the result fails, records that in `build`; and of the
-    /// archived results that are smaller and fail with this build, which an earlier build had
-    /// fixed, stores the smallest as a further entry of the group.
+    /// Updates the result of the entry by whose input a checked group still fails. Returns true if
+    /// the result passes: its minimization is archived, so that the entry is minimized again, and
+    /// its input is shown until then. Otherwise returns false. If the result itself failed, that is
+    /// recorded in `build`. Of the archived results of the entry, the smallest one that still fails
+    /// and is smaller than the result becomes a further entry of the group.
     fn settle_result(
         &self,
         group: &CheckedGroup,

@@ -412,11 +412,12 @@ fn has_read(entry: &Entry) -> Option<bool> {
     read.map(|bytes| bytes > 0)
 }
 
-/// Checks whether two crash records are of the same bug: if they have the same major key; two
-/// panics also, after a rebuild, if they have the same class and matching messages; other crashes
-/// also if they have the same class, and the same source line, the same function names (after a
-/// rebuild, or with older keys), or one of them has no frames. If the builds are not `comparable`,
-/// the source line alone is enough, since each sanitizer has its own classes.
+/// Returns true if two crash records are of the same bug: their major keys are equal, or one of the
+/// following holds. Two panics, one of them after a rebuild, have the same class and matching
+/// messages. Two other crashes have the same class, and also the same source line, or the same
+/// function names (compared only after a rebuild, or if `before` has older keys), or one has no
+/// frames. If the builds are not `comparable`, an equal source line is enough, since each sanitizer
+/// has its own classes.
 fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if before.keys.major == now.keys.major {
         return true;

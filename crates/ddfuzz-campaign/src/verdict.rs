@@ -206,11 +206,11 @@ pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }
 
-/// Marks an input, given by the hash of its content, as run, and as searched for leaks if `leaks`.
-/// Returns true if the caller is to run the input: it was not marked before, or only this run looks
-/// for leaks. (libFuzzer may write an input to its corpus first, and later to a file whose name
-/// says that it leaks.) `run`: all marked contents, each with whether a search for leaks would find
-/// nothing more.
+/// Marks an input, given by the hash of its content, as run; if `leaks` is true, also as searched
+/// for memory leaks. Returns true if the caller is to run it: it was not marked before, or it was,
+/// but not as searched for leaks, and `leaks` is true. (libFuzzer may write an input to its corpus
+/// first, and later to a file whose name says that it leaks.) `run` has all marked contents, each
+/// with true if a search for leaks would show nothing more.
 pub fn mark_as_run(
     run: &mut HashMap<ContentHash, bool>,
     content: ContentHash,
@@ -225,11 +225,11 @@ pub fn mark_as_run(
     }
 }
 
-/// Adds to `tried`, the result of examining an input again, an earlier run in which the input
-/// crashed with these `keys` and this `class`. If `tried` has a crash with the same major key, it
-/// stays as it is. If both are hangs, the input is a hang whose place is not known. Else the
-/// earlier crash is added as a record with little more than its keys and class: as the crash of the
-/// input if none of the later tries crashed, else as its other crash.
+/// Adds an earlier run of an input, which crashed with `keys` and `class`, to `tried`, the result
+/// of examining the input again, and returns the sum. If `tried` has a crash with the same major
+/// key, it stays as it is. If both crashes are hangs, the input becomes a hang whose place is not
+/// known. Otherwise the earlier crash gets a short record; it is the crash of the input if none of
+/// the later runs crashed, else its `other` crash.
 pub fn came_once(triager: &Triager, keys: Keys, class: Class, mut tried: Examined) -> Examined {
     let later = tried.crash.as_ref().map(|crash| crash.keys.major);
     if later == Some(keys.major) {

@@ -290,9 +290,9 @@ fn said(kept: &KeptFile) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Returns why a file with `all` features was left out: the kept files named in `by` reach these
-/// features except `left` of them. A feature of the latter kind is reached by the corpus `onto` of
-/// the option `--onto` (if given), is not reached in every run, or is reached only once per
+/// Returns why a file was left out as redundant: of its `all` features, all but `left` are reached
+/// by the kept files that `by` names. The other `left` features are reached by the corpus of the
+/// option `--onto`, which `onto` names if it was given, or not in every run, or only once per
 /// process.
 fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     if all == 0 {

@@ -13,8 +13,9 @@ pub const AGREEING_RUNS: u32 = 3;
 /// [`AGREEING_RUNS`] as a count of runs.
 pub(super) const AGREEING: u64 = AGREEING_RUNS as u64;
 /// Number of runs of the input that must all fail for it to count as failing in every run, if an
-/// earlier run of it did not fail and the runs behind a claim are not repeated; also the number of
-/// runs that confirm the original input when a result has failed in none of its confirmations.
+/// earlier run of it did not fail, and the runs behind a claim are not repeated (older logs). Also
+/// the number of runs that confirm the original input, if the best failed in none of its
+/// confirmations.
 pub(super) const AGREEING_IN_DOUBT: u64 = 5;
 /// Number of runs without failure after which the input counts as not failing: an input that fails
 /// in 30 % of its runs is missed once in 70 times.
@@ -31,9 +32,10 @@ const TESTS_PER_REPEAT: u64 = 20;
 /// Maximum number of times that one removal of a single byte is run again: one that fails in two of
 /// three runs passes in all of them, and in its test, once in 2000 times.
 const MOST_REPEATS: u64 = 6;
-/// Number of removals up to which each is run again twice, if `least` is at most three. A program
-/// that fails in every second run would otherwise pass in all of them, if each comes an even number
-/// of runs after its test.
+/// Greatest number of removals of single bytes that are each run again twice, if a result is
+/// confirmed by three runs; if there are more, each is run again once. A program that fails in
+/// every second run could pass in all removals if each had only one more run, an even number of
+/// runs after its test.
 const FEW: u64 = 5;
 /// Maximum number of runs (votes) of one candidate of a flaky input. With a rare failure, all of
 /// them then miss it more often than once in [`ODDS`] times.

@@ -140,9 +140,9 @@ impl KnownHangs {
         self.next = (self.next + 1) % MAX_SEEN;
     }
 
-    /// Sets the CPU time after which a run is compared with the known hangs: four times what nine
-    /// of ten recorded runs took at most, within 0.1 ms and a quarter of `limit` (the CPU time
-    /// limit of a run). Without recorded runs nothing changes.
+    /// Sets the CPU time after which a run is compared with the known hangs: four times the time
+    /// within which nine of ten recorded runs ended, but at least 0.1 ms, and at most a quarter of
+    /// `limit`, the CPU time limit of a run. Without recorded runs nothing changes.
     pub(super) fn learn_window(&mut self, limit: Duration) {
         let mut seen = self.seen.clone();
         if seen.is_empty() {

@@ -208,9 +208,9 @@ fn difference(values: &CmpValues) -> Option<i64> {
     is_small.then_some(difference as i64)
 }
 
-/// Returns the sums of a number in `input` and of `difference`, and their differences: of the first
-/// decimal number at or behind index `from`, and of the numbers of 1, 2 and 4 bytes at `from`, in both
-/// byte orders.
+/// Returns replacements of numbers in `input` by the number plus `difference` and by the number
+/// minus `difference`. The numbers are the first decimal one at or behind index `from`, and those
+/// that 1, 2 and 4 bytes at `from` encode, in both byte orders.
 fn shifting_edits(difference: i64, input: &[u8], from: usize) -> Vec<Replacement> {
     let mut edits = Vec::new();
     for difference in [difference, -difference] {

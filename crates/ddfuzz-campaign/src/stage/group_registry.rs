@@ -45,9 +45,10 @@ struct Group {
 }
 
 impl Group {
-    /// Returns the size limit in bytes below which an input of the group is stored although its
-    /// minor key is known. The limit is the larger of two: `least`, the size of the smallest stored
-    /// input with that key, and the size below which an input is minimized separately.
+    /// Returns the size in bytes below which a further input with a known minor key is stored. It
+    /// is the larger one of `least`, the size of the smallest stored input with that key, and the
+    /// size below which an input is worth minimizing: smaller than those that wait, and expected to
+    /// give a smaller result.
     fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))

@@ -126,9 +126,9 @@ impl TimeBudget {
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// Checks whether a solution of the fuzzer may be classified now. While a group is being
-    /// minimized (`waits`), classification may take at most a second more in all than minimization.
-    /// After fuzzing, always returns true.
+    /// Returns true if a solution of the fuzzer may be classified now: less than a second was spent
+    /// beyond the share of the time and, if a group waits to be minimized (`waits`), classification
+    /// has taken at most a second more than minimization. Always true after fuzzing.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;

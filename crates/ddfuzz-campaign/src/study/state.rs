@@ -116,8 +116,9 @@ impl StudyState {
         self.skipped[at] += runs;
     }
 
-    /// Counts an undecided run of a utility, which is repeated now, as skipped no longer, and not as
-    /// one of those that `--runs` asks for. `at`: index of the utility's record in the study.
+    /// Removes the number `run` from the undecided runs of a utility, since this run is repeated
+    /// now: it no longer counts as skipped, but does not count as one of those that `--runs` asks
+    /// for, either. `at`: index of the utility's record in the study.
     pub(super) fn repeat(&mut self, at: usize, run: u64) {
         self.undecided[at].retain(|one| *one != run);
         self.skipped[at] = self.skipped[at].saturating_sub(1);

@@ -248,9 +248,10 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Returns the selected utilities, each once and with its position among all requested ones,
-    /// which does not depend on what is installed if the request does not; also those that are not
-    /// run, with the reason.
+    /// Returns the selected utilities, each once, also those that will not be run, with the reason.
+    /// Each has its position among all requested names; utilities that the user leaves out, or that
+    /// are not installed, keep their positions free, so that positions do not depend on the machine
+    /// if the request names utilities or a list.
     pub fn utilities(&self) -> Vec<Utility> {
         let mut seen = HashSet::new();
         let mut utilities = Vec::new();

@@ -434,9 +434,10 @@ impl WatchEngine<'_> {
         self.over = self.over.or(reached.map(EndReason::Until));
     }
 
-    /// Checks whether the watch of one build of the program, which ended with the result `done`,
-    /// ended because the program was rebuilt: a change was noticed, or the program has changed and
-    /// the target could not be run or the watched fuzzer has ended.
+    /// Returns true if the watch of one build of the program, which ended with the result `done`,
+    /// is to start again, since the program was rebuilt: a change was noticed, or there is one now
+    /// and either the watched fuzzer has ended or `done` says that the target could not be run.
+    /// False if the user has stopped.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let starts_again = match done {
             Ok(()) => self.over == Some(EndReason::Ended),

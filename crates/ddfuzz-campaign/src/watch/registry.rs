@@ -22,8 +22,8 @@ pub(super) struct ContentRegistry<'a> {
     identity: ContentHash,
     pub(super) campaign: CampaignState<'a>,
     journal: TriageJournal,
-    /// Hashes of the file contents that were run or are being run, each with whether there is no
-    /// more to find by looking for leaks: they were looked for, or the run has crashed.
+    /// Hashes of the file contents that were run or are being run. The value is true if a search
+    /// for memory leaks would show nothing more, because leaks were looked for or the run crashed.
     contents: HashMap<ContentHash, bool>,
     /// Known crashes that reproduce each time, as the journal of triage has them, by their major and
     /// minor keys.

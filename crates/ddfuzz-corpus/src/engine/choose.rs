@@ -370,13 +370,13 @@ impl<'a> Chooser<'a> {
         self.once = self.once.or(&new);
     }
 
-    /// Finds chosen inputs that are needed only because they are run before others, and lets other
-    /// chosen inputs stand for them. Some features belong to code that runs once per process: a
-    /// second run of the same input does not reach them. Each chosen input with features in
-    /// `private` is run twice, to find such features. Where all features of an input in `private`
-    /// are of this kind, the other chosen inputs are run without that input; those that then reach
-    /// these features, and reach them in several separate processes, count as inputs that reach
-    /// them in every run.
+    /// Finds chosen inputs that seem to be needed only because they are run before others: all
+    /// features that no other chosen input reaches belong to code that runs once per process. To
+    /// find such features, each chosen input with features in `private` is run twice in succession;
+    /// what the second run does not reach is of this kind. Then the other chosen inputs are run
+    /// without the found ones. Those that now reach these features, and also do in separate
+    /// processes, count from now on as inputs that reach them in every run, so that they can stand
+    /// for the found inputs.
     ///
     /// `private` contains, for each input of `chosen`, the features that no other chosen input
     /// reaches. Returns true if a feature was counted for another input. Counts none if the other

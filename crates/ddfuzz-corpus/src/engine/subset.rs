@@ -510,8 +510,9 @@ impl<'a> Reserve<'a> {
         Ok(new.map(|(number, _)| number).collect())
     }
 
-    /// Returns, for each of `features`, up to 8 inputs whose first run reached it and that are not
-    /// kept untrimmed, as kept files with the reason `why`.
+    /// Returns, for each of `features`, up to 8 inputs whose first run reached it, as kept files
+    /// with the reason `why`. Only inputs that `kept` does not have, or has in trimmed form, are
+    /// returned.
     pub fn holders(
         &self,
         features: &Features,

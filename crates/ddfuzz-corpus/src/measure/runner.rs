@@ -240,10 +240,11 @@ impl Runner {
         }
     }
 
-    /// Repeats the run `seen` of `input` alone in a new process with the full time limit, if it was
-    /// killed in a shared process or at the adaptive limit: an earlier run, or that limit, may be
-    /// the reason. Returns the observation that counts: the repeated run's, but a crash keeps its
-    /// ending even if it does not occur again.
+    /// Repeats a run of `input` alone in a new process with the full time limit, if `seen`, what
+    /// the run did, may be due to something else: it was killed in a process shared with earlier
+    /// runs, or by the adaptive time limit. Otherwise returns `seen` as it is. Returns what the
+    /// repeated run did; but after a crash, the result has the ending of the crash, even if it does
+    /// not occur again.
     fn ask_again(&mut self, input: &[u8], seen: Observation) -> Result<Observation, ExecError> {
         let shared = self.executor.freshness() == Freshness::Shared;
         let limited = matches!(seen.ended, Ended::Timeout | Ended::OutOfMemory);

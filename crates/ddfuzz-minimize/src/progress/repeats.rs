@@ -80,8 +80,9 @@ impl Progress<'_> {
         is_begun
     }
 
-    /// Returns how many of `removals`, which are all proven, are run again, and how many times each of
-    /// them; `None` if nothing is claimed, or the log is one without these runs.
+    /// Returns how many of `removals` removals, of which each is proven not to fail, are run again
+    /// at the end, and how many times each. `None` if nothing is claimed, or in an older log, which
+    /// has no such runs.
     fn repeated(&self, removals: u64) -> Option<(u64, u64)> {
         let is_claimed = !self.is_flaky() && !self.is_contradicted() && self.restored.is_none();
         let least = self.least_confirmations.filter(|_| is_claimed)?;
@@ -89,8 +90,9 @@ impl Progress<'_> {
         Some(repeated_removals(removals, executed, least))
     }
 
-    /// Returns the runs that confirm the result, of whose removals `proved` are proven: those of the
-    /// result, and those of removals on which its claim rests.
+    /// Returns the numbers of runs that confirm the result, done and needed: runs of the result
+    /// itself, and repeated runs of removals on which its claim rests. `proved` says how many
+    /// removals of single bytes are proven not to fail, and how many there are.
     pub(super) fn confirming(&self, proved: Proved) -> Runs {
         let repeated = self.repeats.as_ref().map_or(0, |repeats| repeats.done);
         let done = self.confirmed.tries + repeated;
