@@ -4,19 +4,20 @@
 //! A directory may hold failures of several targets, found with several builds of their programs by
 //! several campaigns. One rule tells which of them a call on one target concerns:
 //!
-//! - **Target.** A target is a program with its arguments, environment, directory and input channel,
-//!   however runs are made. A failure was found on the target of the campaign that its record names,
-//!   and, for calls without a campaign, also on each target for whose campaigns the journal of
-//!   triage has the same crash of the same content. Only these failures are counted as known,
-//!   minimized and checked by runs of the target. If no campaign is on the target, the program may
-//!   have been moved, and the failures of the campaigns nearest to it count: on a program of the
-//!   same file name and otherwise the same, else on a program of the same file name, else all. What
-//!   such runs do not show is not recorded.
+//! - **Target.** A target is a program with its arguments, environment, directory and input
+//!   channel, however runs are made. A failure was found on the target of the campaign that its
+//!   record names, and, for calls without a campaign, also on each target for whose campaigns the
+//!   journal of triage has the same crash of the same content. Only these failures are counted as
+//!   known, minimized and checked by runs of the target. If no campaign is on the target, the
+//!   program may have been moved, and the failures of the campaigns nearest to it count: on a
+//!   program of the same file name and otherwise the same, else on a program of the same file name,
+//!   else all. If a run of such a program does not show a crash, that is not recorded for the
+//!   crash.
 //! - **Build.** The builds of a program are those that all campaigns on its target record. When the
-//!   present build is not the last one recorded, all groups of the target are checked first. A group
-//!   that did not show the same crash then is *gone*: its entries are not minimized, and none of its
-//!   inputs counts as known, so that the next run that fails there is stored. That run ends this.
-//!   A crash is called flaky only if it was found with the last build.
+//!   present build is not the last one recorded, all groups of the target are checked first. A
+//!   group that did not show the same crash then is *gone*, until a run fails there again: its
+//!   entries are not minimized, and none of its inputs counts as known, so that the input of that
+//!   run is stored. A crash is called flaky only if it was found with the last build.
 //! - **Campaign.** Counts of runs, the checkpoint and the groups that are not new belong to a
 //!   campaign; where its findings are stored does not depend on it.
 
@@ -270,8 +271,8 @@ pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry:
     }
 }
 
-/// Returns the record of a target (program, arguments, environment) in which the way of execution is
-/// always `command`, so that campaigns on one target that run it in different ways have equal
+/// Returns the record of a target (program, arguments, environment) in which the way of execution
+/// is always `command`, so that campaigns on one target that run it in different ways have equal
 /// records.
 pub(crate) fn record_of(target: &Target) -> TargetRecord {
     TargetRecord::new(target, Way::Command)

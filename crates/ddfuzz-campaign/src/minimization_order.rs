@@ -125,8 +125,8 @@ impl<'a> Bug<'a> {
             .collect()
     }
 
-    /// Returns true if an entry of the bug (group of crashes) was minimized, its minimization was not
-    /// given up, and the last build does not leave the result in doubt ([`is_result`]).
+    /// Returns true if an entry of the bug (group of crashes) was minimized, its minimization was
+    /// not given up, and the last build does not leave the result in doubt ([`is_result`]).
     pub(crate) fn has_result(&self) -> bool {
         !self.results.is_empty()
     }
@@ -281,8 +281,8 @@ pub(crate) struct SmallestSizes {
 }
 
 impl SmallestSizes {
-    /// Returns the size of the smallest minimized result of all `entries`, which have results, and the
-    /// size, before minimization, of the smallest of their inputs.
+    /// Returns the size of the smallest minimized result of all `entries`, which have results, and
+    /// the size, before minimization, of the smallest of their inputs.
     pub(crate) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> SmallestSizes {
         let mut reached = SmallestSizes::default();
         let results = entries.filter_map(|entry| entry.minimized.as_ref());

@@ -438,8 +438,8 @@ impl Minimizing {
         })
     }
 
-    /// Checks that `input` shows `crash`, before files of an earlier minimization are replaced, or an
-    /// entry of another target gets any.
+    /// Checks that `input` shows `crash`, before files of an earlier minimization are replaced, or
+    /// an entry of another target gets any.
     ///
     /// # Errors
     /// [`MinimizeError::NotFailing`] if none of several runs shows the crash; when the target cannot
@@ -567,8 +567,8 @@ impl Minimizing {
 
     /// Makes the callback that a minimization calls for each slip, that is for a candidate that
     /// shows another crash. It stores one slip of each major and minor key, whatever the output
-    /// directory holds already, so that the stored slips do not depend on the time. `minimized`: the
-    /// crash that is minimized, whose campaign and program the slips get.
+    /// directory holds already, so that the stored slips do not depend on the time. `minimized`:
+    /// the crash that is minimized, whose campaign and program the slips get.
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,

@@ -279,8 +279,8 @@ fn entry_of_file(file: &Path) -> Option<(String, String)> {
 }
 
 impl BuildCheck<'_> {
-    /// Checks whether the directory's own campaign is on the target, and has run more than one build
-    /// of the program.
+    /// Checks whether the directory's own campaign is on the target, and has run more than one
+    /// build of the program.
     pub fn is_rebuilt(&self) -> bool {
         let store = lock(self.store);
         let own = store.campaigns().current.as_ref();
@@ -342,12 +342,12 @@ impl BuildCheck<'_> {
     }
 
     /// Checks every group that was found on the target with the present build, by running the
-    /// reproducer and the original of its entries until one crashes as before. Records the status of
-    /// each group: fixed, cannot tell, flaky, another crash or the same crash. Unfinished
-    /// minimizations start again, since their logs hold results of the earlier build, and so do those
-    /// whose result passes while the input that was minimized still fails. If the user
-    /// stops meanwhile, nothing is recorded, and the next call of ddfuzz repeats the check. Does
-    /// nothing if no campaign of the directory is on the target.
+    /// reproducer and the original of its entries until one crashes as before. Records the status
+    /// of each group: fixed, cannot tell, flaky, another crash or the same crash. Unfinished
+    /// minimizations start again, since their logs hold results of the earlier build, and so do
+    /// those whose result passes while the input that was minimized still fails. If the user stops
+    /// meanwhile, nothing is recorded, and the next call of ddfuzz repeats the check. Does nothing
+    /// if no campaign of the directory is on the target.
     pub fn recheck(
         &self,
         watch: &ProgramWatch,

@@ -201,8 +201,8 @@ impl Recheck<'_> {
     }
 }
 
-/// Makes the result of checking a group by one of its inputs, `file`: its status, with the reason if
-/// it cannot be told, and how the input has failed now.
+/// Makes the result of checking a group by one of its inputs, `file`: its status, with the reason
+/// if it cannot be told, and how the input has failed now.
 fn checked_group(
     group: &Group,
     entry: &Entry,

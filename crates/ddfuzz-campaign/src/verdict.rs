@@ -32,8 +32,8 @@ pub enum Judged {
 
 /// Runs an input that another fuzzer has found, to tell what it does. If `any` is true (some keys
 /// are known), runs it once, only to learn the keys of its crash, and returns [`Judged::Again`] if
-/// `is_known` accepts these. Else examines the input in full ([`examined_thrice`]), with `leaks` also
-/// for memory leaks.
+/// `is_known` accepts these. Else examines the input in full ([`examined_thrice`]), with `leaks`
+/// also for memory leaks.
 pub fn judged(
     triager: &mut Triager,
     input: &[u8],

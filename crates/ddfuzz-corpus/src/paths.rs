@@ -162,8 +162,8 @@ impl CleanPaths {
         })
     }
 
-    /// Returns true if `folder` is a corpus that a cleanup in this output directory has replaced and
-    /// moved aside, and nothing was directly added to it or removed from it since.
+    /// Returns true if `folder` is a corpus that a cleanup in this output directory has replaced
+    /// and moved aside, and nothing was directly added to it or removed from it since.
     pub fn has_replaced(&self, folder: &Path) -> bool {
         let known = self.read().aside;
         ReplacedFolder::of(folder).is_ok_and(|folder| known.contains(&folder))

@@ -316,9 +316,9 @@ impl<'a> CandidateTexts<'a> {
         }
     }
 
-    /// Lists the removals of single bytes of the best (the smallest failing text so far) in ascending
-    /// order: the run of equal bytes of which one is removed, and the log line which proves that the
-    /// text without it does not fail, if there is one.
+    /// Lists the removals of single bytes of the best (the smallest failing text so far) in
+    /// ascending order: the run of equal bytes of which one is removed, and the log line which
+    /// proves that the text without it does not fail, if there is one.
     pub fn single_removals(&self) -> impl Iterator<Item = (Range<usize>, Option<ProofRef>)> + '_ {
         let mut hashed = 0;
         let mut text = Vec::new();

@@ -414,8 +414,8 @@ impl Oracle for CrashOracle {
         {
             let named = answer.minor.is_some() || answer.slip.is_some();
             self.begins_anew = named;
-            // Which runs are traced depends on what the same worker ran before, and so must not show
-            // in the log: a run that passes counts as one of a shared process.
+            // Which runs are traced depends on what the same worker ran before, and so must not
+            // show in the log: a run that passes counts as one of a shared process.
             let process = match named {
                 true => Process::Own,
                 false => Process::Shared,

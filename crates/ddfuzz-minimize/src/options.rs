@@ -150,8 +150,8 @@ pub enum MinimizeError {
         size: u64,
         /// Number of tests that have run the target so far.
         executed: u64,
-        /// Number of runs that have confirmed the result, and of all that it needs; `None` before the
-        /// search has ended.
+        /// Number of runs that have confirmed the result, and of all that it needs; `None` before
+        /// the search has ended.
         confirming: Option<Runs>,
     },
     /// There is no search of the requested name.
@@ -255,7 +255,7 @@ pub struct MinimizeStatus {
     /// Number of removals of single bytes of the best that are known not to fail, and of all such
     /// removals.
     pub proved: Proved,
-    /// The runs of the present phase; `None` in a search and a proof, which decide their runs by the
-    /// outcomes.
+    /// The runs of the present phase; `None` in a search and a proof, which decide their runs by
+    /// the outcomes.
     pub runs: Option<Runs>,
 }

@@ -34,8 +34,8 @@ pub(super) use feed::{agree, follows};
 use repeats::Repeats;
 
 /// The stage of a minimization. The stages are, in their order: runs of the input, run of the empty
-/// input, search, proof of minimality, confirmations of the result, repeated runs of removals on which
-/// the claim rests, end line; and two errors.
+/// input, search, proof of minimality, confirmations of the result, repeated runs of removals on
+/// which the claim rests, end line; and two errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
@@ -146,8 +146,8 @@ pub(super) struct Progress<'a> {
     /// Failure rate of the best in its confirmations if none of them failed, so that the original
     /// input is the result; else `None`.
     restored: Option<Rate>,
-    /// Least number of confirmations of the result, if the runs on which a claim rests are repeated;
-    /// `None` in older logs.
+    /// Least number of confirmations of the result, if the runs on which a claim rests are
+    /// repeated; `None` in older logs.
     least_confirmations: Option<u64>,
     /// The removals of single bytes that are run again at the end, because the claim rests on them;
     /// `None` before these runs begin, and after one of them has failed.

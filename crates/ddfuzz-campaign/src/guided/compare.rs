@@ -21,8 +21,8 @@ use ddfuzz_delta::Comparison;
 use ddfuzz_exec::observe::{self, Observer};
 use ddfuzz_exec::{Ended, Target, Way};
 
-/// Observing comparisons of corpus entries may take a worker's time divided by this number; repairing
-/// mutants may take as much again.
+/// Observing comparisons of corpus entries may take a worker's time divided by this number;
+/// repairing mutants may take as much again.
 const SHARE_DIVISOR: u32 = 8;
 /// Time that observing comparisons of the target may take in addition to its share of a worker's
 /// time.
@@ -90,8 +90,8 @@ impl Comparer {
         spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Runs the target on `input`, and returns how the run ended and which values it compared; `None`
-    /// if the target's comparisons cannot be observed.
+    /// Runs the target on `input`, and returns how the run ended and which values it compared;
+    /// `None` if the target's comparisons cannot be observed.
     fn observe(&mut self, input: &[u8]) -> Option<(Ended, ComparisonValues)> {
         if !self.observer_started {
             self.observer_started = true;
@@ -107,9 +107,9 @@ impl Comparer {
         }
     }
 
-    /// Returns the comparisons of a run on the scheduled input, from the cache or by a run; empty if
-    /// there is no time for a run, or the target's comparisons cannot be observed. A run also adds
-    /// compared byte strings to the dictionary.
+    /// Returns the comparisons of a run on the scheduled input, from the cache or by a run; empty
+    /// if there is no time for a run, or the target's comparisons cannot be observed. A run also
+    /// adds compared byte strings to the dictionary.
     fn comparisons(&mut self, state: &mut State) -> Result<Arc<SolvableComparisons>, Error> {
         let Some(id) = state.current_corpus_id()? else {
             return Ok(Arc::default());

@@ -25,8 +25,8 @@ use ddfuzz_exec::{Ended, Stuck};
 pub(super) enum AfterFailure {
     /// The remaining inputs are run, too, after an input that fails.
     Run,
-    /// The remaining inputs are skipped after an input that fails, if failing runs have taken more than
-    /// their share of the worker's time.
+    /// The remaining inputs are skipped after an input that fails, if failing runs have taken more
+    /// than their share of the worker's time.
     Skip,
 }
 
@@ -38,8 +38,8 @@ pub(super) struct Evaluated {
     /// Indices, among the inputs given to the evaluator, of those that hung, or crashed
     /// without anything new to store.
     pub(super) failed: Vec<usize>,
-    /// Whether the remaining inputs were skipped because one failed and failing runs have taken more
-    /// than their share of the time.
+    /// Whether the remaining inputs were skipped because one failed and failing runs have taken
+    /// more than their share of the time.
     pub(super) skipped: bool,
 }
 
@@ -234,8 +234,8 @@ where
         Ok(())
     }
 
-    /// Reports a crash to LibAFL, to be classified. Returns true if nothing new was stored of it; the
-    /// time that this took then counts as that of failing runs.
+    /// Reports a crash to LibAFL, to be classified. Returns true if nothing new was stored of it;
+    /// the time that this took then counts as that of failing runs.
     fn process_crash(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<bool, Error> {
         let began = Instant::now();
         let is_new = self.process_run(input, noted)?;

@@ -40,8 +40,8 @@ const CALIBRATION_RUNS: usize = 4;
 /// and learns whether it must end.
 const MAX_BATCH_TIME: Duration = Duration::from_millis(100);
 
-/// Number of entries behind the coverage counters in the map of LibAFL's observer: one for each step
-/// of the stack's depth.
+/// Number of entries behind the coverage counters in the map of LibAFL's observer: one for each
+/// step of the stack's depth.
 pub(super) const STACK_STEPS: usize = 160;
 
 /// Returns the index of the step to which a stack depth of `depth` bytes belongs. There are eight

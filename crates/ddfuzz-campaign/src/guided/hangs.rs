@@ -1,8 +1,9 @@
 //! The hangs that a worker knows ([`KnownHangs`]).
 //!
 //! A worker submits an input whose run exceeded its time limit to the main process, which examines
-//! whether and where it hangs; the worker goes on. From then on, runs with one of its signatures
-//! are stopped early, and counted in its group once that is known.
+//! whether and where the input hangs; the worker goes on meanwhile. Later runs with one of the
+//! signatures of the submitted run are stopped early. They are counted in the group of the hang as
+//! soon as the group is known.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};

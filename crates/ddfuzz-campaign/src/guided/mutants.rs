@@ -240,8 +240,8 @@ impl MutationStage {
     }
 
     /// Runs the collected mutants, until all have run or the worker must end. If one fails while
-    /// failing runs have taken more than their share of the time, the other mutants of the same corpus
-    /// entry are skipped. Returns true if mutants were skipped.
+    /// failing runs have taken more than their share of the time, the other mutants of the same
+    /// corpus entry are skipped. Returns true if mutants were skipped.
     fn run<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<bool, Error>
     where
         Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,

@@ -1,6 +1,6 @@
-//! [`ComparisonSolver`], the mutator that changes an input so that two values which its run compares
-//! may become equal: input-to-state, as in REDQUEEN and CmpLog, also for numbers written as text, and
-//! for values that are an input's number plus or minus something.
+//! [`ComparisonSolver`], the mutator that changes an input so that two values which its run
+//! compares may become equal: input-to-state, as in REDQUEEN and CmpLog, also for numbers written
+//! as text, and for values that are an input's number plus or minus something.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -18,8 +18,8 @@ use libafl_bolts::{Named, ToSlice};
 
 use super::worker::State;
 
-/// Greatest difference of two compared numbers that is added to numbers of an input: greater ones are
-/// mostly between a number and an address or a hash.
+/// Greatest difference of two compared numbers that is added to numbers of an input: greater ones
+/// are mostly between a number and an address or a hash.
 const MAX_DIFFERENCE: u64 = 0xffff;
 /// Number of differences that together get as many mutants as one comparison with an operand that
 /// occurs in the input.
@@ -88,10 +88,10 @@ impl SolvableComparisons {
     }
 }
 
-/// A LibAFL mutator that picks one or two random comparisons of the input's run. It replaces an operand
-/// in the input by the other one, or adds the difference of two numbers to a number in the input: a
-/// compared value may be a sum, or the input's number less a constant. It skips where there is nothing
-/// to change.
+/// A LibAFL mutator that picks one or two random comparisons of the input's run. It replaces an
+/// operand in the input by the other one, or adds the difference of two numbers to a number in the
+/// input: a compared value may be a sum, or the input's number less a constant. It skips where
+/// there is nothing to change.
 #[derive(Default)]
 pub(super) struct ComparisonSolver(pub(super) Arc<SolvableComparisons>);
 
@@ -158,8 +158,8 @@ fn forms(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     pairs.into_iter().chain(back).collect()
 }
 
-/// Returns the forms of two compared numbers: bytes in little-endian and in big-endian order, signed
-/// decimal digits, and hexadecimal digits of the numbers' width, lower and upper case.
+/// Returns the forms of two compared numbers: bytes in little-endian and in big-endian order,
+/// signed decimal digits, and hexadecimal digits of the numbers' width, lower and upper case.
 fn number_forms(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     let Some((width, one, other)) = numbers(values) else {
         return Vec::new();
@@ -199,8 +199,8 @@ fn numbers(values: &CmpValues) -> Option<(usize, i64, i64)> {
     }
 }
 
-/// Returns the distance of two compared numbers; `None` if they are equal or more than 65,535 apart, or
-/// for byte strings.
+/// Returns the distance of two compared numbers; `None` if they are equal or more than 65,535
+/// apart, or for byte strings.
 fn difference(values: &CmpValues) -> Option<i64> {
     let (_, one, other) = numbers(values)?;
     let difference = one.abs_diff(other);
@@ -235,8 +235,9 @@ fn shifting_edits(difference: i64, input: &[u8], from: usize) -> Vec<Replacement
     edits
 }
 
-/// Returns the place and the value of the decimal number in `input` at or behind index `from`, or of
-/// the first one if there is none; `None` if there is no digit, or the number has more than 63 bits.
+/// Returns the place and the value of the decimal number in `input` at or behind index `from`, or
+/// of the first one if there is none; `None` if there is no digit, or the number has more than 63
+/// bits.
 fn decimal_number(input: &[u8], from: usize) -> Option<(Range<usize>, i64)> {
     let is_digit = |at: &usize| input[*at].is_ascii_digit();
     let digit = (from..input.len()).chain(0..from).find(is_digit)?;

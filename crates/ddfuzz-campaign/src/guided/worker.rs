@@ -408,8 +408,8 @@ fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
     }
 }
 
-/// Returns the number of places in the program that the worker's runs have covered: the entries of the
-/// coverage map without the steps of the stack's depth behind them.
+/// Returns the number of places in the program that the worker's runs have covered: the entries of
+/// the coverage map without the steps of the stack's depth behind them.
 fn covered_places(history: &MapFeedbackMetadata<u8>) -> usize {
     let map = &history.history_map;
     let steps = &map[map.len().saturating_sub(STACK_STEPS)..];

@@ -30,7 +30,8 @@ use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};
 use ddfuzz_minimize::{MinimizeError, search_by_name};
 use ddfuzz_store::{Kind, KnownGroups};
 
-/// Pause after a failure to read or classify a solution of the fuzzer, before the stage tries again.
+/// Pause after a failure to read or classify a solution of the fuzzer, before the stage tries
+/// again.
 const RETRY_CLASSIFYING: Duration = Duration::from_secs(10);
 
 /// A LibAFL [`Stage`] that groups and minimizes the solutions of any fuzzer while it runs.
@@ -338,8 +339,8 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         Ok(())
     }
 
-    /// Reads and classifies the solutions as [`Self::read_solutions`] does; logs an error of reading
-    /// one, and returns one of classifying.
+    /// Reads and classifies the solutions as [`Self::read_solutions`] does; logs an error of
+    /// reading one, and returns one of classifying.
     fn walk_solutions<EM, S>(
         &mut self,
         state: &mut S,

@@ -530,9 +530,9 @@ impl PendingGroups {
 }
 
 impl GroupRegistry<Store> {
-    /// Opens or creates the output directory `root`; a directory of the same target is continued. If
-    /// the program is another build than the last one recorded there, all groups are checked with it
-    /// first, as `ddfuzz run` does.
+    /// Opens or creates the output directory `root`; a directory of the same target is continued.
+    /// If the program is another build than the last one recorded there, all groups are checked
+    /// with it first, as `ddfuzz run` does.
     ///
     /// # Errors
     /// When `root` is no output directory, belongs to another target, is in use by another process,

@@ -67,8 +67,9 @@ impl StudyEngine<'_> {
         done
     }
 
-    /// Repeats the runs of which an earlier call was stopped before it learnt whether they hang, and
-    /// commits them. What the user's stop or the time limit leaves is repeated by the next call.
+    /// Repeats the runs of which an earlier call was stopped before it learnt whether they hang,
+    /// and commits them. What the user's stop or the time limit leaves is repeated by the next
+    /// call.
     fn repeat_undecided(
         &mut self,
         shared: &WorkerContext<'_>,

@@ -1,7 +1,7 @@
-//! The loop of a watch: searches the sources for files, hands them to the examiner threads, commits
-//! their results in the order in which the files were handed out (those of reported hangs, which
-//! others do not wait for, as they come), has groups minimized by the minimizing
-//! thread, and decides when the watch ends.
+//! The loop of a watch: searches the sources for files, hands them out to the examiner threads,
+//! commits the results, has groups minimized by the minimizing thread, and decides when the watch
+//! ends. Results are committed in the order in which the files were handed out; only those of
+//! reported hangs, which come late, are committed when they come.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Mutex;

@@ -25,8 +25,8 @@ pub(super) struct ContentRegistry<'a> {
     /// Hashes of the file contents that were run or are being run. The value is true if a search
     /// for memory leaks would show nothing more, because leaks were looked for or the run crashed.
     contents: HashMap<ContentHash, bool>,
-    /// Known crashes that reproduce each time, as the journal of triage has them, by their major and
-    /// minor keys.
+    /// Known crashes that reproduce each time, as the journal of triage has them, by their major
+    /// and minor keys.
     crashes: HashMap<(Key, Key), CrashLine>,
     /// Size in bytes of the smallest input that earlier calls have examined in full, by the major
     /// key of its group of crashes.

@@ -63,8 +63,8 @@ pub(super) struct Sources {
     paths: Vec<PathBuf>,
     /// Files that the watched fuzzer has said it wrote, each with its number in that order.
     announced: HashMap<PathBuf, usize>,
-    /// The announced files that have not stopped changing yet, by number; each announcement of a file
-    /// adds it, since it may have another content.
+    /// The announced files that have not stopped changing yet, by number; each announcement of a
+    /// file adds it, since it may have another content.
     expected: BTreeMap<usize, PathBuf>,
     /// The output directory of the watch, whose files are ignored.
     out: PathBuf,
@@ -214,8 +214,8 @@ pub(super) struct FileQueue {
     blocked: Option<Task>,
     /// Number of tasks (files to run) that were handed out to the examiner threads.
     handed_out: u64,
-    /// Numbers of the tasks that were handed out and whose results are not committed yet (counted and
-    /// stored), each with whether the watched fuzzer reports the file as a hang.
+    /// Numbers of the tasks that were handed out and whose results are not committed yet (counted
+    /// and stored), each with whether the watched fuzzer reports the file as a hang.
     open: BTreeMap<u64, bool>,
     /// Number of files and directories that could not be read.
     unread: u64,
@@ -347,8 +347,8 @@ impl FileQueue {
     }
 
     /// Reads the next queued file whose content was not run before, and marks the content as run;
-    /// `None` if there is none. Takes hangs only if `with_hangs`, after all others. Tells the user of
-    /// files that cannot be read; a file that has changed meanwhile waits for the next search.
+    /// `None` if there is none. Takes hangs only if `with_hangs`, after all others. Tells the user
+    /// of files that cannot be read; a file that has changed meanwhile waits for the next search.
     fn read_next(
         &mut self,
         with_hangs: bool,

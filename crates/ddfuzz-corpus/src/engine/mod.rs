@@ -195,8 +195,8 @@ impl Engine<'_> {
     }
 
     /// Runs each distinct content of a corpus once, unless its result is in the journal, and
-    /// returns all contents with their results. Fails with [`CleanError::LacksCoverage`] if it is not
-    /// known which basic blocks of an uninstrumented program they reach.
+    /// returns all contents with their results. Fails with [`CleanError::LacksCoverage`] if it is
+    /// not known which basic blocks of an uninstrumented program they reach.
     fn measure(
         &self,
         gathered: Gathered,
@@ -217,8 +217,8 @@ impl Engine<'_> {
     }
 }
 
-/// Prints a warning for each directory of the corpus that could not be listed, as far as examples of
-/// them are kept.
+/// Prints a warning for each directory of the corpus that could not be listed, as far as examples
+/// of them are kept.
 fn warn_of_unlisted(contents: &Contents, screen: &mut dyn Screen<CleanPhase>) {
     let unlisted = &contents.tally.listing.unread;
     for (path, why) in unlisted.examples() {
@@ -232,8 +232,8 @@ fn warn_of_unlisted(contents: &Contents, screen: &mut dyn Screen<CleanPhase>) {
     }
 }
 
-/// Checks that there is an input in the corpus at the paths `roots`, before a cleanup makes its output
-/// directory `out`; whether an input can be read is not checked.
+/// Checks that there is an input in the corpus at the paths `roots`, before a cleanup makes its
+/// output directory `out`; whether an input can be read is not checked.
 ///
 /// # Errors
 /// When a path cannot be listed, or there is no input.

@@ -171,8 +171,8 @@ fn run_one_by_one(
 }
 
 /// Runs inputs by several worker threads, and passes the results to `each` in the given order.
-/// `look` is called ten times a second, to show the progress. Returns false if the settings say that
-/// the user has stopped it before all were run.
+/// `look` is called ten times a second, to show the progress. Returns false if the settings say
+/// that the user has stopped it before all were run.
 pub(super) fn run_in_order(
     settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
@@ -443,8 +443,8 @@ impl Contents {
     }
 
     /// Runs each content once, in this order and in processes that many contents share. Returns the
-    /// features of each run; `None` for a run that may have failed, and for a file that could not be
-    /// read. `None` for all if the user stopped it.
+    /// features of each run; `None` for a run that may have failed, and for a file that could not
+    /// be read. `None` for all if the user stopped it.
     pub fn together(
         &self,
         settings: &MeasureSettings<'_>,

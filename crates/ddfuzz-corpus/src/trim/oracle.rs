@@ -234,8 +234,8 @@ impl CoverageOracle {
     }
 
     /// Runs the original `input` in fresh processes, unless enough such runs are known, and returns
-    /// the condition for its candidates, with the required features `wanted`, or why the file cannot
-    /// be trimmed.
+    /// the condition for its candidates, with the required features `wanted`, or why the file
+    /// cannot be trimmed.
     pub fn know(
         &mut self,
         input: &[u8],

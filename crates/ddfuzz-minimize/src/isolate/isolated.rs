@@ -1,4 +1,5 @@
-//! The result of isolating or maximizing, and the JSON result of `diff` and `max` (docs/src/exit-codes.md).
+//! The result of isolating or maximizing, and the JSON result of `diff` and `max`
+//! (docs/src/exit-codes.md).
 
 use ddfuzz_model::files::{Base64, OsText};
 use serde::{Deserialize, Serialize};

@@ -26,9 +26,9 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Compares two inputs and computes the deltas between them, which takes seconds for large inputs
-    /// without similarities. For [`Units::Bytes`], the passing input is empty and
-    /// `passing` is ignored.
+    /// Compares two inputs and computes the deltas between them, which takes seconds for large
+    /// inputs without similarities. For [`Units::Bytes`], the passing input is empty and `passing`
+    /// is ignored.
     pub fn new(units: Units, passing: &[u8], failing: &[u8]) -> Subject {
         let changes = match units {
             Units::Bytes => None,
@@ -349,8 +349,8 @@ impl Sides {
         (neighbour.rule(), config)
     }
 
-    /// Lists the [`neighbours`](Sides::neighbours), each with the log line whose outcome supports the
-    /// claim; `None` if no line does.
+    /// Lists the [`neighbours`](Sides::neighbours), each with the log line whose outcome supports
+    /// the claim; `None` if no line does.
     pub fn proofs(&self) -> impl Iterator<Item = (Neighbour, Option<ProofRef>)> + '_ {
         let size = self.subject.failing.len().max(self.subject.passing.len());
         let has_size = |size: Option<usize>| size.is_some_and(|size| self.sizes.contains(&size));

@@ -122,16 +122,16 @@ pub(crate) struct Continuation {
     checks: VecDeque<What>,
     /// A clone of the search; `None` if no candidates of the search can be predicted.
     machine: Option<Box<dyn Search>>,
-    /// Tells whether a step of the clone is to end, and the prediction with it; `None` for steps that go on
-    /// to their end.
+    /// Tells whether a step of the clone is to end, and the prediction with it; `None` for steps
+    /// that go on to their end.
     interruption: Option<Interruption>,
     /// Removals of single bytes that still have to be tested for the proof of minimality, the next
     /// one last.
     open: Vec<Candidate>,
     /// Number of confirmations of the best, after the proof, that are still to be predicted.
     confirms: u64,
-    /// Removals of single bytes that are to be run again, because the claim rests on them, the next one
-    /// last.
+    /// Removals of single bytes that are to be run again, because the claim rests on them, the next
+    /// one last.
     repeats: Vec<Range<usize>>,
     /// Number of runs without failure after which a candidate counts as not failing.
     votes: u64,
