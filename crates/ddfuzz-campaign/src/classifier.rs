@@ -115,8 +115,10 @@ impl RunClassifier {
         least.is_some_and(|least| (input.len() as u64) < *least)
     }
 
-    /// Returns how a crash of `input` is reported: with its full record if its keys are new, or if
-    /// the input is the smallest of its group.
+    /// Returns how a crash of `input` is reported: with its full record if its minor key is new or
+    /// the input is smaller than all that were reported of its group, else as
+    /// [`Classified::Known`], by its group alone. Hangs always get the full record if
+    /// `hangs_in_full` is set.
     fn report(&mut self, crash: Box<Crash>, input: &[u8]) -> Classified {
         let kind = Kind::of_class(&crash.class);
         let is_known = self.is_known(crash.keys.major, crash.keys.minor, input);

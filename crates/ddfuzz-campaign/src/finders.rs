@@ -133,7 +133,8 @@ impl Finders {
         Ok(finders)
     }
 
-    /// Determines which failures count as found on the target of the campaign `id`, one of `all`.
+    /// Determines which failures of the directory of `reader`, which has the campaigns `all`, count
+    /// as found on the target of the campaign `id`.
     pub(crate) fn of_campaign(
         reader: &Reader,
         all: &CampaignFile,
@@ -143,7 +144,8 @@ impl Finders {
         Finders::of(reader, all, own.and_then(|own| own.target.as_ref()), false)
     }
 
-    /// Determines which failures count as found on `target`.
+    /// Determines which failures of the directory of `reader` count as found on `target`: those of
+    /// campaigns on it, and those that the journal of triage records for such a campaign.
     ///
     /// # Errors
     /// When the directory cannot be read.

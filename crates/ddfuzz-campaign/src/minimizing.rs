@@ -247,8 +247,8 @@ impl Minimizing {
     }
 
     /// Returns the limits of each run while the search minimizes `input`: those of the target. For
-    /// a hang, since each failing run takes its whole time limit, they are shorter ones if a run
-    /// shows that the input hangs within those, too (docs/decisions/0050).
+    /// a hang, whose failing runs each take the whole time limit, it returns a shorter time limit
+    /// if a run shows that the input also hangs within that one (docs/decisions/0050).
     fn search_limits(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
         let whole = self.target.limits;
         let hurried = hang_search_limit(TimeLimit::from(whole)).within(whole);
@@ -498,10 +498,10 @@ impl Minimizing {
         }))
     }
 
-    /// After the minimization of an entry, if the crash of the result has another minor key than
-    /// that of the minimized input: stores the result as a further entry of the group, and so an
-    /// input with the original minor key if one is found, so that both are minimized as variants.
-    /// Does nothing without variants, and for hangs and memory blow-ups.
+    /// If the result of minimizing an entry crashes with another minor key than the entry's input,
+    /// stores the result as a further entry of the group, and also an input with the original minor
+    /// key, if one is found; variants show both. Not without variants, nor for hangs and memory
+    /// blow-ups.
     fn file_moved<S: StoreWriter>(
         &self,
         store: &Mutex<S>,

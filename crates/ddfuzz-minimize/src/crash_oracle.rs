@@ -112,7 +112,9 @@ pub struct CrashOracle {
 }
 
 impl CrashOracle {
-    /// Makes an oracle that tests for the crash `held`. `crash_exit` is an exit status that counts
+    /// Makes an oracle that tests for the crash `held`. `executor` runs the candidates of the
+    /// search, and `fresh` starts the executor for runs in new processes; `classifier` runs
+    /// crashing candidates again to compute their keys. `crash_exit` is an exit status that counts
     /// as a crash.
     pub fn new(
         executor: Box<dyn Executor>,

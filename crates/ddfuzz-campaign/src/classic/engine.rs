@@ -31,8 +31,8 @@ const STARTS: usize = 32;
 /// updated.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Runs one call of ddfuzz for the classic campaign whose output directory is `store`. When `stop`
-/// turns true, the call saves its state and ends.
+/// Runs one call of ddfuzz for the classic campaign with the id `campaign`, in the output directory
+/// of `store`. When `stop` turns true, the call saves its state and ends.
 ///
 /// # Errors
 /// When the target cannot be run or the output directory cannot be written; what was committed

@@ -176,8 +176,8 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
         self.statistics.minimized
     }
 
-    /// Classifies one solution of the fuzzer, by running it again, and submits it to the crash
-    /// sink.
+    /// Classifies one solution of the fuzzer, by running `input` again, and submits it to the crash
+    /// sink with the `name` and the number of the run (`run`) that the fuzzer gave it.
     fn submit(&mut self, input: &[u8], name: &str, run: u64) -> Result<(), CampaignError> {
         let suspect = Suspect {
             input,
@@ -228,9 +228,9 @@ enum SolutionStep<I> {
 
 impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     /// Reads the fuzzer's solutions that the stage has not processed yet, and classifies those that
-    /// the objective has not stored, as far as the time budget permits. The inner error is that of
-    /// classifying, or of reading a solution, which delays no other one; the outer one that of
-    /// LibAFL.
+    /// the objective has not stored, until the time budget is used up. The outer error is one of
+    /// LibAFL. The inner one says that a solution could not be classified, so that the others were
+    /// not tried, or that one could not be read, which is tried again later.
     fn read_solutions<S>(&mut self, state: &mut S) -> Result<Result<(), Trouble>, Error>
     where
         S: HasSolutions<I> + HasMetadata,
@@ -546,9 +546,10 @@ impl Statistics {
         (self.changed || self.reported.is_some()) && !self.reported.is_some_and(recent)
     }
 
-    /// Sends the statistics to LibAFL's event manager: `ddmin_groups` (known groups),
-    /// `ddmin_minimized` (entries minimized), `ddmin_share` (share of the time spent) and
-    /// `ddmin_last` (sizes of the last minimized input).
+    /// Sends the statistics to LibAFL's event manager, at the time `now` since the stage was made:
+    /// `ddmin_groups` (number of groups in `known`), `ddmin_minimized` (entries minimized),
+    /// `ddmin_share` (`spent`, the time used by the stage, as a share of `passed`) and `ddmin_last`
+    /// (sizes of the last minimized input).
     pub(super) fn report<EM, I, S>(
         &mut self,
         now: Duration,

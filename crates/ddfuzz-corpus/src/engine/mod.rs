@@ -50,10 +50,11 @@ struct Engine<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Cleans a corpus: writes the kept files into the folder `corpus` of the output directory, and
-/// runs them again as a check. `missing` of the result lists features of the corpus that the kept
-/// files do not reach. A call continues an interrupted one from its journal. `started` is an
-/// instance of the target whose runs may share processes; the cleanup uses it first.
+/// Cleans a corpus as `cleaning` says: writes the kept files into the folder `corpus` of the output
+/// directory, and runs them again as a check. `missing` of the result lists features of the corpus
+/// that the kept files do not reach. A call continues an interrupted one from its journal.
+/// `campaign` is the id under which crashes are counted. `started` is an instance of the target
+/// whose runs may share processes; the cleanup uses it first.
 ///
 /// # Errors
 /// When the target cannot be run, a file cannot be read or written, no file would be kept, or
