@@ -438,8 +438,8 @@ impl Minimizing {
         })
     }
 
-    /// Checks that `input` shows `crash`, before files of an earlier minimization are replaced, or
-    /// an entry of another target gets any.
+    /// Checks that `input` shows `crash`. Called before a minimization replaces the files of an
+    /// earlier one, or writes files for an entry that was found on another target.
     ///
     /// # Errors
     /// [`MinimizeError::NotFailing`] if none of several runs shows the crash; when the target cannot
@@ -457,9 +457,9 @@ impl Minimizing {
         Err(MinimizeError::NotFailing { last, tries })
     }
 
-    /// Records the result of an entry's minimization: writes the reproducer, its script and the
-    /// outcome. If the result has another minor key than the input, or an earlier minimization has
-    /// a smaller result, stores that result as a further entry before.
+    /// Records the result of an entry's minimization: reproducer, script and outcome. Before,
+    /// stores further entries: the result, if its minor key is not that of the input, and the
+    /// result of an earlier minimization, if it is smaller.
     pub(crate) fn record_result<S: StoreWriter>(
         &self,
         store: &Mutex<S>,

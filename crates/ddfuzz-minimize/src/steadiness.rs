@@ -103,8 +103,11 @@ pub(super) fn confirmations(executed: u64, least: u64) -> u64 {
     (executed / TESTS_PER_CONFIRMATION).clamp(least.min(ESTIMATING), ESTIMATING)
 }
 
-/// Returns how many of `removals` of single bytes are run again after a search of `executed` tests,
-/// whose result is confirmed at least `least` times, and how many times each of them.
+/// Returns how many of `removals` proven removals of single bytes are run again at the end, and how
+/// many times each. The first number is at most that of the confirmations of the result, or one for
+/// every twenty of the `executed` tests if that is more; `least` is the least number of
+/// confirmations. With more than three confirmations at least, few removals are run up to six times
+/// each.
 pub(super) fn repeated_removals(removals: u64, executed: u64, least: u64) -> (u64, u64) {
     let most = confirmations(executed, least).max(executed / TESTS_PER_REPEAT);
     let chosen = removals.min(most);

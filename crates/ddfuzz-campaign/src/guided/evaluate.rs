@@ -82,9 +82,10 @@ where
         self.executor.heartbeat.left().map_err(fail)
     }
 
-    /// Runs `inputs`, as many from the first on as the main process grants. Passes to LibAFL those
-    /// inputs whose runs reach something new or do not pass. Returns how many were run, and which
-    /// hung.
+    /// Runs `inputs` from the first on, as many as the main process grants. Passes to LibAFL those
+    /// inputs whose runs reach something new or do not pass. `parents` says of which corpus entries
+    /// the inputs are mutants, `after_failure` whether the rest is run after an input that fails.
+    /// Returns how many were run, and which failed.
     ///
     /// Most runs pass and reach nothing new. For these neither the coverage is read nor a feedback
     /// called: the process of the target compares its counters itself.

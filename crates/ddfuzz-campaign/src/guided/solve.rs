@@ -72,9 +72,9 @@ impl SolvableComparisons {
         self.occurring.len() + self.differences.len().div_ceil(DIFFERENCES)
     }
 
-    /// Picks a random comparison or difference, and returns the replacements in `input` by which
-    /// the compared values may become equal; `from` is the index at which the search for places
-    /// begins.
+    /// Picks a random comparison, or a random difference of two compared numbers, and returns the
+    /// replacements in `input`, of which each may make the compared values equal. Places to replace
+    /// are searched from the index `from` on.
     fn edits(&self, state: &mut State, input: &[u8], from: usize) -> Vec<Replacement> {
         let picked = state.rand_mut().below_or_zero(self.weight());
         if let Some(values) = self.occurring.get(picked) {

@@ -101,8 +101,9 @@ impl TimeBudget {
         self.classifying += taken;
     }
 
-    /// Returns the length of the next time slice for minimizing a group that still has a time
-    /// credit of `credit`; `None` if no slice is permitted now.
+    /// Returns the length of the next time slice for minimizing a group: the time `credit` that the
+    /// group still has for being new, unless too much was overspent, else the earned time, at least
+    /// 20 ms. `None` if no slice is permitted now.
     pub(super) fn slice(&self, credit: Duration) -> Option<Duration> {
         if self.unlimited {
             return Some(MAX_SLICE);

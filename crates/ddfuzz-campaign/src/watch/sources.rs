@@ -102,7 +102,7 @@ impl Sources {
         }
     }
 
-    /// Lets the next searches find a file again that was found before.
+    /// Forgets that the file at `path` was found, so that the next searches find it again.
     fn find_again(&mut self, path: &PathBuf) {
         self.taken.remove(path);
         if let Some(number) = self.announced.get(path) {

@@ -170,9 +170,9 @@ fn run_one_by_one(
     run_in_order(settings, inputs, order, each, &mut || {})
 }
 
-/// Runs inputs by several worker threads, and passes the results to `each` in the given order.
-/// `look` is called ten times a second, to show the progress. Returns false if the settings say
-/// that the user has stopped it before all were run.
+/// Runs the inputs of `order` by several worker threads, each of which takes a range of successive
+/// inputs at a time, and calls `each` with results as runs end. `look` is called ten times a
+/// second, to show the progress. Returns false if the user stopped it before all were run.
 pub(super) fn run_in_order(
     settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
