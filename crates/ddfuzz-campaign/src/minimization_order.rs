@@ -67,10 +67,10 @@ impl Priority {
 /// name of the file or entry.
 pub(crate) type Rank = (u8, u64, String);
 
-/// Returns the position of an entry, given its origin, in the order in which founders are chosen:
-/// first entries found by runs, in the order of the runs, then those from files by path, then those
-/// that were found by chance while another entry was minimized (slips) by test and minimized entry,
-/// and last those of unknown origin.
+/// Returns the position of an entry, given its origin, in the order in which founders are chosen.
+/// First come entries found by runs, in the order of the runs; then those from files, by path; then
+/// slips (met by chance while another entry was minimized), by the number of the test and the name
+/// of the minimized entry; last those of unknown origin.
 pub(crate) fn rank(found: Option<&Found>) -> Rank {
     match found {
         Some(Found::Run { run, .. }) => (0, *run, String::new()),
@@ -522,8 +522,9 @@ impl SlippedInputs {
         Ok(true)
     }
 
-    /// Returns the groups of crashes, by their major keys (12 hex digits), that may have another
-    /// minimized entry than at the last call: those that the store has changed since, else all.
+    /// Returns the major keys (12 hex digits) of the groups of crashes in which another entry may
+    /// have been minimized since the last call: the groups that the store has changed since.
+    /// Returns all groups at the first call, and where the store does not tell of changes.
     fn changed<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,

@@ -253,8 +253,9 @@ impl<'a> PendingEntries<'a> {
         })
     }
 
-    /// Reads what has changed since the last call, and returns the entries that are not in `taken`,
-    /// the most urgent first; those that are resumed come last.
+    /// Reads the groups that have changed since the last call, and returns the entries to minimize
+    /// that are not in `taken`: the most urgent first, and last those whose minimization was ended
+    /// before and is resumed.
     fn except(&mut self, taken: &HashSet<EntryId>) -> Result<Vec<EntryId>, StoreError> {
         let (changed, campaigns) = {
             let store = lock(self.store);

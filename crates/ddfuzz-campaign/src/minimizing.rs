@@ -209,8 +209,8 @@ impl Minimizing {
         Ok(self.oracle_of(started, limits, held))
     }
 
-    /// Creates the oracle (interestingness test) that [`Minimizing::oracle`] describes from a
-    /// started target, whose runs have the limits `limits`.
+    /// Creates, from a target that was started already and whose runs have the limits `limits`, the
+    /// oracle (interestingness test) for the crash `held` that [`Minimizing::oracle`] describes.
     fn oracle_of(&self, started: StartedTarget, limits: Limits, held: HeldCrash) -> CrashOracle {
         let (mut observed, way) = (self.target.clone(), self.way);
         observed.limits = limits;

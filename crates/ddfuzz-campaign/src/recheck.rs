@@ -294,9 +294,9 @@ fn known_rate(entry: &Entry) -> Option<Rate> {
     (0 < rate.hits && rate.hits < rate.tries).then_some(rate)
 }
 
-/// Returns the number of runs of which, with a probability of more than 999 in 1000, at least one
-/// fails, if each fails with the probability at the lower end of the confidence interval of `rate`;
-/// `None` if more than 300 runs are needed.
+/// Returns the least number of runs of which at least one fails with a probability of more than 999
+/// in 1000. Each is taken to fail with the probability at the lower end of the confidence interval
+/// of `rate`. `None` if more than 300 runs are needed.
 fn tries_needed(rate: Rate) -> Option<u32> {
     let passes = 1.0 - rate.lower_end();
     let tries = (0.001_f64.ln() / passes.ln()).ceil();

@@ -17,8 +17,9 @@ pub struct CleanPaths {
     root: PathBuf,
 }
 
-/// Record on disk of the file names that the folder of kept files may contain: those of the last
-/// cleanup, and those of the cleanup that was about to replace it.
+/// Record on disk of the names of files in the folder of kept files that cleanups have written:
+/// those of the last cleanup, and those of a cleanup that was about to replace it. If the folder
+/// has other files, it is not replaced.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Manifest {
     written: Vec<Vec<OsText>>,

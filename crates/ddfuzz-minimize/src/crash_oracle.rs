@@ -100,8 +100,9 @@ pub struct CrashOracle {
     /// Whether the next run of the search is made in a new process, because it is the first run or
     /// the run before it has crashed.
     begins_anew: bool,
-    /// Whether the last run in a fresh process ([`ask_fresh`](Oracle::ask_fresh)) crashed: the next
-    /// one then does so most likely, too, and is made under a tracer at once.
+    /// Whether the last run in a fresh process ([`ask_fresh`](Oracle::ask_fresh)) crashed. The next
+    /// one then most likely crashes, too, and is made under a tracer at once, which also classifies
+    /// the crash.
     fresh_crashed: bool,
     /// Whether a candidate that was first run under a tracer reached a limit. Finding where it
     /// hangs takes the tracer longer than the run itself, so later candidates are first run without

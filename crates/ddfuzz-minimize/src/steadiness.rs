@@ -68,9 +68,10 @@ pub(super) fn agreeing(doubtful: bool, repeats: bool) -> u64 {
     }
 }
 
-/// Judges the runs of the input before the search, counted in `rate`: `agreeing` runs suffice if
-/// all fail, 20 if some do, and 12 if none does, or 5 if one of them was `slow`: ended by the time
-/// limit, except by the hang that is minimized.
+/// Judges the runs of the input before the search, counted in `rate`: whether it fails, or whether
+/// more runs are needed. `agreeing` runs are enough if all of them fail, and 20 if only some do. If
+/// none fails, 12 are enough, or 5 if one was `slow` (ended by the time limit, unless a hang is
+/// minimized).
 pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
     let never = if slow { NEVER_SLOW } else { NEVER };
     match rate {

@@ -32,15 +32,15 @@ const CREDIT: Duration = Duration::from_millis(500);
 const MAX_CACHED: usize = 4096;
 /// Greatest number of words that observed comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
-/// Numbers of mutants of a corpus entry whose checksums are repaired: the first number until as
-/// many were tried; then the second number each time that the entry is mutated, if at least a
-/// quarter of the earlier mutants could be repaired.
+/// Numbers of mutants with repaired checksums that are made each time that a corpus entry is
+/// mutated: the first number at the beginning; the second one as soon as so many were tried as the
+/// first number says, if at least a quarter of them could be repaired (else none).
 const REPAIRS: (usize, usize) = (16, 64);
 /// Greatest number of places that are repaired in one mutant, each after a run.
 const MAX_REPAIRED: usize = 4;
-/// Numbers of mutants with solved comparisons that are made of a corpus entry: the first number for
-/// each solvable comparison when the entry is mutated for the first time, and one for each later;
-/// the second number is the most that are made at a time.
+/// Numbers of mutants with solved comparisons that are made of a corpus entry. When the entry is
+/// mutated for the first time, the first number for each solvable comparison; later one for each.
+/// The second number is the most that are made at a time.
 const MUTANTS: (usize, usize) = (4, 512);
 
 /// Observes, once for each corpus entry, which values a run on it compares, and mutates the entry
@@ -155,11 +155,11 @@ impl Comparer {
         Ok(count)
     }
 
-    /// Repairs `input`, a mutant of the scheduled input: runs it, takes a comparison with different
-    /// operands that the run on the scheduled input did not make, such as that of a checksum, and
-    /// replaces in the mutant the operand that occurs there by the other one; at most
-    /// [`MAX_REPAIRED`] times. Returns true if it has replaced something, or if a run did not end
-    /// normally; false if there is nothing to replace.
+    /// Repairs values such as checksums in `input`, a mutant of the scheduled input: runs it, and
+    /// looks for a comparison of unequal operands, one of which occurs in the mutant, that the run
+    /// on the scheduled input did not make. Replaces that operand in the mutant by the other one,
+    /// and repeats all this, at most [`MAX_REPAIRED`] times. Returns true if something was
+    /// replaced, or a run did not end normally; false if there is nothing to replace.
     fn repair(&mut self, input: &mut Vec<u8>) -> bool {
         for done in 0..MAX_REPAIRED {
             let Some((ended, compared)) = self.observe(input) else {

@@ -535,8 +535,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Examines, after fuzzing, the suspected hangs at new sites in the program and some of those
-    /// without a signature, until none is left or the user stops; then counts the other suspected
-    /// hangs in their groups, or stores those without a known group as flaky crashes.
+    /// without a signature, until none is left or the user stops. The other ones are then counted
+    /// in their groups; those without a known group are stored as flaky crashes.
     fn examine_rest(&mut self) -> Result<(), CampaignError> {
         let fuzzed = self.fuzzed_by_all();
         while self.examiner.pending(fuzzed) > 0 && !self.session.stopped() {

@@ -256,8 +256,8 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
-    /// Returns `result`; but if it is an error that the user's stop or the end of the time explains
-    /// (of a full disk, or of a target that Ctrl-C has reached as well), returns `Ok`.
+    /// Returns `result`, but `Ok` in place of an error that is due to the user's stop or the end of
+    /// the time: the disk is full, or Ctrl-C has reached the target, too.
     fn or_stopped(&self, result: Result<(), CampaignError>) -> Result<(), CampaignError> {
         match result {
             Err(CampaignError::Exec(_)) if self.session.stopped() => Ok(()),
@@ -450,8 +450,8 @@ impl WatchEngine<'_> {
     }
 
     /// Switches to the present build of the program: checks all groups with it if it is another
-    /// one, finds all files again, of which those are examined that no call has run with this
-    /// build, and empties the queues of files and minimizations.
+    /// one, and empties the queues of files and minimizations. All files are then found again; only
+    /// those are examined that no call has run with this build.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session

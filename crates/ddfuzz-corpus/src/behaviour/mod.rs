@@ -199,9 +199,9 @@ fn agreed<T: Copy + PartialEq>(
     first
 }
 
-/// Returns how the target behaves on an input, from what each of its runs (at least one) showed:
-/// the most severe ending, and of output, bytes read and call stacks those that are the same in all
-/// runs; aspects that differ are listed as varying.
+/// Returns how the target behaves on an input, from what each of its `runs` (at least one) showed:
+/// the most severe ending; and the output, the number of bytes read and the call stacks, each if it
+/// is the same in all runs, else it is listed as varying.
 pub(super) fn behaviour(runs: &[Observed]) -> Behaviour {
     let worst = runs
         .iter()

@@ -114,11 +114,11 @@ impl Search {
         best
     }
 
-    /// Finds, by their reduced costs, the columns that every cover of less weight than `upper` has
-    /// (forced columns), and those that no such cover has; returns the forced columns, and the
-    /// matrix without all these columns and without the rows that forced columns cover. `None` if
-    /// fewer than a twentieth of all columns were found, so that reducing the matrix again would
-    /// not pay; [`FixedColumns::Nothing`] if no cover weighs less than `upper`.
+    /// Decides columns by their reduced costs: forced columns are in every cover of less weight
+    /// than `upper`, and others are in none. Returns the forced columns, and the matrix without all
+    /// decided columns and without the rows that forced columns cover. `None` if fewer than a
+    /// twentieth of all columns are decided, so that reducing the matrix again would not pay;
+    /// [`FixedColumns::Nothing`] if no cover weighs less than `upper`.
     fn fixed(&self, matrix: &Matrix, bound: &Bound, upper: u64) -> Option<FixedColumns> {
         let upper = self.prices.scaled(upper);
         let mut columns = vec![true; matrix.width()];

@@ -64,9 +64,9 @@ impl Engine<'_> {
         Ok(Some(fit))
     }
 
-    /// Runs the inputs of the `--onto` corpus again, and records in `kept` the paths of those that
-    /// do not fail, the features that they reach in every run, which the kept files need not cover,
-    /// and the features that they reach in any run.
+    /// Runs the inputs of the `--onto` corpus again, and records three things in `kept`: the paths
+    /// of the inputs that do not fail; the features that these reach in every run, which the kept
+    /// files need not cover; and the features that they reach in any run.
     pub(super) fn look_at_onto(
         &self,
         onto: &mut Contents,

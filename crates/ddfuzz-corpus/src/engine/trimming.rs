@@ -363,8 +363,9 @@ impl Engine<'_> {
     }
 
     /// Runs the input of `slip`, a crash that trimming caused, on the variant of the target for
-    /// which crashes are stored (without coverage), and returns the slip with the crash that occurs
-    /// there; its `crash` is `None` if the input does not crash there, or not every time.
+    /// which crashes are stored (without coverage), if that is another one than trimming has run.
+    /// Returns the slip with the record of the crash that occurs there; `crash` is `None` in it if
+    /// the input does not crash there each time.
     fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
         let cleaning = self.cleaning;
         if cleaning.target == cleaning.filed_for || slip.crash.is_none() {
