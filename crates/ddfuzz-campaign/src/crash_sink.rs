@@ -71,7 +71,8 @@ pub trait CrashSink: StoreWriter {
 
     /// Returns the next entry (stored crash) to minimize, and reserves it for the caller until it
     /// is [released](CrashSink::release); at most one entry of a group is reserved at a time.
-    /// `None` if all groups with such an entry are claimed, or there are none.
+    /// `None` if no group has an entry to minimize, apart from groups of which an entry is reserved
+    /// already.
     fn claim(&mut self) -> Result<Option<EntryId>, StoreError>;
 
     /// Releases a claimed entry. `ended`: its minimization is complete, and another input of its

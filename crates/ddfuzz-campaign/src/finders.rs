@@ -220,10 +220,10 @@ impl Finders {
         !self.gone.is_empty() && self.gone.contains(&(kind, major.to_owned()))
     }
 
-    /// Checks whether it is unknown if `entry` still fails with the last build, although another
-    /// entry of its group does ([`Build::doubts`]): an incomplete fix may have fixed this entry
-    /// alone. Its result then counts as no result of the group, and its sizes keep no other input
-    /// from being stored.
+    /// Returns true if it is unknown whether `entry` still fails with the last build: another entry
+    /// of its group does ([`Build::doubts`]), but an incomplete fix may have fixed this one. Its
+    /// result then does not count as one of the group, and its sizes do not keep other inputs from
+    /// being stored.
     pub(crate) fn doubts(&self, entry: &Entry) -> bool {
         self.last.as_ref().is_some_and(|build| build.doubts(entry))
     }

@@ -16,8 +16,9 @@ use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
 use ddfuzz_store::{Entry, EntryId, Group, Kind, Reader, StoreError};
 use ddfuzz_triage::{Found, Triager, Verdict};
 
-/// Divisor: an input may give a smaller result when it is minimized if its size is at most that of
-/// the smallest input minimized so far in its group, divided by this number.
+/// Divisor: an input may give a smaller result when it is minimized, even if it is larger than the
+/// smallest result, if its size is at most a tenth of that of the smallest input minimized so far
+/// in its group.
 const SIZE_DIVISOR: u64 = 10;
 
 /// How urgent it is to minimize an entry (a stored failing input); the most urgent variant comes

@@ -467,10 +467,10 @@ impl RestBudget {
         }
     }
 
-    /// Returns the settings `minimizing` with the time limit for this entry: at most what is left
-    /// of its budget, if it has one. `None` if less than a second is left then: the entry is not
-    /// minimized, and [counted](RestBudget::notes); others may still be. `slipped`: whether only a
-    /// minimization has met it.
+    /// Returns the settings `minimizing` with a time limit for the entry `id`: at most what is left
+    /// of the budget that the entry shares, if it shares one. `None` if less than a second is left:
+    /// the entry is then not minimized, but counted for [`notes`](RestBudget::notes); other entries
+    /// may have another budget. `slipped`: whether only a minimization has met the entry.
     pub(crate) fn of(
         &mut self,
         id: &EntryId,

@@ -36,8 +36,8 @@ pub struct Examined {
 pub struct StoredGroup {
     /// The group: its kind and its record.
     pub group: Group,
-    /// All entries of the group: first the one that represents it, then the representatives of its
-    /// minor keys.
+    /// All entries of the group, in the order in which their inputs are run: first the entry that
+    /// represents the group, then those that represent its minor keys.
     pub entries: Vec<Entry>,
 }
 
@@ -114,8 +114,9 @@ impl Recheck<'_> {
     }
 
     /// Checks each group that did not fail as before once more, while no other group is checked. If
-    /// the group fails as before now, takes the new result: runs made at the same time had
-    /// disturbed each other. Stops after [`CHECKED_ALONE`] groups if none of them fails as before.
+    /// the group fails as before in this second check, takes its result, since runs made at the
+    /// same time have disturbed the first one. Stops after [`CHECKED_ALONE`] groups if none of them
+    /// fails as before.
     fn check_alone(&self, answers: &mut [Option<CheckedGroup>]) -> Result<(), CampaignError> {
         let mut triagers = LastTriager::default();
         let (mut left, mut is_disturbed) = (CHECKED_ALONE, false);

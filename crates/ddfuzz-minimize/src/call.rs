@@ -118,8 +118,8 @@ impl Call {
     }
 }
 
-/// Returns the bytes 0, 1, 2, … for the units of a part with `count` units, from index `at` on: one
-/// for each unit, at most 256.
+/// Returns the codes 0, 1, 2, … of the units from index `at` on, in a part that has `count` units:
+/// one byte for each unit, at most 256.
 fn unit_codes(count: usize, at: usize) -> Vec<u8> {
     let units = count.saturating_sub(at).min(MAX_UNITS);
     (0..=u8::MAX).take(units).collect()

@@ -383,8 +383,8 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// Passes the best text to the caller, but a large one only if it is no more than half as large
-    /// as the last one; else it is passed at the end.
+    /// Passes the best text to the caller. A text of [`LARGE`] bytes or more is passed only if it
+    /// is at most half as large as the last one that was passed; otherwise it is passed at the end.
     fn report_new_best(&mut self) -> Result<(), MinimizeError> {
         let size = self.progress.result().len();
         if size >= LARGE && size > self.passed / 2 {

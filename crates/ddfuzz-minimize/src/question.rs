@@ -116,8 +116,8 @@ pub(super) struct Reply {
     pub slip: Option<SlipKeys>,
     /// Number of runs of the test that passed, although one failed.
     pub missed: u64,
-    /// Minor key of the candidate's crash; `None` if it is that of the best before the test, or
-    /// there is none.
+    /// Minor key of the candidate's crash, if it differs from that of the best text before the
+    /// test; `None` if it is the same, or there is no crash.
     pub minor: Option<Key>,
     /// Operand pairs that an observed run compared; `None` if the run was not observed.
     pub comparisons: Option<Vec<(Base64, Base64)>>,

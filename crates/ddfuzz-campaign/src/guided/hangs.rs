@@ -26,8 +26,8 @@ const WINDOW_FACTOR: u32 = 4;
 const MAX_SEEN: usize = 256;
 /// Least time between two submissions of hangs without a signature to the main process.
 const INDISTINCT_EVERY: Duration = Duration::from_secs(2);
-/// One in so many runs that were stopped at a known hang is submitted to the main process
-/// nevertheless, since two different hangs may have the same signature.
+/// Of the runs that were stopped at a known hang, one in this many is submitted to the main process
+/// as if it were unknown, since two different hangs may have the same signature.
 const SAMPLE: u64 = 64;
 /// Greatest number of sites (places in the program) of hangs that a worker keeps; hangs at further
 /// sites are treated like those without a signature.
@@ -106,9 +106,8 @@ pub(super) struct KnownHangs {
     /// Number of the worker's last submission of a hang to the main process; its upper half is the
     /// number of earlier processes of the worker.
     number: u64,
-    /// When the worker last submitted a hang without a usable signature, so that it cannot be told
-    /// from other hangs; `None` if it never did. Such hangs are submitted every two seconds at
-    /// most.
+    /// When the worker last submitted a hang without a usable signature; `None` if it never did.
+    /// Such hangs cannot be told from each other, so they are submitted every two seconds at most.
     last_indistinct: Option<Instant>,
 }
 

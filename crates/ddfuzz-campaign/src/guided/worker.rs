@@ -91,10 +91,10 @@ impl WorkerSettings<'_> {
     }
 }
 
-/// Runs a worker of a guided campaign in this process, and ends the process: with status 0 when the
-/// worker has ended or reported its failure, and with another one, after which the supervisor
-/// restarts it, when it has panicked or cannot connect. `before`: how many earlier processes of
-/// this worker have crashed.
+/// Runs worker number `worker` of a guided campaign in this process, and then ends the process. The
+/// exit status is 0 when the worker has ended or has reported its failure; it is another one when
+/// the worker has panicked or cannot connect, and the supervisor then restarts it. `before`: how
+/// many earlier processes of this worker have crashed.
 pub(super) fn run(
     brief: &WorkerSettings<'_>,
     mut manager: Manager,

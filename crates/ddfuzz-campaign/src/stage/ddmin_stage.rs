@@ -385,8 +385,9 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     }
 }
 
-/// Returns true if this error of reading a solution means that it is gone: removed from the corpus,
-/// or its file removed. Other errors may pass (such as too many open files).
+/// Returns true if `error`, from reading a solution, means that the solution is gone: it was
+/// removed from the corpus, or its file was. Returns false for errors that may not occur again,
+/// such as too many open files.
 fn is_removed(error: &Error) -> bool {
     match error {
         Error::KeyNotFound(..) => true,

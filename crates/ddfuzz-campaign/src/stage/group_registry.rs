@@ -85,8 +85,8 @@ pub struct GroupRegistry<S: RunCounter = Store> {
     queue: PendingGroups,
     /// The failures that were found on the campaign's target; only they are known and minimized.
     finders: Finders,
-    /// The first stored input of each group that was gone with the present build and fails again;
-    /// it is minimized whatever results the group has.
+    /// For each group that was gone with the present build and in which a run has failed again, the
+    /// first input stored since; it is minimized whatever results the group has.
     returned: BTreeMap<GroupName, EntryId>,
 }
 
@@ -462,11 +462,12 @@ type GroupName = (Kind, String);
 /// minimized next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PendingGroup {
-    /// Whether the group is being minimized at present; groups that are not come before it.
+    /// Whether the group is being minimized at present; such groups come after all others in the
+    /// queue.
     claimed: bool,
     priority: Priority,
-    /// How long the group was minimized before it was released without a result; of groups with the
-    /// same priority, those with less such time come first.
+    /// Time for which the group was minimized so far without a result. Of groups with the same
+    /// priority, the one with the least time is minimized first.
     spent: Duration,
     /// Whether no minimization of the group was begun; of groups with the same priority and time
     /// spent, those with an interrupted one come first.

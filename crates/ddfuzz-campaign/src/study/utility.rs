@@ -204,8 +204,8 @@ fn invocation(channel: Channel, args: &[&str]) -> Invocation {
     }
 }
 
-/// Checks whether a program works only at a terminal: it uses terminal functions, and without a
-/// terminal it fails without having read its input.
+/// Returns true if a program works only at a terminal: it uses terminal functions and, run by
+/// `stdin` without a terminal, fails without having read its input.
 fn is_interactive_only(
     environment: &RunEnvironment,
     program: &Path,

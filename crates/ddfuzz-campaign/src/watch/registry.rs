@@ -132,9 +132,9 @@ impl<'a> ContentRegistry<'a> {
         self.least.clone()
     }
 
-    /// Marks the content with this hash as run, and as searched for leaks if `leaks`. Returns true
-    /// if it is to be run: it was not marked before, or not with a search for leaks
-    /// ([`mark_as_run`]).
+    /// Marks the content with this hash as run and, if `leaks` is true, as searched for memory
+    /// leaks. Returns true if the caller is to run it: it was not marked before, or not as searched
+    /// for leaks although `leaks` is true ([`mark_as_run`]).
     pub(super) fn mark(&mut self, content: ContentHash, leaks: bool) -> bool {
         mark_as_run(&mut self.contents, content, leaks)
     }

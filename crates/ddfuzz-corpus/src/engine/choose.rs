@@ -18,9 +18,9 @@ const ALONE: usize = 4;
 /// Most attempts to find features of code that runs once per process; an attempt that finds none is
 /// the last.
 const ATTEMPTS: u32 = 4;
-/// Greatest probability with which a flaky feature (reached in some runs only) may be lost: inputs
-/// are kept for it until it is at most so probable that none of them reaches it when each is run
-/// once.
+/// Greatest permitted probability that a flaky feature (reached in some runs only) is lost, that
+/// is, that no kept input reaches it when each is run once. Inputs are kept for the feature until
+/// the probability is at most so high.
 const MISS_PROBABILITY: f64 = 0.01;
 /// Minimum number of inputs that are kept for a flaky feature (reached in some runs only), if so
 /// many reach it.
