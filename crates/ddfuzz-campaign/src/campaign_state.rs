@@ -16,9 +16,9 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
 
-/// Number of minor keys (finer hashes of crashes within a group) up to which the first input of
-/// each minor key is stored, in each group. Once a group has so many, an input with a new minor key
-/// is stored only if it is a crash smaller than all stored inputs of the group.
+/// Greatest number of minor keys (finer hashes of crashes) of one group for which the first input
+/// is stored. After that, an input with a new minor key is stored only if it is a crash smaller
+/// than all stored inputs of the group.
 pub(crate) const MAX_MINORS: usize = 16;
 
 /// The result of committing a finding (a run that did not pass) whose input was stored: the id of
@@ -137,9 +137,9 @@ pub(crate) struct CampaignState<'a> {
     /// there (`state.json`).
     is_current: bool,
     pub(crate) checkpoint: Checkpoint,
-    /// The stored inputs of each group that has a founder (first finding): one that a run of this
-    /// campaign found, or that existed before. A group that was only met by chance while another
-    /// group was minimized is missing, since a run may still find its founder.
+    /// The stored inputs of each group that has a founder (first finding), from a run of this
+    /// campaign or from before it. A group that was only met by chance while another group was
+    /// minimized is missing, since a run may still find its founder.
     founded: HashMap<GroupName, StoredInputs>,
     /// For each group, by kind and major key (12 hex digits): the number of runs that this process
     /// last wrote to the group's record. It is not written again until the number changes.
@@ -288,8 +288,10 @@ impl<'a> CampaignState<'a> {
         self.save()
     }
 
-    /// Returns the entries to minimize next, the most urgent first, at most one for each group;
-    /// `last` adds those that are minimized after all others ([`minimization_order::pending`]).
+    /// Returns the entries to minimize next, the most urgent first, at most one for each group.
+    /// `variants` says how many further minor keys of a group are minimized. With `last`, entries
+    /// that are minimized after all others, such as hangs, are included
+    /// ([`minimization_order::pending`]).
     pub(crate) fn pending(
         &self,
         variants: Variants,

@@ -101,8 +101,9 @@ impl RunClassifier {
         self.least.clear();
     }
 
-    /// Checks whether a crash with these keys was reported, and `input` is no smaller than all that
-    /// were reported of its group.
+    /// Returns true if this worker has reported a crash with this minor key before, and `input` is
+    /// no smaller than every input that it has reported of the group `major`; the crash then needs
+    /// no full record.
     fn is_known(&self, major: Key, minor: Key, input: &[u8]) -> bool {
         self.reported.contains(&minor) && !self.is_smaller(major, input)
     }
@@ -114,8 +115,10 @@ impl RunClassifier {
         least.is_some_and(|least| (input.len() as u64) < *least)
     }
 
-    /// Returns how a crash of `input` is reported: with its full record if its keys are new, or if
-    /// the input is the smallest of its group.
+    /// Returns how a crash of `input` is reported: with its full record if its minor key is new or
+    /// the input is smaller than all that were reported of its group, else as
+    /// [`Classified::Known`], by its group alone. Hangs always get the full record if
+    /// `hangs_in_full` is set.
     fn report(&mut self, crash: Box<Crash>, input: &[u8]) -> Classified {
         let kind = Kind::of_class(&crash.class);
         let is_known = self.is_known(crash.keys.major, crash.keys.minor, input);

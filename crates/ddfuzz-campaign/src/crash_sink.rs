@@ -71,7 +71,8 @@ pub trait CrashSink: StoreWriter {
 
     /// Returns the next entry (stored crash) to minimize, and reserves it for the caller until it
     /// is [released](CrashSink::release); at most one entry of a group is reserved at a time.
-    /// `None` if all groups with such an entry are claimed, or there are none.
+    /// `None` if no group has an entry to minimize, apart from groups of which an entry is reserved
+    /// already.
     fn claim(&mut self) -> Result<Option<EntryId>, StoreError>;
 
     /// Releases a claimed entry. `ended`: its minimization is complete, and another input of its
@@ -87,8 +88,10 @@ pub trait StoreWriter: Send {
     /// Returns a reader of the output directory.
     fn reader(&self) -> &Reader;
 
-    /// Returns the groups that have changed since an earlier call, and the number of changes for the
-    /// next one ([`Store::changed_since`]); `None` where that is not known.
+    /// Returns the number of changes that were made to groups so far, and the groups (kind and
+    /// major key) changed after the first `since` of these changes; pass 0 at first, and later the
+    /// number that the last call returned. `None` if changes are not counted, as in a process that
+    /// does not own the directory ([`Store::changed_since`]).
     fn changed_since(&self, _since: u64) -> Option<(u64, Vec<(Kind, String)>)> {
         None
     }

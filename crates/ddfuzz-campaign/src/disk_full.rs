@@ -199,9 +199,9 @@ impl<'a> DiskWait<'a> {
         !self.is_over()
     }
 
-    /// Handles the result of a write. After an error, waits for free space as
-    /// [`DiskWait::wait_after`] does, and returns true if the write is to be tried again. After
-    /// `Ok`, records the successful write and returns false.
+    /// Handles the `result` of a write, and returns true if the write is to be tried again: after
+    /// an error, waits for free space as [`DiskWait::wait_after`] does. Returns false after `Ok`,
+    /// which is recorded, and after other errors. `say` gets messages for the user.
     pub fn retry_after<T, E: DiskFullError>(
         &mut self,
         result: &Result<T, E>,

@@ -14,11 +14,11 @@ use ddfuzz_store::{Archived, Entry, EntryId, Kind};
 use ddfuzz_triage::{Triager, Verdict};
 
 impl Minimizing {
-    /// Keeps the limits of runs within which an earlier minimization of `entry` has reached a
-    /// result. If the entry's log differs from `start` only by these limits, and has a claim (other
-    /// than that of the best so far) or a reduction, `start` gets the limits of the log, so that
-    /// the log is continued. If the log has no such claim yet, these settings get the limits, too,
-    /// and a note to the user says so; else returns `None`.
+    /// If an earlier minimization of `entry` has a result, and its log differs from `start` only by
+    /// the limits of runs, sets the limits in `start` to those of the log, so that the log is
+    /// continued. A result is here a claim other than best-so-far, or any reduction. If the log has
+    /// no such claim, so that further runs are made, these settings also get the limits, and a note
+    /// says so to the user. In all other cases returns `None`.
     pub(crate) fn keep_limits(&mut self, entry: &Entry, start: &mut StartLine) -> Option<String> {
         let logged = Log::read_start(&entry.log())?;
         if logged.limits == start.limits {

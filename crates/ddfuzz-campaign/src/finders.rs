@@ -4,19 +4,20 @@
 //! A directory may hold failures of several targets, found with several builds of their programs by
 //! several campaigns. One rule tells which of them a call on one target concerns:
 //!
-//! - **Target.** A target is a program with its arguments, environment, directory and input channel,
-//!   however runs are made. A failure was found on the target of the campaign that its record names,
-//!   and, for calls without a campaign, also on each target for whose campaigns the journal of
-//!   triage has the same crash of the same content. Only these failures are counted as known,
-//!   minimized and checked by runs of the target. If no campaign is on the target, the program may
-//!   have been moved, and the failures of the campaigns nearest to it count: on a program of the
-//!   same file name and otherwise the same, else on a program of the same file name, else all. What
-//!   such runs do not show is not recorded.
+//! - **Target.** A target is a program with its arguments, environment, directory and input
+//!   channel, however runs are made. A failure was found on the target of the campaign that its
+//!   record names, and, for calls without a campaign, also on each target for whose campaigns the
+//!   journal of triage has the same crash of the same content. Only these failures are counted as
+//!   known, minimized and checked by runs of the target. If no campaign is on the target, the
+//!   program may have been moved, and the failures of the campaigns nearest to it count: on a
+//!   program of the same file name and otherwise the same, else on a program of the same file name,
+//!   else all. If a run of such a program does not show a crash, that is not recorded for the
+//!   crash.
 //! - **Build.** The builds of a program are those that all campaigns on its target record. When the
-//!   present build is not the last one recorded, all groups of the target are checked first. A group
-//!   that did not show the same crash then is *gone*: its entries are not minimized, and none of its
-//!   inputs counts as known, so that the next run that fails there is stored. That run ends this.
-//!   A crash is called flaky only if it was found with the last build.
+//!   present build is not the last one recorded, all groups of the target are checked first. A
+//!   group that did not show the same crash then is *gone*, until a run fails there again: its
+//!   entries are not minimized, and none of its inputs counts as known, so that the input of that
+//!   run is stored. A crash is called flaky only if it was found with the last build.
 //! - **Campaign.** Counts of runs, the checkpoint and the groups that are not new belong to a
 //!   campaign; where its findings are stored does not depend on it.
 
@@ -53,8 +54,8 @@ struct FailureSelection {
     /// The crashes that the journal of triage records for these campaigns: the hash of the input's
     /// content (16 hex digits) and the major key (12 hex digits) of each.
     files: HashSet<(String, String)>,
-    /// Whether a failure that another campaign has stored counts, too, if `files` has its content
-    /// and major key.
+    /// Whether failures of other campaigns count, too: those whose input's content and major key
+    /// are in `files`.
     shares: bool,
 }
 
@@ -132,7 +133,8 @@ impl Finders {
         Ok(finders)
     }
 
-    /// Determines which failures count as found on the target of the campaign `id`, one of `all`.
+    /// Determines which failures of the directory of `reader`, which has the campaigns `all`, count
+    /// as found on the target of the campaign `id`.
     pub(crate) fn of_campaign(
         reader: &Reader,
         all: &CampaignFile,
@@ -142,7 +144,8 @@ impl Finders {
         Finders::of(reader, all, own.and_then(|own| own.target.as_ref()), false)
     }
 
-    /// Determines which failures count as found on `target`.
+    /// Determines which failures of the directory of `reader` count as found on `target`: those of
+    /// campaigns on it, and those that the journal of triage records for such a campaign.
     ///
     /// # Errors
     /// When the directory cannot be read.
@@ -217,10 +220,10 @@ impl Finders {
         !self.gone.is_empty() && self.gone.contains(&(kind, major.to_owned()))
     }
 
-    /// Checks whether it is unknown if `entry` still fails with the last build, although another
-    /// entry of its group does ([`Build::doubts`]): an incomplete fix may have fixed this entry
-    /// alone. Its result then counts as no result of the group, and its sizes keep no other input
-    /// from being stored.
+    /// Returns true if it is unknown whether `entry` still fails with the last build: another entry
+    /// of its group does ([`Build::doubts`]), but an incomplete fix may have fixed this one. Its
+    /// result then does not count as one of the group, and its sizes do not keep other inputs from
+    /// being stored.
     pub(crate) fn doubts(&self, entry: &Entry) -> bool {
         self.last.as_ref().is_some_and(|build| build.doubts(entry))
     }
@@ -245,10 +248,11 @@ pub(crate) fn gone_with(build: &Build) -> HashSet<(Kind, String)> {
     gone
 }
 
-/// Checks whether a failure was found with the last recorded build of the program of `target`. It
-/// was not if its group was checked with that build, as groups found with earlier ones are, or if
-/// its campaign has recorded another build last. If its campaign has recorded none, it was if all
-/// recorded builds are the same. True if no build is recorded at all, as in a study.
+/// Returns true if a failure was found with the last recorded build of the program of `target`;
+/// also if no build is recorded at all, as in a study. Returns false if its group was checked with
+/// that build, since only groups found with an earlier one are. Otherwise the last build recorded
+/// by the failure's campaign decides; if that campaign has recorded none, all recorded builds must
+/// be the same.
 pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry: &Entry) -> bool {
     let builds = campaigns.builds(&record_of(target)).unwrap_or_default();
     let Some(last) = builds.last() else {
@@ -269,8 +273,8 @@ pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry:
     }
 }
 
-/// Returns the record of a target (program, arguments, environment) in which the way of execution is
-/// always `command`, so that campaigns on one target that run it in different ways have equal
+/// Returns the record of a target (program, arguments, environment) in which the way of execution
+/// is always `command`, so that campaigns on one target that run it in different ways have equal
 /// records.
 pub(crate) fn record_of(target: &Target) -> TargetRecord {
     TargetRecord::new(target, Way::Command)

@@ -84,8 +84,8 @@ pub use verdict::{
     line_of, mark_as_run, may_leak, program_hash,
 };
 
-/// Runs one call of `ddfuzz run` for the classic or guided campaign whose output directory is
-/// `store`. When `stop` turns true, the call saves its state and ends.
+/// Runs one call of `ddfuzz run` for the classic or guided campaign with the id `campaign`, in the
+/// output directory of `store`. When `stop` turns true, the call saves its state and ends.
 ///
 /// # Errors
 /// When the target cannot be run or the output directory cannot be written; what was found until

@@ -16,8 +16,9 @@ use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
 use ddfuzz_store::{Entry, EntryId, Group, Kind, Reader, StoreError};
 use ddfuzz_triage::{Found, Triager, Verdict};
 
-/// Divisor: an input may give a smaller result when it is minimized if its size is at most that of
-/// the smallest input minimized so far in its group, divided by this number.
+/// Divisor: an input may give a smaller result when it is minimized, even if it is larger than the
+/// smallest result, if its size is at most a tenth of that of the smallest input minimized so far
+/// in its group.
 const SIZE_DIVISOR: u64 = 10;
 
 /// How urgent it is to minimize an entry (a stored failing input); the most urgent variant comes
@@ -67,10 +68,10 @@ impl Priority {
 /// name of the file or entry.
 pub(crate) type Rank = (u8, u64, String);
 
-/// Returns the position of an entry, given its origin, in the order in which founders are chosen:
-/// first entries found by runs, in the order of the runs, then those from files by path, then those
-/// that were found by chance while another entry was minimized (slips) by test and minimized entry,
-/// and last those of unknown origin.
+/// Returns the position of an entry, given its origin, in the order in which founders are chosen.
+/// First come entries found by runs, in the order of the runs; then those from files, by path; then
+/// slips (met by chance while another entry was minimized), by the number of the test and the name
+/// of the minimized entry; last those of unknown origin.
 pub(crate) fn rank(found: Option<&Found>) -> Rank {
     match found {
         Some(Found::Run { run, .. }) => (0, *run, String::new()),
@@ -91,7 +92,8 @@ pub(crate) fn is_slip(found: Option<&Found>) -> bool {
 pub(crate) struct Bug<'a> {
     root: &'a Path,
     entries: Vec<&'a Entry>,
-    /// The entries with a result that counts ([`is_result`]).
+    /// The entries that were minimized, whose minimization was not given up, and whose result the
+    /// last build does not leave in doubt ([`is_result`]).
     results: Vec<&'a Entry>,
 }
 
@@ -124,8 +126,8 @@ impl<'a> Bug<'a> {
             .collect()
     }
 
-    /// Returns true if an entry of the bug (group of crashes) was minimized, its minimization was not
-    /// given up, and the last build does not leave the result in doubt ([`is_result`]).
+    /// Returns true if an entry of the bug (group of crashes) was minimized, its minimization was
+    /// not given up, and the last build does not leave the result in doubt ([`is_result`]).
     pub(crate) fn has_result(&self) -> bool {
         !self.results.is_empty()
     }
@@ -280,8 +282,8 @@ pub(crate) struct SmallestSizes {
 }
 
 impl SmallestSizes {
-    /// Returns the size of the smallest minimized result of all `entries`, which have results, and the
-    /// size, before minimization, of the smallest of their inputs.
+    /// Returns the size of the smallest minimized result of all `entries`, which have results, and
+    /// the size, before minimization, of the smallest of their inputs.
     pub(crate) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> SmallestSizes {
         let mut reached = SmallestSizes::default();
         let results = entries.filter_map(|entry| entry.minimized.as_ref());
@@ -347,7 +349,9 @@ pub(crate) fn pending(
 /// its id: its priority, whether its minimization has not begun, and when it was found.
 pub(crate) type PendingEntry = (Priority, bool, Rank, EntryId);
 
-/// Returns the entries of one group that [`pending`] returns, each with its position.
+/// Returns those entries of one group that [`pending`] returns, at most one for each bug, each with
+/// its position in the order of minimization. None are returned of a group that is gone with the
+/// last build. `variants` and `last` as for [`pending`].
 pub(crate) fn pending_of_group(
     reader: &Reader,
     finders: &Finders,
@@ -519,8 +523,9 @@ impl SlippedInputs {
         Ok(true)
     }
 
-    /// Returns the groups of crashes, by their major keys (12 hex digits), that may have another
-    /// minimized entry than at the last call: those that the store has changed since, else all.
+    /// Returns the major keys (12 hex digits) of the groups of crashes in which another entry may
+    /// have been minimized since the last call: the groups that the store has changed since.
+    /// Returns all groups at the first call, and where the store does not tell of changes.
     fn changed<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,
@@ -537,9 +542,11 @@ impl SlippedInputs {
         Ok(groups.map(|group| group.record.major.short()).collect())
     }
 
-    /// Takes the next slip ([`SlippedInputs::next`], an input with another crash that a
-    /// minimization has met) that still crashes in its group, and stores it as an entry of that
-    /// group; returns false if there is none.
+    /// Stores the next slip ([`SlippedInputs::next`], an input with another crash that a
+    /// minimization has met) as an entry of the group of that crash, and returns true. Slips that
+    /// do not crash in their group again, when they are run by the settings `minimizing`, are
+    /// skipped, and so are groups whose major key `accepts` rejects. Returns false if no slip is
+    /// left.
     pub(crate) fn file_next<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,
@@ -555,9 +562,9 @@ impl SlippedInputs {
     }
 }
 
-/// Runs a slip, that is an input with another crash that the minimization of `entry` has met, and
-/// stores it as an entry of the group of that crash if it still crashes there; returns true if it
-/// does.
+/// Runs a slip, an input with another crash that the minimization of `entry` has met. If it crashes
+/// in the recorded group again, stores it as an entry of that group and returns true; else returns
+/// false.
 pub(crate) fn file_slip<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,

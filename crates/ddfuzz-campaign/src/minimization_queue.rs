@@ -125,8 +125,8 @@ pub fn minimize_pending(
     Ok(())
 }
 
-/// Shows the user the result of the minimization of an entry; `None` stands for a crash that did not
-/// happen again.
+/// Shows the user the result of the minimization of an entry; `None` stands for a crash that did
+/// not happen again.
 fn show_result(
     reader: &Reader,
     minimizing: &Minimizing,
@@ -253,8 +253,9 @@ impl<'a> PendingEntries<'a> {
         })
     }
 
-    /// Reads what has changed since the last call, and returns the entries that are not in `taken`,
-    /// the most urgent first; those that are resumed come last.
+    /// Reads the groups that have changed since the last call, and returns the entries to minimize
+    /// that are not in `taken`: the most urgent first, and last those whose minimization was ended
+    /// before and is resumed.
     fn except(&mut self, taken: &HashSet<EntryId>) -> Result<Vec<EntryId>, StoreError> {
         let (changed, campaigns) = {
             let store = lock(self.store);
@@ -376,9 +377,9 @@ pub(crate) fn minimize_entry<S: StoreWriter>(
 }
 
 /// Minimizes one entry with these options and returns the result; `None` if its crash did not
-/// happen again, which is recorded for the entry if it was found on this target. Records nothing, and
-/// counts as interrupted, if the program was rebuilt meanwhile: the groups are to be checked with the
-/// new build first.
+/// happen again, which is recorded for the entry if it was found on this target. Records nothing,
+/// and counts as interrupted, if the program was rebuilt meanwhile: the groups are to be checked
+/// with the new build first.
 pub(crate) fn minimize_with<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,
@@ -420,7 +421,8 @@ pub(crate) fn minimize_with<S: StoreWriter>(
 /// Entries that have a common time budget when fuzzing is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Budgeted {
-    /// Hangs and memory blow-ups: each of their failing runs takes all its permitted time or memory.
+    /// Hangs and memory blow-ups: each of their failing runs takes all its permitted time or
+    /// memory.
     Slow,
     /// Crashes that only minimizations have met. Each minimization of one may meet further ones: a
     /// program with a damaged stack jumps to another place for each candidate.
@@ -445,8 +447,8 @@ pub(crate) fn is_slipped(reader: &Reader, id: &EntryId) -> bool {
 /// Time budgets for what is minimized when fuzzing is over: one for all hangs and memory blow-ups
 /// together, and one for all crashes that only minimizations have met.
 pub(crate) struct RestBudget {
-    /// Time that is left for hangs and memory blow-ups, and for crashes that only minimizations have
-    /// met; `None` if only the time limit of each entry counts, since the user has set one.
+    /// Time that is left for hangs and memory blow-ups, and for crashes that only minimizations
+    /// have met; `None` if only the time limit of each entry counts, since the user has set one.
     left: Option<[Duration; 2]>,
     /// Entries for whose minimization no time was left: hangs and memory blow-ups, and others.
     refused: [HashSet<EntryId>; 2],
@@ -455,8 +457,8 @@ pub(crate) struct RestBudget {
 impl RestBudget {
     /// Creates the budgets for minimizing entries of an output directory after the time `fuzzed` of
     /// fuzzing: a fifth of it, at least 5 seconds, for hangs and memory blow-ups; as long as it, at
-    /// least a minute, for crashes that only minimizations have met. Unlimited if `minimizing` is not
-    /// hurried, since the user has set a time limit for each entry.
+    /// least a minute, for crashes that only minimizations have met. Unlimited if `minimizing` is
+    /// not hurried, since the user has set a time limit for each entry.
     pub(crate) fn after(fuzzed: Duration, minimizing: &Minimizing) -> RestBudget {
         let slow = (fuzzed / HANG_DIVISOR).max(MIN_TOTAL);
         RestBudget {
@@ -465,10 +467,10 @@ impl RestBudget {
         }
     }
 
-    /// Returns the settings `minimizing` with the time limit for this entry: at most what is left of
-    /// its budget, if it has one. `None` if less than a second is left then: the entry is not
-    /// minimized, and [counted](RestBudget::notes); others may still be.
-    /// `slipped`: whether only a minimization has met it.
+    /// Returns the settings `minimizing` with a time limit for the entry `id`: at most what is left
+    /// of the budget that the entry shares, if it shares one. `None` if less than a second is left:
+    /// the entry is then not minimized, but counted for [`notes`](RestBudget::notes); other entries
+    /// may have another budget. `slipped`: whether only a minimization has met the entry.
     pub(crate) fn of(
         &mut self,
         id: &EntryId,

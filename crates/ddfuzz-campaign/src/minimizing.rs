@@ -32,8 +32,8 @@ use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 /// minor key as the original crash.
 const MAX_CANDIDATES: u64 = 256;
 
-/// Number of runs after which an input that never failed counts as not failing, before a
-/// minimization replaces an earlier one.
+/// Number of runs in which an input must fail at least once before its minimization replaces the
+/// files of an earlier one; if it does not, the minimization ends with an error.
 const CONFIRMING_TRIES: u64 = 12;
 
 /// The target and the settings by which entries of an output directory are minimized.
@@ -209,8 +209,8 @@ impl Minimizing {
         Ok(self.oracle_of(started, limits, held))
     }
 
-    /// Creates the oracle (interestingness test) that [`Minimizing::oracle`] describes from a
-    /// started target, whose runs have the limits `limits`.
+    /// Creates, from a target that was started already and whose runs have the limits `limits`, the
+    /// oracle (interestingness test) for the crash `held` that [`Minimizing::oracle`] describes.
     fn oracle_of(&self, started: StartedTarget, limits: Limits, held: HeldCrash) -> CrashOracle {
         let (mut observed, way) = (self.target.clone(), self.way);
         observed.limits = limits;
@@ -247,8 +247,8 @@ impl Minimizing {
     }
 
     /// Returns the limits of each run while the search minimizes `input`: those of the target. For
-    /// a hang, since each failing run takes its whole time limit, they are shorter ones if a run
-    /// shows that the input hangs within those, too (docs/decisions/0050).
+    /// a hang, whose failing runs each take the whole time limit, it returns a shorter time limit
+    /// if a run shows that the input also hangs within that one (docs/decisions/0050).
     fn search_limits(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
         let whole = self.target.limits;
         let hurried = hang_search_limit(TimeLimit::from(whole)).within(whole);
@@ -438,8 +438,8 @@ impl Minimizing {
         })
     }
 
-    /// Checks that `input` shows `crash`, before files of an earlier minimization are replaced, or an
-    /// entry of another target gets any.
+    /// Checks that `input` shows `crash`. Called before a minimization replaces the files of an
+    /// earlier one, or writes files for an entry that was found on another target.
     ///
     /// # Errors
     /// [`MinimizeError::NotFailing`] if none of several runs shows the crash; when the target cannot
@@ -457,9 +457,9 @@ impl Minimizing {
         Err(MinimizeError::NotFailing { last, tries })
     }
 
-    /// Records the result of an entry's minimization: writes the reproducer, its script and the
-    /// outcome. If the result has another minor key than the input, or an earlier minimization has
-    /// a smaller result, stores that result as a further entry before.
+    /// Records the result of an entry's minimization: reproducer, script and outcome. Before,
+    /// stores further entries: the result, if its minor key is not that of the input, and the
+    /// result of an earlier minimization, if it is smaller.
     pub(crate) fn record_result<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -498,10 +498,10 @@ impl Minimizing {
         }))
     }
 
-    /// After the minimization of an entry, if the crash of the result has another minor key than
-    /// that of the minimized input: stores the result as a further entry of the group, and so an
-    /// input with the original minor key if one is found, so that both are minimized as variants.
-    /// Does nothing without variants, and for hangs and memory blow-ups.
+    /// If the result of minimizing an entry crashes with another minor key than the entry's input,
+    /// stores the result as a further entry of the group, and also an input with the original minor
+    /// key, if one is found; variants show both. Not without variants, nor for hangs and memory
+    /// blow-ups.
     fn file_moved<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -567,8 +567,8 @@ impl Minimizing {
 
     /// Makes the callback that a minimization calls for each slip, that is for a candidate that
     /// shows another crash. It stores one slip of each major and minor key, whatever the output
-    /// directory holds already, so that the stored slips do not depend on the time. `minimized`: the
-    /// crash that is minimized, whose campaign and program the slips get.
+    /// directory holds already, so that the stored slips do not depend on the time. `minimized`:
+    /// the crash that is minimized, whose campaign and program the slips get.
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,

@@ -279,8 +279,8 @@ fn entry_of_file(file: &Path) -> Option<(String, String)> {
 }
 
 impl BuildCheck<'_> {
-    /// Checks whether the directory's own campaign is on the target, and has run more than one build
-    /// of the program.
+    /// Checks whether the directory's own campaign is on the target, and has run more than one
+    /// build of the program.
     pub fn is_rebuilt(&self) -> bool {
         let store = lock(self.store);
         let own = store.campaigns().current.as_ref();
@@ -313,9 +313,10 @@ impl BuildCheck<'_> {
     }
 
     /// Compares the program, at the start of a call of ddfuzz, with the build that the output
-    /// directory records last: records the present build if there is none, and checks all groups
-    /// with it if it is another one; if it is the same, those that wait to be checked again. Does
-    /// nothing if no campaign of the directory is on the target.
+    /// directory records last. If it is another build, all groups are checked with it; if it is the
+    /// same, only the groups that are recorded as unchecked. If no build is recorded, the present
+    /// one is recorded, and all groups are checked if there are any. Does nothing if no campaign of
+    /// the directory is on the target.
     pub fn begin(
         &self,
         watch: &ProgramWatch,
@@ -341,12 +342,12 @@ impl BuildCheck<'_> {
     }
 
     /// Checks every group that was found on the target with the present build, by running the
-    /// reproducer and the original of its entries until one crashes as before. Records the status of
-    /// each group: fixed, cannot tell, flaky, another crash or the same crash. Unfinished
-    /// minimizations start again, since their logs hold results of the earlier build, and so do those
-    /// whose result passes while the input that was minimized still fails. If the user
-    /// stops meanwhile, nothing is recorded, and the next call of ddfuzz repeats the check. Does
-    /// nothing if no campaign of the directory is on the target.
+    /// reproducer and the original of its entries until one crashes as before. Records the status
+    /// of each group: fixed, cannot tell, flaky, another crash or the same crash. Unfinished
+    /// minimizations start again, since their logs hold results of the earlier build, and so do
+    /// those whose result passes while the input that was minimized still fails. If the user stops
+    /// meanwhile, nothing is recorded, and the next call of ddfuzz repeats the check. Does nothing
+    /// if no campaign of the directory is on the target.
     pub fn recheck(
         &self,
         watch: &ProgramWatch,
@@ -382,8 +383,9 @@ impl BuildCheck<'_> {
         Ok(())
     }
 
-    /// Checks the groups that are unchecked with the last build, which is the present one, as
-    /// [`BuildCheck::recheck`] does; minimizations go on.
+    /// Checks the groups that the last recorded build, which is the present one, lists as
+    /// unchecked, as [`BuildCheck::recheck`] does; but unfinished minimizations are continued, not
+    /// started again.
     fn check_again(&self, mut build: Build, screen: &mut dyn Screen) -> Result<(), CampaignError> {
         let unchecked = std::mem::take(&mut build.unchecked);
         if unchecked.is_empty() {
@@ -449,11 +451,11 @@ impl BuildCheck<'_> {
         Ok(Some(counts))
     }
 
-    /// Updates the result of the entry by whose input a checked group still fails. If the result
-    /// passes, archives its minimization, so that the entry is minimized again and its input is
-    /// shown until then, and returns true. If the result fails, records that in `build`; and of the
-    /// archived results that are smaller and fail with this build, which an earlier build had
-    /// fixed, stores the smallest as a further entry of the group.
+    /// Updates the result of the entry by whose input a checked group still fails. Returns true if
+    /// the result passes: its minimization is archived, so that the entry is minimized again, and
+    /// its input is shown until then. Otherwise returns false. If the result itself failed, that is
+    /// recorded in `build`. Of the archived results of the entry, the smallest one that still fails
+    /// and is smaller than the result becomes a further entry of the group.
     fn settle_result(
         &self,
         group: &CheckedGroup,

@@ -36,8 +36,8 @@ pub struct Examined {
 pub struct StoredGroup {
     /// The group: its kind and its record.
     pub group: Group,
-    /// All entries of the group: first the one that represents it, then the representatives of its
-    /// minor keys.
+    /// All entries of the group, in the order in which their inputs are run: first the entry that
+    /// represents the group, then those that represent its minor keys.
     pub entries: Vec<Entry>,
 }
 
@@ -76,8 +76,8 @@ pub struct Recheck<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Number of groups that are checked once more while no other group is; if none of them fails as
-/// before then, no further ones are.
+/// Number of groups, of those that did not fail as before, that are checked once more one at a
+/// time. If one of them then fails as before, all others are checked once more, too.
 const CHECKED_ALONE: u32 = 8;
 
 impl Recheck<'_> {
@@ -114,8 +114,9 @@ impl Recheck<'_> {
     }
 
     /// Checks each group that did not fail as before once more, while no other group is checked. If
-    /// the group fails as before now, takes the new result: runs made at the same time had
-    /// disturbed each other. Stops after [`CHECKED_ALONE`] groups if none of them fails as before.
+    /// the group fails as before in this second check, takes its result, since runs made at the
+    /// same time have disturbed the first one. Stops after [`CHECKED_ALONE`] groups if none of them
+    /// fails as before.
     fn check_alone(&self, answers: &mut [Option<CheckedGroup>]) -> Result<(), CampaignError> {
         let mut triagers = LastTriager::default();
         let (mut left, mut is_disturbed) = (CHECKED_ALONE, false);
@@ -201,8 +202,8 @@ impl Recheck<'_> {
     }
 }
 
-/// Makes the result of checking a group by one of its inputs, `file`: its status, with the reason if
-/// it cannot be told, and how the input has failed now.
+/// Makes the result of checking a group by one of its inputs, `file`: its status, with the reason
+/// if it cannot be told, and how the input has failed now.
 fn checked_group(
     group: &Group,
     entry: &Entry,
@@ -294,9 +295,9 @@ fn known_rate(entry: &Entry) -> Option<Rate> {
     (0 < rate.hits && rate.hits < rate.tries).then_some(rate)
 }
 
-/// Returns the number of runs of which, with a probability of more than 999 in 1000, at least one
-/// fails, if each fails with the probability at the lower end of the confidence interval of `rate`;
-/// `None` if more than 300 runs are needed.
+/// Returns the least number of runs of which at least one fails with a probability of more than 999
+/// in 1000. Each is taken to fail with the probability at the lower end of the confidence interval
+/// of `rate`. `None` if more than 300 runs are needed.
 fn tries_needed(rate: Rate) -> Option<u32> {
     let passes = 1.0 - rate.lower_end();
     let tries = (0.001_f64.ln() / passes.ln()).ceil();
@@ -364,10 +365,10 @@ fn status(
 /// load one of its libraries.
 const NOT_EXECUTED: [i32; 2] = [126, 127];
 
-/// Returns the reason why a passing run of an input of an entry does not show that its crash is
-/// fixed, if the program seems to have ended before it did its work: by a status that says that
-/// something could not be executed, or without reading any byte of its input, unless the program
-/// that crashed is known to have read none.
+/// Returns the reason why the passing run `now` of an input of `entry` does not show that the crash
+/// is fixed; `None` if there is no such reason. Reasons are: the run ended with a status that says
+/// that a program or library could not be executed, or it read no byte of its input, although the
+/// run that crashed is not known to have read none.
 fn not_run(entry: &Entry, now: &Examined, input: &[u8]) -> Option<Unobservable> {
     let hint = "run the program by hand on the input; a script may name a file that is missing, and \
                 a program a configuration";
@@ -412,11 +413,12 @@ fn has_read(entry: &Entry) -> Option<bool> {
     read.map(|bytes| bytes > 0)
 }
 
-/// Checks whether two crash records are of the same bug: if they have the same major key; two
-/// panics also, after a rebuild, if they have the same class and matching messages; other crashes
-/// also if they have the same class, and the same source line, the same function names (after a
-/// rebuild, or with older keys), or one of them has no frames. If the builds are not `comparable`,
-/// the source line alone is enough, since each sanitizer has its own classes.
+/// Returns true if two crash records are of the same bug: their major keys are equal, or one of the
+/// following holds. Two panics, one of them after a rebuild, have the same class and matching
+/// messages. Two other crashes have the same class, and also the same source line, or the same
+/// function names (compared only after a rebuild, or if `before` has older keys), or one has no
+/// frames. If the builds are not `comparable`, an equal source line is enough, since each sanitizer
+/// has its own classes.
 fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if before.keys.major == now.keys.major {
         return true;
@@ -436,8 +438,9 @@ fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     same_class && ((rebuilt || older) && by_names || by_line || nameless) || by_line && !comparable
 }
 
-/// Checks whether the keys of the crash record `before` are of an older version of the key
-/// algorithm than those of `now`, and it has function names to compare instead.
+/// Returns true if the keys of the crash record `before` were made by an older version of the key
+/// algorithm than those of `now`, so that they cannot be compared, and `before` has a key of
+/// function names, so that names can be compared instead.
 fn is_older(before: &Crash, now: &Crash) -> bool {
     before.keys.version < now.keys.version && before.keys.stable.is_some()
 }

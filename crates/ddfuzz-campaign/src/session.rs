@@ -61,7 +61,9 @@ pub(crate) struct CampaignSession<'a> {
 }
 
 impl<'a> CampaignSession<'a> {
-    /// Creates the state of a call of ddfuzz, which begins to fuzz now.
+    /// Creates the state of a call of ddfuzz, which begins to fuzz now, on the output directory
+    /// `store`. `stop` turns true when the user stops the call; `gate` lets the workers pause while
+    /// the disk is full.
     pub(crate) fn new(
         store: &'a Mutex<Store>,
         screen: &'a mut dyn Screen,
@@ -258,7 +260,8 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Builds the summary of the call of ddfuzz, with `ended_by` and `until` as given. The caller
-    /// fills in `runs_of_call`, `unstored`, `unread`, `refusals` and `unnamed`, which are 0 or empty here.
+    /// fills in `runs_of_call`, `unstored`, `unread`, `refusals` and `unnamed`, which are 0 or
+    /// empty here.
     pub(crate) fn summary(
         &self,
         campaign: &CampaignState<'_>,
@@ -310,8 +313,8 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Waits until the file of a rebuilt program is completely written, and checks all groups with
-    /// the new build if it differs from the one before. `campaign` forgets the inputs of groups that
-    /// are gone with it.
+    /// the new build if it differs from the one before. `campaign` forgets the inputs of groups
+    /// that are gone with it.
     ///
     /// # Errors
     /// When the program is still missing at the deadline of the call, or after two minutes, or

@@ -14,7 +14,8 @@ use ddfuzz_store::KnownGroups;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
     /// A group is minimized as soon as it is found. In the classic campaign, a separate worker does
-    /// that, as with [`When::Worker`]; in a guided one, the fuzzing workers minimize in time slices.
+    /// that, as with [`When::Worker`]; in a guided one, the fuzzing workers minimize in time
+    /// slices.
     Inline,
     /// Groups are minimized after fuzzing has ended.
     After,

@@ -32,8 +32,8 @@ pub enum Judged {
 
 /// Runs an input that another fuzzer has found, to tell what it does. If `any` is true (some keys
 /// are known), runs it once, only to learn the keys of its crash, and returns [`Judged::Again`] if
-/// `is_known` accepts these. Else examines the input in full ([`examined_thrice`]), with `leaks` also
-/// for memory leaks.
+/// `is_known` accepts these. Else examines the input in full ([`examined_thrice`]), with `leaks`
+/// also for memory leaks.
 pub fn judged(
     triager: &mut Triager,
     input: &[u8],
@@ -160,10 +160,11 @@ fn hang_without_place(triager: &Triager, hang: &Crash) -> Crash {
 /// Message in the record of a hang that is at another place in each run.
 const NO_PLACE_MESSAGE: &str = "hangs at another place in each run";
 
-/// Checks whether an input fails in each of `runs` runs, which are made one after the other while no
-/// other run is made: a program that uses a fixed port, a lock or a fixed file may fail otherwise, or
-/// not at all, where several of its kind run. `major`: the key that each crash must have; `None` for
-/// any crash. False if `stop` turned true.
+/// Returns true if an input fails in each of `runs` runs, made one after the other: `major` is the
+/// key that each crash must have, `None` for any crash. Returns false after a run that does not
+/// fail so, or if `stop` turned true. The caller makes no other runs meanwhile, since a program
+/// that uses a fixed port, lock or file may fail in another way, or not at all, while others of its
+/// kind run.
 ///
 /// # Errors
 /// When the target cannot be started or traced.
@@ -205,11 +206,11 @@ pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }
 
-/// Marks an input, given by the hash of its content, as run, and as searched for leaks if `leaks`.
-/// Returns true if the caller is to run the input: it was not marked before, or only this run looks
-/// for leaks. (libFuzzer may write an input to its corpus first, and later to a file whose name
-/// says that it leaks.) `run`: all marked contents, each with whether a search for leaks would find
-/// nothing more.
+/// Marks an input, given by the hash of its content, as run; if `leaks` is true, also as searched
+/// for memory leaks. Returns true if the caller is to run it: it was not marked before, or it was,
+/// but not as searched for leaks, and `leaks` is true. (libFuzzer may write an input to its corpus
+/// first, and later to a file whose name says that it leaks.) `run` has all marked contents, each
+/// with true if a search for leaks would show nothing more.
 pub fn mark_as_run(
     run: &mut HashMap<ContentHash, bool>,
     content: ContentHash,
@@ -224,11 +225,11 @@ pub fn mark_as_run(
     }
 }
 
-/// Adds to `tried`, the result of examining an input again, an earlier run in which the input
-/// crashed with these `keys` and this `class`. If `tried` has a crash with the same major key, it
-/// stays as it is. If both are hangs, the input is a hang whose place is not known. Else the
-/// earlier crash is added as a record with little more than its keys and class: as the crash of the
-/// input if none of the later tries crashed, else as its other crash.
+/// Adds an earlier run of an input, which crashed with `keys` and `class`, to `tried`, the result
+/// of examining the input again, and returns the sum. If `tried` has a crash with the same major
+/// key, it stays as it is. If both crashes are hangs, the input becomes a hang whose place is not
+/// known. Otherwise the earlier crash gets a short record; it is the crash of the input if none of
+/// the later runs crashed, else its `other` crash.
 pub fn came_once(triager: &Triager, keys: Keys, class: Class, mut tried: Examined) -> Examined {
     let later = tried.crash.as_ref().map(|crash| crash.keys.major);
     if later == Some(keys.major) {

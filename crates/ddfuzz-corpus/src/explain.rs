@@ -38,8 +38,8 @@ impl Fate {
 /// was left out.
 const NAMED: usize = 3;
 
-/// Explains the files of one cleanup. What that needs of the output directory is read once, when the
-/// first file needs it.
+/// Explains the files of one cleanup. What that needs of the output directory is read once, when
+/// the first file needs it.
 pub struct Explainer<'a> {
     place: &'a CleanPaths,
     result: &'a CleanResult,
@@ -151,8 +151,8 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    /// Returns the explanation of a file that a cleanup left out as redundant, because kept files reach
-    /// its `features`: names up to three of these files, and says how many more there are.
+    /// Returns the explanation of a file that a cleanup left out as redundant, because kept files
+    /// reach its `features`: names up to three of these files, and says how many more there are.
     fn covered(&self, view: &JournalView, features: &Features) -> Result<String, CleanError> {
         let mut left = features.clone();
         let others = made(&self.reached, || reached_by_kept(view, self.result))?;
@@ -182,8 +182,8 @@ impl<'a> Explainer<'a> {
         Ok(reached(features.len(), left.len(), &by, onto.as_deref()))
     }
 
-    /// Returns the explanation of a file that fails, which names its crash group; `None` if its content
-    /// is in no group.
+    /// Returns the explanation of a file that fails, which names its crash group; `None` if its
+    /// content is in no group.
     fn group_of(&self, bytes: &[u8]) -> Result<Option<String>, CleanError> {
         let hash = hash_of(bytes);
         let failing = made(&self.failing, || FailingInputs::read(self.place))?;
@@ -290,9 +290,9 @@ fn said(kept: &KeptFile) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Returns why a file with `all` features was left out: the kept files named in `by` reach these
-/// features except `left` of them. A feature of the latter kind is reached by the corpus `onto` of
-/// the option `--onto` (if given), is not reached in every run, or is reached only once per
+/// Returns why a file was left out as redundant: of its `all` features, all but `left` are reached
+/// by the kept files that `by` names. The other `left` features are reached by the corpus of the
+/// option `--onto`, which `onto` names if it was given, or not in every run, or only once per
 /// process.
 fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     if all == 0 {

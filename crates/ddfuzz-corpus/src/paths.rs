@@ -17,8 +17,9 @@ pub struct CleanPaths {
     root: PathBuf,
 }
 
-/// Record on disk of the file names that the folder of kept files may contain: those of the last
-/// cleanup, and those of the cleanup that was about to replace it.
+/// Record on disk of the names of files in the folder of kept files that cleanups have written:
+/// those of the last cleanup, and those of a cleanup that was about to replace it. If the folder
+/// has other files, it is not replaced.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Manifest {
     written: Vec<Vec<OsText>>,
@@ -32,8 +33,9 @@ struct Manifest {
     aside: Vec<ReplacedFolder>,
 }
 
-/// A folder that was replaced: its device and inode, and when an entry was last added to it or
-/// removed from it, in seconds and nanoseconds. None of them changes when it is moved.
+/// A folder that was replaced, recognized by its device and inode, and by the time (seconds and
+/// nanoseconds) when an entry was last added to it or removed from it. Moving the folder changes
+/// none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ReplacedFolder {
     identity: Identity,
@@ -161,8 +163,8 @@ impl CleanPaths {
         })
     }
 
-    /// Returns true if `folder` is a corpus that a cleanup in this output directory has replaced and
-    /// moved aside, and nothing was directly added to it or removed from it since.
+    /// Returns true if `folder` is a corpus that a cleanup in this output directory has replaced
+    /// and moved aside, and nothing was directly added to it or removed from it since.
     pub fn has_replaced(&self, folder: &Path) -> bool {
         let known = self.read().aside;
         ReplacedFolder::of(folder).is_ok_and(|folder| known.contains(&folder))

@@ -152,10 +152,10 @@ fn lines(
     Ok(ours.map(|line| (line.input, line.crash)).collect())
 }
 
-/// Stores as flaky an input that did not fail in triage, but failed in a later run of the cleanup.
-/// Its crash record counts only the run that failed: how often the input fails is not known.
-/// Returns the crash as its journal entry has it; `None` if the input's file has another content
-/// now.
+/// Stores as flaky an input that did not fail in triage, but failed in another run of the cleanup.
+/// Its crash record counts that one run only, since it is not known how often the input fails.
+/// Returns the crash as the triage journal records it; `None` if the input's file has another
+/// content now.
 fn file_as_flaky(
     store: &Mutex<Store>,
     campaign: &str,

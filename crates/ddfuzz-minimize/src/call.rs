@@ -29,8 +29,8 @@ pub struct Call {
 }
 
 impl Call {
-    /// Encodes the part of `target`'s call that `record` names as a text. If `target` has no such
-    /// part, the text is empty.
+    /// Encodes one part of the call of `target` as a text: the part that `record`, from a log,
+    /// names. If `target` has no such part, the text is empty.
     pub fn of_record(target: Target, record: &CallRecord) -> Call {
         let at = usize::try_from(record.at).unwrap_or(usize::MAX);
         Call::new(target, record.part, at)
@@ -118,8 +118,8 @@ impl Call {
     }
 }
 
-/// Returns the bytes 0, 1, 2, … for the units of a part with `count` units, from index `at` on: one
-/// for each unit, at most 256.
+/// Returns the codes 0, 1, 2, … of the units from index `at` on, in a part that has `count` units:
+/// one byte for each unit, at most 256.
 fn unit_codes(count: usize, at: usize) -> Vec<u8> {
     let units = count.saturating_sub(at).min(MAX_UNITS);
     (0..=u8::MAX).take(units).collect()
@@ -195,7 +195,8 @@ pub struct CallOracle {
 }
 
 impl CallOracle {
-    /// Makes an oracle that runs `input` with the calls that candidates of `call` describe.
+    /// Makes an oracle that runs `input` with the changed calls that candidates of `call` describe;
+    /// `make` makes the oracle for each changed target.
     pub fn new(call: Call, input: Vec<u8>, make: OracleOfCall) -> CallOracle {
         CallOracle {
             call,

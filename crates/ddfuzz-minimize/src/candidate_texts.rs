@@ -11,8 +11,9 @@ use crate::log::{Base64, ContentHash, Phase, ReduceLine, Source, TestLine, What}
 use crate::question::{Manner, Reply};
 use crate::{Certificate, Counts, CutOff, Kind, Process, ProofRef};
 
-/// Maximum number of bytes that are hashed to find earlier tests of the texts that a claim, such as
-/// 1-minimality, rests on. Tests that can be found without hashing always count.
+/// Maximum number of bytes that are hashed to look for earlier tests that prove a claim, such as
+/// 1-minimality: texts are hashed to compare them with the tested ones. Tests that can be found
+/// without hashing always count.
 pub(super) const MOST_HASHED: usize = 1 << 28;
 
 /// A candidate of the search, or of the proof of minimality after it, that has no outcome yet.
@@ -160,9 +161,9 @@ impl<'a> CandidateTexts<'a> {
         self.pending.insert(pending)
     }
 
-    /// Writes the text of `candidate` into `text`. Returns the hash of the text, and the answer of
-    /// the cache of outcomes, with which the candidate need not be run; `None` if the cache has
-    /// none.
+    /// Writes the text of `candidate` into `text`. Returns the hash of the text, and its known
+    /// outcome from the cache, so that it need not be run; `None` if it must be run. In the proof
+    /// (`phase` is not `None`), outcomes that prove nothing are not taken from the cache.
     pub fn look_up(
         &self,
         candidate: &Candidate,
@@ -315,9 +316,9 @@ impl<'a> CandidateTexts<'a> {
         }
     }
 
-    /// Lists the removals of single bytes of the best (the smallest failing text so far) in ascending
-    /// order: the run of equal bytes of which one is removed, and the log line which proves that the
-    /// text without it does not fail, if there is one.
+    /// Lists the removals of single bytes of the best (the smallest failing text so far) in
+    /// ascending order: the run of equal bytes of which one is removed, and the log line which
+    /// proves that the text without it does not fail, if there is one.
     pub fn single_removals(&self) -> impl Iterator<Item = (Range<usize>, Option<ProofRef>)> + '_ {
         let mut hashed = 0;
         let mut text = Vec::new();

@@ -19,8 +19,8 @@ use crate::{
 /// occur again.
 const CLASSIFY_RUNS: u32 = 10;
 
-/// Factor by which a candidate may take longer than the others that ended by themselves before it
-/// counts as one that hangs.
+/// Factor, for the minimization of a hang: a candidate that takes up to this factor longer than the
+/// longest run that has ended by itself does not count as hanging yet.
 const PATIENCE: u32 = 4;
 
 /// The crash that a minimization preserves: class, keys, and ending of the run.
@@ -100,8 +100,9 @@ pub struct CrashOracle {
     /// Whether the next run of the search is made in a new process, because it is the first run or
     /// the run before it has crashed.
     begins_anew: bool,
-    /// Whether the last run in a fresh process ([`ask_fresh`](Oracle::ask_fresh)) crashed: the next
-    /// one then does so most likely, too, and is made under a tracer at once.
+    /// Whether the last run in a fresh process ([`ask_fresh`](Oracle::ask_fresh)) crashed. The next
+    /// one then most likely crashes, too, and is made under a tracer at once, which also classifies
+    /// the crash.
     fresh_crashed: bool,
     /// Whether a candidate that was first run under a tracer reached a limit. Finding where it
     /// hangs takes the tracer longer than the run itself, so later candidates are first run without
@@ -112,7 +113,9 @@ pub struct CrashOracle {
 }
 
 impl CrashOracle {
-    /// Makes an oracle that tests for the crash `held`. `crash_exit` is an exit status that counts
+    /// Makes an oracle that tests for the crash `held`. `executor` runs the candidates of the
+    /// search, and `fresh` starts the executor for runs in new processes; `classifier` runs
+    /// crashing candidates again to compute their keys. `crash_exit` is an exit status that counts
     /// as a crash.
     pub fn new(
         executor: Box<dyn Executor>,
@@ -202,10 +205,11 @@ impl CrashOracle {
         patient.run(candidate)
     }
 
-    /// Tests `candidate` by a single run under a tracer, in a fresh process and within `time`. The
-    /// run also classifies a crash; otherwise a crash takes two runs. Returns `None` if such runs
-    /// are not cheap, or if the run does not decide: it reached a limit, was ended by a signal that
-    /// is no crash, or ended as the crash does without being classified as one.
+    /// Tests `candidate` by a single run under a tracer, in a fresh process and within `time`; so a
+    /// crash is also classified without a second run. `kind` says how the candidate was made, which
+    /// decides which keys its crash must have. Returns `None` if traced runs are not cheap, or if
+    /// the run decides nothing: it reached a limit, was ended by a signal that is no crash, or
+    /// ended as the preserved crash does without being classified as one.
     fn ask_traced(
         &mut self,
         candidate: &[u8],
@@ -325,8 +329,9 @@ impl CrashOracle {
         Ok(judge_end(ended))
     }
 
-    /// Derives the answer from class and keys of the crash of `input`: UNRESOLVED if the run exceeded
-    /// a limit and the preserved crash is another one, else by [comparison](CrashOracle::compare).
+    /// Derives the answer from `class` and `keys` of the crash of `input`, a candidate made as
+    /// `kind` says: UNRESOLVED if the run exceeded a limit and the preserved crash is of another
+    /// class, else by [comparison](CrashOracle::compare) of the keys.
     fn judge_crash(
         &mut self,
         class: Class,
@@ -412,8 +417,8 @@ impl Oracle for CrashOracle {
         {
             let named = answer.minor.is_some() || answer.slip.is_some();
             self.begins_anew = named;
-            // Which runs are traced depends on what the same worker ran before, and so must not show
-            // in the log: a run that passes counts as one of a shared process.
+            // Which runs are traced depends on what the same worker ran before, and so must not
+            // show in the log: a run that passes counts as one of a shared process.
             let process = match named {
                 true => Process::Own,
                 false => Process::Shared,
@@ -561,8 +566,9 @@ pub trait CrashClassifier: Send {
         Ok(None)
     }
 
-    /// Runs `input`, which has crashed and does not crash under a tracer, without one, and computes
-    /// the class and keys of its crash; `None` if it does not crash each time.
+    /// Runs `input` without a tracer, several times, after it has crashed but did not crash under a
+    /// tracer; computes the class and keys of its crash. `None` if one of these runs does not
+    /// crash.
     ///
     /// # Errors
     /// If the target cannot be run.
@@ -570,9 +576,9 @@ pub trait CrashClassifier: Send {
         Ok(None)
     }
 
-    /// Checks whether a run that ended like this may have crashed although its end does not show
-    /// it; [`key`](CrashClassifier::key) then decides by the output of a traced run. `crash_exit`
-    /// is an exit status that counts as a crash.
+    /// Returns true if a run that ended as `ended` says may have crashed although its end does not
+    /// show it; then a traced run ([`key`](CrashClassifier::key)) and its output decide.
+    /// `crash_exit` is an exit status that counts as a crash.
     fn suspects(&self, ended: Ended, crash_exit: Option<i32>) -> bool {
         ended.is_suspect(crash_exit)
     }

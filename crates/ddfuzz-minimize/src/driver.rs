@@ -24,9 +24,10 @@ const STATUS_INTERVAL: Duration = Duration::from_millis(100);
 /// The steps are: run the input three times (more often if it is flaky); run the empty input, which
 /// is the result if it fails; run the search until it ends or a budget is used up; test in fresh
 /// processes each removal of a single byte that the search left open; and confirm the result in
-/// fresh processes, three times or as often as the log's first line says. A budget of time ends each
-/// of these steps ([`Options::budget_time`]). Each run is a line of the log. Lines that the journal already has are
-/// used as answers first. If they end because a smaller budget was used up, the search continues.
+/// fresh processes, three times or as often as the log's first line says. A budget of time ends
+/// each of these steps ([`Options::budget_time`]). Each run is a line of the log. Lines that the
+/// journal already has are used as answers first. If they end because a smaller budget was used up,
+/// the search continues.
 ///
 /// # Errors
 /// [`MinimizeError::NotFailing`] if no run of the input fails; [`MinimizeError::Alternating`] if
@@ -47,8 +48,8 @@ pub fn minimize(
 /// Shortest time between two test lines that record the wall time of the minimization.
 const RECORD_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Size in bytes from which a step of the search may take long: what is compressed in an input of a known
-/// format may be hundreds of times larger.
+/// Size in bytes from which a step of the search may take long: what is compressed in an input of a
+/// known format may be hundreds of times larger.
 const SLOW: usize = 1 << 12;
 
 /// Longest time after which a step that takes long is interrupted.
@@ -382,8 +383,8 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// Passes the best text to the caller, but a large one only if it is no more than half as large
-    /// as the last one; else it is passed at the end.
+    /// Passes the best text to the caller. A text of [`LARGE`] bytes or more is passed only if it
+    /// is at most half as large as the last one that was passed; otherwise it is passed at the end.
     fn report_new_best(&mut self) -> Result<(), MinimizeError> {
         let size = self.progress.result().len();
         if size >= LARGE && size > self.passed / 2 {
@@ -429,7 +430,8 @@ impl Driver<'_, '_> {
 /// Returns the wall time of the minimization that left the lines `past` in its log: the time that a
 /// test line recorded last, and that of the checks and tests after it. Runs of several workers
 /// overlap, but all tests after a record take at most the interval between two. Logs of older
-/// versions have no record; their tests are taken to be run by `workers`, the number of workers now.
+/// versions have no record; their tests are taken to be run by `workers`, the number of workers
+/// now.
 pub fn wall_time(past: &[(u64, Line)], workers: u32) -> Duration {
     let (mut tests, mut checks) = (Duration::ZERO, Duration::ZERO);
     let recorded = recorded_time(past);

@@ -150,8 +150,8 @@ pub enum MinimizeError {
         size: u64,
         /// Number of tests that have run the target so far.
         executed: u64,
-        /// Number of runs that have confirmed the result, and of all that it needs; `None` before the
-        /// search has ended.
+        /// Number of runs that have confirmed the result, and of all that it needs; `None` before
+        /// the search has ended.
         confirming: Option<Runs>,
     },
     /// There is no search of the requested name.
@@ -234,7 +234,8 @@ fn unconfirmed(confirming: Option<Runs>) -> String {
 pub struct Runs {
     /// Number of runs that were made.
     pub done: u64,
-    /// Number of all runs, if the rest ends as those before.
+    /// Number of runs that the phase needs in all, if those still to be made end like those that
+    /// were made.
     pub of: u64,
 }
 
@@ -254,7 +255,7 @@ pub struct MinimizeStatus {
     /// Number of removals of single bytes of the best that are known not to fail, and of all such
     /// removals.
     pub proved: Proved,
-    /// The runs of the present phase; `None` in a search and a proof, which decide their runs by the
-    /// outcomes.
+    /// The runs of the present phase; `None` in a search and a proof, which decide their runs by
+    /// the outcomes.
     pub runs: Option<Runs>,
 }

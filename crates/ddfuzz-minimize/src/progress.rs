@@ -34,8 +34,8 @@ pub(super) use feed::{agree, follows};
 use repeats::Repeats;
 
 /// The stage of a minimization. The stages are, in their order: runs of the input, run of the empty
-/// input, search, proof of minimality, confirmations of the result, repeated runs of removals on which
-/// the claim rests, end line; and two errors.
+/// input, search, proof of minimality, confirmations of the result, repeated runs of removals on
+/// which the claim rests, end line; and two errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Baseline,
@@ -146,11 +146,11 @@ pub(super) struct Progress<'a> {
     /// Failure rate of the best in its confirmations if none of them failed, so that the original
     /// input is the result; else `None`.
     restored: Option<Rate>,
-    /// Least number of confirmations of the result, if the runs on which a claim rests are repeated;
-    /// `None` in older logs.
+    /// Least number of confirmations of the result, if the runs on which a claim rests are
+    /// repeated; `None` in older logs.
     least_confirmations: Option<u64>,
-    /// The removals that are run again, because the claim rests on them; `None` before that, and after
-    /// one of them failed.
+    /// The removals of single bytes that are run again at the end, because the claim rests on them;
+    /// `None` before these runs begin, and after one of them has failed.
     repeats: Option<Repeats>,
     /// Whether the result did not fail in one of its confirmations when the log ended because a
     /// budget was used up, so that nothing is proven after the search was continued.

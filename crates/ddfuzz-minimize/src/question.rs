@@ -116,8 +116,8 @@ pub(super) struct Reply {
     pub slip: Option<SlipKeys>,
     /// Number of runs of the test that passed, although one failed.
     pub missed: u64,
-    /// Minor key of the candidate's crash; `None` if it is that of the best before the test, or
-    /// there is none.
+    /// Minor key of the candidate's crash, if it differs from that of the best text before the
+    /// test; `None` if it is the same, or there is no crash.
     pub minor: Option<Key>,
     /// Operand pairs that an observed run compared; `None` if the run was not observed.
     pub comparisons: Option<Vec<(Base64, Base64)>>,
@@ -178,8 +178,8 @@ pub(super) trait Answerer {
     /// input.
     fn limit_time(&mut self, learned: TimeLimit);
 
-    /// Makes the crash record of a slip (a crash of another bug) that has none; `None` if there is
-    /// no record, as always with a single oracle, which has already passed on all records.
+    /// Makes the crash record of a slip (a crash of another bug) that has none. `None` if no record
+    /// can be made; also with a single oracle, which passes on each slip together with its record.
     fn record(&mut self, _: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
         Ok(None)
     }
@@ -237,8 +237,9 @@ impl<'a> SingleOracle<'a> {
         }
     }
 
-    /// Runs the text that is due and, in the same request, the tests that are predicted to be asked
-    /// next, up to `left` in all, and keeps the answers.
+    /// Runs the text that is due and, in the same request, the texts that are predicted to be due
+    /// next, and keeps the answers. `left` is the greatest number of these runs; `None` means no
+    /// limit.
     fn run_ahead(&mut self, progress: &Progress<'_>, left: Option<u64>) -> Result<(), OracleError> {
         let left = left.and_then(|left| usize::try_from(left).ok());
         let most = self.several.min(left.unwrap_or(usize::MAX).max(1));

@@ -47,11 +47,11 @@ impl Slips {
         Ok(slip)
     }
 
-    /// Makes the crash record of a slip (a crash of another bug) by runs under a tracer, up to five
-    /// times if the input crashes by another bug than the slip's in them, and notes its keys, so
-    /// that [`Slips::of`] makes no record of them again. `None` if the crash did not occur again;
-    /// then only the keys of a hang are noted, since its runs take the longest: it may only have
-    /// been slow.
+    /// Makes the crash record of a slip (a crash of another bug) by a run of its input under a
+    /// tracer, repeated up to four times while the input crashes with other keys than the slip's.
+    /// Marks the slip's keys as recorded, so that [`Slips::of`] makes no further record for them.
+    /// Returns `None` if the crash did not occur again; the keys are then marked only for a hang,
+    /// whose runs take long.
     ///
     /// # Errors
     /// If the target cannot be run.

@@ -13,8 +13,9 @@ pub const AGREEING_RUNS: u32 = 3;
 /// [`AGREEING_RUNS`] as a count of runs.
 pub(super) const AGREEING: u64 = AGREEING_RUNS as u64;
 /// Number of runs of the input that must all fail for it to count as failing in every run, if an
-/// earlier run of it did not fail and the runs behind a claim are not repeated; also the number of
-/// runs that confirm the original input when a result has failed in none of its confirmations.
+/// earlier run of it did not fail, and the runs behind a claim are not repeated (older logs). Also
+/// the number of runs that confirm the original input, if the best failed in none of its
+/// confirmations.
 pub(super) const AGREEING_IN_DOUBT: u64 = 5;
 /// Number of runs without failure after which the input counts as not failing: an input that fails
 /// in 30 % of its runs is missed once in 70 times.
@@ -31,9 +32,10 @@ const TESTS_PER_REPEAT: u64 = 20;
 /// Maximum number of times that one removal of a single byte is run again: one that fails in two of
 /// three runs passes in all of them, and in its test, once in 2000 times.
 const MOST_REPEATS: u64 = 6;
-/// Number of removals up to which each is run again twice, if `least` is at most three. A program
-/// that fails in every second run would otherwise pass in all of them, if each comes an even number
-/// of runs after its test.
+/// Greatest number of removals of single bytes that are each run again twice, if a result is
+/// confirmed by three runs; if there are more, each is run again once. A program that fails in
+/// every second run could pass in all removals if each had only one more run, an even number of
+/// runs after its test.
 const FEW: u64 = 5;
 /// Maximum number of runs (votes) of one candidate of a flaky input. With a rare failure, all of
 /// them then miss it more often than once in [`ODDS`] times.
@@ -66,9 +68,10 @@ pub(super) fn agreeing(doubtful: bool, repeats: bool) -> u64 {
     }
 }
 
-/// Judges the runs of the input before the search, counted in `rate`: `agreeing` runs suffice if
-/// all fail, 20 if some do, and 12 if none does, or 5 if one of them was `slow`: ended by the time
-/// limit, except by the hang that is minimized.
+/// Judges the runs of the input before the search, counted in `rate`: whether it fails, or whether
+/// more runs are needed. `agreeing` runs are enough if all of them fail, and 20 if only some do. If
+/// none fails, 12 are enough, or 5 if one was `slow` (ended by the time limit, unless a hang is
+/// minimized).
 pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
     let never = if slow { NEVER_SLOW } else { NEVER };
     match rate {
@@ -101,8 +104,11 @@ pub(super) fn confirmations(executed: u64, least: u64) -> u64 {
     (executed / TESTS_PER_CONFIRMATION).clamp(least.min(ESTIMATING), ESTIMATING)
 }
 
-/// Returns how many of `removals` of single bytes are run again after a search of `executed` tests,
-/// whose result is confirmed at least `least` times, and how many times each of them.
+/// Returns how many of `removals` proven removals of single bytes are run again at the end, and how
+/// many times each. The first number is at most that of the confirmations of the result, or one for
+/// every twenty of the `executed` tests if that is more; `least` is the least number of
+/// confirmations. With more than three confirmations at least, few removals are run up to six times
+/// each.
 pub(super) fn repeated_removals(removals: u64, executed: u64, least: u64) -> (u64, u64) {
     let most = confirmations(executed, least).max(executed / TESTS_PER_REPEAT);
     let chosen = removals.min(most);

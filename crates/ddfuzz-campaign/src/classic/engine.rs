@@ -24,15 +24,15 @@ use ddfuzz_store::{EntryId, Kind, Store, report::EndedBy};
 /// Number of chunks (results of 16 runs each) that may wait to be committed (counted and stored)
 /// before the workers pause.
 const BACKLOG: usize = 1 << 16;
-/// Maximum number of workers that start their targets at the same time: of more, the others make
-/// runs meanwhile, and a stop waits for these starts only.
+/// Maximum number of workers that start their targets at the same time; other workers wait for
+/// their turn. When the user stops the call of ddfuzz, it waits only for the starts under way.
 const STARTS: usize = 32;
 /// Longest wait for a report of a worker thread before the progress on the user's screen is
 /// updated.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Runs one call of ddfuzz for the classic campaign whose output directory is `store`. When `stop`
-/// turns true, the call saves its state and ends.
+/// Runs one call of ddfuzz for the classic campaign with the id `campaign`, in the output directory
+/// of `store`. When `stop` turns true, the call saves its state and ends.
 ///
 /// # Errors
 /// When the target cannot be run or the output directory cannot be written; what was committed
@@ -112,8 +112,8 @@ struct ClassicEngine<'a> {
     ordered: u64,
     /// Entries (stored findings) that were queued for minimization in this call of ddfuzz.
     taken: HashSet<EntryId>,
-    /// Major keys (12 hex digits) of minimized groups in which runs may have found an input that is
-    /// smaller than the group's minimized one.
+    /// Major keys (12 hex digits) of minimized groups that may have a further entry, found by a
+    /// run, that is worth minimizing because it may give a smaller result.
     more: BTreeSet<String>,
     /// Time that this call of ddfuzz has spent on minimization.
     spent: Duration,
@@ -467,8 +467,9 @@ impl ClassicEngine<'_> {
         Ok(false)
     }
 
-    /// Checks whether a separate thread minimizes while this call of ddfuzz fuzzes: the thread that
-    /// commits results would keep those of the workers waiting (`--minimize inline` and `worker`).
+    /// Returns true if a separate thread minimizes groups while this call of ddfuzz fuzzes
+    /// (`--minimize inline` or `worker`). The thread that commits results does not minimize, since
+    /// the workers' results would have to wait meanwhile.
     fn minimizes_meanwhile(&self) -> bool {
         matches!(self.settings.when, When::Inline | When::Worker)
     }

@@ -27,9 +27,10 @@ pub(super) struct Inputs {
 
 impl Inputs {
     /// Determines the greatest length, the seeds and the words from which the inputs of the
-    /// campaign are made. A new campaign takes them from the settings and records them in the
-    /// checkpoint (seeds and dictionaries also by a hash); a resumed one must have the same, and
-    /// reads seeds that are not given from the output directory or from where they were read first.
+    /// campaign are made. A new campaign takes them from the settings, and records them in the
+    /// checkpoint (seeds and dictionaries by their hash). A resumed campaign must have the same
+    /// ones; seeds that this call is not given are read from the output directory, or from the
+    /// paths from which they were first read.
     pub(super) fn settle(
         store: &Mutex<Store>,
         checkpoint: &mut Checkpoint,
@@ -149,10 +150,11 @@ impl Inputs {
         })
     }
 
-    /// Returns the seeds with which a resumed campaign began, whose hash is `digest`, if they are
-    /// the given seeds together with those that the command adds in each call from the paths
-    /// `added`. Takes them from the output directory if they are complete there, since the files at
-    /// these paths may have become more. `None` if the hash differs, or `added` is empty.
+    /// Returns the seeds with which a resumed campaign began, which have the hash `digest`, if they
+    /// are the seeds given to this call together with those at the paths `added`, which the command
+    /// adds in each call. They are taken from the output directory if all of them are there, since
+    /// files may have been added at those paths meanwhile. `None` if the hash differs, or `added`
+    /// is empty.
     fn with_added(
         &self,
         store: &Mutex<Store>,

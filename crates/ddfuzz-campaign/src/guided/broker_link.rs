@@ -32,8 +32,8 @@ const LENGTH: usize = 4;
 type Connections = (TcpStream, TcpStream);
 
 /// A link between the LibAFL broker of this campaign and that of another host; dropping it closes
-/// the connections for good. It is dropped together with this campaign's broker, since another
-/// broker may later listen at the same port.
+/// the connections for good. It must not outlive this campaign's broker, since the broker of
+/// another campaign may later listen at the same port.
 pub(super) struct BrokerLink {
     state: Arc<Mutex<LinkState>>,
 }

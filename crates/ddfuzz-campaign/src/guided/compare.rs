@@ -21,8 +21,8 @@ use ddfuzz_delta::Comparison;
 use ddfuzz_exec::observe::{self, Observer};
 use ddfuzz_exec::{Ended, Target, Way};
 
-/// Observing comparisons of corpus entries may take a worker's time divided by this number; repairing
-/// mutants may take as much again.
+/// Observing comparisons of corpus entries may take a worker's time divided by this number;
+/// repairing mutants may take as much again.
 const SHARE_DIVISOR: u32 = 8;
 /// Time that observing comparisons of the target may take in addition to its share of a worker's
 /// time.
@@ -32,15 +32,15 @@ const CREDIT: Duration = Duration::from_millis(500);
 const MAX_CACHED: usize = 4096;
 /// Greatest number of words that observed comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
-/// Numbers of mutants of a corpus entry whose checksums are repaired: the first number until as
-/// many were tried; then the second number each time that the entry is mutated, if at least a
-/// quarter of the earlier mutants could be repaired.
+/// Numbers of mutants with repaired checksums that are made each time that a corpus entry is
+/// mutated: the first number at the beginning; the second one as soon as so many were tried as the
+/// first number says, if at least a quarter of them could be repaired (else none).
 const REPAIRS: (usize, usize) = (16, 64);
 /// Greatest number of places that are repaired in one mutant, each after a run.
 const MAX_REPAIRED: usize = 4;
-/// Numbers of mutants with solved comparisons that are made of a corpus entry: the first number for
-/// each solvable comparison when the entry is mutated for the first time, and one for each later;
-/// the second number is the most that are made at a time.
+/// Numbers of mutants with solved comparisons that are made of a corpus entry. When the entry is
+/// mutated for the first time, the first number for each solvable comparison; later one for each.
+/// The second number is the most that are made at a time.
 const MUTANTS: (usize, usize) = (4, 512);
 
 /// Observes, once for each corpus entry, which values a run on it compares, and mutates the entry
@@ -90,8 +90,8 @@ impl Comparer {
         spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }
 
-    /// Runs the target on `input`, and returns how the run ended and which values it compared; `None`
-    /// if the target's comparisons cannot be observed.
+    /// Runs the target on `input`, and returns how the run ended and which values it compared;
+    /// `None` if the target's comparisons cannot be observed.
     fn observe(&mut self, input: &[u8]) -> Option<(Ended, ComparisonValues)> {
         if !self.observer_started {
             self.observer_started = true;
@@ -107,9 +107,9 @@ impl Comparer {
         }
     }
 
-    /// Returns the comparisons of a run on the scheduled input, from the cache or by a run; empty if
-    /// there is no time for a run, or the target's comparisons cannot be observed. A run also adds
-    /// compared byte strings to the dictionary.
+    /// Returns the comparisons of a run on the scheduled input, from the cache or by a run; empty
+    /// if there is no time for a run, or the target's comparisons cannot be observed. A run also
+    /// adds compared byte strings to the dictionary.
     fn comparisons(&mut self, state: &mut State) -> Result<Arc<SolvableComparisons>, Error> {
         let Some(id) = state.current_corpus_id()? else {
             return Ok(Arc::default());
@@ -155,11 +155,11 @@ impl Comparer {
         Ok(count)
     }
 
-    /// Repairs `input`, a mutant of the scheduled input: runs it, takes a comparison with different
-    /// operands that the run on the scheduled input did not make, such as that of a checksum, and
-    /// replaces in the mutant the operand that occurs there by the other one; at most
-    /// [`MAX_REPAIRED`] times. Returns true if it has replaced something, or if a run did not end
-    /// normally; false if there is nothing to replace.
+    /// Repairs values such as checksums in `input`, a mutant of the scheduled input: runs it, and
+    /// looks for a comparison of unequal operands, one of which occurs in the mutant, that the run
+    /// on the scheduled input did not make. Replaces that operand in the mutant by the other one,
+    /// and repeats all this, at most [`MAX_REPAIRED`] times. Returns true if something was
+    /// replaced, or a run did not end normally; false if there is nothing to replace.
     fn repair(&mut self, input: &mut Vec<u8>) -> bool {
         for done in 0..MAX_REPAIRED {
             let Some((ended, compared)) = self.observe(input) else {
@@ -177,10 +177,11 @@ impl Comparer {
         true
     }
 
-    /// Returns how many mutants of the scheduled input are to be repaired now ([`REPAIRS`]): 0 if
-    /// fewer than a quarter of the earlier ones could be, if repairing has taken its share of the
-    /// time, or if the way is not `harness`, since by other ways an observed run takes much longer
-    /// than another one.
+    /// Returns how many mutants of the scheduled input are to be made with repaired checksums
+    /// ([`REPAIRS`]). 0 if 16 or more were tried before and fewer than a quarter of them could be
+    /// repaired, or if repairing has taken its share of the time. Also 0 for all ways but
+    /// `harness`: by these, a run whose comparisons are observed takes much longer than another
+    /// one.
     pub(super) fn repairs(&self, state: &State) -> Result<usize, Error> {
         if self.way != Way::Harness || !self.has_time(self.spent_on_repairs) {
             return Ok(0);

@@ -46,7 +46,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Minimum time that workers have to end after fuzzing if the time of the whole call of ddfuzz is
 /// over.
 const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Number of wall time limits of a run that workers have at least to end after fuzzing, since
+/// Factor: workers have at least this many wall time limits of a run to end after fuzzing, since
 /// classifying a hang takes that many runs.
 const SHUTDOWN_RUNS: u32 = 16;
 /// Divisor: a worker is granted the runs that are left, divided by this number and by the number of
@@ -472,8 +472,8 @@ impl GuidedEngine<'_> {
         self.rebuilt = self.rebuilt || self.watch.has_changed();
     }
 
-    /// Counts the new groups of crashes for `--until`, if the number of groups has changed since
-    /// they were last counted: the check whether a group is muted may read its files.
+    /// Counts the new groups of crashes for `--until`, but only if the total number of groups has
+    /// changed since the last count, as finding out which groups are muted may read files.
     fn count_new(&mut self, elapsed: Duration) {
         let checkpoint = &self.state.checkpoint;
         let seen = checkpoint.seen.get(&Kind::Crash);
@@ -535,8 +535,8 @@ impl GuidedEngine<'_> {
     }
 
     /// Examines, after fuzzing, the suspected hangs at new sites in the program and some of those
-    /// without a signature, until none is left or the user stops; then counts the other suspected
-    /// hangs in their groups, or stores those without a known group as flaky crashes.
+    /// without a signature, until none is left or the user stops. The other ones are then counted
+    /// in their groups; those without a known group are stored as flaky crashes.
     fn examine_rest(&mut self) -> Result<(), CampaignError> {
         let fuzzed = self.fuzzed_by_all();
         while self.examiner.pending(fuzzed) > 0 && !self.session.stopped() {

@@ -19,14 +19,14 @@ use super::worker::{Manager, Observers, State};
 use crate::CrashSink;
 use ddfuzz_exec::{Ended, Stuck};
 
-/// What [`Evaluator::evaluate`] does with the remaining inputs after one that fails, that is, one
-/// that hangs, or crashes without anything new to store.
+/// What [`Evaluator::evaluate`] does with the remaining inputs when one fails. An input fails if it
+/// hangs, or if it crashes and nothing new is stored of the crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterFailure {
     /// The remaining inputs are run, too, after an input that fails.
     Run,
-    /// The remaining inputs are skipped after an input that fails, if failing runs have taken more than
-    /// their share of the worker's time.
+    /// The remaining inputs are skipped after an input that fails, if failing runs have taken more
+    /// than their share of the worker's time.
     Skip,
 }
 
@@ -38,8 +38,8 @@ pub(super) struct Evaluated {
     /// Indices, among the inputs given to the evaluator, of those that hung, or crashed
     /// without anything new to store.
     pub(super) failed: Vec<usize>,
-    /// Whether the remaining inputs were skipped because one failed and failing runs have taken more
-    /// than their share of the time.
+    /// Whether the remaining inputs were skipped because one failed and failing runs have taken
+    /// more than their share of the time.
     pub(super) skipped: bool,
 }
 
@@ -82,9 +82,10 @@ where
         self.executor.heartbeat.left().map_err(fail)
     }
 
-    /// Runs `inputs`, as many from the first on as the main process grants. Passes to LibAFL those
-    /// inputs whose runs reach something new or do not pass. Returns how many were run, and which
-    /// hung.
+    /// Runs `inputs` from the first on, as many as the main process grants. Passes to LibAFL those
+    /// inputs whose runs reach something new or do not pass. `parents` says of which corpus entries
+    /// the inputs are mutants, `after_failure` whether the rest is run after an input that fails.
+    /// Returns how many were run, and which failed.
     ///
     /// Most runs pass and reach nothing new. For these neither the coverage is read nor a feedback
     /// called: the process of the target compares its counters itself.
@@ -234,8 +235,8 @@ where
         Ok(())
     }
 
-    /// Reports a crash to LibAFL, to be classified. Returns true if nothing new was stored of it; the
-    /// time that this took then counts as that of failing runs.
+    /// Reports a crash to LibAFL, to be classified. Returns true if nothing new was stored of it;
+    /// the time that this took then counts as that of failing runs.
     fn process_crash(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<bool, Error> {
         let began = Instant::now();
         let is_new = self.process_run(input, noted)?;

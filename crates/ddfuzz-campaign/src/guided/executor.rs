@@ -40,8 +40,8 @@ const CALIBRATION_RUNS: usize = 4;
 /// and learns whether it must end.
 const MAX_BATCH_TIME: Duration = Duration::from_millis(100);
 
-/// Number of entries behind the coverage counters in the map of LibAFL's observer: one for each step
-/// of the stack's depth.
+/// Number of entries behind the coverage counters in the map of LibAFL's observer: one for each
+/// step of the stack's depth.
 pub(super) const STACK_STEPS: usize = 160;
 
 /// Returns the index of the step to which a stack depth of `depth` bytes belongs. There are eight
@@ -69,8 +69,8 @@ fn features(covered: &RunCoverage) -> Vec<u8> {
     features
 }
 
-/// Number of inputs that are run in one batch, adapted to the time that the last batches took. It
-/// is 1 at first, since one run of a slow target may take as long as a batch should.
+/// Number of inputs that are run in one batch, adapted so that a batch takes about
+/// [`MAX_BATCH_TIME`]. It is 1 at first, since a single run of a slow target may take that long.
 struct BatchSize(usize);
 
 impl Default for BatchSize {
@@ -139,9 +139,10 @@ pub(super) struct TargetExecutor {
 }
 
 impl TargetExecutor {
-    /// Starts `target` and turns on the observation of its coverage; whether it reports any is not
-    /// checked here. `before`: how many earlier processes of this worker have crashed, so that this
-    /// process numbers its hang submissions differently.
+    /// Starts `target` by the way `way` and turns on the observation of its coverage; does not
+    /// check whether the target reports any. `heartbeat` counts the runs that the worker may make.
+    /// `before`: how many earlier processes of this worker have crashed, so that this process
+    /// numbers its hang submissions differently.
     pub(super) fn start(
         target: &Target,
         way: Way,
@@ -243,8 +244,8 @@ impl TargetExecutor {
         noted
     }
 
-    /// Tells the executor the signatures of known hangs, if they have changed; it then stops a run
-    /// early that shows one of them.
+    /// Tells the executor the signatures of known hangs if they have changed since it was last
+    /// told; it then stops early each run that shows one of them.
     fn recognise(&mut self) {
         if let Some((window, known)) = self.hangs.changed() {
             self.executor.recognise(window, known);
@@ -458,7 +459,8 @@ impl AdaptiveTimeout {
         self.learned != self.full
     }
 
-    /// Checks whether the worker has time to repeat a run that exceeded the learned time limit.
+    /// Returns true if the worker may repeat a run that exceeded the learned time limit: such
+    /// repetitions have not taken more than their share of its time yet.
     pub(super) fn has_time(&self) -> bool {
         self.spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
     }

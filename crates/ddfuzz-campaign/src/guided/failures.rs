@@ -1,6 +1,7 @@
 //! How much of a worker's time failing runs take ([`FailureTime`]), and how often mutants fail
-//! ([`FailureRates`]): hangs, and crashes that are known already, take only a small share of the time.
-//! Inputs whose mutants fail often are not mutated while failures have taken more than their share.
+//! ([`FailureRates`]): hangs, and crashes that are known already, take only a small share of the
+//! time. Inputs whose mutants fail often are not mutated while failures have taken more than their
+//! share.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -17,8 +18,8 @@ const CREDIT: Duration = Duration::from_millis(200);
 /// Greatest number of changes (first differing byte) recorded for one corpus input, with which some
 /// of its mutants have failed.
 const MAX_CHANGES: usize = 256;
-/// While failing runs take more than their share of a worker's time, a mutant is discarded if at least
-/// one in so many mutants with the same first differing byte has failed.
+/// While failing runs take more than their share of a worker's time, a mutant is discarded if at
+/// least one in so many mutants with the same first differing byte has failed.
 const LIKELY_DIVISOR: u32 = 4;
 /// Number of mutants that must have been run for a corpus input, before the share of time that its
 /// failing mutants take is compared with that of other inputs.
@@ -27,7 +28,7 @@ const MIN_MUTANTS: u32 = 256;
 /// of entries that are not mutated because their mutants fail.
 const MAX_TURNS: usize = 15;
 
-/// The time that a worker's runs have taken, and of it, that of failing ones.
+/// The time that all runs of a worker have taken, and how much of it failing runs have taken.
 pub(super) struct FailureTime {
     began: Instant,
     /// Runs that were stopped as hangs.
@@ -40,7 +41,8 @@ pub(super) struct FailureTime {
     runs: u64,
 }
 
-/// Failing runs of one kind, and the time that they have taken beyond that of passing ones.
+/// Number of failing runs of one kind (hangs or crashes), and the time that they have cost: of a
+/// hang its run, of a crash its classification.
 #[derive(Default)]
 struct Failures {
     count: u32,
@@ -78,8 +80,8 @@ impl FailureTime {
         }
     }
 
-    /// Records that a crash of which nothing new was stored took the time `time` after its run, to be
-    /// classified.
+    /// Records that a crash of which nothing new was stored took the time `time` after its run, to
+    /// be classified.
     pub(super) fn classified(&mut self, time: Duration) {
         self.crashes.add(time);
     }
@@ -92,8 +94,8 @@ impl FailureTime {
         Duration::from_nanos(time.checked_div(runs).unwrap_or(0))
     }
 
-    /// Checks whether hangs, or crashes that are known, have taken more than their share of the worker's
-    /// time.
+    /// Checks whether hangs, or crashes that are known, have taken more than their share of the
+    /// worker's time.
     pub(super) fn are_over_share(&self) -> bool {
         let elapsed = self.began.elapsed();
         let over = |failures: &Failures, divisor| failures.spent > elapsed / divisor + CREDIT;
@@ -111,13 +113,12 @@ impl FailureTime {
     }
 }
 
-/// How often the mutants of each corpus entry have failed at this worker: hung, or crashed as others did
-/// before.
+/// How often the mutants of each corpus entry have failed at this worker: hung, or crashed as
+/// others did before.
 #[derive(Default)]
 pub(super) struct FailureRates {
     of: HashMap<CorpusId, MutantCounts>,
-    /// Number of times that [`FailureRates::rests`] was called since it last computed the smallest
-    /// share of time that failing mutants take (`least`).
+    /// Number of calls of [`FailureRates::rests`] since `least` was last computed.
     asked: usize,
     /// Smallest share of running time, from 0 to 1, that the failing mutants of a corpus entry
     /// take, among entries with at least `MIN_MUTANTS` mutants; 1 if there are none. It is computed
@@ -188,9 +189,9 @@ impl FailureRates {
         met.is_some_and(|(runs, failed)| failed.saturating_mul(LIKELY_DIVISOR) >= *runs)
     }
 
-    /// Checks whether the corpus entry `id` is not to be mutated now: failing runs have taken more than
-    /// their share of the worker's time, and the entry's mutants fail clearly more than those of
-    /// the best entry. If so, counts the turn at being mutated that the entry gives up.
+    /// Checks whether the corpus entry `id` is not to be mutated now: failing runs have taken more
+    /// than their share of the worker's time, and the entry's mutants fail clearly more than those
+    /// of the best entry. If so, counts the turn at being mutated that the entry gives up.
     pub(super) fn rests(&mut self, id: CorpusId, time: &FailureTime) -> bool {
         if !time.are_over_share() {
             return false;

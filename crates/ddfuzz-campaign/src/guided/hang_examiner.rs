@@ -23,8 +23,9 @@ const SHARE_DIVISOR: u32 = 32;
 const INDISTINCT_DIVISOR: u32 = 8;
 /// Number of suspected hangs at new sites in the program that are examined however long that takes.
 const MAX_FREE: u32 = 8;
-/// Limit on the queue of suspected hangs: while so many wait, a further one is queued only if it
-/// hangs at a new site; of any other, only the run is counted, if its group is known.
+/// Limit on the queue of suspected hangs: while this many wait, a further one is queued only if it
+/// hangs at a new site in the program. Of one at a known site, only the run is counted, if its
+/// group is known.
 const MAX_WAITING: usize = 64;
 /// Greatest number of suspected hangs that wait to be examined; while so many wait, each further
 /// one is dropped, even at a new site.
@@ -105,9 +106,9 @@ impl HangExaminer {
         }
     }
 
-    /// Queues a suspected hang to be examined, and returns `None`. If too many wait, drops it
-    /// instead and returns the group in which the caller counts its run; `None` if the group is
-    /// unknown, and the run is not counted.
+    /// Queues a suspected hang to be examined, and returns `None`. If too many wait, drops it, and
+    /// returns the group in which the caller has to count its run; `None` if that group is unknown,
+    /// and then nothing is counted.
     pub(super) fn take(&mut self, mut suspect: SuspectedHang) -> Option<(Kind, Key)> {
         let known = self.known(&suspect.signatures);
         // Another worker may have submitted the same hang.
@@ -138,9 +139,9 @@ impl HangExaminer {
         known.next().copied()
     }
 
-    /// Returns the group of the hang with these signatures, in which the caller is to count `runs`
-    /// runs. `None` if the group is not known yet; the examiner then keeps the number of runs until
-    /// it is.
+    /// Returns the group of the hang with these `signatures`, in which the caller is to count
+    /// `runs` runs. `None` if the group is not known yet; the examiner then keeps the number, which
+    /// is counted as soon as the group is known.
     pub(super) fn count(&mut self, signatures: &[Signature], runs: u64) -> Option<(Kind, Key)> {
         let group = self.known(signatures).flatten();
         if let (None, Some(signature)) = (group, signatures.first()) {
@@ -315,8 +316,9 @@ impl ExaminerThread {
     }
 }
 
-/// Examines, on the examining thread, whether and where in the program an input hangs, and returns
-/// the verdict. Creates the triager at the first call; `steady`: hangs that need no second run.
+/// Examines, on the examining thread, whether and where in the program `input` hangs, and returns
+/// the verdict. `triager` is created at the first call. `steady` records for which groups of hangs
+/// a second run was made, so that it is made only once for each.
 fn examine(
     (triager, steady): (&mut Option<Triager>, &mut SteadyHangs),
     target: &Target,

@@ -1,8 +1,9 @@
 //! The hangs that a worker knows ([`KnownHangs`]).
 //!
 //! A worker submits an input whose run exceeded its time limit to the main process, which examines
-//! whether and where it hangs; the worker goes on. From then on, runs with one of its signatures
-//! are stopped early, and counted in its group once that is known.
+//! whether and where the input hangs; the worker goes on meanwhile. Later runs with one of the
+//! signatures of the submitted run are stopped early. They are counted in the group of the hang as
+//! soon as the group is known.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -25,8 +26,8 @@ const WINDOW_FACTOR: u32 = 4;
 const MAX_SEEN: usize = 256;
 /// Least time between two submissions of hangs without a signature to the main process.
 const INDISTINCT_EVERY: Duration = Duration::from_secs(2);
-/// One in so many runs that were stopped at a known hang is submitted to the main process
-/// nevertheless, since two different hangs may have the same signature.
+/// Of the runs that were stopped at a known hang, one in this many is submitted to the main process
+/// as if it were unknown, since two different hangs may have the same signature.
 const SAMPLE: u64 = 64;
 /// Greatest number of sites (places in the program) of hangs that a worker keeps; hangs at further
 /// sites are treated like those without a signature.
@@ -105,9 +106,8 @@ pub(super) struct KnownHangs {
     /// Number of the worker's last submission of a hang to the main process; its upper half is the
     /// number of earlier processes of the worker.
     number: u64,
-    /// When the worker last submitted a hang without a usable signature, so that it cannot be told
-    /// from other hangs; `None` if it never did. Such hangs are submitted every two seconds at
-    /// most.
+    /// When the worker last submitted a hang without a usable signature; `None` if it never did.
+    /// Such hangs cannot be told from each other, so they are submitted every two seconds at most.
     last_indistinct: Option<Instant>,
 }
 
@@ -140,9 +140,9 @@ impl KnownHangs {
         self.next = (self.next + 1) % MAX_SEEN;
     }
 
-    /// Sets the CPU time after which a run is compared with the known hangs: four times what nine
-    /// of ten recorded runs took at most, within 0.1 ms and a quarter of `limit` (the CPU time
-    /// limit of a run). Without recorded runs nothing changes.
+    /// Sets the CPU time after which a run is compared with the known hangs: four times the time
+    /// within which nine of ten recorded runs ended, but at least 0.1 ms, and at most a quarter of
+    /// `limit`, the CPU time limit of a run. Without recorded runs nothing changes.
     pub(super) fn learn_window(&mut self, limit: Duration) {
         let mut seen = self.seen.clone();
         if seen.is_empty() {

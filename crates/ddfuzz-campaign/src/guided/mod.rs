@@ -55,9 +55,9 @@ use worker::{Manager, State, WorkerSettings};
 /// Tag of the last message of a LibAFL broker, by which its clients end; LibAFL does not export it.
 const EXITING: Tag = Tag(0x013c_5171);
 
-/// Runs one call of ddfuzz for the guided campaign whose output directory is `store`, on a target
-/// that reports its coverage, and starts the workers again whenever the program is rebuilt. When
-/// `stop` turns true, saves the state and ends.
+/// Runs one call of ddfuzz for the guided campaign with the id `campaign`, in the output directory
+/// of `store`, on a target that reports its coverage. Starts the workers again whenever the program
+/// is rebuilt. When `stop` turns true, saves the state and ends.
 ///
 /// # Errors
 /// When the target cannot be run or the output directory cannot be written; earlier crashes stay

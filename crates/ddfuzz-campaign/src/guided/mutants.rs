@@ -44,9 +44,10 @@ struct Pool {
 }
 
 impl Pool {
-    /// Makes up to `count` mutants of `input`, the corpus entry `id`, in chains of `chain`, and adds
-    /// them to the pool; fewer if the mutator skips. Mutants for which `fails` returns true are
-    /// discarded.
+    /// Makes up to `count` mutants of `input`, the corpus entry `id`, and adds them to the pool;
+    /// fewer if `mutator` makes none in some tries. The first of each `chain` successive mutants is
+    /// made from `input`, each further one from the mutant before it. Mutants for which `fails`
+    /// returns true are discarded.
     fn add<M>(
         &mut self,
         (mutator, chain): (&mut M, usize),
@@ -97,8 +98,8 @@ impl Pool {
         copy(&made[made.len() - 1], &mut free[0])
     }
 
-    /// Records that all mutants added to the pool since this was last called were made of the
-    /// corpus entry `id`.
+    /// Records that all mutants added to the pool since the last call of this function were made of
+    /// the corpus entry `id`.
     fn end_turn(&mut self, id: CorpusId) {
         match self.parents.last_mut() {
             Some((last, end)) if *last == id => *end = self.made,
@@ -228,9 +229,9 @@ impl MutationStage {
     }
 
     /// Returns the number of mutants to make of the scheduled corpus entry by havoc: the number
-    /// that LibAFL's power schedule computes, times one plus the turns that entries with failing
-    /// mutants have given up. It is at least one batch if `over` (failing runs take more than their share
-    /// of the time).
+    /// that LibAFL's power schedule computes, times the number of turns that the entry gets. That
+    /// is 1, and 1 more for each turn taken over from entries that rest because their mutants fail.
+    /// If `over` (failing runs take more than their share of the time), at least one batch.
     fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
         let least = if over { BATCH } else { 1 };
         let mut testcase = state.current_testcase_mut()?;
@@ -239,8 +240,8 @@ impl MutationStage {
     }
 
     /// Runs the collected mutants, until all have run or the worker must end. If one fails while
-    /// failing runs have taken more than their share of the time, the other mutants of the same corpus
-    /// entry are skipped. Returns true if mutants were skipped.
+    /// failing runs have taken more than their share of the time, the other mutants of the same
+    /// corpus entry are skipped. Returns true if mutants were skipped.
     fn run<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<bool, Error>
     where
         Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,

@@ -164,10 +164,11 @@ fn die_with(parent: Pid) -> io::Result<()> {
     Ok(())
 }
 
-/// Detaches this process, a forked child, from the process group of the main process, so that only
-/// the main process receives Ctrl-C; it ends its workers itself. SIGINT kills this process:
-/// LibAFL's launcher sends it to workers that do not end. SIGTERM has no effect (the inherited
-/// handler only sets a flag), since a service manager sends it to all processes at once.
+/// Detaches this process, a forked child, from the process group of the main process, so that
+/// Ctrl-C reaches only the main process, which ends its workers itself. Makes SIGINT kill this
+/// process, since LibAFL's launcher sends that signal to workers that do not end. Makes SIGTERM
+/// have no effect (the inherited handler only sets a flag), since a service manager sends that
+/// signal to all processes at once.
 fn leave_terminal() -> io::Result<()> {
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     // SAFETY: the default action runs no code of ours.

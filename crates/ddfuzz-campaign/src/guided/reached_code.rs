@@ -71,7 +71,8 @@ impl ReachedCode {
         }
         self.saved = Instant::now();
         if self.code.is_none() {
-            // As the workers do: a frozen start ends later, and its blocks are not reported by runs.
+            // As the workers do: a frozen start ends later, and its blocks are not reported by
+            // runs.
             let mut executor = start(target, Some(way), Freshness::Shared)?.executor;
             let covers = executor.cover_blocks()?.is_ok();
             let code = executor.code().filter(|_| covers);

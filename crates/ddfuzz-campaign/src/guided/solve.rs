@@ -1,6 +1,6 @@
-//! [`ComparisonSolver`], the mutator that changes an input so that two values which its run compares
-//! may become equal: input-to-state, as in REDQUEEN and CmpLog, also for numbers written as text, and
-//! for values that are an input's number plus or minus something.
+//! [`ComparisonSolver`], the mutator that changes an input so that two values which its run
+//! compares may become equal: input-to-state, as in REDQUEEN and CmpLog, also for numbers written
+//! as text, and for values that are an input's number plus or minus something.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -18,8 +18,8 @@ use libafl_bolts::{Named, ToSlice};
 
 use super::worker::State;
 
-/// Greatest difference of two compared numbers that is added to numbers of an input: greater ones are
-/// mostly between a number and an address or a hash.
+/// Greatest difference of two compared numbers that is added to numbers of an input: greater ones
+/// are mostly between a number and an address or a hash.
 const MAX_DIFFERENCE: u64 = 0xffff;
 /// Number of differences that together get as many mutants as one comparison with an operand that
 /// occurs in the input.
@@ -72,9 +72,9 @@ impl SolvableComparisons {
         self.occurring.len() + self.differences.len().div_ceil(DIFFERENCES)
     }
 
-    /// Picks a random comparison or difference, and returns the replacements in `input` by which
-    /// the compared values may become equal; `from` is the index at which the search for places
-    /// begins.
+    /// Picks a random comparison, or a random difference of two compared numbers, and returns the
+    /// replacements in `input`, of which each may make the compared values equal. Places to replace
+    /// are searched from the index `from` on.
     fn edits(&self, state: &mut State, input: &[u8], from: usize) -> Vec<Replacement> {
         let picked = state.rand_mut().below_or_zero(self.weight());
         if let Some(values) = self.occurring.get(picked) {
@@ -88,10 +88,10 @@ impl SolvableComparisons {
     }
 }
 
-/// A LibAFL mutator that picks one or two random comparisons of the input's run. It replaces an operand
-/// in the input by the other one, or adds the difference of two numbers to a number in the input: a
-/// compared value may be a sum, or the input's number less a constant. It skips where there is nothing
-/// to change.
+/// A LibAFL mutator that picks one or two random comparisons of the input's run. It replaces an
+/// operand in the input by the other one, or adds the difference of two numbers to a number in the
+/// input: a compared value may be a sum, or the input's number less a constant. It skips where
+/// there is nothing to change.
 #[derive(Default)]
 pub(super) struct ComparisonSolver(pub(super) Arc<SolvableComparisons>);
 
@@ -158,8 +158,8 @@ fn forms(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     pairs.into_iter().chain(back).collect()
 }
 
-/// Returns the forms of two compared numbers: bytes in little-endian and in big-endian order, signed
-/// decimal digits, and hexadecimal digits of the numbers' width, lower and upper case.
+/// Returns the forms of two compared numbers: bytes in little-endian and in big-endian order,
+/// signed decimal digits, and hexadecimal digits of the numbers' width, lower and upper case.
 fn number_forms(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     let Some((width, one, other)) = numbers(values) else {
         return Vec::new();
@@ -199,8 +199,8 @@ fn numbers(values: &CmpValues) -> Option<(usize, i64, i64)> {
     }
 }
 
-/// Returns the distance of two compared numbers; `None` if they are equal or more than 65,535 apart, or
-/// for byte strings.
+/// Returns the distance of two compared numbers; `None` if they are equal or more than 65,535
+/// apart, or for byte strings.
 fn difference(values: &CmpValues) -> Option<i64> {
     let (_, one, other) = numbers(values)?;
     let difference = one.abs_diff(other);
@@ -208,9 +208,9 @@ fn difference(values: &CmpValues) -> Option<i64> {
     is_small.then_some(difference as i64)
 }
 
-/// Returns the sums of a number in `input` and of `difference`, and their differences: of the first
-/// decimal number at or behind index `from`, and of the numbers of 1, 2 and 4 bytes at `from`, in both
-/// byte orders.
+/// Returns replacements of numbers in `input` by the number plus `difference` and by the number
+/// minus `difference`. The numbers are the first decimal one at or behind index `from`, and those
+/// that 1, 2 and 4 bytes at `from` encode, in both byte orders.
 fn shifting_edits(difference: i64, input: &[u8], from: usize) -> Vec<Replacement> {
     let mut edits = Vec::new();
     for difference in [difference, -difference] {
@@ -235,8 +235,9 @@ fn shifting_edits(difference: i64, input: &[u8], from: usize) -> Vec<Replacement
     edits
 }
 
-/// Returns the place and the value of the decimal number in `input` at or behind index `from`, or of
-/// the first one if there is none; `None` if there is no digit, or the number has more than 63 bits.
+/// Returns the place and the value of the decimal number in `input` at or behind index `from`, or
+/// of the first one if there is none; `None` if there is no digit, or the number has more than 63
+/// bits.
 fn decimal_number(input: &[u8], from: usize) -> Option<(Range<usize>, i64)> {
     let is_digit = |at: &usize| input[*at].is_ascii_digit();
     let digit = (from..input.len()).chain(0..from).find(is_digit)?;
@@ -251,8 +252,9 @@ fn decimal_number(input: &[u8], from: usize) -> Option<(Range<usize>, i64)> {
     Some((begin..end, number))
 }
 
-/// Returns the index of the first occurrence of `part` in `whole` from index `from` on; if there is
-/// none there, of the first occurrence before. `None` if `part` does not occur, or is empty.
+/// Returns the index of the first occurrence of `part` in `whole` at or behind index `from`; if
+/// there is none, of its first occurrence in the whole. `None` if `part` does not occur, or is
+/// empty.
 fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
     let first = part.first()?;
     // Most places differ in the first byte, which is compared without a call.

@@ -39,8 +39,8 @@ struct Trees {
 }
 
 impl StructureMutator {
-    /// Creates the mutator; without a parser for a structure of inputs, each call makes one mutation
-    /// of havoc.
+    /// Creates the mutator; without a parser for a structure of inputs, each call makes one
+    /// mutation of havoc.
     pub(super) fn new(parser: Option<MutationParser>) -> StructureMutator {
         let of = HashMap::new();
         StructureMutator {

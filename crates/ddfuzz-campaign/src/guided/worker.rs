@@ -91,10 +91,10 @@ impl WorkerSettings<'_> {
     }
 }
 
-/// Runs a worker of a guided campaign in this process, and ends the process: with status 0 when the
-/// worker has ended or reported its failure, and with another one, after which the supervisor
-/// restarts it, when it has panicked or cannot connect. `before`: how many earlier processes of
-/// this worker have crashed.
+/// Runs worker number `worker` of a guided campaign in this process, and then ends the process. The
+/// exit status is 0 when the worker has ended or has reported its failure; it is another one when
+/// the worker has panicked or cannot connect, and the supervisor then restarts it. `before`: how
+/// many earlier processes of this worker have crashed.
 pub(super) fn run(
     brief: &WorkerSettings<'_>,
     mut manager: Manager,
@@ -408,8 +408,8 @@ fn status(state: &State, executor: &TargetExecutor) -> Heartbeat {
     }
 }
 
-/// Returns the number of places in the program that the worker's runs have covered: the entries of the
-/// coverage map without the steps of the stack's depth behind them.
+/// Returns the number of places in the program that the worker's runs have covered: the entries of
+/// the coverage map without the steps of the stack's depth behind them.
 fn covered_places(history: &MapFeedbackMetadata<u8>) -> usize {
     let map = &history.history_map;
     let steps = &map[map.len().saturating_sub(STACK_STEPS)..];

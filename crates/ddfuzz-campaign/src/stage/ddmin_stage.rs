@@ -30,7 +30,8 @@ use ddfuzz_exec::{Freshness, Program, Target, Way, find_program, start};
 use ddfuzz_minimize::{MinimizeError, search_by_name};
 use ddfuzz_store::{Kind, KnownGroups};
 
-/// Pause after a failure to read or classify a solution of the fuzzer, before the stage tries again.
+/// Pause after a failure to read or classify a solution of the fuzzer, before the stage tries
+/// again.
 const RETRY_CLASSIFYING: Duration = Duration::from_secs(10);
 
 /// A LibAFL [`Stage`] that groups and minimizes the solutions of any fuzzer while it runs.
@@ -68,8 +69,8 @@ pub struct DdminStage<D: CrashSink + 'static = GroupRegistry, I = BytesInput> {
     /// Time, counted from the creation of the stage, before which no solution is classified; above
     /// 0 only after a classification has failed.
     classifies_from: Duration,
-    /// Time, counted from the creation of the stage, before which no solution is read that could
-    /// not be read before.
+    /// Time, counted from the creation of the stage, from which on solutions are read again whose
+    /// first reading has failed.
     reads_again_from: Duration,
     /// The last error that the stage has logged, so that it is logged only once; `None` if a
     /// minimization has ended well since.
@@ -175,8 +176,8 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
         self.statistics.minimized
     }
 
-    /// Classifies one solution of the fuzzer, by running it again, and submits it to the crash
-    /// sink.
+    /// Classifies one solution of the fuzzer, by running `input` again, and submits it to the crash
+    /// sink with the `name` and the number of the run (`run`) that the fuzzer gave it.
     fn submit(&mut self, input: &[u8], name: &str, run: u64) -> Result<(), CampaignError> {
         let suspect = Suspect {
             input,
@@ -227,9 +228,9 @@ enum SolutionStep<I> {
 
 impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     /// Reads the fuzzer's solutions that the stage has not processed yet, and classifies those that
-    /// the objective has not stored, as far as the time budget permits. The inner error is that of
-    /// classifying, or of reading a solution, which delays no other one; the outer one that of
-    /// LibAFL.
+    /// the objective has not stored, until the time budget is used up. The outer error is one of
+    /// LibAFL. The inner one says that a solution could not be classified, so that the others were
+    /// not tried, or that one could not be read, which is tried again later.
     fn read_solutions<S>(&mut self, state: &mut S) -> Result<Result<(), Trouble>, Error>
     where
         S: HasSolutions<I> + HasMetadata,
@@ -338,8 +339,8 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         Ok(())
     }
 
-    /// Reads and classifies the solutions as [`Self::read_solutions`] does; logs an error of reading
-    /// one, and returns one of classifying.
+    /// Reads and classifies the solutions as [`Self::read_solutions`] does; logs an error of
+    /// reading one, and returns one of classifying.
     fn walk_solutions<EM, S>(
         &mut self,
         state: &mut S,
@@ -384,8 +385,9 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     }
 }
 
-/// Returns true if this error of reading a solution means that it is gone: removed from the corpus,
-/// or its file removed. Other errors may pass (such as too many open files).
+/// Returns true if `error`, from reading a solution, means that the solution is gone: it was
+/// removed from the corpus, or its file was. Returns false for errors that may not occur again,
+/// such as too many open files.
 fn is_removed(error: &Error) -> bool {
     match error {
         Error::KeyNotFound(..) => true,
@@ -545,9 +547,10 @@ impl Statistics {
         (self.changed || self.reported.is_some()) && !self.reported.is_some_and(recent)
     }
 
-    /// Sends the statistics to LibAFL's event manager: `ddmin_groups` (known groups),
-    /// `ddmin_minimized` (entries minimized), `ddmin_share` (share of the time spent) and
-    /// `ddmin_last` (sizes of the last minimized input).
+    /// Sends the statistics to LibAFL's event manager, at the time `now` since the stage was made:
+    /// `ddmin_groups` (number of groups in `known`), `ddmin_minimized` (entries minimized),
+    /// `ddmin_share` (`spent`, the time used by the stage, as a share of `passed`) and `ddmin_last`
+    /// (sizes of the last minimized input).
     pub(super) fn report<EM, I, S>(
         &mut self,
         now: Duration,

@@ -45,9 +45,10 @@ struct Group {
 }
 
 impl Group {
-    /// Returns the size limit in bytes below which an input of the group is stored although its
-    /// minor key is known. The limit is the larger of two: `least`, the size of the smallest stored
-    /// input with that key, and the size below which an input is minimized separately.
+    /// Returns the size in bytes below which a further input with a known minor key is stored. It
+    /// is the larger one of `least`, the size of the smallest stored input with that key, and the
+    /// size below which an input is worth minimizing: smaller than those that wait, and expected to
+    /// give a smaller result.
     fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))
@@ -84,8 +85,8 @@ pub struct GroupRegistry<S: RunCounter = Store> {
     queue: PendingGroups,
     /// The failures that were found on the campaign's target; only they are known and minimized.
     finders: Finders,
-    /// The first stored input of each group that was gone with the present build and fails again;
-    /// it is minimized whatever results the group has.
+    /// For each group that was gone with the present build and in which a run has failed again, the
+    /// first input stored since; it is minimized whatever results the group has.
     returned: BTreeMap<GroupName, EntryId>,
 }
 
@@ -461,11 +462,12 @@ type GroupName = (Kind, String);
 /// minimized next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PendingGroup {
-    /// Whether the group is being minimized at present; groups that are not come before it.
+    /// Whether the group is being minimized at present; such groups come after all others in the
+    /// queue.
     claimed: bool,
     priority: Priority,
-    /// How long the group was minimized before it was released without a result; of groups with the
-    /// same priority, those with less such time come first.
+    /// Time for which the group was minimized so far without a result. Of groups with the same
+    /// priority, the one with the least time is minimized first.
     spent: Duration,
     /// Whether no minimization of the group was begun; of groups with the same priority and time
     /// spent, those with an interrupted one come first.
@@ -529,9 +531,9 @@ impl PendingGroups {
 }
 
 impl GroupRegistry<Store> {
-    /// Opens or creates the output directory `root`; a directory of the same target is continued. If
-    /// the program is another build than the last one recorded there, all groups are checked with it
-    /// first, as `ddfuzz run` does.
+    /// Opens or creates the output directory `root`; a directory of the same target is continued.
+    /// If the program is another build than the last one recorded there, all groups are checked
+    /// with it first, as `ddfuzz run` does.
     ///
     /// # Errors
     /// When `root` is no output directory, belongs to another target, is in use by another process,

@@ -23,9 +23,9 @@ const MAX_ACTIVE: usize = 4;
 /// Time between two requests to the crash sink for a group to minimize, unless a new group may have
 /// been stored meanwhile.
 const CLAIM_EVERY: Duration = Duration::from_millis(50);
-/// Time until the crash sink is asked for a group again after a vain request: as many groups as
-/// permitted are being minimized, and the sink has only offered one that this process has minimized
-/// for a while before.
+/// Time until the crash sink is asked for a group again, if [`MAX_ACTIVE`] groups are being
+/// minimized and the one that the sink has offered was released again, because this process has
+/// already minimized it for a while.
 const RECLAIM_EVERY: Duration = Duration::from_secs(5);
 /// Pause of all minimizations after a failure (the target is being rebuilt, the disk is full).
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -153,9 +153,9 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         outcome.map(Some)
     }
 
-    /// Claims one more group to minimize from the crash sink, if it has one. If `MAX_ACTIVE` groups
-    /// are being minimized, a new group replaces the one that has taken the most time, while one
-    /// that was minimized before is released again.
+    /// Claims one more group to minimize from the crash sink, if the sink has one. If `MAX_ACTIVE`
+    /// groups are being minimized already, a group claimed for the first time replaces the one that
+    /// has taken the most time; a group that was claimed before is released again.
     fn claim(&mut self, now: Duration, minimizing: &Minimizing) -> Result<(), CampaignError> {
         self.claims_from = now + CLAIM_EVERY;
         let claimed = lock(&self.sink).claim()?;

@@ -101,8 +101,9 @@ impl TimeBudget {
         self.classifying += taken;
     }
 
-    /// Returns the length of the next time slice for minimizing a group that still has a time
-    /// credit of `credit`; `None` if no slice is permitted now.
+    /// Returns the length of the next time slice for minimizing a group: the time `credit` that the
+    /// group still has for being new, unless too much was overspent, else the earned time, at least
+    /// 20 ms. `None` if no slice is permitted now.
     pub(super) fn slice(&self, credit: Duration) -> Option<Duration> {
         if self.unlimited {
             return Some(MAX_SLICE);
@@ -126,9 +127,9 @@ impl TimeBudget {
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// Checks whether a solution of the fuzzer may be classified now. While a group is being
-    /// minimized (`waits`), classification may take at most a second more in all than minimization.
-    /// After fuzzing, always returns true.
+    /// Returns true if a solution of the fuzzer may be classified now: less than a second was spent
+    /// beyond the share of the time and, if a group waits to be minimized (`waits`), classification
+    /// has taken at most a second more than minimization. Always true after fuzzing.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;
@@ -150,8 +151,10 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// Simulates a group without end between fuzzing rounds of length `round`, whose slices last
-    /// `over` longer than permitted. Returns the share of the time that it took.
+    /// Simulates the minimization of a group that never ends, with a budget of `percent` percent of
+    /// the time. Its time slices alternate with fuzzing rounds of length `round`, and each slice
+    /// lasts `over` longer than permitted. Returns the share of the time, from 0 to 1, that the
+    /// slices took.
     fn share_of_a_hard_group(percent: u8, round: Duration, over: Duration) -> f64 {
         let mut budget = TimeBudget::new(percent);
         let (mut now, mut credit) = (Duration::ZERO, CREDIT);

@@ -161,8 +161,8 @@ impl StudyEngine<'_> {
     }
 
     /// Minimizes, after the runs of all utilities, the groups that are left, unless minimization is
-    /// off; then measures how often those reproducers fail that an earlier call of ddfuzz has not
-    /// measured.
+    /// off. Then measures how often reproducers fail, for those that an earlier call of ddfuzz has
+    /// left unmeasured.
     fn minimize_all(&mut self) -> Result<(), CampaignError> {
         if self.settings.when == When::Off {
             return Ok(());

@@ -67,8 +67,9 @@ impl StudyEngine<'_> {
         done
     }
 
-    /// Repeats the runs of which an earlier call was stopped before it learnt whether they hang, and
-    /// commits them. What the user's stop or the time limit leaves is repeated by the next call.
+    /// Repeats the runs of which an earlier call was stopped before it learnt whether they hang,
+    /// and commits them. What the user's stop or the time limit leaves is repeated by the next
+    /// call.
     fn repeat_undecided(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -180,11 +181,11 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Divides the runs of a chunk (results of successive runs) over their time limit into hangs
-    /// and slow runs. Runs for which the user's stop prevents that are taken out if a time limit
-    /// ends the utility's runs, and the next call of ddfuzz repeats them; else nothing of the chunk
-    /// may be committed, so that the next call repeats it. Returns true if the chunk may be
-    /// committed.
+    /// Decides of each run of a chunk (results of successive runs) that exceeded its time limit
+    /// whether it hangs or is slow. Returns true if the chunk may be committed. If the user's stop
+    /// leaves runs undecided, the next call of ddfuzz makes these runs again if a time limit ends
+    /// the utility's runs, and they are taken out of the chunk; otherwise it repeats the whole
+    /// chunk, and the result is false.
     fn decide_hangs(&mut self, shared: &WorkerContext<'_>, chunk: &mut Chunk, at: usize) -> bool {
         let all = self.loses_nothing(shared, at);
         let stop = self.session.stop;
@@ -196,14 +197,16 @@ impl StudyEngine<'_> {
         all || undecided.is_empty()
     }
 
-    /// Checks whether all runs of the utility that were made count, also those after runs that were
-    /// not made: true if a time limit ends the runs, false if only their number does.
+    /// Returns true if all runs of the utility count, even those made after runs that were left
+    /// out: a time limit ends its runs. Returns false if only their number ends them; then runs
+    /// count only up to the first one that was left out.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.stop_condition.is_late()
     }
 
     /// Commits a chunk (results of successive runs) as a whole: stores its findings and counts its
-    /// runs. Returns true if later chunks may be committed, too.
+    /// runs for the utility whose record has the index `at`. Returns true if later chunks may be
+    /// committed, too: the chunk is complete, or a time limit ends the runs.
     fn commit(
         &mut self,
         shared: &WorkerContext<'_>,

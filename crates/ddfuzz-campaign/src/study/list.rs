@@ -320,8 +320,8 @@ impl Pending {
         }
     }
 
-    /// Completes a parsed line of the list by what the directives before it say (package, options,
-    /// ending keys), and returns it.
+    /// Adds to `listed`, a parsed line of the list, what the directives in the lines before it say
+    /// (package, options, ending keys), and returns it.
     fn add_to(&self, mut listed: Listed) -> Listed {
         listed.package.clone_from(&self.package);
         listed.invocation.pool.extend(self.options.iter().cloned());

@@ -116,8 +116,9 @@ impl StudyState {
         self.skipped[at] += runs;
     }
 
-    /// Counts an undecided run of a utility, which is repeated now, as skipped no longer, and not as
-    /// one of those that `--runs` asks for. `at`: index of the utility's record in the study.
+    /// Removes the number `run` from the undecided runs of a utility, since this run is repeated
+    /// now: it no longer counts as skipped, but does not count as one of those that `--runs` asks
+    /// for, either. `at`: index of the utility's record in the study.
     pub(super) fn repeat(&mut self, at: usize, run: u64) {
         self.undecided[at].retain(|one| *one != run);
         self.skipped[at] = self.skipped[at].saturating_sub(1);
@@ -172,10 +173,10 @@ impl StudyState {
         }
     }
 
-    /// Checks whether it is still to be measured how often the reproducer of a group fails with the
-    /// utility `utility`: true if a run of this study has failed in the group and no rate is
-    /// recorded. A group without such a run belongs to the study only if a minimization has
-    /// `slipped` into it (met it by chance).
+    /// Returns true if it is still to be measured how often the reproducer of a group fails with
+    /// the utility `utility`. That is so if a run of this study has failed in the group and no rate
+    /// is recorded, or if no run has, but a minimization has `slipped` into the group (met it by
+    /// chance).
     pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
         let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
             return false;

@@ -204,8 +204,8 @@ fn invocation(channel: Channel, args: &[&str]) -> Invocation {
     }
 }
 
-/// Checks whether a program works only at a terminal: it uses terminal functions, and without a
-/// terminal it fails without having read its input.
+/// Returns true if a program works only at a terminal: it uses terminal functions and, run by
+/// `stdin` without a terminal, fails without having read its input.
 fn is_interactive_only(
     environment: &RunEnvironment,
     program: &Path,
@@ -248,9 +248,10 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Returns the selected utilities, each once and with its position among all requested ones,
-    /// which does not depend on what is installed if the request does not; also those that are not
-    /// run, with the reason.
+    /// Returns the selected utilities, each once, also those that will not be run, with the reason.
+    /// Each has its position among all requested names; utilities that the user leaves out, or that
+    /// are not installed, keep their positions free, so that positions do not depend on the machine
+    /// if the request names utilities or a list.
     pub fn utilities(&self) -> Vec<Utility> {
         let mut seen = HashSet::new();
         let mut utilities = Vec::new();
@@ -338,9 +339,9 @@ impl Selection {
         }
     }
 
-    /// Returns why a utility is not run, if its name, its arguments or the chosen channels are the
-    /// reason; `None` if it has `invocations`, or no reason is known. Does not check whether it is
-    /// installed.
+    /// Returns why the utility `name` is not run: it, or a call of it in `lines` of the list, could
+    /// do harm, or none of these calls is by a chosen channel. `None` if it has `invocations`, or
+    /// there is no such reason. Does not check whether it is installed.
     fn refusal(
         &self,
         name: &str,

@@ -1,7 +1,7 @@
-//! The loop of a watch: searches the sources for files, hands them to the examiner threads, commits
-//! their results in the order in which the files were handed out (those of reported hangs, which
-//! others do not wait for, as they come), has groups minimized by the minimizing
-//! thread, and decides when the watch ends.
+//! The loop of a watch: searches the sources for files, hands them out to the examiner threads,
+//! commits the results, has groups minimized by the minimizing thread, and decides when the watch
+//! ends. Results are committed in the order in which the files were handed out; only those of
+//! reported hangs, which come late, are committed when they come.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Mutex;
@@ -256,8 +256,8 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
-    /// Returns `result`; but if it is an error that the user's stop or the end of the time explains
-    /// (of a full disk, or of a target that Ctrl-C has reached as well), returns `Ok`.
+    /// Returns `result`, but `Ok` in place of an error that is due to the user's stop or the end of
+    /// the time: the disk is full, or Ctrl-C has reached the target, too.
     fn or_stopped(&self, result: Result<(), CampaignError>) -> Result<(), CampaignError> {
         match result {
             Err(CampaignError::Exec(_)) if self.session.stopped() => Ok(()),
@@ -434,9 +434,10 @@ impl WatchEngine<'_> {
         self.over = self.over.or(reached.map(EndReason::Until));
     }
 
-    /// Checks whether the watch of one build of the program, which ended with the result `done`,
-    /// ended because the program was rebuilt: a change was noticed, or the program has changed and
-    /// the target could not be run or the watched fuzzer has ended.
+    /// Returns true if the watch of one build of the program, which ended with the result `done`,
+    /// is to start again, since the program was rebuilt: a change was noticed, or there is one now
+    /// and either the watched fuzzer has ended or `done` says that the target could not be run.
+    /// False if the user has stopped.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let starts_again = match done {
             Ok(()) => self.over == Some(EndReason::Ended),
@@ -449,8 +450,8 @@ impl WatchEngine<'_> {
     }
 
     /// Switches to the present build of the program: checks all groups with it if it is another
-    /// one, finds all files again, of which those are examined that no call has run with this
-    /// build, and empties the queues of files and minimizations.
+    /// one, and empties the queues of files and minimizations. All files are then found again; only
+    /// those are examined that no call has run with this build.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session
@@ -506,8 +507,9 @@ impl MinimizeQueue {
 
 // Minimization, by the minimizing thread.
 impl WatchEngine<'_> {
-    /// Checks whether the group of an entry may be minimized: neither a muted group, nor a leak,
-    /// since leaks are looked for when a process ends, and searches run many inputs in one process.
+    /// Returns true if the group of the entry `id` may be minimized. Returns false for a muted
+    /// group, and for a leak: leaks are looked for when a process ends, but searches run many
+    /// inputs in one process.
     fn is_minimized(&self, id: &EntryId) -> bool {
         let group = lock(self.session.store)
             .reader()

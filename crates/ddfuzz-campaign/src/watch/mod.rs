@@ -125,9 +125,9 @@ struct ExaminedInput {
 struct InputExaminer<'a> {
     settings: &'a Watching,
     stop: &'a AtomicBool,
-    /// Major and minor keys of crashes that were reported with a full record, by this thread or
-    /// before it started; such crashes are not examined in full again. Since a thread gets tasks in
-    /// ascending order, its earlier reports are committed before its later ones.
+    /// Major and minor keys of crashes that need no full record any more, since this thread has
+    /// reported one, or the call knew one when the thread started. A thread gets tasks in ascending
+    /// order, so its earlier reports are committed before its later ones.
     known: HashSet<(Key, Key)>,
     /// By major key of a group of crashes: size in bytes of the smallest crashing input that this
     /// thread has reported with a full record.

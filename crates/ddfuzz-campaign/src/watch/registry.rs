@@ -22,11 +22,11 @@ pub(super) struct ContentRegistry<'a> {
     identity: ContentHash,
     pub(super) campaign: CampaignState<'a>,
     journal: TriageJournal,
-    /// Hashes of the file contents that were run or are being run, each with whether there is no
-    /// more to find by looking for leaks: they were looked for, or the run has crashed.
+    /// Hashes of the file contents that were run or are being run. The value is true if a search
+    /// for memory leaks would show nothing more, because leaks were looked for or the run crashed.
     contents: HashMap<ContentHash, bool>,
-    /// Known crashes that reproduce each time, as the journal of triage has them, by their major and
-    /// minor keys.
+    /// Known crashes that reproduce each time, as the journal of triage has them, by their major
+    /// and minor keys.
     crashes: HashMap<(Key, Key), CrashLine>,
     /// Size in bytes of the smallest input that earlier calls have examined in full, by the major
     /// key of its group of crashes.
@@ -132,9 +132,9 @@ impl<'a> ContentRegistry<'a> {
         self.least.clone()
     }
 
-    /// Marks the content with this hash as run, and as searched for leaks if `leaks`. Returns true
-    /// if it is to be run: it was not marked before, or not with a search for leaks
-    /// ([`mark_as_run`]).
+    /// Marks the content with this hash as run and, if `leaks` is true, as searched for memory
+    /// leaks. Returns true if the caller is to run it: it was not marked before, or not as searched
+    /// for leaks although `leaks` is true ([`mark_as_run`]).
     pub(super) fn mark(&mut self, content: ContentHash, leaks: bool) -> bool {
         mark_as_run(&mut self.contents, content, leaks)
     }
@@ -182,9 +182,9 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Counts the finding `what` of an examined input in its group, and stores the input if it is
-    /// the first of a new minor key or small enough. Does the same before with an earlier crash of
-    /// the input with other keys, as one that is flaky. Returns the new entry if the input is stored,
-    /// else `None`. After an error the call may be repeated.
+    /// the first of a new minor key or small enough. If an earlier run of the input crashed with
+    /// other keys, that crash is counted and stored before, as a flaky one. Returns the entry of
+    /// `what` if the input is stored, else `None`. After an error the call may be repeated.
     pub(super) fn file(
         &mut self,
         answer: &ExaminedInput,

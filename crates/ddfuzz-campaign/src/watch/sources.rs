@@ -63,8 +63,8 @@ pub(super) struct Sources {
     paths: Vec<PathBuf>,
     /// Files that the watched fuzzer has said it wrote, each with its number in that order.
     announced: HashMap<PathBuf, usize>,
-    /// The announced files that have not stopped changing yet, by number; each announcement of a file
-    /// adds it, since it may have another content.
+    /// The announced files that have not stopped changing yet, by number; each announcement of a
+    /// file adds it, since it may have another content.
     expected: BTreeMap<usize, PathBuf>,
     /// The output directory of the watch, whose files are ignored.
     out: PathBuf,
@@ -102,7 +102,7 @@ impl Sources {
         }
     }
 
-    /// Lets the next searches find a file again that was found before.
+    /// Forgets that the file at `path` was found, so that the next searches find it again.
     fn find_again(&mut self, path: &PathBuf) {
         self.taken.remove(path);
         if let Some(number) = self.announced.get(path) {
@@ -214,8 +214,8 @@ pub(super) struct FileQueue {
     blocked: Option<Task>,
     /// Number of tasks (files to run) that were handed out to the examiner threads.
     handed_out: u64,
-    /// Numbers of the tasks that were handed out and whose results are not committed yet (counted and
-    /// stored), each with whether the watched fuzzer reports the file as a hang.
+    /// Numbers of the tasks that were handed out and whose results are not committed yet (counted
+    /// and stored), each with whether the watched fuzzer reports the file as a hang.
     open: BTreeMap<u64, bool>,
     /// Number of files and directories that could not be read.
     unread: u64,
@@ -282,9 +282,10 @@ impl FileQueue {
         self.open.len() as u64
     }
 
-    /// Returns the number of the task whose result is committed next, of those that are examined;
-    /// `None` if an earlier one is awaited. Results are committed in the order of the tasks, but no
-    /// result waits for that of a reported hang, which comes late.
+    /// Returns the number of the task whose result is committed next, if it is examined already
+    /// (`is_examined` returns true for its number), else `None`. Results are committed in the order
+    /// of the tasks, except that a result that is no hang does not wait for that of a reported
+    /// hang, which comes late.
     pub(super) fn due(&self, is_examined: impl Fn(&u64) -> bool) -> Option<u64> {
         let mut is_first = true;
         for (at, is_hang) in &self.open {
@@ -346,8 +347,8 @@ impl FileQueue {
     }
 
     /// Reads the next queued file whose content was not run before, and marks the content as run;
-    /// `None` if there is none. Takes hangs only if `with_hangs`, after all others. Tells the user of
-    /// files that cannot be read; a file that has changed meanwhile waits for the next search.
+    /// `None` if there is none. Takes hangs only if `with_hangs`, after all others. Tells the user
+    /// of files that cannot be read; a file that has changed meanwhile waits for the next search.
     fn read_next(
         &mut self,
         with_hangs: bool,
@@ -410,8 +411,9 @@ mod tests {
 
     use super::*;
 
-    /// Commits the results that come in the order `come`; gives the numbers of tasks in the order in
-    /// which they are committed, after each result.
+    /// Hands out one task for each element of `hangs` (true: a reported hang), and lets their
+    /// results arrive in the order `come`. Returns, for each arrival, the numbers of the tasks that
+    /// are committed after it, in order.
     fn committed(hangs: &[bool], come: &[u64]) -> Vec<Vec<u64>> {
         let root = std::env::temp_dir();
         let mut queue = FileQueue::new(Sources::new(&[], &root), 1, false);

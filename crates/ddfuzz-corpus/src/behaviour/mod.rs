@@ -7,8 +7,9 @@
 //! Each input is run three times, the first time with randomized addresses. An aspect that varies
 //! between the runs of an input (because of a process id, the time or an address) does not count
 //! for that input; an aspect that cannot be observed counts for no input. A [`Behaviour`] lists
-//! both. Where nothing can be observed of the reads, as of an entry function that is given its input
-//! in memory, each input is a class by itself: most programs end and write alike on many inputs.
+//! both. Where nothing can be observed of the reads, as of an entry function that is given its
+//! input in memory, each input is a class by itself: most programs end and write alike on many
+//! inputs.
 
 mod measure;
 
@@ -198,9 +199,9 @@ fn agreed<T: Copy + PartialEq>(
     first
 }
 
-/// Returns how the target behaves on an input, from what each of its runs (at least one) showed:
-/// the most severe ending, and of output, bytes read and call stacks those that are the same in all
-/// runs; aspects that differ are listed as varying.
+/// Returns how the target behaves on an input, from what each of its `runs` (at least one) showed:
+/// the most severe ending; and the output, the number of bytes read and the call stacks, each if it
+/// is the same in all runs, else it is listed as varying.
 pub(super) fn behaviour(runs: &[Observed]) -> Behaviour {
     let worst = runs
         .iter()
@@ -247,8 +248,8 @@ pub struct Classes {
 
 impl Classes {
     /// Adds a content of `size` bytes to its behaviour class, the class of `behaviour` (how the
-    /// target behaves on it), and returns that class. The order in which contents are added does not
-    /// matter.
+    /// target behaves on it), and returns that class. The order in which contents are added does
+    /// not matter.
     pub fn take(&mut self, content: ContentHash, size: u64, behaviour: &Behaviour) -> ClassId {
         let class = behaviour.class_of(content);
         self.varies.extend(&behaviour.varies);

@@ -60,7 +60,8 @@ pub(super) fn solve(matrix: Matrix, nodes: u32, steps: u64) -> Solved {
 impl Search {
     /// Finds a set cover of a matrix, and a lower bound of the weight (total cost) of any cover:
     /// reduces the matrix, and solves its independent parts one by one. Covers of weight `upper` or
-    /// more are not wanted, so the bound is valid only up to `upper`.
+    /// more are not wanted, so the bound is valid only up to `upper`. `depth`: how often the search
+    /// has fixed columns or branched to come to this matrix, 0 for the first one.
     fn solve(&mut self, matrix: Matrix, upper: u64, depth: u32) -> Solved {
         let no_dearer = |one: &Column, other: &Column| one.weight <= other.weight;
         let reduced = reduce(matrix, no_dearer, &mut self.steps);
@@ -83,8 +84,7 @@ impl Search {
 
     /// Finds a set cover of a matrix that is reduced and cannot be split, and a lower bound of the
     /// weight of any cover: computes bounds by Lagrangian relaxation, then fixes columns or
-    /// branches. Covers of weight `upper` or more are not wanted, so the bound is valid only up to
-    /// `upper`.
+    /// branches. `upper` and `depth` as for [`Search::solve`].
     fn part(&mut self, matrix: &Matrix, upper: u64, depth: u32) -> Solved {
         // Half of the remaining steps are left for later nodes.
         let affordable = self.steps.0 / (6 * matrix.entries() as u64);
@@ -114,11 +114,11 @@ impl Search {
         best
     }
 
-    /// Finds, by their reduced costs, the columns that every cover of less weight than `upper` has
-    /// (forced columns), and those that no such cover has; returns the forced columns, and the
-    /// matrix without all these columns and without the rows that forced columns cover. `None` if
-    /// fewer than a twentieth of all columns were found, so that reducing the matrix again would
-    /// not pay; [`FixedColumns::Nothing`] if no cover weighs less than `upper`.
+    /// Decides columns by their reduced costs: forced columns are in every cover of less weight
+    /// than `upper`, and others are in none. Returns the forced columns, and the matrix without all
+    /// decided columns and without the rows that forced columns cover. `None` if fewer than a
+    /// twentieth of all columns are decided, so that reducing the matrix again would not pay;
+    /// [`FixedColumns::Nothing`] if no cover weighs less than `upper`.
     fn fixed(&self, matrix: &Matrix, bound: &Bound, upper: u64) -> Option<FixedColumns> {
         let upper = self.prices.scaled(upper);
         let mut columns = vec![true; matrix.width()];
@@ -156,8 +156,9 @@ impl Search {
     }
 
     /// Solves `rest`, the part of a set cover matrix that remains when the columns `taken` are
-    /// chosen. If the cover found, together with `taken`, weighs less than `best`, replaces `best`
-    /// by it. Returns a lower bound of the weight of all covers that contain `taken`.
+    /// chosen, for covers that weigh less than `upper` in all. If the cover found, together with
+    /// `taken`, weighs less than `best`, replaces `best` by it. Returns a lower bound of the weight
+    /// of all covers that contain `taken`.
     fn solve_with(
         &mut self,
         taken: &[Column],
@@ -180,8 +181,9 @@ impl Search {
     }
 
     /// Branches on one column of the row that the fewest columns cover: searches covers with this
-    /// column, and covers without it. Replaces `best` by a cover found that weighs less; returns a
-    /// lower bound of the weight of any cover of the matrix.
+    /// column, and covers without it. If one of them weighs less than `best`, replaces `best` by
+    /// it. `bound` is the bound computed for the matrix, `upper` and `depth` as for
+    /// [`Search::solve`]. Returns a lower bound of the weight of any cover of the matrix.
     fn branch(
         &mut self,
         matrix: &Matrix,

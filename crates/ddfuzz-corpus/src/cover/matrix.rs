@@ -40,7 +40,7 @@ pub(super) struct Survey {
     pub distinct: Vec<u32>,
     /// For each row (feature), how many inputs reach it.
     pub holders: Vec<u32>,
-    /// For each row (feature), the number of the first input in order of size that reaches it.
+    /// For each row (feature), the number of the smallest input that reaches it.
     pub first: Vec<u32>,
     /// Number and size of the inputs that a simple merge would keep: in order of size, each input
     /// that reaches a feature no earlier one does.

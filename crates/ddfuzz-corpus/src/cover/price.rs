@@ -55,8 +55,9 @@ pub(super) struct Choice {
 }
 
 impl Core {
-    /// Reduces the set cover instance of the inputs `items`, so that only inputs remain among which
-    /// there is a choice, and loads these into memory if they fit.
+    /// Reduces the set cover instance of the inputs `items`: chooses the inputs that every cover
+    /// needs, so that only inputs are left among which there is a choice, and loads these into
+    /// memory if they fit within `effort`.
     pub fn new(
         reader: &mut Reader<'_, impl Sets>,
         items: Vec<u32>,
@@ -96,8 +97,9 @@ impl Core {
         }
     }
 
-    /// Returns the maximum number of prices of a file that are tried: fewer for an instance that
-    /// does not fit into memory, since it is read again for each price.
+    /// Returns the maximum number of prices of a file (bytes added to the size of each input) that
+    /// are tried: fewer for an instance that does not fit into memory, since all inputs are read
+    /// again for each price.
     pub fn trials(&self) -> u32 {
         match self.rest {
             Rest::InMemory(_) => 8,
@@ -169,9 +171,9 @@ fn in_memory(matrix: &Matrix, terms: CostModel, effort: &Effort) -> io::Result<C
     })
 }
 
-/// Searches the cover of least weight: by a short search, and by a long one only if the first cover
-/// is not close to the lower bound; otherwise a long search would gain next to nothing
-/// (docs/decisions/0104).
+/// Searches the cover of least weight by a short search. If its weight is not close to the lower
+/// bound, searches again for as long as `effort` permits; for a close one, a long search would gain
+/// next to nothing (docs/decisions/0104).
 fn searched(matrix: &Matrix, effort: &Effort) -> Solved {
     let short = effort.steps.min(SHORT);
     let solved = solve(matrix.clone(), effort.nodes, short);
@@ -247,8 +249,10 @@ pub(super) fn find_price(
     Ok(if is_better { plain } else { timed })
 }
 
-/// Searches the price of a file whose cover is within the limits `most`, or closest to them: a
-/// higher price gives fewer files, a lower one fewer bytes. If `timed`, slow inputs cost more.
+/// Tries prices of a file (bytes added to the size of each input), a higher one to get fewer files
+/// and a lower one to get fewer bytes, until a cover has at most the files and bytes of `most`.
+/// Returns that cover; if there is none, the one that exceeds `most` least. If `timed`, slow inputs
+/// cost more.
 fn by_price(
     reader: &mut Reader<'_, impl Sets>,
     core: &Core,

@@ -118,9 +118,9 @@ fn is_part(part: &[u32], mut whole: &[u32], steps: &mut usize) -> bool {
     true
 }
 
-/// Returns, for each row of a set cover matrix, whether a reduction keeps it: it drops a row that
-/// has all columns of another row, because each cover of that other row covers it, too. `None` if
-/// all are kept. No two rows may be equal.
+/// Returns, for each row of a set cover matrix, whether a reduction keeps it. A row is dropped if
+/// all columns that cover some other row cover it, too, since every cover covers that other row.
+/// `None` if all rows are kept. No two rows may have equal columns.
 fn implied_rows(matrix: &Matrix, steps: &mut Steps) -> Option<Vec<bool>> {
     let height = matrix.height();
     let marks = signatures((0..height).map(|row| matrix.holders_of(row)));

@@ -100,8 +100,8 @@ const MOST: usize = 100_000;
 /// Merges corpora by the target's own fuzzer, which also counts their coverage. Its features may
 /// differ from ours: libFuzzer also counts stack depth.
 pub trait FuzzerMerge: Debug + Send + Sync {
-    /// Returns true if the only thing that the fuzzer counts besides the features of
-    /// [`Features`](crate::Features) is the depth of the stack, where runs report it
+    /// Returns true if the fuzzer counts nothing but the features of [`Features`](crate::Features)
+    /// and the depth of the stack, and runs report that depth
     /// ([`Observation::stack_depth`](crate::journal::Observation::stack_depth)).
     fn counts_stack_depth_only(&self) -> bool;
 

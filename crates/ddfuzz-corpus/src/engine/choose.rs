@@ -18,9 +18,9 @@ const ALONE: usize = 4;
 /// Most attempts to find features of code that runs once per process; an attempt that finds none is
 /// the last.
 const ATTEMPTS: u32 = 4;
-/// Greatest probability with which a flaky feature (reached in some runs only) may be lost: inputs
-/// are kept for it until it is at most so probable that none of them reaches it when each is run
-/// once.
+/// Greatest permitted probability that a flaky feature (reached in some runs only) is lost, that
+/// is, that no kept input reaches it when each is run once. Inputs are kept for the feature until
+/// the probability is at most so high.
 const MISS_PROBABILITY: f64 = 0.01;
 /// Minimum number of inputs that are kept for a flaky feature (reached in some runs only), if so
 /// many reach it.
@@ -370,13 +370,13 @@ impl<'a> Chooser<'a> {
         self.once = self.once.or(&new);
     }
 
-    /// Finds chosen inputs that are needed only because they are run before others, and lets other
-    /// chosen inputs stand for them. Some features belong to code that runs once per process: a
-    /// second run of the same input does not reach them. Each chosen input with features in
-    /// `private` is run twice, to find such features. Where all features of an input in `private`
-    /// are of this kind, the other chosen inputs are run without that input; those that then reach
-    /// these features, and reach them in several separate processes, count as inputs that reach
-    /// them in every run.
+    /// Finds chosen inputs that seem to be needed only because they are run before others: all
+    /// features that no other chosen input reaches belong to code that runs once per process. To
+    /// find such features, each chosen input with features in `private` is run twice in succession;
+    /// what the second run does not reach is of this kind. Then the other chosen inputs are run
+    /// without the found ones. Those that now reach these features, and also do in separate
+    /// processes, count from now on as inputs that reach them in every run, so that they can stand
+    /// for the found inputs.
     ///
     /// `private` contains, for each input of `chosen`, the features that no other chosen input
     /// reaches. Returns true if a feature was counted for another input. Counts none if the other

@@ -13,8 +13,8 @@ use crate::quarantine::FailingInput;
 use ddfuzz_campaign::{Screen, identity};
 use ddfuzz_minimize::log::ContentHash;
 
-/// The inputs of a corpus after their behaviour was measured: those that end normally with their
-/// behaviour class, those that fail, and those that cannot be read.
+/// The inputs of a corpus after their behaviour was measured, in three lists: inputs that end
+/// normally (each with its behaviour class), inputs that fail, and inputs that cannot be read.
 #[derive(Default)]
 struct ClassifiedContents {
     /// Numbers of inputs that end normally, ascending, with their behaviour classes.

@@ -50,10 +50,11 @@ struct Engine<'a> {
     stop: &'a AtomicBool,
 }
 
-/// Cleans a corpus: writes the kept files into the folder `corpus` of the output directory, and
-/// runs them again as a check. `missing` of the result lists features of the corpus that the kept
-/// files do not reach. A call continues an interrupted one from its journal. `started` is an
-/// instance of the target whose runs may share processes; the cleanup uses it first.
+/// Cleans a corpus as `cleaning` says: writes the kept files into the folder `corpus` of the output
+/// directory, and runs them again as a check. `missing` of the result lists features of the corpus
+/// that the kept files do not reach. A call continues an interrupted one from its journal.
+/// `campaign` is the id under which crashes are counted. `started` is an instance of the target
+/// whose runs may share processes; the cleanup uses it first.
 ///
 /// # Errors
 /// When the target cannot be run, a file cannot be read or written, no file would be kept, or
@@ -195,8 +196,8 @@ impl Engine<'_> {
     }
 
     /// Runs each distinct content of a corpus once, unless its result is in the journal, and
-    /// returns all contents with their results. Fails with [`CleanError::LacksCoverage`] if it is not
-    /// known which basic blocks of an uninstrumented program they reach.
+    /// returns all contents with their results. Fails with [`CleanError::LacksCoverage`] if it is
+    /// not known which basic blocks of an uninstrumented program they reach.
     fn measure(
         &self,
         gathered: Gathered,
@@ -217,8 +218,8 @@ impl Engine<'_> {
     }
 }
 
-/// Prints a warning for each directory of the corpus that could not be listed, as far as examples of
-/// them are kept.
+/// Prints a warning for each directory of the corpus that could not be listed, as far as examples
+/// of them are kept.
 fn warn_of_unlisted(contents: &Contents, screen: &mut dyn Screen<CleanPhase>) {
     let unlisted = &contents.tally.listing.unread;
     for (path, why) in unlisted.examples() {
@@ -232,8 +233,8 @@ fn warn_of_unlisted(contents: &Contents, screen: &mut dyn Screen<CleanPhase>) {
     }
 }
 
-/// Checks that there is an input in the corpus at the paths `roots`, before a cleanup makes its output
-/// directory `out`; whether an input can be read is not checked.
+/// Checks that there is an input in the corpus at the paths `roots`, before a cleanup makes its
+/// output directory `out`; whether an input can be read is not checked.
 ///
 /// # Errors
 /// When a path cannot be listed, or there is no input.

@@ -388,8 +388,9 @@ impl CleanTotals {
         self.runs_of(contents);
         self.known = contents.progress.reused;
         let tally = &contents.tally;
-        // A file that vanished between listing and reading counts as part of the corpus, and so does
-        // a directory that could not be listed, as one file: a step below subtracts both again.
+        // A file that vanished between listing and reading counts as part of the corpus, and so
+        // does a directory that could not be listed, as one file: a step below subtracts both
+        // again.
         let unlisted = tally.listing.unread.amount();
         self.before = tally.before + tally.vanished.amount() + unlisted;
         self.duplicates = tally.duplicates;

@@ -64,9 +64,9 @@ impl Engine<'_> {
         Ok(Some(fit))
     }
 
-    /// Runs the inputs of the `--onto` corpus again, and records in `kept` the paths of those that
-    /// do not fail, the features that they reach in every run, which the kept files need not cover,
-    /// and the features that they reach in any run.
+    /// Runs the inputs of the `--onto` corpus again, and records three things in `kept`: the paths
+    /// of the inputs that do not fail; the features that these reach in every run, which the kept
+    /// files need not cover; and the features that they reach in any run.
     pub(super) fn look_at_onto(
         &self,
         onto: &mut Contents,
@@ -227,8 +227,9 @@ impl Engine<'_> {
         Ok(ran.names)
     }
 
-    /// Runs each content several times, and returns for each the features that it reaches in every
-    /// run, and the shortest CPU time.
+    /// Runs each of the contents `texts` as often as the settings say, and returns for each the
+    /// features that it reaches in every run (none if a run may have failed), and the shortest CPU
+    /// time.
     fn steady(&self, texts: &[&[u8]]) -> Result<Vec<Reruns>, CleanError> {
         let mut all: Vec<Option<Reruns>> = vec![None; texts.len()];
         for round in 0..self.cleaning.repeats {
@@ -509,8 +510,9 @@ impl<'a> Reserve<'a> {
         Ok(new.map(|(number, _)| number).collect())
     }
 
-    /// Returns, for each of `features`, up to 8 inputs whose first run reached it and that are not
-    /// kept untrimmed, as kept files with the reason `why`.
+    /// Returns, for each of `features`, up to 8 inputs whose first run reached it, as kept files
+    /// with the reason `why`. Only inputs that `kept` does not have, or has in trimmed form, are
+    /// returned.
     pub fn holders(
         &self,
         features: &Features,

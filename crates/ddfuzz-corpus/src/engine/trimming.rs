@@ -183,9 +183,9 @@ impl TrimRounds<'_> {
         tasks
     }
 
-    /// Replaces kept files by their trimmed contents. A trimmed content counts only if every run of
-    /// it reaches the features that its file must keep, and it reaches no feature that no run
-    /// reached before. Returns true if any file was replaced.
+    /// Replaces kept files by their trimmed contents, given by the results `done`. A file is
+    /// replaced only if its trimmed content is shorter, and reaches the features that the file must
+    /// keep in each of several further runs. Returns true if any file was replaced.
     fn take(
         &self,
         kept: &mut [KeptFile],
@@ -363,8 +363,9 @@ impl Engine<'_> {
     }
 
     /// Runs the input of `slip`, a crash that trimming caused, on the variant of the target for
-    /// which crashes are stored (without coverage), and returns the slip with the crash that occurs
-    /// there; its `crash` is `None` if the input does not crash there, or not every time.
+    /// which crashes are stored (without coverage), if that is another one than trimming has run.
+    /// Returns the slip with the record of the crash that occurs there; `crash` is `None` in it if
+    /// the input does not crash there each time.
     fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
         let cleaning = self.cleaning;
         if cleaning.target == cleaning.filed_for || slip.crash.is_none() {

@@ -95,9 +95,9 @@ impl<'a> RunOrder<'a> {
         }
     }
 
-    /// Divides the order of inputs into ranges that one worker runs without a break, and leaves out
-    /// ranges in which no input is needed. If each run has a separate process, first removes all
-    /// inputs that are not needed from `numbers`.
+    /// Divides the order of inputs into ranges, each of which one worker runs without a break;
+    /// ranges without a needed input are left out. If each run has a separate process, first
+    /// removes all inputs that are not needed from `numbers`, and makes ranges for `jobs` workers.
     fn parts(&mut self, freshness: Freshness, jobs: usize) -> Vec<Range<usize>> {
         let needed = self.needed;
         let count = match freshness {
@@ -170,9 +170,9 @@ fn run_one_by_one(
     run_in_order(settings, inputs, order, each, &mut || {})
 }
 
-/// Runs inputs by several worker threads, and passes the results to `each` in the given order.
-/// `look` is called ten times a second, to show the progress. Returns false if the settings say that
-/// the user has stopped it before all were run.
+/// Runs the inputs of `order` by several worker threads, each of which takes a range of successive
+/// inputs at a time, and calls `each` with results as runs end. `look` is called ten times a
+/// second, to show the progress. Returns false if the user stopped it before all were run.
 pub(super) fn run_in_order(
     settings: &MeasureSettings<'_>,
     inputs: &dyn Inputs,
@@ -219,8 +219,8 @@ impl RunRound<'_, '_> {
         Ok(())
     }
 
-    /// Runs the inputs with these numbers in the order given, and ends the target's process after
-    /// the last, so that later inputs get a new one.
+    /// Runs the inputs `numbers` in the order given, and ends the target's process after the last
+    /// one, so that later inputs get a new process. Stops early if `worker` is told to end.
     fn run(
         &self,
         runner: &mut Runner,
@@ -443,8 +443,8 @@ impl Contents {
     }
 
     /// Runs each content once, in this order and in processes that many contents share. Returns the
-    /// features of each run; `None` for a run that may have failed, and for a file that could not be
-    /// read. `None` for all if the user stopped it.
+    /// features of each run; `None` for a run that may have failed, and for a file that could not
+    /// be read. `None` for all if the user stopped it.
     pub fn together(
         &self,
         settings: &MeasureSettings<'_>,

@@ -147,8 +147,9 @@ impl Gathered {
     }
 }
 
-/// Runs the contents without a record in the journal, and those that share a process with them,
-/// sorted by size and hash: so the features of a content do not depend on the order of a directory.
+/// Runs the contents that have no record in the journal, and those that share a process with one of
+/// them. Contents are divided among processes in order of size and hash, so that their features do
+/// not depend on the order of files in a directory. `progress` is called ten times a second.
 fn run_unknown(
     settings: &MeasureSettings<'_>,
     index: &ContentIndex,

@@ -84,8 +84,9 @@ impl Runners {
         started.map_or_else(|| Runner::start(settings, suspicion), Ok)
     }
 
-    /// Puts a target that is idle again back into the pool, if there is one, and records there
-    /// whether its runs in a shared process were found to differ from runs in a new one.
+    /// Puts a target that is idle again back into the pool of the settings, if they have one.
+    /// Records in the pool if runs of the target in a shared process were found to differ from runs
+    /// in a new one.
     pub(super) fn give_back(settings: &MeasureSettings<'_>, runner: Runner) {
         if let Some(runners) = settings.runners {
             let mut refusals = runner.executor.refusals().into_iter();
@@ -239,10 +240,11 @@ impl Runner {
         }
     }
 
-    /// Repeats the run `seen` of `input` alone in a new process with the full time limit, if it was
-    /// killed in a shared process or at the adaptive limit: an earlier run, or that limit, may be
-    /// the reason. Returns the observation that counts: the repeated run's, but a crash keeps its
-    /// ending even if it does not occur again.
+    /// Repeats a run of `input` alone in a new process with the full time limit, if `seen`, what
+    /// the run did, may be due to something else: it was killed in a process shared with earlier
+    /// runs, or by the adaptive time limit. Otherwise returns `seen` as it is. Returns what the
+    /// repeated run did; but after a crash, the result has the ending of the crash, even if it does
+    /// not occur again.
     fn ask_again(&mut self, input: &[u8], seen: Observation) -> Result<Observation, ExecError> {
         let shared = self.executor.freshness() == Freshness::Shared;
         let limited = matches!(seen.ended, Ended::Timeout | Ended::OutOfMemory);

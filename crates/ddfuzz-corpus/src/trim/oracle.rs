@@ -234,8 +234,8 @@ impl CoverageOracle {
     }
 
     /// Runs the original `input` in fresh processes, unless enough such runs are known, and returns
-    /// the condition for its candidates, with the required features `wanted`, or why the file cannot
-    /// be trimmed.
+    /// the condition for its candidates, with the required features `wanted`, or why the file
+    /// cannot be trimmed.
     pub fn know(
         &mut self,
         input: &[u8],
@@ -317,9 +317,9 @@ impl CoverageOracle {
         Ok(())
     }
 
-    /// Runs a content `times` times in fresh processes, unless as many such runs are known, and
-    /// returns the features that every run reached; `None` if a run does not meet the condition for
-    /// candidates of the present file.
+    /// Returns the features that a content reaches in each of `times` runs in fresh processes;
+    /// makes these runs, unless as many are known already. `None` if a run does not meet the
+    /// condition for candidates of the present file.
     pub fn steady(&mut self, text: &[u8], times: usize) -> Result<Option<Features>, ExecError> {
         let known = self.known.met(text, times);
         if let Some(met) = known.filter(|met| met.exit == self.held.exit) {

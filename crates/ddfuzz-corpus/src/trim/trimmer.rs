@@ -194,8 +194,9 @@ impl Trimmer {
         start
     }
 
-    /// Returns the content and the result of trimming of a file that stays as it is, for the reason
-    /// `left`. Runs the file again to find its features.
+    /// Returns the unchanged content of a file that is not trimmed, and a result that says so:
+    /// `left` is the reason, `tests` the counts of tests made. Runs the file again to find its
+    /// features.
     fn leave(
         &mut self,
         file: &ToTrim,
@@ -291,8 +292,8 @@ pub(super) fn asked(
     Some(ContentHash::of(&text))
 }
 
-/// Reads the result of trimming and the known runs from a file's folder; `None` if there is none
-/// with the hash `asked` of all that it depends on, or it is damaged.
+/// Reads the stored result of trimming and the known runs from a file's folder. `None` if there is
+/// none, it is damaged, or its hash of all that it depends on is not `asked`.
 pub(super) fn read(folder: &Path, asked: ContentHash) -> Option<(Trimmed, KnownRuns)> {
     let bytes = std::fs::read(folder.join(NAME)).ok()?;
     let record: TrimRecord = serde_json::from_slice(&bytes).ok()?;
@@ -349,8 +350,9 @@ pub struct TrimWatch<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Trims files by `jobs` worker threads, each with its own process of the target. Each result
-/// depends on its file only. At most `jobs` files are in memory.
+/// Trims `files` by `jobs` worker threads, each with its own process of the target; at most `jobs`
+/// files are in memory. Each result depends on its file only. `watch` has the callbacks for results
+/// and crashes, and the stop flag.
 ///
 /// # Errors
 /// As [`Trimmer::trim`](super::Trimmer::trim), for the first file that failed; all workers have

@@ -1,4 +1,5 @@
-//! The result of isolating or maximizing, and the JSON result of `diff` and `max` (docs/src/exit-codes.md).
+//! The result of isolating or maximizing, and the JSON result of `diff` and `max`
+//! (docs/src/exit-codes.md).
 
 use ddfuzz_model::files::{Base64, OsText};
 use serde::{Deserialize, Serialize};
@@ -101,9 +102,9 @@ pub struct DifferingRecord {
     /// Start and end offset of the place, in bytes: in the passing input, or in the failing input
     /// if the deltas are its bytes.
     pub at: [u64; 2],
-    /// Bytes at this place of one side that the other side lacks; `at` is their range.
+    /// Bytes in the range `at` of one side, which the other side lacks.
     pub removed: Base64,
-    /// Bytes at this place of the other side, which stand there instead of `removed`.
+    /// Bytes of the other side that stand there in place of `removed`; may be empty.
     pub inserted: Base64,
 }
 

@@ -2,11 +2,11 @@
 //! largest part that passes ([`Goal::Maximize`]), or the smallest difference between a part that
 //! passes and one that fails ([`Goal::Isolate`]).
 //!
-//! It shares oracle, journal, budgets and log with [`minimize`](super::minimize()). It differs in
-//! three ways: there are two sides, of which the passing one grows; a delta may be an edit between
-//! two inputs instead of a byte; and a claim rests on single deltas: adding a delta of the
-//! difference to the passing side does not give PASS and, if it isolates, removing it from the
-//! failing side does not give FAIL.
+//! Oracle, journal, budgets and log are those of [`minimize`](super::minimize()). Three things
+//! differ. There are two sides, of which the passing one grows. A delta may be an edit between two
+//! inputs instead of a byte. And a claim rests on single deltas: adding a delta of the difference
+//! to the passing side does not give PASS and, when isolating, removing one from the failing side
+//! does not give FAIL.
 //!
 //! [`Goal::Maximize`]: crate::log::Goal::Maximize
 //! [`Goal::Isolate`]: crate::log::Goal::Isolate

@@ -72,8 +72,8 @@ pub(super) struct Progress {
     /// Number of runs of the failing input that are made before the search.
     agreeing: u64,
     baseline: Rate,
-    /// Least number of confirmations of each side, if long searches have more of them; `None` in older
-    /// logs.
+    /// Least number of confirmations of each side, if long searches have more of them; `None` in
+    /// older logs.
     least_confirmations: Option<u64>,
     confirmed_passing: Rate,
     confirmed_failing: Rate,
@@ -168,8 +168,8 @@ impl Progress {
         self.stage = next;
     }
 
-    /// Checks whether a side was run again after the search, or still is the input that it began
-    /// as, which was run before the search.
+    /// Returns true if a side (text) was run after the search, or is still the input with which the
+    /// search began, which was run before it.
     fn is_run_again(&self, side: Side) -> bool {
         let sides = &self.sides;
         match side {
@@ -524,8 +524,8 @@ impl Progress {
         !self.is_contradicted() && rates.iter().all(|rate| rate.hits == rate.tries)
     }
 
-    /// Checks whether a run contradicted an earlier run of the same text, or a confirmation of a side
-    /// did not have the expected outcome before the search was continued.
+    /// Checks whether a run contradicted an earlier run of the same text, or a confirmation of a
+    /// side did not have the expected outcome before the search was continued.
     fn is_contradicted(&self) -> bool {
         self.refuted_before || self.sides.contradicted
     }

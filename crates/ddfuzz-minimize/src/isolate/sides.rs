@@ -26,9 +26,9 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Compares two inputs and computes the deltas between them, which takes seconds for large inputs
-    /// without similarities. For [`Units::Bytes`], the passing input is empty and
-    /// `passing` is ignored.
+    /// Compares two inputs and computes the deltas between them, which takes seconds for large
+    /// inputs without similarities. For [`Units::Bytes`], the passing input is empty and `passing`
+    /// is ignored.
     pub fn new(units: Units, passing: &[u8], failing: &[u8]) -> Subject {
         let changes = match units {
             Units::Bytes => None,
@@ -124,9 +124,9 @@ pub struct Differing {
     /// Range of the place in bytes: of the passing input, or of the failing one if the deltas are
     /// its bytes.
     pub at: Range<usize>,
-    /// Bytes at this place of one side that the other side lacks; `at` is their range.
+    /// Bytes in the range `at` of one side, which the other side lacks.
     pub removed: Vec<u8>,
-    /// Bytes at this place of the other side, which stand there instead of `removed`.
+    /// Bytes of the other side that stand there in place of `removed`; may be empty.
     pub inserted: Vec<u8>,
 }
 
@@ -349,8 +349,8 @@ impl Sides {
         (neighbour.rule(), config)
     }
 
-    /// Lists the [`neighbours`](Sides::neighbours), each with the log line whose outcome supports the
-    /// claim; `None` if no line does.
+    /// Lists the [`neighbours`](Sides::neighbours), each with the log line whose outcome supports
+    /// the claim; `None` if no line does.
     pub fn proofs(&self) -> impl Iterator<Item = (Neighbour, Option<ProofRef>)> + '_ {
         let size = self.subject.failing.len().max(self.subject.passing.len());
         let has_size = |size: Option<usize>| size.is_some_and(|size| self.sizes.contains(&size));

@@ -132,7 +132,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Gives predicted runs to the workers as jobs, until `room` jobs wait or run.
+    /// Gives the runs predicted from the state `progress` to the workers as jobs, until `room`
+    /// predicted jobs are open. Does nothing if an answer has shown that the prediction was wrong.
     fn look_ahead(&mut self, progress: &Progress<'_>, room: usize) {
         let Some(forecast) = &mut self.forecast else {
             return;
@@ -179,8 +180,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Answers `question`, which is due, by the job of a worker, and gives predicted runs to
-    /// workers until `room` jobs wait or run. `None` if no job can answer it.
+    /// Answers `question`, which is due, by the job of a worker, and gives further predicted runs
+    /// to workers until `room` predicted jobs are open. `None` if no job can answer it.
     fn by_job(
         &mut self,
         question: Question,

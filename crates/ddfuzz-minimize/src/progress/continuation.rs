@@ -122,16 +122,16 @@ pub(crate) struct Continuation {
     checks: VecDeque<What>,
     /// A clone of the search; `None` if no candidates of the search can be predicted.
     machine: Option<Box<dyn Search>>,
-    /// Tells whether a step of the clone is to end, and the prediction with it; `None` for steps that go on
-    /// to their end.
+    /// Tells whether a step of the clone is to end, and the prediction with it; `None` for steps
+    /// that go on to their end.
     interruption: Option<Interruption>,
     /// Removals of single bytes that still have to be tested for the proof of minimality, the next
     /// one last.
     open: Vec<Candidate>,
     /// Number of confirmations of the best, after the proof, that are still to be predicted.
     confirms: u64,
-    /// Removals of single bytes that are to be run again, because the claim rests on them, the next one
-    /// last.
+    /// Removals of single bytes that are to be run again, because the claim rests on them, the next
+    /// one last.
     repeats: Vec<Range<usize>>,
     /// Number of runs without failure after which a candidate counts as not failing.
     votes: u64,
@@ -143,8 +143,8 @@ pub(crate) struct Continuation {
     assumed: AssumedOutcomes,
 }
 
-/// A predicted question to the oracle that takes several runs, with the number of runs that are
-/// left.
+/// A predicted question to the oracle whose text is to be run several times, with the number of
+/// runs that are still to be predicted.
 struct RepeatedQuestion {
     question: Question,
     text: Vec<u8>,
@@ -208,8 +208,9 @@ impl Continuation {
         })
     }
 
-    /// Returns `question` and plans its further runs: as many as a candidate needs to count as not
-    /// failing, more than one only if the input is flaky.
+    /// Returns `question`, whose text is `text`, and plans further predicted runs of the same text:
+    /// a candidate of a flaky input counts as not failing only after several runs. None are planned
+    /// if the input is not flaky.
     fn several(&mut self, question: Question, text: &[u8]) -> Question {
         let left = self
             .votes

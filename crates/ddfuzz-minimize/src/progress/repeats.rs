@@ -22,8 +22,8 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Chooses `chosen` of the `removals`, spread evenly over them, and plans `times` runs of each
-    /// in a row.
+    /// Chooses `chosen` of the `removals` of the best text, evenly spread over them, and plans to
+    /// run each `times` times in a row. `texts` has the best text.
     fn new(
         removals: &[Range<usize>],
         (chosen, times): (usize, usize),
@@ -80,8 +80,9 @@ impl Progress<'_> {
         is_begun
     }
 
-    /// Returns how many of `removals`, which are all proven, are run again, and how many times each of
-    /// them; `None` if nothing is claimed, or the log is one without these runs.
+    /// Returns how many of `removals` removals, of which each is proven not to fail, are run again
+    /// at the end, and how many times each. `None` if nothing is claimed, or in an older log, which
+    /// has no such runs.
     fn repeated(&self, removals: u64) -> Option<(u64, u64)> {
         let is_claimed = !self.is_flaky() && !self.is_contradicted() && self.restored.is_none();
         let least = self.least_confirmations.filter(|_| is_claimed)?;
@@ -89,8 +90,9 @@ impl Progress<'_> {
         Some(repeated_removals(removals, executed, least))
     }
 
-    /// Returns the runs that confirm the result, of whose removals `proved` are proven: those of the
-    /// result, and those of removals on which its claim rests.
+    /// Returns the numbers of runs that confirm the result, done and needed: runs of the result
+    /// itself, and repeated runs of removals on which its claim rests. `proved` says how many
+    /// removals of single bytes are proven not to fail, and how many there are.
     pub(super) fn confirming(&self, proved: Proved) -> Runs {
         let repeated = self.repeats.as_ref().map_or(0, |repeats| repeats.done);
         let done = self.confirmed.tries + repeated;
@@ -118,10 +120,10 @@ impl Progress<'_> {
         !self.repeats.as_ref().is_some_and(open)
     }
 
-    /// Takes the outcome of the removal that was run again. If it fails, the claim is refuted: the
-    /// stage of proof tests that removal once more, so that it may become the result, which is then
-    /// confirmed as often as that of a flaky failure. If a budget was used up before, only the
-    /// confirmations follow.
+    /// Takes the outcome of the removal that was run again. If it is FAIL, the claim is refuted,
+    /// and the stage of proof tests the same removal once more; a text that fails there becomes the
+    /// result, which is confirmed as often as that of a flaky failure. If a budget was used up
+    /// before, only these confirmations follow.
     pub(super) fn feed_repeat(&mut self, outcome: Outcome) {
         let Some(repeats) = &mut self.repeats else {
             return;

@@ -34,8 +34,8 @@ pub(in crate::study) struct Hangs {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct HangSite {
-    /// Whether a run that was stopped at this position in the program did not end within a longer
-    /// limit either, so that such runs are hangs.
+    /// Whether some run that was stopped at this position in the program also exceeded a longer
+    /// limit, so that all runs stopped there count as hangs.
     is_real: bool,
     /// Number of runs stopped at this position in the program that ended by themselves within a
     /// longer limit, and so were only slow.

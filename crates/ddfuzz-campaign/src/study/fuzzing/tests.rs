@@ -46,7 +46,8 @@ impl Executor for Doubtful {
     }
 }
 
-/// Returns a chunk of runs that all crash, and that was made twice.
+/// Returns a chunk of `runs` runs that all crash. The worker has made it twice, since its executor
+/// reported after the first time that a run differed from one in a new process.
 fn chunk_of_crashes(runs: u64) -> Chunk {
     let invocation = Invocation {
         channel: Channel::Plain,
