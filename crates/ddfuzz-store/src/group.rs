@@ -63,8 +63,8 @@ impl Entry {
         self.build.get_or_init(logged).as_ref()
     }
 
-    /// Returns the hash of the log of the entry's minimization, by which the records of a build name
-    /// its result; `None` if there is no log.
+    /// Returns the blake3 hash of the log of the entry's minimization, by which a build's record
+    /// refers to the result of that minimization; `None` if there is no log.
     pub fn log_hash(&self) -> Result<Option<String>, StoreError> {
         PassingResults::log_hash(&self.folder)
     }
@@ -140,10 +140,10 @@ impl Entry {
         read_whole(&self.original())
     }
 
-    /// Renames the files of the entry's minimization (reproducer, log and result), so that it starts
-    /// again: `.` and the first 16 characters of `build`, the hash of the program with which it was
-    /// made, are appended to their names, and a number if such files exist already. Returns the new
-    /// path of the log.
+    /// Renames the files of the entry's minimization (reproducer, log and result), so that the
+    /// minimization starts again. Each new name ends with `.` and the first 16 characters of
+    /// `build`, the hash of the program with which the minimization was made; also with a number if
+    /// such files exist already. Returns the new path of the log.
     pub fn archive_minimization(&self, build: &str) -> Result<PathBuf, StoreError> {
         archive_minimization(&self.folder, build)
     }
@@ -196,9 +196,9 @@ pub(super) fn archive_minimization(entry: &Path, build: &str) -> Result<PathBuf,
     Ok(entry.join(format!("{}.{ending}", layout::LOG)))
 }
 
-/// Record of the minimizations of an entry whose results no longer fail (`passing.json`), by which
+/// Record (`passing.json`) of those minimizations of an entry whose results no longer fail, so that
 /// a merge does not take such a result from a copy of the entry. A merge also adds to the record
-/// the minimizations that were archived in one of the directories for another reason than a merge.
+/// each minimization that was archived in one of the directories for another reason than a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PassingResults {
     /// The blake3 hashes of the logs of the minimizations whose results no longer fail.
@@ -435,8 +435,9 @@ impl Group {
         read_entries(self.root(), self.kind, &self.record.major.short())
     }
 
-    /// Returns whether the crash of the group is flaky: the group is one of `flaky/`, or `flaky/` has
-    /// crashes with the same major key, of the same utility as `entry`, one of this group's inputs.
+    /// Returns true if the crash of the group is flaky: the group is in `flaky/`, or `flaky/` has a
+    /// crash with the same major key. In a study of many utilities that crash must be of the same
+    /// utility as `entry`, which is one of this group's inputs.
     pub fn is_flaky(&self, entry: &Entry) -> Result<bool, StoreError> {
         if self.kind == Kind::Flaky {
             return Ok(true);
