@@ -107,7 +107,8 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Returns what is left of the time `total` for a build and a campaign, since `began`.
+/// Returns how much is left of the time `total`, which began at `began` and is for a build and a
+/// campaign together; `None` if `total` is `None` (no limit).
 ///
 /// # Errors
 /// When nothing is left.
@@ -125,7 +126,8 @@ fn time_left(total: Option<Duration>, began: Instant) -> Result<Option<Duration>
     }
 }
 
-/// Returns a path as a word of a shell command, relative to the working directory if it is below it.
+/// Returns `path` as a word of a shell command. A path in or below the working directory becomes
+/// relative to that directory.
 fn near(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     text::shell_word(path.strip_prefix(&here).unwrap_or(path))

@@ -51,9 +51,9 @@ pub fn settings() -> Option<&'static SettingsFile> {
     SETTINGS.get()
 }
 
-/// Adds the settings of `ddfuzz.toml` to `words`, the command line of the program with the parser
-/// `root`, and remembers the file, which results record. `whole` is the parser of `ddfuzz`: the
-/// file has a table for each of its commands.
+/// Adds the settings of `ddfuzz.toml` to `words`, the command line of the program whose parser is
+/// `root`, and remembers the file, because results record it. `whole` is the parser of `ddfuzz`:
+/// the file may have a table for each of its commands, whichever program is called.
 pub fn complete(
     words: Vec<OsString>,
     mut root: Command,
@@ -219,7 +219,8 @@ fn off(word: &str) -> Option<&str> {
     name.strip_prefix("no-").or(name.strip_suffix("=false"))
 }
 
-/// Returns true if a word before `--` has the form of one that switches a flag off.
+/// Returns true if one of the words before `--` may switch a flag off: its form is `--no-NAME` or
+/// `--NAME=false`, and it is not `--no-config`.
 pub fn may_switch_off(words: &[OsString]) -> bool {
     let mut own = words.iter().take_while(|word| *word != "--");
     own.any(|word| {
@@ -389,11 +390,10 @@ fn trust(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns, as the end of a sentence, why other users could change a file or a directory with the
-/// metadata `facts`: everybody can write it, or it belongs to `nobody`, the user who runs fuzzed
-/// programs. `None` if neither holds. As an exception, `None` also for a sticky directory that
-/// everybody can write, if the directory and the settings file (metadata `file`) belong to the user
-/// or root.
+/// Returns, as the end of a sentence, why another user could change the file or directory with the
+/// metadata `facts`: everybody can write it, or it belongs to `nobody`, as whom fuzzed programs
+/// run. `None` if neither holds. That everybody can write a directory does not count if the
+/// directory is sticky, and it and the settings file (metadata `file`) belong to the user or root.
 fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
     let mode = facts.permissions().mode();
     let us = Uid::effective().as_raw();

@@ -64,7 +64,8 @@ impl Corpus {
 
     /// Removes a crashing input from the temporary copy of the corpus, which the first call
     /// creates; the user's corpus stays as it is. Returns true if this call or an earlier one
-    /// removed the input, so that a restarted libFuzzer gets further.
+    /// removed the input, so that a restarted libFuzzer gets further; false if there was nothing to
+    /// remove.
     pub fn leave_out(&mut self, input: &[u8]) -> io::Result<bool> {
         let copy = match &mut self.copy {
             Some(copy) => copy,
@@ -124,10 +125,10 @@ impl CorpusCopy {
         })
     }
 
-    /// Removes an input from the temporary corpus. If no file has this content, removes the files
-    /// that begin with it, because with `-max_len` libFuzzer runs only the beginning of longer
-    /// files. Returns true if something was removed, now or by an earlier call; false for the empty
-    /// input.
+    /// Removes an input from the temporary corpus. If no file has exactly this content, removes all
+    /// files that begin with it: with `-max_len`, libFuzzer runs only the beginning of a longer
+    /// file. Returns true if something was removed, now or by an earlier call; else false, as
+    /// always for the empty input.
     fn remove(&mut self, input: &[u8]) -> io::Result<bool> {
         let name = libfuzzer_name(input);
         let path = self.dir.path().join(&name);

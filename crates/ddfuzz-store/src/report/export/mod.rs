@@ -123,7 +123,7 @@ impl Reproducer {
 
     /// Returns the line that the minimal runtime of UndefinedBehaviorSanitizer prints when the
     /// crash's check fails, whether or not the program goes on afterwards; `None` for other
-    /// crashes. Some versions of the runtime print more text in the same line, behind this one.
+    /// crashes. Some versions of the runtime print more in the same line.
     fn message(&self) -> Option<String> {
         let check = self.class.0.strip_prefix("ubsan:")?;
         self.minimal_runtime.then(|| format!("ubsan: {check}"))
