@@ -160,8 +160,9 @@ struct Corpus {
 }
 
 /// Plans, by the flags on the user's command line, how libFuzzer is run and where it stores new
-/// inputs. With a limit on time or runs, it is started again after each crash; without, it ends
-/// with the first crash, as users of cargo-fuzz expect, and so where all crashes have one file.
+/// inputs. If a limit on time or runs is given, libFuzzer is started again after each crash.
+/// Without a limit it ends with the first crash, as users of cargo-fuzz expect; it also does if a
+/// flag names one file for all crashes.
 fn plan(program: &Path, words: &[OsString]) -> Result<(LibFuzzerPlan, Corpus), Failure> {
     let mut flags = Flags::of(words);
     let corpus = match flags.corpora.is_empty() {
@@ -297,8 +298,9 @@ fn asks_for_fuzzing(words: &[OsString]) -> bool {
         && has_folders(&flags)
 }
 
-/// Returns true if the directories exist that the flags name for inputs and artifacts, or libFuzzer
-/// is told to make them: a missing one is libFuzzer's error, such as a mistyped crash file.
+/// Returns true if all directories exist that the flags name for inputs and artifacts, or if
+/// libFuzzer is told to make them. If false, the error is left to libFuzzer: the name of a crash
+/// file may be mistyped, for example.
 fn has_folders(flags: &Flags) -> bool {
     let artifacts = flags.artifact_prefix.as_deref().and_then(folder_of);
     let mut folders = flags.corpora.iter().chain(&artifacts);

@@ -141,8 +141,8 @@ pub fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
     }
 }
 
-/// Returns the words of a command line from its subcommand on, with those of the program moved to
-/// the end, after `--`.
+/// Returns the command line `words` from its subcommand `command` on, with the words of `program`
+/// moved to the end, after `--`.
 fn with_program_last(
     words: impl Iterator<Item = OsString>,
     command: &str,
@@ -185,8 +185,9 @@ impl TargetArgs {
         self.target.is_some() || !self.program.is_empty()
     }
 
-    /// Checks for a forgotten `--`: fails with a hint if no target is given, but one of `paths`
-    /// (after the first) is a program.
+    /// Fails if `--` seems to be forgotten: no target is given, but one of `paths` (after the
+    /// first) is a program. The hint is a corrected command line, which begins with the subcommand
+    /// `command`.
     pub fn check_given(&self, command: &str, paths: &[PathBuf]) -> Result<(), Failure> {
         let is_program = |path: &PathBuf| match path.exists() {
             true => std::path::absolute(path).is_ok_and(|path| find_program(&path).is_ok()),

@@ -188,8 +188,9 @@ const SEED: u64 = 1;
 /// The warm-up before a measurement takes the measuring time divided by this number; in it, servers
 /// start and new crashes are analysed.
 const WARM_UP_DIVISOR: u32 = 4;
-/// Minimum number of measured runs from which the runs per second are computed. A campaign counts its
-/// runs in groups of 16, in order, so that one slow input hides the runs of other workers.
+/// Minimum number of measured runs from which the runs per second are computed. A rate of fewer
+/// runs would be wrong: a campaign counts its runs in order and 16 at once, so that during one slow
+/// run those of other workers are not counted.
 const MIN_MEASURED_RUNS: u64 = 64;
 /// A measurement with too few runs takes up to this many times the measuring time.
 const MAX_TIME_FACTOR: u32 = 5;
@@ -202,8 +203,8 @@ struct MeasuredRate {
 }
 
 /// Runs a campaign on the target by `way`, with a temporary output directory, and returns its runs
-/// per second after a warm-up; of the whole campaign if there are too few runs after it. Fails if
-/// this way of execution does not work for the target.
+/// per second after a warm-up. If the campaign makes too few runs after the warm-up, returns the
+/// rate of the whole campaign. Fails if this way of execution does not work for the target.
 fn measure_rate(
     args: &DoctorArgs,
     target: &Target,

@@ -18,7 +18,7 @@ use crate::report::size;
 
 /// Maximum number of bytes of a generated input that are written at once.
 const BLOCK: usize = 64 << 10;
-/// Longest time for which a wait after a character does not look at the stop flag.
+/// Longest interval between two checks of the stop flag during the wait after a character.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// The output of `ddfuzz gen`, in parts that are written one after another: line with the seed,

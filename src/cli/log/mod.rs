@@ -192,8 +192,8 @@ fn amount(start: &StartLine, size: u64) -> String {
     }
 }
 
-/// Returns the failure of a log whose lines do not follow from each other. If another version of
-/// ddfuzz wrote the log, a hint to use that version is added.
+/// Returns `failure`; if it is that the lines of a log do not follow from each other, and another
+/// version of ddfuzz wrote the log, with a hint to use that version.
 fn by_version(failure: Failure, start: &StartLine) -> Failure {
     let version = env!("CARGO_PKG_VERSION");
     match failure.kind() == "log" && start.ddfuzz != version {

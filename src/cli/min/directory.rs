@@ -37,8 +37,9 @@ pub(in crate::cli) struct MinimizedGroups {
     views: Vec<GroupView>,
 }
 
-/// Whether `path` is a directory that an output directory's file `ddfuzz.json` marks as one, or that
-/// this user cannot look into. Reading it may still fail, for a reason of its own.
+/// Returns true if `path` is a directory with a file `ddfuzz.json`, by which output directories are
+/// recognized, or a directory into which this user cannot look. Reading it as an output directory
+/// may still fail.
 pub(super) fn is_output_directory(path: &Path) -> bool {
     let mark = path.join("ddfuzz.json").try_exists();
     path.is_dir() && mark.unwrap_or(true)

@@ -120,9 +120,9 @@ impl CrashJob<'_> {
     }
 }
 
-/// Counts the input of the user, which is stored as `filed`, as a run of the campaign that ended in
-/// the input's group. If the input was stored before, it is counted only if the campaign has no
-/// such run yet.
+/// Counts the user's input, which is stored as `filed`, as a run of the campaign with the id
+/// `campaign` that ended in the input's group. If the input was stored before, it is counted only
+/// if no run of this campaign is counted in the group yet.
 fn count_input(
     store: &mut Store,
     filed: &Filed,

@@ -215,9 +215,9 @@ impl MinScreen<'_> {
             .say(&format!("{}, executed by {way}", holding(crash)));
     }
 
-    /// Sets in the record the path of each slip's file (a slip is another crash, found while
-    /// minimizing); `stored` are the files that this call wrote. Prints the paths of those that
-    /// hold slips that are not in the record.
+    /// Sets in `record` the path of the file of each slip (another crash, found while minimizing
+    /// `result`). `stored` are the files that this call wrote; prints the path of each of them
+    /// whose slip is not in `record`.
     fn name_slips(&self, record: &mut MinRecord, result: &Path, stored: &[PathBuf]) {
         for slip in &mut record.slips {
             *slip = slip_on_file(result, slip, stored);

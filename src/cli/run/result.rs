@@ -15,8 +15,8 @@ use crate::report::text::shell_operand;
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, KnownGroups, Status, Store};
 
-/// Prints with `-v` how many runs the way `snapshot` left to new processes, and why; the workers of a
-/// guided campaign do not count them.
+/// Prints with `-v` how many runs the way `snapshot` left to new processes, and why. Prints nothing
+/// about a campaign that was guided by coverage, whose workers do not count these runs.
 fn say_refusals(told: &CampaignReport<'_>, summary: &Summary, output: &Output) {
     if told.minimizing.way == Way::Snapshot && !told.tells_coverage {
         let refusals = Refusals::of(summary.runs_of_call, &summary.refusals);

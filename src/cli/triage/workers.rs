@@ -74,8 +74,8 @@ pub struct Workers<'a> {
     pub leaks: bool,
     /// Flag that makes the worker threads end once it is true.
     pub stop: &'a AtomicBool,
-    /// Hashes of the inputs that a worker thread has run or is running, each with whether there is
-    /// no more to find by looking for leaks.
+    /// Hashes of the inputs that a worker thread has run or is running. The bool is true if a check
+    /// for memory leaks would add nothing: leaks are looked for already, or the input has crashed.
     pub taken: Mutex<HashMap<ContentHash, bool>>,
     /// Major and minor keys of crashes that a worker has examined; an input that crashes with such
     /// keys is run only once, without symbolization.
