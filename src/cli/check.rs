@@ -71,7 +71,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
             "warning: the group {major} is not checked: its program {path} does not exist"
         ));
     }
-    // In a group of several utilities some may be gone.
+    // If a group has inputs of several utilities, some of these programs may be missing.
     let is_there = |found: &(Target, Way)| one.is_some() || gone(&found.0).is_none();
     let subject = |entry: &Entry| subject(entry).filter(is_there);
     let mut doubts = match &one {
@@ -231,7 +231,7 @@ fn one_target(
     if of_many {
         return Ok(None);
     }
-    // What a study has found says itself what was run.
+    // Failures found by a study record their program themselves, without their campaign.
     let of_one = |campaign: &&Campaign| !own || campaign.target.is_some();
     let finders = finders(groups);
     let has_found = |campaign: &&Campaign| finders.is_empty() || finders.contains(&campaign.id);
@@ -250,7 +250,7 @@ fn finders(groups: &[StoredGroup]) -> BTreeSet<String> {
             (Some(campaign), _) => {
                 finders.insert(campaign.to_owned());
             }
-            // It was found by the minimization of another entry.
+            // The minimization of another entry has found this one: the record names no campaign.
             (None, Some(Found::Slip { .. })) => {}
             (None, _) => return BTreeSet::new(),
         }
@@ -585,7 +585,7 @@ fn subject(
         false => own().or_else(|| one.cloned()),
     }?;
     if matches!(entry.id.kind(), Kind::Hang | Kind::Oom) {
-        // What went over a limit is to stay within the same.
+        // An input that exceeded a limit is fixed only if it stays within the same limit.
         target.limits = args.target.override_limits(entry.crash.limits);
     }
     Some((target, way))

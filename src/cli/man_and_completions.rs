@@ -83,7 +83,7 @@ fn collect(
 fn page(command: &Command, above: Option<&str>) -> io::Result<String> {
     let version = env!("CARGO_PKG_VERSION");
     let name = escaped(command.get_display_name().unwrap_or(command.get_name()));
-    // Options that only the long help shows would be without a text.
+    // Without this change, options that only the long help shows would have no text.
     let whole = command.clone().mut_args(|arg| arg.hide_short_help(false));
     let man = Man::new(whole);
     // No date: the same version gives the same pages.
@@ -198,7 +198,7 @@ pub fn run_completions(args: CompletionsArgs, output: &Output) -> Result<Exit, F
     };
     let scripts = Program::COMPLETED.map(|program| {
         let name = match args.shell {
-            // The name by which it is looked for when the command is first completed.
+            // bash looks for a script of this name when the command is first completed.
             Shell::Bash => program.name().to_owned(),
             shell => shell.file_name(program.name()),
         };
@@ -222,7 +222,7 @@ pub fn run_completions(args: CompletionsArgs, output: &Output) -> Result<Exit, F
 
 fn script(shell: Shell, program: Program) -> String {
     let name = program.name();
-    // clap_complete loses the subcommands of a program with a hyphen in its name, of bash.
+    // For bash, clap_complete loses the subcommands of a program with a hyphen in its name.
     let plain = name.replace('-', "_");
     let called = if shell == Shell::Bash { &plain } else { name };
     let mut bytes = Vec::new();

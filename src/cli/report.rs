@@ -211,7 +211,8 @@ impl LivePage {
             let mut pause = FIRST_PAUSE;
             while !is_stopped(&told, pause) {
                 let began = Instant::now();
-                // What fails now may succeed later; the last version says what is wrong.
+                // A page that cannot be written now is tried again; only for the last version is
+                // there a warning.
                 let least = write_page(&place, &root).map_or(FIRST_PAUSE, |()| MIN_PAUSE);
                 pause = least.max(began.elapsed() * PAUSE_FACTOR);
             }
@@ -220,7 +221,7 @@ impl LivePage {
             file: file.to_owned(),
             out: out.to_owned(),
             stop,
-            // Without a thread there is the last version only.
+            // If the thread cannot be started, only the last version is written.
             thread: thread.ok(),
         }
     }

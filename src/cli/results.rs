@@ -455,7 +455,7 @@ pub fn remove_useless_log(log: &Path, error: &MinimizeError) {
             | MinimizeError::Oracle(_)
     );
     if of_baseline && holds_no_test(log) {
-        // That it cannot be removed is no news beside the error.
+        // If the log cannot be removed, the error of the search still says more.
         let _ = std::fs::remove_file(log);
     }
 }
@@ -517,7 +517,8 @@ pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipR
         .flatten()
         .flatten()
         .map(|e| e.path());
-    // The last of the same keys: that of a test of the log comes behind one that was run ahead.
+    // Of several files with the same keys the last one is taken: the one of a test in the log comes
+    // after those of tests that workers made ahead.
     let file = kept.iter().rev().cloned().chain(before).find(named);
     let script = file.as_deref().map(|file| with_ending(file, SCRIPT_ENDING));
     let script = script.filter(|script| script.is_file());

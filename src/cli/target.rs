@@ -223,7 +223,7 @@ impl TargetArgs {
         let mut target = Target::new(self.program()?);
         target.args = self.arguments();
         target.limits = self.limits(target.limits.cpu);
-        // Its own rule decides what is out of memory, unless the user says.
+        // libFuzzer's own flag decides what is out of memory, unless the user gives a limit.
         if self.memory.is_none()
             && let Some(rss) = target.fuzzer_limits().and_then(|limits| limits.rss)
         {
@@ -273,7 +273,7 @@ impl TargetArgs {
     /// environment replaces the one of the same name.
     fn apply(&self, target: &mut Target) -> Result<(), Failure> {
         for (name, value) in &self.env {
-            // In its place: the order of variables may matter, too.
+            // A replaced variable keeps its place, because the order of variables may matter.
             match target.env.iter_mut().find(|(other, _)| other == name) {
                 Some((_, old)) => *old = value.clone(),
                 None => target.env.push((name.clone(), value.clone())),
@@ -613,7 +613,7 @@ pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure
     let file = Reader::open(out)?.campaigns()?;
     let recorded = match &file.current {
         Some(campaign) => target_of_campaign(campaign, out)?,
-        // After a merge.
+        // A directory made by a merge has no campaign of its own.
         None => only_recorded_target(&file.all().collect::<Vec<_>>(), out)?,
     };
     asked.over(recorded)

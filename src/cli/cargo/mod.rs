@@ -77,11 +77,11 @@ fn for_project(command: Command) -> Command {
             .value_name("TRIPLE")
     });
     let command = match name.as_str() {
-        // Without, they are the artifacts of the project.
+        // Without inputs, those in the project's `artifacts` are run.
         "triage" => command.mut_arg("inputs", |arg| arg.required(false)),
         _ => command,
     };
-    // Last, for clap goes by the order of changes.
+    // This change is the last one, because clap lists changed options in the order of the changes.
     command.mut_arg("program", |arg| match name.as_str() {
         "run" => arg
             .value_name("FLAG")
@@ -246,7 +246,8 @@ pub fn run_clean(mut args: CargoCleanArgs, output: &Output) -> Result<Exit, Fail
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
     project.check(&args.name)?;
     if args.clean.out.is_none() {
-        // What a campaign has found in the usual place is no corpus of a cleanup.
+        // By default, a cleanup does not write to the directory in which campaigns store their
+        // findings.
         args.clean.out = Some(PathBuf::from(format!("ddfuzz-clean-{}", args.name)));
         let asked = args.clean.corpus.is_empty() && args.clean.explain.is_empty();
         args.clean.in_place |= asked && args.clean.onto.is_none();

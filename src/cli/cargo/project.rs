@@ -531,14 +531,15 @@ pub fn reproducers(
                 let reproducer = entry.reproducer_bytes()?;
                 let minimized = format!("minimized-from-{sum}");
                 let mut least = artifacts.join(crash);
-                // One that a stopped minimization has left becomes shorter.
+                // The reproducer of an unfinished minimization is not written: it may still become
+                // shorter.
                 if entry.minimized.is_some() && reproducer.len() < original.len() {
                     written.count += u64::from(put(artifacts, &minimized, &reproducer)?);
                     let file = artifacts.join(minimized);
                     let there = regular::read(&file, LONGEST);
                     least = match there.is_ok_and(|there| there == reproducer) {
                         true => file,
-                        // Somebody else's file of that name.
+                        // The project has another file of that name.
                         false => entry.reproducer(),
                     };
                 }

@@ -159,7 +159,7 @@ fn other_search(logged: &StartLine, start: &StartLine) -> Option<String> {
     };
     let is_same = without_scripts(logged) == without_scripts(start)
         && logged.target.same_target(&start.target)
-        // What a build may write decides whether it succeeds.
+        // A build may fail where the sandbox keeps it from writing.
         && logged.target.sandbox == start.target.sandbox
         && logged.input_blake3 == start.input_blake3
         && class(logged) == class(start);

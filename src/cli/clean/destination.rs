@@ -101,7 +101,7 @@ pub fn add_to(result: &CleanResult, onto: &Path) -> Result<(), Failure> {
         let bytes = std::fs::read(from).map_err(FileError::at("read", from))?;
         let to = onto.join(crate::store::hash_of(&bytes));
         match atomic::create_new(&to, &bytes) {
-            // An earlier call was killed behind it.
+            // An earlier call has copied this file before it was killed.
             Err(error) if error.is_existing() && std::fs::read(&to).is_ok_and(|it| it == bytes) => {
             }
             answer => answer?,

@@ -144,7 +144,8 @@ impl Typed {
         merge.check(&settings)?;
         let mut given = given(command, leaf);
         if root.get_name() != whole.get_name() || reads_directory(&names, leaf) {
-            // A project's targets are its own, and a directory's groups crash in its target.
+            // The target is that of the cargo-fuzz project, or the one that the output directory
+            // records.
             given.extend([options::TARGET.to_owned(), options::PROGRAM.to_owned()]);
         }
         for arg in command.get_arguments() {
@@ -284,7 +285,7 @@ fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
 /// Returns the absolute path of the settings file to read: that of `--config`, else the nearest
 /// `ddfuzz.toml`. `None` if there is none, or with `--no-config`; fails if both options are given.
 fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
-    // Where the command line has mistakes, defaults may be missing.
+    // If the command line has mistakes, default values may be missing.
     let named = matches.try_get_one::<PathBuf>("config").ok().flatten();
     let without = matches.try_get_one::<bool>("no_config").ok().flatten();
     if without == Some(&true) {
@@ -329,7 +330,7 @@ const LARGEST_FILE: u64 = 1 << 20;
 /// one; `None` if none has.
 pub fn nearest_above(folder: &Path) -> Option<PathBuf> {
     let named = folder.ancestors().map(|one| one.join(FILE_NAME));
-    // A link that leads nowhere is one that should be heard of.
+    // A link that leads nowhere counts as found, so that reading it gives an error.
     named
         .into_iter()
         .find(|path| path.symlink_metadata().is_ok())
@@ -377,7 +378,7 @@ fn trust(path: &Path) -> Result<(), Failure> {
     if let Some(why) = who_else(&file, &file) {
         return Err(untrusted(path, &format!("the file {why}")));
     }
-    // That of the link as well: it could be led elsewhere.
+    // The directory of a link is checked, too: who can write there could change the link.
     for folder in [path.parent(), real.parent()].into_iter().flatten() {
         let folder = match folder.as_os_str().is_empty() {
             true => Path::new("."),

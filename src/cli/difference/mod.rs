@@ -237,7 +237,7 @@ pub fn diff(args: DiffArgs, output: &Output) -> Result<Exit, Failure> {
             ));
             }
         };
-    // What comes from stdin last: it is written into a file.
+    // The input from stdin is read last, because reading it creates a file.
     let (passing, failing) = match is_standard(&failing) {
         true => (passing.map(Input::read).transpose()?, Input::read(failing)?),
         false => {

@@ -129,7 +129,8 @@ fn examine(
             continue;
         }
         output.detail(&format!("trying {way}"));
-        // First: after many refused runs the process that makes many runs is given up.
+        // Before the measurement, because the process that makes many runs is given up after many
+        // refusals.
         let refusals = match way {
             Way::Snapshot => refusals::survey(target, SEED, args.time, stop).ok(),
             _ => None,
@@ -211,10 +212,10 @@ fn measure_rate(
     way: Way,
     stop: &AtomicBool,
 ) -> Result<MeasuredRate, Failure> {
-    // Where it does not work this says why in fewer words than a campaign, and it keeps what is
-    // unpacked for the workers.
+    // If the way does not work, this error is shorter than that of a campaign. The started target
+    // is kept, because the workers use the files that it has unpacked.
     let _kept = probe_by(target, Some(way)).map_err(|error| match error {
-        // Which way and which program is said beside it.
+        // The report names the way and the program beside this reason.
         ExecError::WayUnfit { why, .. } => Failure::new(Exit::Baseline, "way-unfit", why),
         error => error.into(),
     })?;

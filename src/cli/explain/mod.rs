@@ -286,7 +286,7 @@ impl ExplainArgs {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                 Err(Failure::unwritten(out, FileError::at("create", out)(error)))
             }
-            // What is no directory is told of as such.
+            // The caller reports a path that is no directory.
             _ if !out.is_dir() => Ok(out.clone()),
             _ => Ok(out.join(chosen.major())),
         }

@@ -261,7 +261,7 @@ fn length_if_same(name: &InputName, file: &Path) -> io::Result<Option<u64>> {
     loop {
         let read = expected.read(&mut ours)?;
         if read == 0 {
-            // Nothing may stand behind the end.
+            // The file must end where the expected input ends.
             return Ok((file.read(&mut [0])? == 0).then_some(bytes));
         }
         theirs.resize(read, 0);

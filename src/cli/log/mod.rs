@@ -398,7 +398,8 @@ pub fn oracle_of_log(
                 minimizing.oracle(key)
             };
             let oracle = match by(asked.asked_way().unwrap_or(start.target.way)) {
-                // Keys are equal by every way of execution; another build may need another one.
+                // The keys do not depend on the way of execution, and another build may need
+                // another way.
                 Err(ExecError::WayUnfit { .. }) if asked.asked_way().is_none() => {
                     by(exec::start(&target, None, Freshness::Shared)?
                         .executor
@@ -496,7 +497,7 @@ fn call_oracle(
         let message = "the log is of the environment, whose variables --env would change";
         return Err(Failure::usage(message).path(log).hint("omit --env"));
     }
-    // Its arguments are those of the log: one of them may be what the log is about.
+    // The arguments are those of the log, because the log may minimize one of them.
     let args = logged.args.clone();
     let target = Target {
         args,

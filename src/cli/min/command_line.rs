@@ -465,7 +465,7 @@ impl CallMinimization<'_> {
         record.log = recorded_path(log);
         self.screen
             .name_slips(&mut record, self.result, &slips.into_inner());
-        // What the search came to was run, and so it is a call.
+        // The result of the search was run, so that it is a valid command line.
         if let Some(target) = call.target(&minimized.text) {
             self.target = target;
         }

@@ -55,7 +55,7 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
     let stop = signals::stop_flag()?;
     let (started, way) = args.target.start(&target, &stop, output)?;
     let minimizing = Minimizing {
-        // What is resumed has used up the default.
+        // Resumed minimizations have used up the default budget.
         budget_time: match (args.results.budget_time, args.results.resume) {
             (None, true) => None,
             (given, _) => Some(given.unwrap_or(GROUP_BUDGET)),
@@ -116,7 +116,7 @@ pub(in crate::cli) fn minimize(
     output: &Output,
 ) -> Result<MinimizedGroups, Failure> {
     let target = &minimizing.target;
-    // A campaign of its own would hide that nothing was found on the target yet.
+    // No campaign is added, because it would hide that nothing was found on this target yet.
     let mut store = Store::open(out, None)?;
     install_bundled(&mut store, target)?;
     let left_out = Finders::of_target(store.reader(), target)?.left_out(store.reader())?;

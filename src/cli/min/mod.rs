@@ -247,7 +247,7 @@ fn minimize_crash(
     let target = args.with_environment(target, call_files.as_ref());
     let (mut triager, executor) = args.target.probe_with_triager(&target, output)?;
     let way = executor.way();
-    // A record without names makes no script, and is neither shown nor stored.
+    // Names of functions are needed only if the crash record is shown or stored, or makes a script.
     let is_stored = !matches!(place, ResultPlace::File { .. }) || call_files.is_some();
     if output.quiet && !is_stored && args.export_test.is_none() {
         triager.leave_out_names();
@@ -358,7 +358,8 @@ impl MinArgs {
         }
         let logged = files.filter(|_| self.results.continues());
         let logged = logged.and_then(CallFiles::logged_env);
-        // Other variables on the command line are another target: the log will say so.
+        // With other variables on the command line the target is another one: resuming the log
+        // fails.
         let logged = logged.filter(|all| target.env.iter().all(|one| all.contains(one)));
         Target {
             env: logged.unwrap_or_else(|| inherited(&target.env)),
@@ -434,7 +435,7 @@ pub(in crate::cli) fn baseline(
             }
             Verdict::Flaky { tries, ended, .. } => {
                 runs += tries;
-                // What takes all of its time is not asked for as long again.
+                // An input that exceeds the time limit is not run so often again.
                 if examined == EXAMINED || ended == Ended::Timeout {
                     let failure = not_failing(path, (runs, ended), triager.last_line());
                     let failure = failure.advise_first(advice_on_end(target, path, ended));

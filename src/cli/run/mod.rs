@@ -125,7 +125,7 @@ pub struct RunArgs {
 pub(in crate::cli) const NETWORK: &str = "Several hosts and monitoring";
 
 pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
-    // Where an option says how to fuzz, the program was forgotten.
+    // If an option says how to fuzz, the user has forgotten the program: that is an error.
     if !args.target.is_named() && !args.resume && !args.says_how() {
         list_targets(output);
         return Ok(Exit::Done);
@@ -165,7 +165,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let store = Mutex::new(store);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut *screen, &stop);
     drop(screen);
-    // Only now: what it has unpacked, the workers would unpack at the same time.
+    // Dropped only now, because the workers have used the files that it has unpacked.
     drop(started);
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
     args.explain_and_finish(page, summary.is_ok(), &stop, output)?;

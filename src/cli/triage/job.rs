@@ -190,7 +190,7 @@ impl TriageJob<'_> {
 
     fn result(&self, progress: &TriageState, output: &Output) -> TriageResult {
         let mut result = TriageResult {
-            // After a signal that came when all was examined there is nothing to continue.
+            // If a signal came after all inputs were examined, there is nothing to continue.
             interrupted: progress.is_unsettled
                 || (progress.states.iter()).any(|state| matches!(state, FileState::Pending)),
             ..TriageResult::default()
@@ -399,7 +399,7 @@ impl TriageDirectory {
         let fresh = campaign_of(target, way, None);
         let mut store = Store::create_or_resume(out, fresh.clone())?;
         let (journal, mut lines) = store.triage_journal()?;
-        // Counts go on where they were, whatever campaign has begun there since.
+        // Counts of runs are continued, even if another campaign has begun in the directory since.
         let campaign = match lines.iter().rev().find(|line| is_of(&store, target, line)) {
             Some(line) => line.campaign.clone(),
             None => {
@@ -490,7 +490,7 @@ impl TriageDirectory {
         self.journal.sync()?;
         for ((kind, major), count) in outcomes.seen() {
             match self.store.set_seen(kind, major, &self.campaign, count) {
-                // Somebody has tidied up meanwhile, or the input is not to be read any more.
+                // The group was removed meanwhile, or its input cannot be read any more.
                 Err(StoreError::NoSuch { .. }) => {}
                 answer => answer?,
             }

@@ -311,7 +311,7 @@ impl TriageOutcomes {
             }
         }
         for ((target, input), group) in &self.earlier {
-            // What this call has seen of the same target stands.
+            // An outcome of this call takes the place of an earlier one on the same target.
             if *target != self.target || !self.outcomes.contains_key(input) {
                 seen.entry(*group).or_default().insert(*input);
             }
@@ -330,7 +330,7 @@ impl TriageOutcomes {
     ) -> usize {
         let key = (line.kind, line.major, line.minor);
         if let Some(&at) = self.by_key.get(&key) {
-            // What a later call settled on stands behind what the first sight gave.
+            // The record of a later, full examination replaces the first one.
             if examined {
                 self.variants[at].line = line;
                 self.variants[at].trace = trace;

@@ -198,7 +198,7 @@ impl LibFuzzers {
             if left.is_zero() {
                 return Ok(None);
             }
-            // Whole seconds, of which 0 means for ever.
+            // The flag takes whole seconds, and 0 means no limit.
             let seconds = left.as_secs_f64().ceil().max(1.0);
             words.push(format!("-max_total_time={seconds}").into());
         }
@@ -287,7 +287,7 @@ impl Producer for LibFuzzers {
     fn poll(&mut self) -> Result<Producing, CampaignError> {
         let is_late = |time| self.began.elapsed() > time + END_TIMEOUT;
         if self.plan.flags.time.is_some_and(is_late) {
-            // It hangs in an input, for which it has twenty minutes of its own.
+            // The process hangs on an input; by its own limit it would do so for twenty minutes.
             let running = self.running.iter().flatten();
             self.dropped.extend(running.flat_map(Process::written));
             self.running.clear();

@@ -139,7 +139,7 @@ impl TriageJob<'_> {
         task: &SettleTask,
     ) -> Result<SettleResult, ExecError> {
         let file = &self.found.inputs[task.at];
-        // What has changed or gone since was run before: what that run told stands.
+        // If the file has changed or is gone, the outcome of its earlier run stays.
         let bytes = regular::read(&file.path, self.max_len).ok();
         let Some(bytes) = bytes.filter(|bytes| ContentHash::of(bytes) == task.input) else {
             return Ok(None);
