@@ -150,8 +150,8 @@ impl Behaviour {
     }
 }
 
-/// Checks whether an argument names stdin as a file, which the target then opens: what is read of
-/// that file is not counted as read from stdin.
+/// Returns true if an argument names stdin as a file, such as `/dev/stdin`: the target then opens
+/// that file, and what it reads there is not counted as read from stdin.
 fn opens_stdin(target: &Target) -> bool {
     const NAMES: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
     let mut args = target.args.iter().map(|arg| arg.to_string_lossy());

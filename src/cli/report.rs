@@ -254,8 +254,8 @@ impl Drop for LivePage {
     }
 }
 
-/// Waits for the time `pause`, or until the flag in `stop` tells the thread that writes the HTML
-/// page to end; returns true in the latter case.
+/// Waits until the time `pause` is over, or until the flag in `stop` tells the thread that writes
+/// the HTML page to end. Returns true if the flag does so, false if the time is over.
 fn is_stopped(stop: &(Mutex<bool>, Condvar), pause: Duration) -> bool {
     let (stop, changed) = stop;
     let stopped = stop.lock().unwrap_or_else(PoisonError::into_inner);

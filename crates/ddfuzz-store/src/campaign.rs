@@ -44,8 +44,8 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Returns whether the campaign fuzzes the target that `now` records; the way of execution may
-    /// be another one. False if the campaign records no target.
+    /// Returns true if the campaign fuzzes the target that `now` records, whatever the way of
+    /// execution. False if that is another target, or if the campaign records none.
     pub fn is_of(&self, now: &TargetRecord) -> bool {
         self.target
             .as_ref()

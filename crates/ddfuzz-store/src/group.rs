@@ -249,8 +249,9 @@ fn squeezed(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns whether the file `minimized` in an entry's folder has lost its content, as by a power cut
-/// or a copy that failed: it is empty or all zeros, and its result has another size.
+/// Returns true if the file `minimized` in an entry's folder has lost its content, as by a power
+/// cut or a copy that failed: it is empty or all zeros, although the entry's result states another
+/// size.
 pub(super) fn has_lost_reproducer(folder: &Path) -> bool {
     let reproducer = json::bytes(&folder.join(layout::MINIMIZED)).ok().flatten();
     if !reproducer.is_some_and(|bytes| is_blank(&bytes)) {
@@ -328,8 +329,8 @@ pub struct Minimized {
 }
 
 impl Minimized {
-    /// Returns whether the reproducer in the entry's folder `folder` has the size that the result
-    /// says. Without a reproducer of its own, a result is that of the whole input.
+    /// Returns true if the reproducer in the entry's folder `folder` has the size that this result
+    /// states. If there is no file with a reproducer, the size of the whole input is compared.
     pub(super) fn fits(&self, folder: &Path) -> bool {
         let size = |name| Some(std::fs::metadata(folder.join(name)).ok()?.len());
         let reproducer = size(layout::MINIMIZED).or_else(|| size(layout::ORIGINAL));
@@ -393,9 +394,9 @@ pub struct GroupRecord {
 }
 
 impl GroupRecord {
-    /// Merges another record of the same group into this one: the higher severity, the earlier time
-    /// and, for each campaign, the larger count of runs stay. The best entries of minor keys are
-    /// not merged; [`GroupIndex::with_record`] chooses them anew.
+    /// Merges another record of the same group into this one. Of both records the higher severity,
+    /// the earlier time and, for each campaign, the larger count of runs are kept. The best entries
+    /// of minor keys are not merged; [`GroupIndex::with_record`] chooses them again.
     pub(super) fn join(&mut self, other: GroupRecord) {
         self.class = self.class.clone().min(other.class);
         self.major = self.major.min(other.major);
@@ -574,8 +575,8 @@ impl GroupIndex {
         Ok(Some(index))
     }
 
-    /// Records in the group the rank of a new or changed entry (stored input), and updates which
-    /// entry is the best of its minor key. `group` is the folder of the group.
+    /// Records `rank`, the rank of a new or changed entry (stored input), in the group, and updates
+    /// which entry is the best one of its minor key. `group` is the folder of the group.
     pub(super) fn set_rank(
         &mut self,
         group: &Path,
@@ -603,9 +604,9 @@ impl GroupIndex {
         Ok(())
     }
 
-    /// Chooses anew the best entry (stored input) of the minor key `minor`: the one of the lowest
-    /// rank, then the one whose reproducer has the smallest bytes, then the one with the smallest
-    /// hash. `group` is the folder of the group.
+    /// Chooses again which entry (stored input) is the best one of the minor key `minor`: that of
+    /// the lowest rank; of several, the one whose reproducer has the smallest bytes; of equal ones,
+    /// that with the smallest hash. `group` is the folder of the group.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());

@@ -283,9 +283,9 @@ impl EntryFiles<'_> {
         }
     }
 
-    /// Merges the current and the archived minimizations of the entry, and its explanation.
-    /// `builds`: the builds of the entry's target, if there are several. If another minimization
-    /// replaces the current one of the destination, the latter is archived first.
+    /// Merges the current and the archived minimizations of the entry, and its explanation. If
+    /// another minimization replaces the destination's current one, that one is archived first.
+    /// `builds`: the builds of the entry's target, if there are several.
     fn merge_minimizations(&self, builds: Option<&TargetBuilds>) -> Result<(), StoreError> {
         let original = fs::metadata(self.into.join(layout::ORIGINAL));
         let original = original.map_or(0, |facts| facts.len());
@@ -399,7 +399,8 @@ pub(super) fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     by_origin.then_with(|| a.cmp(b))
 }
 
-/// Returns whether the bytes are none, or all zero, as those of a file that a power cut has damaged.
+/// Returns true if there are no bytes, or if all of them are zero, as in a file that a power cut
+/// has damaged.
 pub(super) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }

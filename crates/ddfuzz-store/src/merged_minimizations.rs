@@ -172,10 +172,11 @@ impl Progress {
     }
 }
 
-/// Compares two minimizations `a` and `b` of one input, each with the number of the newest build with
-/// which its result is known to fail; the better one is less: intact before damaged, then finished
-/// before unfinished, then that of the newer build, then proved minimal before not proved, then by
-/// size and bytes of the reproducer, then by the text of the result and of the log.
+/// Compares two minimizations of one input, `a` and `b`; the better one is less. `a_build` and
+/// `b_build` are the indices of the newest builds with which their results are known to fail. The
+/// criteria, from the first to the last: intact before damaged, finished before unfinished, the
+/// newer build, proved minimal before not proved, size and bytes of the reproducer, text of the
+/// result and of the log.
 fn compare(
     (a, a_build): (&Minimization, Option<usize>),
     (b, b_build): (&Minimization, Option<usize>),
@@ -281,8 +282,8 @@ impl CurrentMinimizations {
         (!chosen.is_absent()).then_some(chosen)
     }
 
-    /// Returns whether the destination's current minimization after the merge equals that of the
-    /// directory that is merged into it.
+    /// Returns true if the destination's current minimization after the merge is the same as that
+    /// of the directory that is merged into it.
     pub(super) fn are_same(&self) -> bool {
         match self.chosen() {
             Some(chosen) => *chosen == self.theirs,

@@ -238,9 +238,9 @@ fn runs_in_gdb(class: &Class, target: &Target, program: &Path) -> bool {
     tool(class) != "lsan" && !at_terminal && !is_script(program)
 }
 
-/// Returns whether the target sets a variable that does not reach it through gdb, which starts the
-/// program by a shell: shells drop variables whose names are no identifiers, and gdb sets some of its
-/// own.
+/// Returns true if the target sets an environment variable that gdb would not pass on to it. gdb
+/// starts the program by a shell, which drops variables whose names are no identifiers, and gdb
+/// sets some variables itself.
 fn sets_hidden_variables(target: &Target) -> bool {
     let is_identifier = |name: &[u8]| {
         let begins = name.first().is_some_and(|byte| !byte.is_ascii_digit());

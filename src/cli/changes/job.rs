@@ -121,14 +121,15 @@ const RESULTS: [&str; 4] = [
     "applied.patch",
 ];
 
-/// Checks whether `path` is the lock file of a search, which holds nothing but a process id.
+/// Returns true if `path` is the lock file of a search: a file that contains nothing but a process
+/// id.
 fn is_lock(path: &Path) -> bool {
     let is_file = std::fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file());
     let text = std::fs::read(path).unwrap_or_default();
     is_file && text.len() < 16 && text.iter().all(u8::is_ascii_digit)
 }
 
-/// Checks whether `path` is the log of a search for changes.
+/// Returns true if `path` is the log of a search for changes.
 fn is_log(path: &Path) -> bool {
     let start = Log::read(path).ok().and_then(|log| log.start);
     start.is_some_and(|start| start.search == SEARCH)

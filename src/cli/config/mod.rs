@@ -195,8 +195,9 @@ impl Typed {
     }
 }
 
-/// Checks whether the called command works on the groups of an output directory with the target that
-/// the directory records.
+/// Returns true if the called command works on the groups of an output directory, with the target
+/// that the directory records. `names` are the names of the subcommand, outermost first, and `leaf`
+/// its parsed arguments.
 fn reads_directory(names: &[&str], leaf: &ArgMatches) -> bool {
     let inputs = match names {
         ["min"] => "input",

@@ -101,9 +101,9 @@ pub fn run(args: LogArgs, output: &Output) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads a minimization log, and returns it and its first line. Fails if the file is empty or not
-/// such a log, which its first line shows, or if a later line is malformed; `damaged` is the exit
-/// code in the latter case.
+/// Reads a minimization log, and returns it and its first line. Fails if the file is empty, if its
+/// first line shows that it is no such log, or if a later line is malformed; only in the last case,
+/// the exit code is `damaged`.
 pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
     let log = Log::read(path).map_err(|error| {
         let is_damaged = matches!(error, LogError::Malformed { line: 2.., .. });
@@ -430,8 +430,9 @@ fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result
     }
 }
 
-/// Creates the oracle for a log of trimming a corpus file: it accepts a candidate if that reaches
-/// the recorded coverage. Fails if the target is another build, whose coverage cannot be compared.
+/// Creates the oracle for a log of trimming a corpus file: it accepts a candidate that reaches the
+/// coverage recorded in `coverage`. Fails if the target is another build, whose coverage cannot be
+/// compared, or if the command line names a test.
 fn coverage_oracle(
     log: &Path,
     start: &StartLine,

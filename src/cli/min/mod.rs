@@ -406,8 +406,8 @@ pub(in crate::cli) fn holding(crash: &Crash) -> String {
     format!("minimizing the crash {class}{said}{at}, group {major}")
 }
 
-/// Maximum number of times that the original input is examined (run up to three times) before it
-/// counts as not crashing: crashes may be flaky.
+/// Maximum number of examinations of the original input, each of up to three runs, before the input
+/// counts as not crashing: a flaky crash may not occur at once.
 const EXAMINED: u32 = 7;
 
 /// Runs the original input before its minimization begins, and returns its crash. Fails if none of

@@ -172,7 +172,7 @@ impl LibFuzzers {
         }
     }
 
-    /// Checks whether a libFuzzer process was running when it was last asked for.
+    /// Returns true if at least one libFuzzer process was running when that was last checked.
     pub fn is_running(&self) -> bool {
         self.running.iter().any(Option::is_some)
     }

@@ -242,8 +242,8 @@ impl FuzzerOutput {
         }
     }
 
-    /// Checks whether libFuzzer writes failing inputs to this path; if not, the target has printed
-    /// it.
+    /// Returns true if libFuzzer writes failing inputs to this path; false if only the target can
+    /// have printed such a path.
     fn is_artifact(&self, path: &[u8]) -> bool {
         let name = path.strip_prefix(self.artifact_prefix.as_slice());
         let is_named = name.is_some_and(|name| !name.is_empty() && !name.contains(&b'/'));

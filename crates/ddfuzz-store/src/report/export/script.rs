@@ -89,12 +89,14 @@ pub enum InputSource {
     File,
 }
 
-/// Generates a POSIX shell script that exits with 0 if an input causes a crash of the same group, 1
-/// if it causes none, and 125 if it causes another crash or the script cannot decide.
+/// Generates a POSIX shell script, an interestingness test: it exits with 0 if its input causes a
+/// crash of the group of `crash`, with 1 if the input causes no crash, and with 125 if it causes
+/// another crash or the script cannot decide. The script runs `ddfuzz triage` on the target by the
+/// given way, so that it identifies crashes as the minimization does.
 ///
-/// `name` is the file name of the input in the current directory. The script runs `ddfuzz triage`,
-/// so it identifies crashes as the minimization does; `ddfuzz` is the program to call unless the
-/// environment names another.
+/// `taking` says where the script takes its input from, and `name` is the file name of the input in
+/// the current directory. `ddfuzz` is the path of the program ddfuzz to call, unless the
+/// environment variable `DDFUZZ` names another.
 pub fn interestingness_test(
     taking: InputSource,
     name: &OsStr,
