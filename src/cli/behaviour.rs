@@ -86,8 +86,9 @@ pub fn advice_on_end(target: &Target, path: Option<&Path>, ended: Ended) -> Opti
 
 /// Checks by trial runs whether breakpoints, by which the covered blocks of an unmodified program
 /// are found, change how its runs end: such a program handles or blocks SIGTRAP, or reads its own
-/// code. Returns false if coverage is not measured by breakpoints, and if the runs without
-/// breakpoints end differently, too.
+/// code. Returns true if a run with breakpoints ends differently from runs without, or had to be
+/// made again without. Returns false if coverage is not measured by breakpoints, or if runs without
+/// breakpoints differ from each other, too.
 pub fn is_disturbed(executor: &mut dyn Executor) -> Result<bool, ExecError> {
     if executor.code().is_none() {
         return Ok(false);
@@ -149,16 +150,17 @@ impl Behaviour {
     }
 }
 
-/// Checks whether an argument names stdin as a file, which the target then opens: what is read of
-/// that file is not counted as read from stdin.
+/// Returns true if an argument names stdin as a file, such as `/dev/stdin`: the target then opens
+/// that file, and what it reads there is not counted as read from stdin.
 fn opens_stdin(target: &Target) -> bool {
     const NAMES: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
     let mut args = target.args.iter().map(|arg| arg.to_string_lossy());
     args.any(|arg| NAMES.iter().any(|name| arg.ends_with(name)))
 }
 
-/// Returns a warning if a libFuzzer binary is run as a program that reads a file (`way`) instead of
-/// through its entry function, which loses its coverage and most of its speed; else `None`.
+/// Returns a warning if `target` is a libFuzzer binary that reads its input from a file, and `way`
+/// does not call its entry function, so that it reports no coverage and is much slower. Else
+/// returns `None`.
 pub fn unused_entry(target: &Target, way: Way) -> Option<TargetWarning> {
     let is_called = target.takes_file() && way != Way::Harness;
     let facts = is_called.then(|| TargetFacts::of(target).ok()).flatten()?;

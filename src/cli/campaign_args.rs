@@ -44,7 +44,8 @@ pub struct SeedArgs {
     /// with)
     #[arg(help_heading = INPUTS_HEADING, hide_short_help = true, long)]
     pub no_auto_dict: bool,
-    /// Seed files and directories that the command adds to those of the user, in each call.
+    /// Seed files and directories that the command itself adds, in each call, to those that the
+    /// user has given.
     #[arg(skip)]
     added: Vec<PathBuf>,
 }
@@ -55,7 +56,7 @@ impl SeedArgs {
         self.added.push(path);
     }
 
-    /// Whether the user has given seeds.
+    /// Returns true if the user has given seeds, by `--seeds` or `--bundled-seeds`.
     pub fn has_seeds(&self) -> bool {
         self.bundled_seeds || !self.seeds.is_empty()
     }
@@ -71,9 +72,10 @@ impl SeedArgs {
     }
 
     /// Reads the seeds and dictionary words of a resumed campaign, and returns them with the
-    /// sources of the seeds. `recorded` are the settings with which the campaign began; seeds and
-    /// dictionaries that the user gives again replace the recorded ones. A classic campaign finds
-    /// recorded seeds itself, so that none are returned for it unless the user gives some.
+    /// sources of the seeds. Seeds and dictionaries that the user gives again replace those of
+    /// `recorded`, the settings with which the campaign began. For a classic `generator`, only
+    /// seeds that the user gives again are returned, because such a campaign finds the recorded
+    /// ones itself. Seeds of more than `max_len` bytes are left out.
     pub fn read_resumed(
         &self,
         recorded: &RecordedSettings,
@@ -160,8 +162,8 @@ impl SeedArgs {
     }
 
     /// Reads the words of the given dictionaries, and with `--bundled-seeds` those of the bundled
-    /// target's dictionary. Unless `--no-auto-dict` is given, also extracts words from the program
-    /// if words were read or `automatic` is true.
+    /// target's dictionary. If `automatic` is true or one of these dictionaries has a word, also
+    /// extracts words from the program, unless `--no-auto-dict` is given.
     pub fn words(&self, target: &Target, automatic: bool) -> Result<Words, Failure> {
         let mut words = Words::default();
         for path in &self.dict {

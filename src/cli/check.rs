@@ -71,7 +71,7 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
             "warning: the group {major} is not checked: its program {path} does not exist"
         ));
     }
-    // In a group of several utilities some may be gone.
+    // If a group has inputs of several utilities, some of these programs may be missing.
     let is_there = |found: &(Target, Way)| one.is_some() || gone(&found.0).is_none();
     let subject = |entry: &Entry| subject(entry).filter(is_there);
     let mut doubts = match &one {
@@ -231,7 +231,7 @@ fn one_target(
     if of_many {
         return Ok(None);
     }
-    // What a study has found says itself what was run.
+    // Failures found by a study record their program themselves, without their campaign.
     let of_one = |campaign: &&Campaign| !own || campaign.target.is_some();
     let finders = finders(groups);
     let has_found = |campaign: &&Campaign| finders.is_empty() || finders.contains(&campaign.id);
@@ -250,7 +250,7 @@ fn finders(groups: &[StoredGroup]) -> BTreeSet<String> {
             (Some(campaign), _) => {
                 finders.insert(campaign.to_owned());
             }
-            // It was found by the minimization of another entry.
+            // The minimization of another entry has found this one: the record names no campaign.
             (None, Some(Found::Slip { .. })) => {}
             (None, _) => return BTreeSet::new(),
         }
@@ -296,9 +296,10 @@ impl Doubts {
         self.all.as_ref().or(single)
     }
 
-    /// Adds a reason for each group without one whose crashes were all found with the build of
-    /// `target` that is checked now ([`same_build`]). Adds none if `target` is a script, or if its
-    /// arguments name existing files: what it does depends on their contents, too.
+    /// Adds a reason for each group that has no reason yet and whose crashes were all found with
+    /// the very build of `target` that is checked now ([`same_build`]). Adds none if `target` is a
+    /// script, or if its arguments name existing files: what such a target does depends on the
+    /// contents of these files, too.
     fn add_same_build(&mut self, groups: &[StoredGroup], target: &Target) -> Result<(), Failure> {
         let Program::Path(path) = &target.program else {
             return Ok(());
@@ -390,8 +391,9 @@ fn target_of_finder<'a>(file: &'a CampaignFile, entry: &Entry) -> Option<&'a Tar
     file.all().find(|one| one.id == id)?.target.as_ref()
 }
 
-/// Returns the reason why runs of `target` do not show that a group is fixed, if all of its `entries`
-/// were found on a program of the same file name with other arguments; `None` otherwise.
+/// Returns a reason why passing runs of `target` do not show that a group is fixed: all of the
+/// group's `entries` were found on a program of the same file name, but with other arguments.
+/// `None` if that is not so.
 fn other_arguments(
     file: &CampaignFile,
     entries: &[Entry],
@@ -416,9 +418,9 @@ fn other_arguments(
     })
 }
 
-/// Returns the reason why runs of `target` do not show that a group is fixed, if one of its `entries`
-/// was found by another input channel, in another environment or in another directory; `None`
-/// otherwise.
+/// Returns a reason why passing runs of `target` do not show that a group is fixed: one of the
+/// group's `entries` was found by another input channel, in another environment or in another
+/// directory. `None` if none was.
 fn other_than_found(
     file: &CampaignFile,
     entries: &[Entry],
@@ -430,9 +432,9 @@ fn other_than_found(
     })
 }
 
-/// Returns the reason why runs of `target` do not show that a group is fixed: `entries` of the
-/// group were found on another target. `None` if there are no `entries`, or if the target of the
-/// last one is not recorded.
+/// Returns the reason why passing runs of `target` do not show that a group is fixed, if inputs of
+/// the group were found on another target: these inputs are `entries`. `None` if there are none, or
+/// if the target of the last one is not recorded.
 fn found_elsewhere<'a>(
     file: &CampaignFile,
     entries: impl Iterator<Item = &'a Entry>,
@@ -486,8 +488,8 @@ fn have_own_targets(recorded: &Recorded, groups: &[StoredGroup]) -> (bool, bool)
 /// need.
 type Stranded = (Group, PathBuf);
 
-/// Splits the groups into those whose program exists, and those whose program is missing. Fails if
-/// there are groups and the program of each is missing.
+/// Splits the groups into those that can be checked, and those that cannot because the programs of
+/// all their inputs are missing. Fails if there are groups of the second kind only.
 fn runnable(
     groups: Vec<StoredGroup>,
     subject: &dyn Fn(&Entry) -> Option<(Target, Way)>,
@@ -583,7 +585,7 @@ fn subject(
         false => own().or_else(|| one.cloned()),
     }?;
     if matches!(entry.id.kind(), Kind::Hang | Kind::Oom) {
-        // What went over a limit is to stay within the same.
+        // An input that exceeded a limit is fixed only if it stays within the same limit.
         target.limits = args.target.override_limits(entry.crash.limits);
     }
     Some((target, way))

@@ -215,7 +215,7 @@ impl Failure {
         self
     }
 
-    /// Returns the failure with this hint if it has none.
+    /// Returns the failure, with `hint` as its hint if it has none yet.
     pub fn or_hint(self, hint: &str) -> Failure {
         match self.report.error.hint {
             Some(_) => self,
@@ -223,7 +223,8 @@ impl Failure {
         }
     }
 
-    /// Returns the failure with advice before its hint; without a new hint for `None`.
+    /// Returns the failure with `advice` put in front of its hint, or as its hint if it has none.
+    /// Returns the failure unchanged if `advice` is `None`.
     pub fn advise_first(self, advice: Option<String>) -> Failure {
         match (&self.report.error.hint, advice) {
             (_, None) => self,
@@ -235,8 +236,8 @@ impl Failure {
         }
     }
 
-    /// Returns the failure of a command that has the option `--resume`: a hint to repeat the command
-    /// names that option, too.
+    /// Returns the failure of a command that has the option `--resume`: if the failure's hint is to
+    /// repeat the command, `with --resume` is appended to the hint.
     pub fn of_resumable(self) -> Failure {
         match &self.report.error.hint {
             Some(hint) if hint.ends_with("repeat the command") => {

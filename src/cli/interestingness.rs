@@ -71,8 +71,8 @@ impl Interestingness {
         }
     }
 
-    /// Creates another oracle by this interestingness test, with its own working directory, for one
-    /// more worker.
+    /// Creates one more oracle that asks this interestingness test, with a working directory of its
+    /// own, for a further worker.
     pub fn one_more(&self) -> Result<TestOracle, OracleError> {
         let (script, target) = (self.script.clone(), self.target.clone());
         let oracle = TestOracle::new(script, target, self.name.clone())?;

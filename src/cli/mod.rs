@@ -200,7 +200,7 @@ fn continuation(matches: &ArgMatches) -> &'static str {
     }
 }
 
-/// Checks whether the subcommand of a parsed command line has the option `--resume`.
+/// Returns true if the subcommand of a parsed command line has the option `--resume`, given or not.
 fn has_resume(matches: &ArgMatches) -> bool {
     match matches.subcommand() {
         Some((_, below)) => has_resume(below),

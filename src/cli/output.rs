@@ -188,9 +188,9 @@ pub fn print_bytes(bytes: &[u8]) -> bool {
     printed.is_ok()
 }
 
-/// Returns the exit code of a command that ends with `exit`: a result that could not be written to
-/// stdout, as on a full disk, is no success; one that could not be written as JSON is an internal
-/// error.
+/// Returns the exit code of a command that ends with `exit`. If a result could not be written as
+/// JSON, it is that of an internal error; if output to stdout failed, as on a full disk, it is not
+/// that of success.
 pub fn exit_code(exit: Exit) -> Exit {
     match exit {
         _ if IS_BROKEN.load(Ordering::Relaxed) => Exit::Internal,

@@ -70,8 +70,8 @@ struct Difference {
 }
 
 impl Difference {
-    /// Adds a difference: `what` names the condition that differs, `found` are the options for it
-    /// with which the failure was found, and `now` those with which it is run now.
+    /// Adds a difference in the condition that `what` names. `found` are the options for this
+    /// condition with which the failure was found, `now` those of the present run.
     fn note(&mut self, what: &'static str, found: Vec<OsString>, now: Vec<OsString>) {
         self.what.push(what);
         self.add.extend(found);
@@ -116,9 +116,9 @@ fn is_same_directory(one: Option<&Path>, other: Option<&Path>) -> bool {
     one.map(whole) == other.map(whole)
 }
 
-/// Returns true if the arguments of `now` contain `@@` less often than the recorded target `found`
-/// needs it to get its input, and the program of `now` has no entry function that is given the
-/// input. Such a program reads no input, so that all its crashes would seem to be fixed.
+/// Returns true if the target `now` does not get its input: its arguments contain `@@` less often
+/// than the recorded target `found` needs, and its program has no entry function that is given the
+/// input. All crashes of such a target would seem to be fixed.
 pub(super) fn lacks_files(found: &Target, now: &Target) -> bool {
     let needed = match &found.channel {
         Channel::TwoFiles => marks(found).min(2),
@@ -141,12 +141,12 @@ fn calls_entry(target: &Target) -> bool {
 /// An environment variable: its name and its value.
 type Variable = (OsString, OsString);
 
-/// Environment variable with the directories of shared libraries. It may be set for a check though
-/// a failure was found without it: like the program, it names what is checked.
+/// Environment variable with the directories of shared libraries. A check may set it although a
+/// failure was found without it: like the name of the program, it says what is checked.
 const LIBRARIES: &str = "LD_LIBRARY_PATH";
 
-/// Returns whether a target inherits no environment variables, and the variables that ddfuzz sets
-/// for it, sorted; [`LIBRARIES`] is left out if `names_libraries` is true.
+/// Returns whether a target inherits no environment variables, and which variables ddfuzz sets for
+/// it, sorted. [`LIBRARIES`] is left out of these if `names_libraries` is true.
 fn environment(target: &Target, names_libraries: bool) -> (bool, Vec<&Variable>) {
     let counts = |(name, _): &&Variable| !(names_libraries && name == LIBRARIES);
     let mut variables: Vec<_> = target.env.iter().filter(counts).collect();

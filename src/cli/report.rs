@@ -211,7 +211,8 @@ impl LivePage {
             let mut pause = FIRST_PAUSE;
             while !is_stopped(&told, pause) {
                 let began = Instant::now();
-                // What fails now may succeed later; the last version says what is wrong.
+                // A page that cannot be written now is tried again; only for the last version is
+                // there a warning.
                 let least = write_page(&place, &root).map_or(FIRST_PAUSE, |()| MIN_PAUSE);
                 pause = least.max(began.elapsed() * PAUSE_FACTOR);
             }
@@ -220,7 +221,7 @@ impl LivePage {
             file: file.to_owned(),
             out: out.to_owned(),
             stop,
-            // Without a thread there is the last version only.
+            // If the thread cannot be started, only the last version is written.
             thread: thread.ok(),
         }
     }
@@ -253,8 +254,8 @@ impl Drop for LivePage {
     }
 }
 
-/// Waits for the time `pause`, or until the flag in `stop` tells the thread that writes the HTML
-/// page to end; returns true in the latter case.
+/// Waits until the time `pause` is over, or until the flag in `stop` tells the thread that writes
+/// the HTML page to end. Returns true if the flag does so, false if the time is over.
 fn is_stopped(stop: &(Mutex<bool>, Condvar), pause: Duration) -> bool {
     let (stop, changed) = stop;
     let stopped = stop.lock().unwrap_or_else(PoisonError::into_inner);

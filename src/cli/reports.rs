@@ -166,8 +166,8 @@ fn written_twice(file: &Path) -> Failure {
     failure.hint("give each its own file")
 }
 
-/// Returns true if the text of `mark` occurs in the first bytes of a report (as many as the mark
-/// says), which shows that ddfuzz has written the report.
+/// Returns true if the text of `mark` occurs in the first `within` bytes of a report, which shows
+/// that ddfuzz has written the report.
 pub fn begins_with(report: &[u8], (mark, within): Mark) -> bool {
     let begin = &report[..report.len().min(within)];
     String::from_utf8_lossy(begin).contains(mark)

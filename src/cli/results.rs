@@ -147,8 +147,8 @@ impl ResultPlace {
     }
 }
 
-/// Whether there is a file at `path`, or a symbolic link, also one that leads nowhere: a result would
-/// replace it.
+/// Returns true if a result at `path` would replace something: a file, or a symbolic link, even one
+/// that leads nowhere.
 fn is_taken(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
@@ -177,15 +177,16 @@ impl ResultArgs {
         }
     }
 
-    /// Returns true if an earlier search that left its log is continued: with `--resume`, and with
-    /// `-o -` unless the user has named a log, since in a pipe the same call is made again and again.
+    /// Returns true if the search goes on where an earlier one stopped that left its log: with
+    /// `--resume`, and also if the result goes to stdout (`-o -`) and neither `--log` nor `--force`
+    /// is given, because in a pipe the same command is called again and again.
     pub fn continues(&self) -> bool {
         self.resume || (self.to_stdout() && self.log.is_none() && !self.force)
     }
 
-    /// Returns the failure of the command, with a hint to name another log if the result goes to
-    /// stdout and the user has named no log: the log beside the input is that of another search, or
-    /// cannot be written there. Other failures stay as they are.
+    /// Returns the failure, in two cases with a hint to give another log; both concern calls whose
+    /// result goes to stdout and that have no `--log`. Either the log beside the input is that of
+    /// another search, or no log can be written beside the input. Other failures stay as they are.
     pub fn explain(&self, failure: Failure) -> Failure {
         let is_beside = self.to_stdout() && self.log.is_none();
         match failure.kind() {
@@ -213,9 +214,10 @@ impl ResultArgs {
         named.unwrap_or_else(|| with_ending(result, ".log.jsonl"))
     }
 
-    /// Prints the names of the files into which inputs were saved that can be read only once. If the
-    /// command failed before it wrote a log, and not because the user interrupted it, removes these files
-    /// instead. `done` is the command's result, and `result` the default name of its result file.
+    /// Prints for each input that can be read only once the name of the file in which it was saved.
+    /// But if the command failed before it wrote a log, and was not interrupted by the user,
+    /// removes these files instead. `done` is the command's result, and `result` the default name
+    /// of its result file.
     pub fn keep_or_remove_saved<T>(
         &self,
         done: &Result<T, Failure>,
@@ -243,8 +245,8 @@ impl ResultArgs {
         self.out.as_deref().is_some_and(is_standard)
     }
 
-    /// If the result goes to stdout: removes the path of the temporary result file from the JSON
-    /// record's field `output`, and returns it. Else returns `None`.
+    /// If the result goes to stdout, takes the path of the temporary result file out of `output`, a
+    /// field of the JSON record, and returns it. Else changes nothing and returns `None`.
     pub fn take_output(&self, output: &mut Option<OsText>) -> Option<OsText> {
         match self.to_stdout() {
             true => output.take(),
@@ -453,7 +455,7 @@ pub fn remove_useless_log(log: &Path, error: &MinimizeError) {
             | MinimizeError::Oracle(_)
     );
     if of_baseline && holds_no_test(log) {
-        // That it cannot be removed is no news beside the error.
+        // If the log cannot be removed, the error of the search still says more.
         let _ = std::fs::remove_file(log);
     }
 }
@@ -491,9 +493,9 @@ fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
         .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(SCRIPT_ENDING))
 }
 
-/// Returns those of the files `kept`, which hold inputs of slips (other crashes found while
-/// minimizing), whose slip is not in `listed`, the slips in the log. There are such files because
-/// workers also test candidates that the search has not asked for, and the log lacks these tests.
+/// Returns those of the files `kept` whose slips are not in `listed`. Each file holds the input of
+/// a slip (another crash, found while minimizing), and `listed` are the slips in the log. The log
+/// may lack some, because workers also test candidates that the search has not asked for.
 pub fn unlisted_slips<'a>(
     kept: &'a [PathBuf],
     listed: &[SlipRecord],
@@ -515,7 +517,8 @@ pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipR
         .flatten()
         .flatten()
         .map(|e| e.path());
-    // The last of the same keys: that of a test of the log comes behind one that was run ahead.
+    // Of several files with the same keys the last one is taken: the one of a test in the log comes
+    // after those of tests that workers made ahead.
     let file = kept.iter().rev().cloned().chain(before).find(named);
     let script = file.as_deref().map(|file| with_ending(file, SCRIPT_ENDING));
     let script = script.filter(|script| script.is_file());

@@ -63,7 +63,7 @@ pub fn main() -> ExitCode {
     match group_and_minimize(Path::new(program), words) {
         Ok(status) => end_as(status),
         Err(failure) => {
-            // The user wants to fuzz above all.
+            // Fuzzing matters most to the user, so the program is run without ddfuzz.
             tell(&format!(
                 "ddfuzz: {failure}\nddfuzz: running the program without ddfuzz"
             ));
@@ -88,7 +88,7 @@ fn end_as(status: ExitStatus) -> ExitCode {
     if let Some(signal) = status.signal()
         && let Ok(signal) = nix::sys::signal::Signal::try_from(signal)
     {
-        // The program has left what core there is to be.
+        // No core dump of this process is needed: the program has left its own.
         let _ = nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_CORE, 0, 0);
         // SAFETY: the default action has no handler.
         let _ = unsafe { nix::sys::signal::signal(signal, nix::sys::signal::SigHandler::SigDfl) };
@@ -126,7 +126,7 @@ fn group_and_minimize(program: &Path, words: &[OsString]) -> Result<ExitStatus, 
     let shown = &mut blocks;
     let summary = watch(&store, &campaign.id, &settings, &mut fuzzers, shown, &stop);
     if let Err(error) = &summary {
-        // The user wants to fuzz above all.
+        // Fuzzing matters most to the user, so the program is run without ddfuzz.
         let goes_on = match fuzzers.is_running() {
             true => "\nddfuzz: fuzzing goes on without ddfuzz",
             false => "",
@@ -160,8 +160,9 @@ struct Corpus {
 }
 
 /// Plans, by the flags on the user's command line, how libFuzzer is run and where it stores new
-/// inputs. With a limit on time or runs, it is started again after each crash; without, it ends
-/// with the first crash, as users of cargo-fuzz expect, and so where all crashes have one file.
+/// inputs. If a limit on time or runs is given, libFuzzer is started again after each crash.
+/// Without a limit it ends with the first crash, as users of cargo-fuzz expect; it also does if a
+/// flag names one file for all crashes.
 fn plan(program: &Path, words: &[OsString]) -> Result<(LibFuzzerPlan, Corpus), Failure> {
     let mut flags = Flags::of(words);
     let corpus = match flags.corpora.is_empty() {
@@ -297,8 +298,9 @@ fn asks_for_fuzzing(words: &[OsString]) -> bool {
         && has_folders(&flags)
 }
 
-/// Returns true if the directories exist that the flags name for inputs and artifacts, or libFuzzer
-/// is told to make them: a missing one is libFuzzer's error, such as a mistyped crash file.
+/// Returns true if all directories exist that the flags name for inputs and artifacts, or if
+/// libFuzzer is told to make them. If false, the error is left to libFuzzer: the name of a crash
+/// file may be mistyped, for example.
 fn has_folders(flags: &Flags) -> bool {
     let artifacts = flags.artifact_prefix.as_deref().and_then(folder_of);
     let mut folders = flags.corpora.iter().chain(&artifacts);
@@ -360,7 +362,7 @@ fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
         .arg(pid.to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        // Ctrl-C ends what is above, and not the result.
+        // Ctrl-C ends the processes of the terminal, but not this one, which prints the result.
         .process_group(0)
         .spawn()?;
     match printer.stdin.take() {
@@ -373,12 +375,12 @@ fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
 /// the given id ends, then prints the text on stdin; `words` are the arguments after that option.
 pub fn print_after_main(words: &[OsString]) -> ExitCode {
     let mut text = String::new();
-    // What is left of a text that is cut off is printed.
+    // If reading fails, the text that was read so far is printed.
     let _ = std::io::stdin().lock().read_to_string(&mut text);
     let pid = words.first().and_then(|word| word.to_str()?.parse().ok());
     if let Some(handle) = pid.and_then(process_handle) {
         let mut ended = [PollFd::new(handle.as_fd(), PollFlags::POLLIN)];
-        // Whatever keeps it from waiting: the text is printed.
+        // The text is printed even if waiting fails.
         let _ = poll(&mut ended, PollTimeout::from(LONGEST_WAIT_MS));
     }
     tell(text.trim_end());

@@ -170,8 +170,8 @@ fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, Store
 }
 
 /// Prints a warning for each group in an output directory that has no complete input, and so is in
-/// no list of groups; `done` says what is not done with it, such as `shown`. Also one for each file
-/// `minimized` that has lost its content.
+/// no list of groups; `done` is what is not done with such a group, as a word like `shown`. Also
+/// prints a warning for each file `minimized` that has lost its content.
 pub fn warn_of_incomplete(reader: &Reader, done: &str, output: &Output) -> Result<(), StoreError> {
     for group in reader.incomplete_groups()? {
         output.say(&incomplete_group(reader.root(), &group, done));
@@ -190,7 +190,8 @@ pub fn warn_of_lost_reproducers(reader: &Reader, output: &Output) -> Result<(), 
     Ok(())
 }
 
-/// Returns the warning about a group without a complete input.
+/// Returns the warning about a group without a complete input in the output directory `out`; `done`
+/// is what is not done with the group, as a word like `shown`.
 pub fn incomplete_group(out: &Path, group: &IncompleteGroup, done: &str) -> String {
     let (folder, major, out) = (group.kind.folder(), &group.major, out.display());
     let (lacks, advice) = (what_is_missing(group), advice_where_incomplete(group));

@@ -60,7 +60,7 @@ fn install() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// Whether the process ignores `signal`, as it does SIGHUP when it was started by `nohup`.
+/// Returns true if this process ignores `signal`, as it does SIGHUP when it was started by `nohup`.
 fn is_ignored(signal: i32) -> bool {
     // SAFETY: all fields of a sigaction may be zero; the call only writes it.
     unsafe {
@@ -90,8 +90,8 @@ fn explain_delay(stop: Arc<AtomicBool>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ends ddfuzz at the first signal, with the error "interrupted" and all traced processes with it,
-/// for commands that have nothing to save.
+/// Makes the first signal end ddfuzz at once, with the error "interrupted", and all traced
+/// processes with it. For commands that have nothing to save.
 pub fn end_at_first(stop: &Arc<AtomicBool>, output: &Output) -> Result<(), Failure> {
     let (stop, output) = (Arc::clone(stop), output.clone());
     let watch = move || {
@@ -106,7 +106,7 @@ pub fn end_at_first(stop: &Arc<AtomicBool>, output: &Output) -> Result<(), Failu
     Ok(())
 }
 
-/// Time between two looks for a signal.
+/// Interval at which ddfuzz checks whether a signal has arrived.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Starts the timer of `--total-time`, which sets the flag `stop` when the time `total` is over, as

@@ -141,8 +141,8 @@ pub fn assignment(text: OsString) -> Result<(OsString, OsString), String> {
     }
 }
 
-/// Returns the words of a command line from its subcommand on, with those of the program moved to
-/// the end, after `--`.
+/// Returns the command line `words` from its subcommand `command` on, with the words of `program`
+/// moved to the end, after `--`.
 fn with_program_last(
     words: impl Iterator<Item = OsString>,
     command: &str,
@@ -185,8 +185,9 @@ impl TargetArgs {
         self.target.is_some() || !self.program.is_empty()
     }
 
-    /// Checks for a forgotten `--`: fails with a hint if no target is given, but one of `paths`
-    /// (after the first) is a program.
+    /// Fails if `--` seems to be forgotten: no target is given, but one of `paths` (after the
+    /// first) is a program. The hint is a corrected command line, which begins with the subcommand
+    /// `command`.
     pub fn check_given(&self, command: &str, paths: &[PathBuf]) -> Result<(), Failure> {
         let is_program = |path: &PathBuf| match path.exists() {
             true => std::path::absolute(path).is_ok_and(|path| find_program(&path).is_ok()),
@@ -222,7 +223,7 @@ impl TargetArgs {
         let mut target = Target::new(self.program()?);
         target.args = self.arguments();
         target.limits = self.limits(target.limits.cpu);
-        // Its own rule decides what is out of memory, unless the user says.
+        // libFuzzer's own flag decides what is out of memory, unless the user gives a limit.
         if self.memory.is_none()
             && let Some(rss) = target.fuzzer_limits().and_then(|limits| limits.rss)
         {
@@ -272,7 +273,7 @@ impl TargetArgs {
     /// environment replaces the one of the same name.
     fn apply(&self, target: &mut Target) -> Result<(), Failure> {
         for (name, value) in &self.env {
-            // In its place: the order of variables may matter, too.
+            // A replaced variable keeps its place, because the order of variables may matter.
             match target.env.iter_mut().find(|(other, _)| other == name) {
                 Some((_, old)) => *old = value.clone(),
                 None => target.env.push((name.clone(), value.clone())),
@@ -612,7 +613,7 @@ pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure
     let file = Reader::open(out)?.campaigns()?;
     let recorded = match &file.current {
         Some(campaign) => target_of_campaign(campaign, out)?,
-        // After a merge.
+        // A directory made by a merge has no campaign of its own.
         None => only_recorded_target(&file.all().collect::<Vec<_>>(), out)?,
     };
     asked.over(recorded)

@@ -64,7 +64,7 @@ pub struct WatchArgs {
     /// Files named leak-* are always checked for leaks
     #[arg(long)]
     leaks: bool,
-    // There is always a worker of its own for it, so that inline and worker are the same.
+    // One worker always does nothing but minimize, so that `inline` and `worker` mean the same.
     #[command(flatten)]
     shrink: MinimizationArgs,
     /// Continue an earlier watch in the output directory: files that were run are not run again
@@ -215,7 +215,7 @@ impl WatchJob<'_> {
         let failure = producer.failure().map(Failure::from);
         let fuzzer_warning = producer.warning();
         drop((producer, screen));
-        // Only now: while it lives, what it has unpacked is there for the workers.
+        // Dropped only now, because the workers have used the files that it has unpacked.
         drop(started);
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
         let summary = summary?;
@@ -223,7 +223,7 @@ impl WatchJob<'_> {
             page.finish(output);
         }
         let failure = match failure {
-            // Nothing else can be told.
+            // Without any crash there is no result to print, only the error.
             Some(failure) if summary.new_groups + summary.known_crashes == 0 => {
                 return Err(failure);
             }

@@ -44,8 +44,8 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Returns whether the campaign fuzzes the target that `now` records; the way of execution may
-    /// be another one. False if the campaign records no target.
+    /// Returns true if the campaign fuzzes the target that `now` records, whatever the way of
+    /// execution. False if that is another target, or if the campaign records none.
     pub fn is_of(&self, now: &TargetRecord) -> bool {
         self.target
             .as_ref()
@@ -201,9 +201,9 @@ impl CampaignFile {
     }
 
     /// Returns the builds of the program of the target that `now` records, as all campaigns on this
-    /// target record them, oldest first; `None` if no campaign is on this target. Where several
-    /// campaigns record the same build, the last of these records has the highest [`Status`] of
-    /// each group, so that a group that one campaign has seen fail is not called fixed.
+    /// target record them, oldest first; `None` if no campaign is on this target. If several
+    /// campaigns record the same build, the last of these records gives each group the highest
+    /// [`Status`] of them all, so that a group that one campaign has seen fail is not called fixed.
     pub fn builds(&self, now: &TargetRecord) -> Option<Vec<Build>> {
         let all = self.others.iter().chain(&self.current);
         let mut on_target = all.filter(|one| one.is_of(now)).peekable();
@@ -345,7 +345,8 @@ pub enum Status {
 }
 
 impl Status {
-    /// Checks whether a group of this kind with this status fails as it did before the rebuild.
+    /// Returns true if this status says that a group of the kind `kind` fails as it did before the
+    /// rebuild: `Same` or, for a group of flaky crashes, also `Flaky`.
     pub fn is_as_before(self, kind: Kind) -> bool {
         match kind {
             Kind::Flaky => matches!(self, Status::Same | Status::Flaky),
@@ -513,8 +514,8 @@ pub(super) fn near(path: &Path) -> Option<PathBuf> {
     Some(above.to_owned())
 }
 
-/// Returns whether the folder contains a file with a name that is not UTF-8;
-/// [`reader::sorted_names`] omits such names.
+/// Returns whether `folder` contains a file whose name is not UTF-8, which [`reader::sorted_names`]
+/// leaves out.
 fn has_undecodable(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|entries| {
         (entries.flatten()).any(|entry| entry.file_name().into_string().is_err())

@@ -14,7 +14,8 @@ use ddfuzz_model::files::OsText;
 pub struct LastCheck {
     /// Verdict of the check: fixed, same, other, flaky or cannot tell.
     pub status: Status,
-    /// Time of the first check with this result in a row, as RFC 3339 in UTC.
+    /// Time, as RFC 3339 in UTC, of the first check that came to this result. Later checks with the
+    /// same result do not change it.
     pub at: String,
     /// Id of the commit that was checked out in the program's git repository; absent if the program
     /// is in none, or if tracked files differed from the commit.
@@ -43,8 +44,8 @@ impl Checked {
         out.join(layout::CHECKS)
     }
 
-    /// Returns whether `other` is the same result as this one, for the same commit and repository;
-    /// only the times may differ.
+    /// Returns true if `other`, a result for the same group, has the same verdict, commit and
+    /// repository as this one; the times are not compared.
     pub fn is_as(&self, other: &Checked) -> bool {
         let told = |it: &Checked| (it.result.status, it.result.commit.clone());
         told(self) == told(other) && self.repository == other.repository

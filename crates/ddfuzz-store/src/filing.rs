@@ -37,10 +37,11 @@ impl Store {
     ///
     /// If the same input is already stored with the same keys, only `crash.json` may change, and
     /// only if the new origin of the input is better: a run of the campaign is better than a crash
-    /// met during a minimization, and a lower run number than a higher one. If an earlier check
-    /// with the last build of the crash's target gave the group another status than failing as
-    /// before, the group is now recorded as failing with this build; if another build runs
-    /// ([`Store::runs_build`]), the group is recorded as one to check again.
+    /// met during a minimization, and a lower run number than a higher one.
+    ///
+    /// If an earlier check with the last build of the crash's target did not see the group fail as
+    /// before, the group's status is corrected: the group is recorded as failing with this build
+    /// or, if another build runs ([`Store::runs_build`]), as one to check again.
     ///
     /// Fails if a file cannot be written. Calling the function again resumes the work and returns
     /// the same result.
@@ -50,10 +51,10 @@ impl Store {
         Ok(filed)
     }
 
-    /// Corrects the status of the group of a stored crash, if a check with the last build of its
-    /// target gave the group another status than failing as before: the group is recorded as
-    /// failing with this build. If another build runs ([`Store::runs_build`]), the crash tells
-    /// nothing of the last recorded build, and the group is recorded as one to check again.
+    /// Corrects the status of the group of a stored crash, if a check with the last build of the
+    /// crash's target did not see the group fail as before: the group is recorded as failing with
+    /// that build. If another build runs ([`Store::runs_build`]), the crash says nothing about the
+    /// last recorded build, and the group is recorded as one to check again.
     fn note_return(&mut self, id: &EntryId, crash: &Crash) -> Result<(), StoreError> {
         let file = self.campaigns();
         let campaign = file.all().find(|one| Some(&*one.id) == crash.campaign());
@@ -89,11 +90,12 @@ impl Store {
         self.record_build(&target, build)
     }
 
-    /// Handles an old minimization result of the entry `id`, whose input fails with `build`, if the
-    /// result was made with another build. `checked` is the status that the group got when it was
-    /// checked with `build`. If that is `Fixed` or `Other`, the check has run the result, which did
-    /// not fail as before: the entry's minimization is archived. Otherwise the group is recorded in
-    /// `build` as one to check again. Does nothing for a flaky crash.
+    /// Decides whether the minimization result of the entry `id` is kept, if it was made with
+    /// another build than `build`, with which the entry's input fails. `checked` is the status that
+    /// the group got when it was checked with `build`. `Fixed` and `Other` mean that the check ran
+    /// the result, which did not fail as before: the entry's minimization is archived. With any
+    /// other status, the result stays and the group is recorded in `build` as one to check again.
+    /// Does nothing for a flaky crash.
     fn doubt_result(
         &mut self,
         id: &EntryId,
@@ -237,9 +239,10 @@ impl Store {
         self.update_group(&entry)
     }
 
-    /// Archives all minimizations that have a log and no result, of those entries that `accept`
-    /// accepts: renames their files ([`Entry::archive_minimization`]), so that they start again.
-    /// `build`: hash of the program before a rebuild, which the new names contain.
+    /// Archives each minimization that has a log but no result, if `accept` returns true for its
+    /// entry: the files are renamed ([`Entry::archive_minimization`]), so that the minimization
+    /// starts again. `build` is the hash of the program before a rebuild, which the new names
+    /// contain.
     pub fn archive_unfinished(
         &mut self,
         build: &str,
@@ -259,7 +262,7 @@ impl Store {
         Ok(())
     }
 
-    /// Archives the minimization of an entry, whose result no longer fails: renames its files
+    /// Archives the minimization of an entry because its result no longer fails: renames its files
     /// ([`Entry::archive_minimization`]), so that the entry counts as not minimized. The new names
     /// contain the hash of the build with which the result was made. Also records that the result
     /// passes, so that a merge does not bring it back from a copy of the directory.

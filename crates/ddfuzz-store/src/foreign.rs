@@ -161,8 +161,9 @@ const RESULTS: [&str; 3] = [".min", ".max", ".diff"];
 /// Ending that `min`, `max` and `diff` append to the name of a result to get the name of its log.
 const SEARCH_LOG: &str = ".log.jsonl";
 
-/// Checks whether a file is the result of a search of ddfuzz (`crash.min` with its log beside it), or
-/// the log of one, and so no input that another fuzzer has found.
+/// Returns true if the file was written by a search of ddfuzz, and so is no input that another
+/// fuzzer has found: it is the result of a search (such as `crash.min`) with its log beside it, or
+/// the log of a search.
 pub fn is_of_search(path: &Path) -> bool {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
         return false;

@@ -63,8 +63,8 @@ impl Entry {
         self.build.get_or_init(logged).as_ref()
     }
 
-    /// Returns the hash of the log of the entry's minimization, by which the records of a build name
-    /// its result; `None` if there is no log.
+    /// Returns the blake3 hash of the log of the entry's minimization, by which a build's record
+    /// refers to the result of that minimization; `None` if there is no log.
     pub fn log_hash(&self) -> Result<Option<String>, StoreError> {
         PassingResults::log_hash(&self.folder)
     }
@@ -140,10 +140,10 @@ impl Entry {
         read_whole(&self.original())
     }
 
-    /// Renames the files of the entry's minimization (reproducer, log and result), so that it starts
-    /// again: `.` and the first 16 characters of `build`, the hash of the program with which it was
-    /// made, are appended to their names, and a number if such files exist already. Returns the new
-    /// path of the log.
+    /// Renames the files of the entry's minimization (reproducer, log and result), so that the
+    /// minimization starts again. Each new name ends with `.` and the first 16 characters of
+    /// `build`, the hash of the program with which the minimization was made; also with a number if
+    /// such files exist already. Returns the new path of the log.
     pub fn archive_minimization(&self, build: &str) -> Result<PathBuf, StoreError> {
         archive_minimization(&self.folder, build)
     }
@@ -196,9 +196,9 @@ pub(super) fn archive_minimization(entry: &Path, build: &str) -> Result<PathBuf,
     Ok(entry.join(format!("{}.{ending}", layout::LOG)))
 }
 
-/// Record of the minimizations of an entry whose results no longer fail (`passing.json`), by which
+/// Record (`passing.json`) of those minimizations of an entry whose results no longer fail, so that
 /// a merge does not take such a result from a copy of the entry. A merge also adds to the record
-/// the minimizations that were archived in one of the directories for another reason than a merge.
+/// each minimization that was archived in one of the directories for another reason than a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PassingResults {
     /// The blake3 hashes of the logs of the minimizations whose results no longer fail.
@@ -249,8 +249,9 @@ fn squeezed(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Returns whether the file `minimized` in an entry's folder has lost its content, as by a power cut
-/// or a copy that failed: it is empty or all zeros, and its result has another size.
+/// Returns true if the file `minimized` in an entry's folder has lost its content, as by a power
+/// cut or a copy that failed: it is empty or all zeros, although the entry's result states another
+/// size.
 pub(super) fn has_lost_reproducer(folder: &Path) -> bool {
     let reproducer = json::bytes(&folder.join(layout::MINIMIZED)).ok().flatten();
     if !reproducer.is_some_and(|bytes| is_blank(&bytes)) {
@@ -328,8 +329,8 @@ pub struct Minimized {
 }
 
 impl Minimized {
-    /// Returns whether the reproducer in the entry's folder `folder` has the size that the result
-    /// says. Without a reproducer of its own, a result is that of the whole input.
+    /// Returns true if the reproducer in the entry's folder `folder` has the size that this result
+    /// states. If there is no file with a reproducer, the size of the whole input is compared.
     pub(super) fn fits(&self, folder: &Path) -> bool {
         let size = |name| Some(std::fs::metadata(folder.join(name)).ok()?.len());
         let reproducer = size(layout::MINIMIZED).or_else(|| size(layout::ORIGINAL));
@@ -393,9 +394,9 @@ pub struct GroupRecord {
 }
 
 impl GroupRecord {
-    /// Merges another record of the same group into this one: the higher severity, the earlier time
-    /// and, for each campaign, the larger count of runs stay. The best entries of minor keys are
-    /// not merged; [`GroupIndex::with_record`] chooses them anew.
+    /// Merges another record of the same group into this one. Of both records the higher severity,
+    /// the earlier time and, for each campaign, the larger count of runs are kept. The best entries
+    /// of minor keys are not merged; [`GroupIndex::with_record`] chooses them again.
     pub(super) fn join(&mut self, other: GroupRecord) {
         self.class = self.class.clone().min(other.class);
         self.major = self.major.min(other.major);
@@ -435,8 +436,9 @@ impl Group {
         read_entries(self.root(), self.kind, &self.record.major.short())
     }
 
-    /// Returns whether the crash of the group is flaky: the group is one of `flaky/`, or `flaky/` has
-    /// crashes with the same major key, of the same utility as `entry`, one of this group's inputs.
+    /// Returns true if the crash of the group is flaky: the group is in `flaky/`, or `flaky/` has a
+    /// crash with the same major key. In a study of many utilities that crash must be of the same
+    /// utility as `entry`, which is one of this group's inputs.
     pub fn is_flaky(&self, entry: &Entry) -> Result<bool, StoreError> {
         if self.kind == Kind::Flaky {
             return Ok(true);
@@ -573,8 +575,8 @@ impl GroupIndex {
         Ok(Some(index))
     }
 
-    /// Records in the group the rank of a new or changed entry (stored input), and updates which
-    /// entry is the best of its minor key. `group` is the folder of the group.
+    /// Records `rank`, the rank of a new or changed entry (stored input), in the group, and updates
+    /// which entry is the best one of its minor key. `group` is the folder of the group.
     pub(super) fn set_rank(
         &mut self,
         group: &Path,
@@ -602,9 +604,9 @@ impl GroupIndex {
         Ok(())
     }
 
-    /// Chooses anew the best entry (stored input) of the minor key `minor`: the one of the lowest
-    /// rank, then the one whose reproducer has the smallest bytes, then the one with the smallest
-    /// hash. `group` is the folder of the group.
+    /// Chooses again which entry (stored input) is the best one of the minor key `minor`: that of
+    /// the lowest rank; of several, the one whose reproducer has the smallest bytes; of equal ones,
+    /// that with the smallest hash. `group` is the folder of the group.
     pub(super) fn choose(&mut self, group: &Path, minor: &str) -> Result<(), StoreError> {
         let Some(ranks) = self.minors.get(minor) else {
             return Ok(());

@@ -21,8 +21,9 @@ pub(super) fn write<T: Serialize>(path: &Path, record: &T) -> Result<(), StoreEr
     Ok(atomic::write(path, &text_of(path, record)?)?)
 }
 
-/// Reads all bytes of a file; `None` if it does not exist, or is not a regular file: others may have
-/// made the directory, and a fifo would never end.
+/// Reads all bytes of a file; `None` if it does not exist or is not a regular file. Other files are
+/// not read because somebody else may have made the directory, and the end of a fifo may never
+/// come.
 pub(super) fn bytes(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     let unread = |error| StoreError::from(FileError::at("read", path)(error));
     match path.metadata() {

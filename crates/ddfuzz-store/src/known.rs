@@ -58,7 +58,8 @@ impl KnownGroups {
         Ok(known)
     }
 
-    /// Returns these muted groups extended by the groups of another output directory, `had`.
+    /// Returns these muted groups, extended by all groups of another output directory; `had` are
+    /// the keys of those groups.
     pub fn with_baseline(self, had: BaselineGroups) -> KnownGroups {
         KnownGroups { had, ..self }
     }
@@ -81,8 +82,9 @@ impl KnownGroups {
         self.stables.iter().any(|known| stable.starts_with(known))
     }
 
-    /// Returns whether the crash is muted by its stable key (made of function names), whatever its
-    /// major key is.
+    /// Returns true if the crash is muted by its stable key (made of function names), whatever its
+    /// major key is: the user's list contains the stable key, or another build of the program has
+    /// crashed with it in the output directory that is compared.
     pub fn has_names(&self, crash: &Crash) -> bool {
         let stable = crash.keys.stable;
         let had = |stable: Key| self.had.has_names(&stable.to_string(), crash.build());
@@ -136,9 +138,9 @@ impl BaselineGroups {
         self.majors.contains(short)
     }
 
-    /// Returns whether other builds of the program, and not the build with the id `build`, have
-    /// crashed with this stable key (made of function names). In one build the key does not
-    /// identify a bug: two crash sites in one function are two bugs.
+    /// Returns true if the compared output directory has crashes with this stable key (made of
+    /// function names), and none of them is known to be of the build with the id `build`. In one
+    /// build, the key does not identify a bug: two crash sites in one function are two bugs.
     pub fn has_names(&self, stable: &str, build: Option<&str>) -> bool {
         let other = |known: &Option<String>| known.is_none() || known.as_deref() != build;
         let builds = self.stables.get(stable);

@@ -80,8 +80,9 @@ impl Kind {
         }
     }
 
-    /// Returns the kind whose limits show a failure of this kind and class: a flaky hang needs the
-    /// time limit of a hang, a flaky blow-up the memory limit.
+    /// Returns the kind of failure whose limits a run needs to show a failure of this kind and the
+    /// class `class`. For a flaky failure it is the kind of its class, so that a flaky hang is run
+    /// with the time limit of a hang; else it is this kind itself.
     pub(crate) fn of_limits(self, class: &Class) -> Kind {
         match self {
             Kind::Flaky => Kind::of_class(class),
@@ -152,8 +153,8 @@ impl EntryId {
         })
     }
 
-    /// Returns the id that the entry (stored input) has, with the same input and keys, under
-    /// another kind, such as `flaky`.
+    /// Returns the id of an entry (stored input) with the same input and keys as this one, but of
+    /// the kind `kind`, such as `flaky`.
     pub fn among(&self, kind: Kind) -> EntryId {
         EntryId {
             kind,

@@ -1,12 +1,12 @@
 //! Merging output directories.
 //!
-//! The parts of an entry (record, minimization, …) have a total order each. If two directories have
-//! the entry, the smaller part stays; so the result does not depend on the order of merging or on
-//! repetition.
+//! For each part of an entry (crash record, minimization, …), all possible contents have an order.
+//! If both directories have the part, a merge keeps the content that comes first in this order. So
+//! the result does not depend on the order of several merges or on their repetition.
 //!
-//! The files of new entries are written without a sync of each; one sync of the whole file system
-//! comes before the records of their groups are written, and one after it. A power cut before may
-//! leave damaged files, which a repeated merge replaces.
+//! The files of new entries are not synced one by one: one sync of the whole file system is made
+//! before the records of their groups are written, and another one after that. A power cut before
+//! the first sync may leave damaged files, which a repeated merge replaces.
 
 use std::cmp::Ordering;
 use std::fs::{self, Permissions};
@@ -174,8 +174,9 @@ fn merge_programs(from: &Path, into: &Path) -> Result<(), StoreError> {
 }
 
 /// Merges the entry (stored input with its records) with this id of the output directory `from`
-/// into the output directory `into`; returns whether `into` has its input now and had not before.
-/// Of an entry whose input is missing, the other files are merged.
+/// into the output directory `into`. Returns true if `into` gets the entry's input by this merge;
+/// false if it had the input before, or if `from` lacks it. If `from` lacks the input, the entry's
+/// other files are merged all the same.
 fn merge_entry(
     id: &EntryId,
     from: &Path,
@@ -282,9 +283,9 @@ impl EntryFiles<'_> {
         }
     }
 
-    /// Merges the current and the archived minimizations of the entry, and its explanation.
-    /// `builds`: the builds of the entry's target, if there are several. If another minimization
-    /// replaces the current one of the destination, the latter is archived first.
+    /// Merges the current and the archived minimizations of the entry, and its explanation. If
+    /// another minimization replaces the destination's current one, that one is archived first.
+    /// `builds`: the builds of the entry's target, if there are several.
     fn merge_minimizations(&self, builds: Option<&TargetBuilds>) -> Result<(), StoreError> {
         let original = fs::metadata(self.into.join(layout::ORIGINAL));
         let original = original.map_or(0, |facts| facts.len());
@@ -334,11 +335,12 @@ impl EntryFiles<'_> {
         Ok(())
     }
 
-    /// Replaces the current minimization of the destination (reproducer, log and result) by the
-    /// chosen one. The result file is removed first and written last, so that it never stands
-    /// beside files of another minimization; a result that did not fit its reproducer before is
-    /// removed after that reproducer. If the process is killed in between, the files that remain
-    /// rank below both minimizations when the merge is repeated.
+    /// Replaces the current minimization in the destination's folder (reproducer, log and result)
+    /// by the one that `current` has chosen. The result file is removed first and written last, so
+    /// that it never stands beside the reproducer or log of another minimization; only an old
+    /// result that does not fit its reproducer is removed after that reproducer. If the process is
+    /// killed in between, a repeated merge prefers each of the two minimizations to the files that
+    /// are left.
     fn replace_minimization(&self, current: &CurrentMinimizations) -> Result<(), StoreError> {
         let mut removed = [layout::OUTCOME, layout::MINIMIZED];
         if current.ours.is_damaged() {
@@ -358,8 +360,9 @@ impl EntryFiles<'_> {
         self.put(layout::OUTCOME, chosen.and_then(|one| one.outcome.as_ref()))
     }
 
-    /// Copies the explanation of a failure from the folder that is merged, where the reproducer is
-    /// the same, to the destination, if there is none, or one whose JSON text sorts later.
+    /// Copies the explanation of a failure from the folder that is merged to the destination, if
+    /// the destination has no explanation, or one whose JSON text sorts later. The caller has
+    /// checked that both folders have the same reproducer.
     fn merge_explanations(&self) -> Result<(), StoreError> {
         let record = |folder: &Path| json::bytes(&folder.join(layout::EXPLANATION_RECORD));
         let ours = record(self.into)?.filter(|ours| !is_blank(ours));
@@ -396,7 +399,8 @@ pub(super) fn compare_records(a: &[u8], b: &[u8]) -> Ordering {
     by_origin.then_with(|| a.cmp(b))
 }
 
-/// Returns whether the bytes are none, or all zero, as those of a file that a power cut has damaged.
+/// Returns true if there are no bytes, or if all of them are zero, as in a file that a power cut
+/// has damaged.
 pub(super) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| *byte == 0)
 }

@@ -9,13 +9,13 @@ use crate::{Build, CampaignFile, EntryId, Kind, StoreError, group, hash_of, json
 use ddfuzz_exec::TargetRecord;
 use ddfuzz_triage::Crash;
 
-/// The builds of one target's program that two output directories record of which one is merged
-/// into the other. Each list is sorted from the oldest to the newest.
+/// The builds of one target's program that are recorded in two output directories, while one of
+/// them is merged into the other. Each list is sorted from the oldest build to the newest.
 pub(super) struct TargetBuilds {
     target: TargetRecord,
-    /// The builds that the directory records which is merged into the other.
+    /// The builds that are recorded in the directory that is merged into the other one.
     from: Vec<Build>,
-    /// The builds that the destination of the merge records.
+    /// The builds that are recorded in the destination of the merge.
     into: Vec<Build>,
     /// The builds that at least one of the two directories records.
     all: Vec<Build>,
@@ -31,9 +31,10 @@ impl TargetBuilds {
         self.all.iter().rposition(fails)
     }
 
-    /// Returns true if the status that the last build gives a group is uncertain: only one
-    /// directory has run this build, and the other one has run a different build, first in the same
-    /// second, that gives the group a higher status (nearer to failing as before).
+    /// Returns true if it is uncertain whether the last build's status of a group still holds. That
+    /// is so if only one directory has run the last build, and the other directory has run a
+    /// different build in the same second that gives the group a higher status (nearer to failing
+    /// as before).
     fn is_contested(&self, kind: Kind, major: &str) -> bool {
         let Some(last) = self.last() else {
             return false;
@@ -54,10 +55,11 @@ impl TargetBuilds {
         self.all.last()
     }
 
-    /// Returns true if the minimization that becomes an entry's current one has a result that is
-    /// still to be run with the last build: the newest build with which it is known to fail is an
-    /// older one, and no directory with this result has checked the entry's group with the last
-    /// build.
+    /// Returns true if the result of the minimization that becomes an entry's current one is still
+    /// to be run with the last build. Two conditions must hold: the newest build with which the
+    /// result is known to fail is older than the last one; and no directory that has this result
+    /// has checked the entry's group with the last build. False if there is no result, or if no
+    /// build is known with which it fails.
     fn is_unchecked(&self, id: &EntryId, current: &CurrentMinimizations) -> bool {
         let (Some(last), Some(chosen)) = (self.last(), current.chosen()) else {
             return false;
@@ -79,7 +81,8 @@ impl TargetBuilds {
     }
 }
 
-/// The builds of programs that two output directories record of which one is merged into the other.
+/// The builds of all programs that are recorded in two output directories, while one of them is
+/// merged into the other.
 pub(super) struct MergedBuilds {
     /// The campaigns of both directories; records of one campaign are united.
     all: CampaignFile,
@@ -162,11 +165,11 @@ impl MergedBuilds {
         Ok(file)
     }
 
-    /// Returns the builds of an entry's target if the merge makes a check of the entry's group
-    /// necessary: the entry gets a result that is still to be run with the last build, or it is
-    /// uncertain which build is the last one. `None` if neither holds. Of a flaky crash, only a
-    /// result that the destination takes over counts: the group may have moved to `flaky/` after
-    /// the check.
+    /// Returns the builds of an entry's target if the entry's group must be checked again after the
+    /// merge; else `None`. It must be checked again if the entry gets a result that is still to be
+    /// run with the last build, or if it is uncertain which build is the last one. For a flaky
+    /// crash, the first of these reasons counts only if the destination takes over the other
+    /// directory's result, because the group may have moved to `flaky/` after its check.
     fn unchecked_with(
         &self,
         id: &EntryId,

@@ -1,9 +1,10 @@
 //! The minimizations of one input in two output directories that are merged: which one becomes the
 //! current one, and which ones are archived beside it.
 //!
-//! All minimizations of an input are kept, except earlier states of another one: the log of such a
-//! state is the beginning of the other's log. So what is kept does not depend on the order of
-//! merging. The names of archived files are made of their content.
+//! All minimizations of an input are kept, with one exception: a minimization is dropped if its log
+//! is the beginning of another one's log, because it is then an earlier state of that one. So what
+//! is kept does not depend on the order of merging. The names of archived files are made of their
+//! content.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
@@ -114,8 +115,8 @@ impl Minimization {
     }
 
     /// Returns the ending that a merge appends to the names of the files when it archives the
-    /// minimization: 16 digits of the build's hash, `-`, and the hash of the log (without a log, of
-    /// the reproducer).
+    /// minimization: 16 digits of the build's hash (`earlier` if no build is known), `-`, and the
+    /// hash of the log or, without a log, that of the reproducer.
     fn ending(&self) -> String {
         let build = self.build();
         let build: String = match &build {
@@ -126,9 +127,9 @@ impl Minimization {
         format!("{build}-{}", hash_of(named_by.map_or(&[], Vec::as_slice)))
     }
 
-    /// Returns true if `other` need not be kept beside this minimization: its log is the beginning
-    /// of this one's log; or both have the same log (without logs, the same reproducer), and this
-    /// one is no worse.
+    /// Returns true if `other` need not be kept beside this minimization. There are two cases: the
+    /// log of `other` is the beginning of this minimization's log; or both have the same log (if
+    /// neither has one, the same reproducer), and this minimization is no worse than `other`.
     fn covers(&self, other: &Minimization) -> bool {
         let is_same = match (&self.log, &other.log) {
             (Some(own), Some(others)) if own != others => return own.starts_with(others),
@@ -171,10 +172,11 @@ impl Progress {
     }
 }
 
-/// Compares two minimizations `a` and `b` of one input, each with the number of the newest build with
-/// which its result is known to fail; the better one is less: intact before damaged, then finished
-/// before unfinished, then that of the newer build, then proved minimal before not proved, then by
-/// size and bytes of the reproducer, then by the text of the result and of the log.
+/// Compares two minimizations of one input, `a` and `b`; the better one is less. `a_build` and
+/// `b_build` are the indices of the newest builds with which their results are known to fail. The
+/// criteria, from the first to the last: intact before damaged, finished before unfinished, the
+/// newer build, proved minimal before not proved, size and bytes of the reproducer, text of the
+/// result and of the log.
 fn compare(
     (a, a_build): (&Minimization, Option<usize>),
     (b, b_build): (&Minimization, Option<usize>),
@@ -206,8 +208,9 @@ pub(super) struct CurrentMinimizations {
     their_archive: Vec<ArchivedMinimization>,
     /// The archived minimizations in the destination.
     our_archive: Vec<ArchivedMinimization>,
-    /// The minimizations that are not chosen, as both directories together record: their results no
-    /// longer fail, or they were archived for another reason than a merge.
+    /// The minimizations that must not become the current one: at least one of the two directories
+    /// records that their results no longer fail, or that they were archived for another reason
+    /// than a merge.
     pub(super) passing: PassingResults,
     /// Whether `passing` differs from the record in the destination, which must then be written
     /// anew.
@@ -279,8 +282,8 @@ impl CurrentMinimizations {
         (!chosen.is_absent()).then_some(chosen)
     }
 
-    /// Returns whether the destination's current minimization after the merge equals that of the
-    /// directory that is merged into it.
+    /// Returns true if the destination's current minimization after the merge is the same as that
+    /// of the directory that is merged into it.
     pub(super) fn are_same(&self) -> bool {
         match self.chosen() {
             Some(chosen) => *chosen == self.theirs,

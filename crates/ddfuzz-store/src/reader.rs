@@ -114,8 +114,9 @@ impl Reader {
         Entry::read(&self.root, id)
     }
 
-    /// Lists the entries that have an input but no crash record, because the writer was killed in
-    /// between. Triaging the input again and storing it completes such an entry.
+    /// Lists the entries that have an input but no crash record, because the writer was killed
+    /// after it had written the input. Triaging the input again and storing it completes such an
+    /// entry.
     pub fn incomplete(&self) -> Result<Vec<EntryId>, StoreError> {
         let mut incomplete = Vec::new();
         for id in self.originals()? {

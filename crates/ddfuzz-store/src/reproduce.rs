@@ -168,9 +168,9 @@ fn how_it_shows(kind: Kind, class: &Class) -> String {
 
 /// Returns the limit on writable private memory, in bytes, with which `reproduce.sh` runs the
 /// program. For an out-of-memory failure it is `memory`, the memory limit of the recorded run. For
-/// a crash by a signal, which may come of an allocation that failed, it is twice that, as in the
-/// recorded run. `None` for other failures, and if a sanitizer maps terabytes of memory
-/// (`shadowed`).
+/// a crash by a signal it is twice `memory`, as in the recorded run, because an allocation that
+/// failed may have caused the crash. `None` for other failures, and if a sanitizer maps terabytes
+/// of memory (`shadowed`).
 pub(crate) fn data_limit(kind: Kind, class: &Class, memory: u64, shadowed: bool) -> Option<u64> {
     let is_signal = matches!(tool(class), "segv" | "bus" | "ill" | "abrt" | "trap");
     let bytes = match kind.of_limits(class) {
@@ -238,9 +238,9 @@ fn runs_in_gdb(class: &Class, target: &Target, program: &Path) -> bool {
     tool(class) != "lsan" && !at_terminal && !is_script(program)
 }
 
-/// Returns whether the target sets a variable that does not reach it through gdb, which starts the
-/// program by a shell: shells drop variables whose names are no identifiers, and gdb sets some of its
-/// own.
+/// Returns true if the target sets an environment variable that gdb would not pass on to it. gdb
+/// starts the program by a shell, which drops variables whose names are no identifiers, and gdb
+/// sets some variables itself.
 fn sets_hidden_variables(target: &Target) -> bool {
     let is_identifier = |name: &[u8]| {
         let begins = name.first().is_some_and(|byte| !byte.is_ascii_digit());
@@ -384,8 +384,8 @@ fn command(target: &Target) -> Vec<u8> {
 }
 
 /// Generates the shell words of `reproduce.sh` that set the environment variables with sanitizer
-/// options. ddfuzz's options come after the user's own, because of two equal options the last one
-/// counts.
+/// options. ddfuzz's options come after the user's own, since the last one counts if an option is
+/// given twice.
 fn sanitizer_variables(target: &Target) -> Vec<u8> {
     let mut words = Vec::new();
     for name in Sanitizer::ALL.map(Sanitizer::variable) {

@@ -148,9 +148,9 @@ impl Store {
         &self.file
     }
 
-    /// Returns the number of changes of groups so far, for a later call, and the groups, by kind and
-    /// major key (12 hex digits), that have an entry which was stored, changed or moved after the
-    /// first `since` changes.
+    /// Returns the number of changes of groups so far, to be passed as `since` to a later call, and
+    /// the groups (kind and major key, 12 hex digits) in which an entry was stored, changed or
+    /// moved after the first `since` changes.
     pub fn changed_since(&self, since: u64) -> (u64, Vec<(Kind, String)>) {
         let groups = self.changed.iter().filter(|(_, at)| **at > since);
         (
@@ -191,10 +191,10 @@ impl Store {
         self.set_campaigns(file)
     }
 
-    /// Returns the id of the campaign for which a command stores crashes that does not resume a
-    /// campaign: one without a seed on the target of `fresh`, such as that of an earlier triage; if
-    /// there is none, `fresh`, which is added to the output directory. The directory's own campaign
-    /// stays the one that `--resume` continues.
+    /// Returns the id of the campaign under which a command that resumes no campaign stores its
+    /// crashes. That is a campaign without a seed on the same target as `fresh`, such as that of an
+    /// earlier triage; if there is none, `fresh` itself, which is added to the output directory.
+    /// The directory's own campaign stays the one that `--resume` continues.
     pub fn join_campaign(&mut self, fresh: Campaign) -> Result<String, StoreError> {
         let now = fresh.target.as_ref();
         // Only campaigns that are resumed have a seed.

@@ -81,7 +81,7 @@ pub struct BuildArgs {
     disable_branch_folding: Option<bool>,
 }
 
-/// Time between two looks whether a build has ended, or is to be ended.
+/// Interval at which ddfuzz checks whether a build has ended, or is to be ended.
 const BUILD_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs a build to its end. If the user stops ddfuzz meanwhile, ends all processes of the build.
@@ -319,7 +319,7 @@ pub fn cargo(toolchain: Toolchain) -> Command {
     let mut command = Command::new("cargo");
     command.stdin(Stdio::null());
     if let Some(name) = toolchain {
-        // What cargo has set for us is of the other toolchain.
+        // The variables that cargo has set for this process belong to the other toolchain.
         command.env("RUSTUP_TOOLCHAIN", name);
         for set in ["CARGO", "RUSTC", "RUSTDOC"] {
             command.env_remove(set);
@@ -348,7 +348,7 @@ fn is_unstable(toolchain: Toolchain) -> Result<bool, Failure> {
     if let Some(name) = toolchain {
         command = Command::new("rustc");
         command.env("RUSTUP_TOOLCHAIN", name);
-        // Else rustup would go and fetch it.
+        // Without this variable, rustup would download a toolchain that is not installed.
         command.env("RUSTUP_AUTO_INSTALL", "0");
     }
     let output = command.arg("-V").stdin(Stdio::null()).output();

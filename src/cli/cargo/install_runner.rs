@@ -39,7 +39,7 @@ const RUNNER: &str = "ddfuzz-runner";
 
 pub fn run(args: InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
     let path = config_file();
-    // A link stays one.
+    // If the file is a link, the file that it leads to is changed, so that it stays a link.
     let path = match path.is_symlink() {
         true => path.canonicalize().unwrap_or(path),
         false => path,
@@ -73,7 +73,7 @@ pub fn run(args: InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
     if let Some(parent) = path.parent() {
         folder::create_all(parent)?;
     }
-    // Nobody else's change between is lost.
+    // A change that another program has made in between must not be lost.
     if std::fs::read_to_string(&path).unwrap_or_default() != before {
         return Err(
             Failure::usage("another program has changed the file meanwhile")
@@ -102,7 +102,7 @@ pub fn run(args: InstallRunnerArgs, output: &Output) -> Result<Exit, Failure> {
 fn remove(path: &Path) -> Result<(), Failure> {
     std::fs::remove_file(path).map_err(|error| Failure::file(path, "removing", &error))?;
     if let Some(parent) = path.parent() {
-        // Other files in it keep it.
+        // This fails, and the directory stays, if there are other files in it.
         let _ = std::fs::remove_dir(parent);
     }
     Ok(())
@@ -159,7 +159,7 @@ fn changed(before: &str, triple: &str, remove: bool) -> Result<String, Failure> 
     let after = file.to_string();
     let has_crlf = before.contains("\r\n") && !before.replace("\r\n", "").contains('\n');
     Ok(match has_crlf {
-        // The parser has made each of them a newline.
+        // The parser has replaced each CR LF by a newline.
         true => after.replace("\r\n", "\n").replace('\n', "\r\n"),
         false => after,
     })
@@ -196,7 +196,7 @@ fn agreed() -> Result<bool, Failure> {
     }
     crate::cli::output::tell("make this change? [y/N]");
     let mut answer = String::new();
-    // No answer is none.
+    // An answer that cannot be read counts as no.
     let _ = stdin.lock().read_line(&mut answer);
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }

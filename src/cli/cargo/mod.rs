@@ -63,9 +63,9 @@ pub fn command_line() -> CommandLine {
     }
 }
 
-/// Changes the description of a command with the options of `ddfuzz`'s command of this name:
-/// `--target` is a target triple to build for, and the program to run is the fuzz target that is
-/// built.
+/// Adapts a command of `cargo ddfuzz` that has the options of `ddfuzz`'s command of the same name:
+/// `--target` is described as a target triple to build for, and the user names no program to run,
+/// because that is the fuzz target which is built. Returns other commands unchanged.
 fn for_project(command: Command) -> Command {
     let name = command.get_name().to_owned();
     if !["run", "min", "triage", "check", "clean"].contains(&name.as_str()) {
@@ -77,11 +77,11 @@ fn for_project(command: Command) -> Command {
             .value_name("TRIPLE")
     });
     let command = match name.as_str() {
-        // Without, they are the artifacts of the project.
+        // Without inputs, those in the project's `artifacts` are run.
         "triage" => command.mut_arg("inputs", |arg| arg.required(false)),
         _ => command,
     };
-    // Last, for clap goes by the order of changes.
+    // This change is the last one, because clap lists changed options in the order of the changes.
     command.mut_arg("program", |arg| match name.as_str() {
         "run" => arg
             .value_name("FLAG")
@@ -90,9 +90,9 @@ fn for_project(command: Command) -> Command {
     })
 }
 
-/// Builds the fuzz target `name` for the target triple in `--target`, and sets the built program as
-/// the one that `target` runs. Returns output settings by which the suggested command `cargo ddfuzz
-/// check` builds the fuzz target again.
+/// Builds the fuzz target `name` for the target triple in `--target`, and makes the built program
+/// the one that `target` runs. Returns `output` with the command line of `cargo ddfuzz check` by
+/// which a suggestion builds the fuzz target again.
 fn build_program(
     target: &mut TargetArgs,
     build: &BuildArgs,
@@ -106,8 +106,8 @@ fn build_program(
     Ok(with_check(output, build, triple.as_deref(), name))
 }
 
-/// Returns output settings by which the suggested command `cargo ddfuzz check` builds the fuzz
-/// target `name` again, with the build options of this call.
+/// Returns `output` with the command line of `cargo ddfuzz check` for suggestions to the user: it
+/// builds the fuzz target `name` again with the build options of this call.
 fn with_check(output: &Output, build: &BuildArgs, triple: Option<&str>, name: &str) -> Output {
     let options = build.shown(triple);
     Output {
@@ -246,7 +246,8 @@ pub fn run_clean(mut args: CargoCleanArgs, output: &Output) -> Result<Exit, Fail
     let project = Project::find(args.build.fuzz_dir.as_deref())?;
     project.check(&args.name)?;
     if args.clean.out.is_none() {
-        // What a campaign has found in the usual place is no corpus of a cleanup.
+        // By default, a cleanup does not write to the directory in which campaigns store their
+        // findings.
         args.clean.out = Some(PathBuf::from(format!("ddfuzz-clean-{}", args.name)));
         let asked = args.clean.corpus.is_empty() && args.clean.explain.is_empty();
         args.clean.in_place |= asked && args.clean.onto.is_none();

@@ -159,8 +159,9 @@ fn none_above(here: &Path) -> Failure {
 /// Default of `--out`, ddfuzz's output directory.
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
-/// Returns ddfuzz's output directory for the fuzz target `name`: `ddfuzz-out-NAME` if `asked` is
-/// the default directory and its last campaign was on another program than `program`, else `asked`.
+/// Returns ddfuzz's output directory for the fuzz target `name`: `asked`, the value of `--out`; but
+/// if that is the default directory, and the last campaign in it was on another program than
+/// `program`, `ddfuzz-out-NAME`.
 pub fn choose_out(asked: &Path, name: &str, program: &Path) -> PathBuf {
     match asked == Path::new(DEFAULT_OUT) && is_of_another(asked, program) {
         true => PathBuf::from(format!("{DEFAULT_OUT}-{name}")),
@@ -452,8 +453,8 @@ pub fn copy_to_project(
     Ok(written.first)
 }
 
-/// Returns the ids of the campaigns on the fuzz target `name`; `None` if all campaigns of the output
-/// directory are.
+/// Returns the ids of the campaigns on the fuzz target `name`; `None` if all campaigns of the
+/// output directory are on that target, or none is.
 pub fn own_campaigns(reader: &Reader, name: &str) -> Result<Option<BTreeSet<String>>, Failure> {
     let campaigns = reader.campaigns()?;
     let is_own = |campaign: &&Campaign| {
@@ -481,7 +482,8 @@ fn names_in(record: &Path) -> Result<BTreeSet<String>, Failure> {
     }
 }
 
-/// Returns the names by their contents (SHA-1) of all files in the folder of a corpus.
+/// Returns the names that libFuzzer would give to the files in the folder of a corpus: the SHA-1 of
+/// each file's content.
 fn contents(corpus: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(corpus).into_iter().flatten().flatten();
     let inputs = entries.filter_map(|entry| regular::read(&entry.path(), LONGEST).ok());
@@ -500,9 +502,9 @@ pub struct WrittenArtifacts {
     pub first: Option<PathBuf>,
 }
 
-/// Writes into `artifacts` the original input of each entry that represents a group, and its
-/// reproducer if that is shorter, unless a file of the name exists. With `own`, only entries that
-/// these campaigns have found are written.
+/// Writes files into `artifacts` for each entry that represents a group: its original input, and
+/// its reproducer if that is shorter. A file whose name exists already is not written. If `own` is
+/// given, only entries that were found by the campaigns with these ids are written.
 pub fn reproducers(
     reader: &Reader,
     own: Option<&BTreeSet<String>>,
@@ -529,14 +531,15 @@ pub fn reproducers(
                 let reproducer = entry.reproducer_bytes()?;
                 let minimized = format!("minimized-from-{sum}");
                 let mut least = artifacts.join(crash);
-                // One that a stopped minimization has left becomes shorter.
+                // The reproducer of an unfinished minimization is not written: it may still become
+                // shorter.
                 if entry.minimized.is_some() && reproducer.len() < original.len() {
                     written.count += u64::from(put(artifacts, &minimized, &reproducer)?);
                     let file = artifacts.join(minimized);
                     let there = regular::read(&file, LONGEST);
                     least = match there.is_ok_and(|there| there == reproducer) {
                         true => file,
-                        // Somebody else's file of that name.
+                        // The project has another file of that name.
                         false => entry.reproducer(),
                     };
                 }

@@ -78,7 +78,7 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
         FuzzingEngine::Libafl => by_campaign(run, &project, &name, program, output),
         FuzzingEngine::Libfuzzer => libfuzzer::run(run, &project, &name, program, &flags, output),
     };
-    // Also what was found until an error or Ctrl-C, but nothing of a directory that was refused.
+    // Findings are copied even after an error or Ctrl-C, but not from a directory that was refused.
     let refused = done
         .as_ref()
         .is_err_and(|error| matches!(error.kind(), "usage" | "in-use"));
@@ -107,7 +107,8 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Returns what is left of the time `total` for a build and a campaign, since `began`.
+/// Returns how much is left of the time `total`, which began at `began` and is for a build and a
+/// campaign together; `None` if `total` is `None` (no limit).
 ///
 /// # Errors
 /// When nothing is left.
@@ -125,7 +126,8 @@ fn time_left(total: Option<Duration>, began: Instant) -> Result<Option<Duration>
     }
 }
 
-/// Returns a path as a word of a shell command, relative to the working directory if it is below it.
+/// Returns `path` as a word of a shell command. A path in or below the working directory becomes
+/// relative to that directory.
 fn near(path: &Path) -> String {
     let here = std::env::current_dir().unwrap_or_default();
     text::shell_word(path.strip_prefix(&here).unwrap_or(path))
@@ -195,7 +197,7 @@ pub fn check_harness(
         let run = executor.run(&input)?;
         tried += 1;
         match run.ended {
-            // What wraps a harness may treat an empty input apart.
+            // The code around a harness may treat an empty input in a special way.
             Ended::Exit(0) if input.is_empty() => tried -= 1,
             Ended::Exit(0) => reached.extend(executor.coverage().map(<[u8]>::to_vec)),
             ended => deaths.push(ended),

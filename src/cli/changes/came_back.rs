@@ -63,15 +63,15 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
     }
 }
 
-/// The commit in which each group was fixed, as earlier checks of one repository have found, by the
-/// group's major key (12 hex digits). A group that came back keeps its commit until it is fixed
-/// again, so that all checks report the same range of commits.
+/// For each group, given by its major key (12 hex digits), the commit in which earlier checks of
+/// one repository have found it fixed. A group that came back keeps this commit until a check finds
+/// it fixed again, so that all checks in between report the same range of commits.
 #[derive(Default)]
 struct Fixes(HashMap<String, String>);
 
 impl Fixes {
-    /// Takes the result of an earlier check into account, unless it was made in another repository
-    /// than that of `now`.
+    /// Takes `checked`, the result of an earlier check, into account. Ignores it if it has no
+    /// commit, or was made in another repository than that of `now`.
     fn add(&mut self, checked: &Checked, now: &Commit<'_>) {
         let repository = checked.repository.as_ref();
         let (true, Some(commit)) = (
@@ -104,8 +104,8 @@ fn checked_out(top: &Path, output: &Output) -> Option<String> {
     (!is_modified).then_some(now)
 }
 
-/// The commit of a target's program that is checked out, and what the suggested command `ddfuzz
-/// changes` is built from.
+/// The commit that is checked out in the repository of a target's program, with what the suggested
+/// command `ddfuzz changes` is built from.
 struct Commit<'a> {
     /// Id of the commit.
     id: String,

@@ -15,10 +15,12 @@ use crate::changes::{
 use crate::cli::Failure;
 use crate::minimize::log::Log;
 
-/// What is learned of the failure whose cause is searched for, of a program (not with `--run`).
+/// A program that crashes, and what is known of the failure whose cause is searched for. A search
+/// with `--run` has none.
 pub(super) struct SoughtFailure<'a> {
     program: &'a OsStr,
-    /// Whether the program lies in the directories of the versions; empty until that is known.
+    /// Whether the program is a file in the directories of the versions, and so another one in each
+    /// version; empty until that is known.
     is_inside: &'a OnceLock<bool>,
     /// The failure whose cause is searched for; empty until it is known.
     held: &'a OnceLock<HeldFailure>,
@@ -64,9 +66,10 @@ impl<'a> SoughtFailure<'a> {
         }
     }
 
-    /// Builds and runs the new version to learn the failure, unless it is known by `--group` or by the
-    /// log of an earlier call; and to learn whether a program that is given by a name lies in the
-    /// version's directory. Fails if the new version does not crash, or not as `--expect` says.
+    /// Builds and runs the new version to learn two things, if they are not known yet: the failure,
+    /// which may be known by `--group` or by the log of an earlier call; and whether a program that
+    /// is given by a name lies in the version's directory. Fails if the new version does not crash,
+    /// or not as `--expect` says.
     pub(super) fn learn(
         &self,
         args: &ChangesArgs,

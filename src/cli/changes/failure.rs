@@ -45,11 +45,12 @@ impl From<ChangesError> for Failure {
     }
 }
 
-/// Words by which Cargo refuses a package below the directory of a workspace that does not name it.
+/// Words of Cargo's error message about a package that lies below the directory of a workspace, but
+/// is not named by that workspace.
 const IN_WORKSPACE: &str = "believes it's in a workspace when it's not";
 
-/// Returns what a build or a test printed, if `error` is that the build or the test had the wrong
-/// outcome; `None` for other errors.
+/// Returns what a build or a test printed, if `error` says that the old version does not pass, that
+/// the new one does not fail, or that the test itself is broken; `None` for other errors.
 fn printed(error: &ChangesError) -> Option<&str> {
     match error {
         ChangesError::OldNotPassing { output, .. }

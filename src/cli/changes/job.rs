@@ -121,14 +121,15 @@ const RESULTS: [&str; 4] = [
     "applied.patch",
 ];
 
-/// Checks whether `path` is the lock file of a search, which holds nothing but a process id.
+/// Returns true if `path` is the lock file of a search: a file that contains nothing but a process
+/// id.
 fn is_lock(path: &Path) -> bool {
     let is_file = std::fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file());
     let text = std::fs::read(path).unwrap_or_default();
     is_file && text.len() < 16 && text.iter().all(u8::is_ascii_digit)
 }
 
-/// Checks whether `path` is the log of a search for changes.
+/// Returns true if `path` is the log of a search for changes.
 fn is_log(path: &Path) -> bool {
     let start = Log::read(path).ok().and_then(|log| log.start);
     start.is_some_and(|start| start.search == SEARCH)
@@ -152,8 +153,8 @@ impl Drop for CleanUp {
     }
 }
 
-/// Free disk space, in bytes, below which a failure of a search is reported as caused by the full
-/// disk.
+/// If less disk space than this number of bytes is free, a failure of a search is reported as
+/// caused by the full disk.
 const LEAST_SPACE: u64 = 1 << 16;
 
 /// Runs the search for changes, and writes its results. If it fails while the disk is full, the
@@ -177,10 +178,11 @@ pub(super) fn search(
     })
 }
 
-/// Returns the failure of a search, with a hint in two cases. A version has the wrong outcome, and
-/// the program is given by an absolute path, so that it is the same for each version: give its path
-/// in the version. The second version does not fail, or no change in it does, and the repository
-/// has uncommitted modifications: commit these.
+/// Returns the failure of a search, with a hint in two cases. First, a version has the wrong
+/// outcome, and the program is given by an absolute path, so that all versions ran the same
+/// program: the hint is to give the program's path in the version. Second, the second version does
+/// not fail, or no change in it does, and the repository has uncommitted modifications: the hint is
+/// to commit them.
 fn with_hint(failure: Failure, subject: &Subject) -> Failure {
     let is_outcome = ["old-not-passing", "not-failing"].contains(&failure.kind());
     if let Some(hint) = subject.same_program_hint().filter(|_| is_outcome) {
@@ -361,7 +363,7 @@ fn result_of(
     }
 }
 
-/// Checks whether one commit is named for each of the changes.
+/// Returns true if at least one commit is named for every one of the changes.
 fn are_of_one_commit(changes: &[ChangeRecord]) -> bool {
     let names = |change: &ChangeRecord, id: &str| change.commits.iter().any(|it| it.commit == id);
     let mut first = changes.iter().flat_map(|change| &change.commits);

@@ -43,7 +43,8 @@ pub(super) fn named_scripts<'a>(
     found
 }
 
-/// Returns the absolute path that a word of a command means; `None` if it is none.
+/// Returns the absolute path that a word of a shell command means: the word itself, or a path in
+/// the home directory (`~/…`, `$HOME/…`); `None` for any other word.
 fn absolute(word: &str) -> Option<PathBuf> {
     let in_home = ["~/", "$HOME/", "${HOME}/"];
     if let Some(rest) = in_home.iter().find_map(|home| word.strip_prefix(home)) {
@@ -52,7 +53,7 @@ fn absolute(word: &str) -> Option<PathBuf> {
     Some(PathBuf::from(word)).filter(|path| path.is_absolute())
 }
 
-/// Checks whether a word of a command is an interpreter, whose next word is a script.
+/// Returns true if a word of a command names an interpreter, so that the next word is a script.
 fn is_interpreter(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
     let is_version = |char: char| char.is_ascii_digit() || char == '.';
@@ -60,7 +61,8 @@ fn is_interpreter(word: &str) -> bool {
 }
 
 /// Returns the path and the hash of the file at `path` if it is a program or a script: it can be
-/// executed, begins with `#!`, or is run by an interpreter.
+/// executed, it begins with `#!`, or an interpreter runs it (`is_run`). `None` for other files, and
+/// for those that are too large or cannot be read.
 fn script(path: &Path, is_run: bool) -> Option<(OsText, ContentHash)> {
     let facts = std::fs::metadata(path).ok()?;
     if !facts.is_file() || facts.len() > MOST_READ {

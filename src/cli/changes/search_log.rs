@@ -27,10 +27,10 @@ pub(super) fn logged(files: &Files, args: &ChangesArgs) -> Result<Option<Log>, F
     Ok(Some(log).filter(|log| log.start.is_some()))
 }
 
-/// Returns true if the log of a search ends with checks of which one refutes what it checks: the
+/// Returns true if the log of a search ends with checks, and at least one of them has failed: the
 /// old version does not pass, the new version or the result does not fail, or a version that has
 /// passed fails when it is tested again. Such a search has ended with an error, and a later call
-/// begins anew, because the user may have removed the cause.
+/// begins anew, because the user may have removed the cause of the error.
 pub(super) fn is_refuted(log: &Log) -> bool {
     let mut checks = log.lines.iter().rev().map_while(|(_, line)| match line {
         Line::Check(check) => Some(check),
@@ -144,9 +144,10 @@ pub(super) fn open_log(
     }
 }
 
-/// Returns `None` if the start lines of two logs are of the same search; limits and versions of
-/// ddfuzz may differ. Otherwise returns an addition to the message that they are not: which script
-/// has another content, or an empty text if there is another reason.
+/// Compares the start lines of two logs. Returns `None` if they are of the same search, for which
+/// limits and versions of ddfuzz may differ. Otherwise returns a text to append to the message that
+/// they are of different searches: it names a script that has another content, or is empty if
+/// something else differs.
 fn other_search(logged: &StartLine, start: &StartLine) -> Option<String> {
     let class = |line: &StartLine| line.key.as_ref().map(|key| key.class.clone());
     let without_scripts = |line: &StartLine| {
@@ -158,7 +159,7 @@ fn other_search(logged: &StartLine, start: &StartLine) -> Option<String> {
     };
     let is_same = without_scripts(logged) == without_scripts(start)
         && logged.target.same_target(&start.target)
-        // What a build may write decides whether it succeeds.
+        // A build may fail where the sandbox keeps it from writing.
         && logged.target.sandbox == start.target.sandbox
         && logged.input_blake3 == start.input_blake3
         && class(logged) == class(start);

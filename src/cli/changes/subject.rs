@@ -57,10 +57,10 @@ pub(super) struct Subject {
     conditions: Conditions,
 }
 
-/// The conditions of builds and tests: those of the command line, else those under which the crash
-/// of `--group` was found.
+/// The conditions under which versions are built and tested: those of the command line, else those
+/// under which the crash of `--group` was found.
 struct Conditions {
-    /// Environment variables that are set, of which later ones count.
+    /// Environment variables to set; if a name occurs twice, the later value counts.
     env: Vec<(OsString, OsString)>,
     /// The exit status of the program that counts as a crash.
     crash_exit: Option<i32>,
@@ -197,8 +197,9 @@ impl Versions {
         }
     }
 
-    /// Returns true if the new version is the commit that is checked out, and tracked files of the
-    /// repository differ from it; false for directories.
+    /// Returns true if the new version lacks modifications that the user has made: it is the commit
+    /// that is checked out, and tracked files of the repository differ from that commit. False for
+    /// directories.
     pub fn are_without_modifications(&self) -> bool {
         let Versions::Revisions { folder, new, .. } = self else {
             return false;
@@ -207,8 +208,9 @@ impl Versions {
         commit(new) == commit("HEAD") && is_modified(folder).unwrap_or(false)
     }
 
-    /// Returns the path of a program in the directory of a version, if it is a file of the working
-    /// tree of the repository, or of a directory that is compared.
+    /// Returns the path of `program` relative to the directory that contains it: the working tree
+    /// of the repository, or one of the two directories that are compared. `None` if neither
+    /// contains it.
     fn inside(&self, program: &Path) -> Option<PathBuf> {
         let tops: Vec<&Path> = match self {
             Versions::Revisions { folder, .. } => {
@@ -263,8 +265,9 @@ impl Subject {
         Ok(subject)
     }
 
-    /// Returns a hint if the program is given by an absolute path to a file of the working tree, or of
-    /// a directory that is compared: it is the same program for all versions.
+    /// Returns a hint if the program is given by an absolute path to a file of the working tree, or
+    /// of a directory that is compared, so that all versions would run the same program; else
+    /// `None`.
     pub fn same_program_hint(&self) -> Option<String> {
         let program = self.program.first().map(Path::new)?;
         let inside = self.versions.inside(program)?;

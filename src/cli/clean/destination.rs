@@ -101,7 +101,7 @@ pub fn add_to(result: &CleanResult, onto: &Path) -> Result<(), Failure> {
         let bytes = std::fs::read(from).map_err(FileError::at("read", from))?;
         let to = onto.join(crate::store::hash_of(&bytes));
         match atomic::create_new(&to, &bytes) {
-            // An earlier call was killed behind it.
+            // An earlier call has copied this file before it was killed.
             Err(error) if error.is_existing() && std::fs::read(&to).is_ok_and(|it| it == bytes) => {
             }
             answer => answer?,
@@ -114,10 +114,11 @@ pub fn add_to(result: &CleanResult, onto: &Path) -> Result<(), Failure> {
 pub struct ReplacedCorpus {
     corpus: PathBuf,
     aside: PathBuf,
-    /// What the corpus contained before the cleanup, if it is to be deleted once it is replaced.
+    /// What the corpus contained before the cleanup; `None` if the old corpus is not to be deleted.
     before: Option<CorpusDigest>,
     max_len: u64,
-    /// Whether the output directory gets no copies of inputs that crash, hang or run out of memory.
+    /// Whether the cleanup stores no copies of inputs that crash, hang or run out of memory
+    /// (`--skip groups`).
     skips_groups: bool,
     /// Paths in the output directory of the cleanup; the kept files are copied from there.
     place: CleanPaths,
@@ -171,9 +172,9 @@ impl ReplacedCorpus {
     }
 
     /// Fails if a directory exists at `CORPUS.old`, to which the replaced corpus is to be moved.
-    /// Does not fail in two cases: `--delete-old` is given, an earlier cleanup has moved the
-    /// directory there, and it contains inputs only; or it is a copy of kept files that a killed
-    /// call has left.
+    /// There are two exceptions: the directory is a copy of kept files that a killed call has left;
+    /// or `--delete-old` is given, an earlier cleanup has moved the directory there, and it
+    /// contains nothing but inputs.
     fn check_aside(&self) -> Result<(), Failure> {
         // What a killed call has left there is what the corpus was to be replaced by.
         if !self.is_aside() || self.place.is_incoming(&self.aside) {
@@ -258,15 +259,16 @@ impl ReplacedCorpus {
         Ok(Some(self.aside.clone()))
     }
 
-    /// Returns true if the old corpus, now at `place`, is to be deleted and has the same files as
-    /// before the cleanup.
+    /// Returns true if the old corpus, now at `place`, has the same files as before the cleanup.
+    /// False also if the old corpus is not to be deleted.
     fn is_as_before(&self, place: &Path) -> bool {
         let before = self.before.as_ref();
         before.is_some_and(|before| digest(place, self.max_len).is_ok_and(|now| now == *before))
     }
 
-    /// Fails if the old corpus is to be deleted, and the cleanup has not read all files in it, or
-    /// some inputs that fail are stored nowhere else.
+    /// Fails if the old corpus is to be deleted and something would be lost with it: files that the
+    /// cleanup has not read, failing inputs that are stored nowhere else, or files that were added
+    /// or changed during the cleanup.
     fn check_read(&self, result: &CleanResult) -> Result<(), Failure> {
         if self.before.is_none() {
             return Ok(());

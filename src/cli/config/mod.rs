@@ -51,9 +51,9 @@ pub fn settings() -> Option<&'static SettingsFile> {
     SETTINGS.get()
 }
 
-/// Adds the settings of `ddfuzz.toml` to `words`, the command line of the program with the parser
-/// `root`, and remembers the file, which results record. `whole` is the parser of `ddfuzz`: the
-/// file has a table for each of its commands.
+/// Adds the settings of `ddfuzz.toml` to `words`, the command line of the program whose parser is
+/// `root`, and remembers the file, because results record it. `whole` is the parser of `ddfuzz`:
+/// the file may have a table for each of its commands, whichever program is called.
 pub fn complete(
     words: Vec<OsString>,
     mut root: Command,
@@ -144,7 +144,8 @@ impl Typed {
         merge.check(&settings)?;
         let mut given = given(command, leaf);
         if root.get_name() != whole.get_name() || reads_directory(&names, leaf) {
-            // A project's targets are its own, and a directory's groups crash in its target.
+            // The target is that of the cargo-fuzz project, or the one that the output directory
+            // records.
             given.extend([options::TARGET.to_owned(), options::PROGRAM.to_owned()]);
         }
         for arg in command.get_arguments() {
@@ -194,8 +195,9 @@ impl Typed {
     }
 }
 
-/// Checks whether the called command works on the groups of an output directory with the target that
-/// the directory records.
+/// Returns true if the called command works on the groups of an output directory, with the target
+/// that the directory records. `names` are the names of the subcommand, outermost first, and `leaf`
+/// its parsed arguments.
 fn reads_directory(names: &[&str], leaf: &ArgMatches) -> bool {
     let inputs = match names {
         ["min"] => "input",
@@ -219,7 +221,8 @@ fn off(word: &str) -> Option<&str> {
     name.strip_prefix("no-").or(name.strip_suffix("=false"))
 }
 
-/// Returns true if a word before `--` has the form of one that switches a flag off.
+/// Returns true if one of the words before `--` may switch a flag off: its form is `--no-NAME` or
+/// `--NAME=false`, and it is not `--no-config`.
 pub fn may_switch_off(words: &[OsString]) -> bool {
     let mut own = words.iter().take_while(|word| *word != "--");
     own.any(|word| {
@@ -283,7 +286,7 @@ fn given(command: &Command, matches: &ArgMatches) -> Vec<String> {
 /// Returns the absolute path of the settings file to read: that of `--config`, else the nearest
 /// `ddfuzz.toml`. `None` if there is none, or with `--no-config`; fails if both options are given.
 fn path(matches: &ArgMatches) -> Result<Option<PathBuf>, Failure> {
-    // Where the command line has mistakes, defaults may be missing.
+    // If the command line has mistakes, default values may be missing.
     let named = matches.try_get_one::<PathBuf>("config").ok().flatten();
     let without = matches.try_get_one::<bool>("no_config").ok().flatten();
     if without == Some(&true) {
@@ -328,7 +331,7 @@ const LARGEST_FILE: u64 = 1 << 20;
 /// one; `None` if none has.
 pub fn nearest_above(folder: &Path) -> Option<PathBuf> {
     let named = folder.ancestors().map(|one| one.join(FILE_NAME));
-    // A link that leads nowhere is one that should be heard of.
+    // A link that leads nowhere counts as found, so that reading it gives an error.
     named
         .into_iter()
         .find(|path| path.symlink_metadata().is_ok())
@@ -376,7 +379,7 @@ fn trust(path: &Path) -> Result<(), Failure> {
     if let Some(why) = who_else(&file, &file) {
         return Err(untrusted(path, &format!("the file {why}")));
     }
-    // That of the link as well: it could be led elsewhere.
+    // The directory of a link is checked, too: who can write there could change the link.
     for folder in [path.parent(), real.parent()].into_iter().flatten() {
         let folder = match folder.as_os_str().is_empty() {
             true => Path::new("."),
@@ -389,11 +392,10 @@ fn trust(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns, as the end of a sentence, why other users could change a file or a directory with the
-/// metadata `facts`: everybody can write it, or it belongs to `nobody`, the user who runs fuzzed
-/// programs. `None` if neither holds. As an exception, `None` also for a sticky directory that
-/// everybody can write, if the directory and the settings file (metadata `file`) belong to the user
-/// or root.
+/// Returns, as the end of a sentence, why another user could change the file or directory with the
+/// metadata `facts`: everybody can write it, or it belongs to `nobody`, as whom fuzzed programs
+/// run. `None` if neither holds. That everybody can write a directory does not count if the
+/// directory is sticky, and it and the settings file (metadata `file`) belong to the user or root.
 fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
     let mode = facts.permissions().mode();
     let us = Uid::effective().as_raw();

@@ -32,7 +32,7 @@ pub(super) struct DifferenceJob<'a> {
     pub task: &'a SearchTask,
     pub args: &'a SearchArgs,
     pub criterion: &'a FailureCriterion,
-    /// The time of the runs that have shown the failing input to fail; `None` if there were none.
+    /// Time of the runs by which the failing input was shown to fail; `None` if there were none.
     pub shown_in: Option<Duration>,
     pub stop: &'a AtomicBool,
 }
@@ -90,8 +90,8 @@ impl DifferenceJob<'_> {
         Ok((isolated, record))
     }
 
-    /// Returns the name of the result file in the folder of a crash: `max` or `diff`, followed by
-    /// the hash of the input that does not crash, unless that input is empty.
+    /// Returns the name of the result file in the folder of a crash: `max` or `diff`. If `other`,
+    /// the input that does not crash, is not empty, `-` and its hash are appended.
     fn name(&self, other: &[u8]) -> String {
         let goal = match self.task.goal {
             Goal::Maximize => "max",
@@ -219,8 +219,9 @@ impl DifferenceJob<'_> {
         Ok(())
     }
 
-    /// Returns the path to which one side of the result, the passing or the failing input, is
-    /// written; `None` for the failing side of `max`, which is the input itself.
+    /// Returns the path, of those in `results`, to which one side of the result (the passing or the
+    /// failing input) is written; `None` for the failing side of `max`, which is the user's input
+    /// itself.
     fn file_of<'r>(&self, side: Side, results: &'r [PathBuf]) -> Option<&'r Path> {
         let file = match (self.task.goal, side) {
             (Goal::Maximize, Side::Passing) | (Goal::Isolate, Side::Failing) => results.first(),

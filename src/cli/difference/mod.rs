@@ -237,7 +237,7 @@ pub fn diff(args: DiffArgs, output: &Output) -> Result<Exit, Failure> {
             ));
             }
         };
-    // What comes from stdin last: it is written into a file.
+    // The input from stdin is read last, because reading it creates a file.
     let (passing, failing) = match is_standard(&failing) {
         true => (passing.map(Input::read).transpose()?, Input::read(failing)?),
         false => {
@@ -346,8 +346,8 @@ fn tests_text(record: &DifferenceResult) -> String {
 }
 
 /// Formats one position where two inputs differ: its offset, `-` with the bytes of the passing
-/// input, and `+` with those of the failing one. `is_of_failing`: true if `differing` says how the
-/// failing input becomes the passing one, false if the reverse.
+/// input, and `+` with those of the failing one. `differing` replaces bytes: if `is_of_failing` is
+/// true, those of the failing input by those of the passing one, else the other way round.
 fn difference_line(differing: &Differing, is_of_failing: bool) -> String {
     let at = differing.at.start;
     let (passing, failing) = match is_of_failing {

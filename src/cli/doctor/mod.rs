@@ -129,7 +129,8 @@ fn examine(
             continue;
         }
         output.detail(&format!("trying {way}"));
-        // First: after many refused runs the process that makes many runs is given up.
+        // Before the measurement, because the process that makes many runs is given up after many
+        // refusals.
         let refusals = match way {
             Way::Snapshot => refusals::survey(target, SEED, args.time, stop).ok(),
             _ => None,
@@ -188,8 +189,9 @@ const SEED: u64 = 1;
 /// The warm-up before a measurement takes the measuring time divided by this number; in it, servers
 /// start and new crashes are analysed.
 const WARM_UP_DIVISOR: u32 = 4;
-/// Minimum number of measured runs from which the runs per second are computed. A campaign counts its
-/// runs in groups of 16, in order, so that one slow input hides the runs of other workers.
+/// Minimum number of measured runs from which the runs per second are computed. A rate of fewer
+/// runs would be wrong: a campaign counts its runs in order and 16 at once, so that during one slow
+/// run those of other workers are not counted.
 const MIN_MEASURED_RUNS: u64 = 64;
 /// A measurement with too few runs takes up to this many times the measuring time.
 const MAX_TIME_FACTOR: u32 = 5;
@@ -202,18 +204,18 @@ struct MeasuredRate {
 }
 
 /// Runs a campaign on the target by `way`, with a temporary output directory, and returns its runs
-/// per second after a warm-up; of the whole campaign if there are too few runs after it. Fails if
-/// this way of execution does not work for the target.
+/// per second after a warm-up. If the campaign makes too few runs after the warm-up, returns the
+/// rate of the whole campaign. Fails if this way of execution does not work for the target.
 fn measure_rate(
     args: &DoctorArgs,
     target: &Target,
     way: Way,
     stop: &AtomicBool,
 ) -> Result<MeasuredRate, Failure> {
-    // Where it does not work this says why in fewer words than a campaign, and it keeps what is
-    // unpacked for the workers.
+    // If the way does not work, this error is shorter than that of a campaign. The started target
+    // is kept, because the workers use the files that it has unpacked.
     let _kept = probe_by(target, Some(way)).map_err(|error| match error {
-        // Which way and which program is said beside it.
+        // The report names the way and the program beside this reason.
         ExecError::WayUnfit { why, .. } => Failure::new(Exit::Baseline, "way-unfit", why),
         error => error.into(),
     })?;

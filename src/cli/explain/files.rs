@@ -20,9 +20,9 @@ pub(super) struct Files {
 
 impl Files {
     /// Returns the paths of an explanation's files in the directory `folder`, which is created when
-    /// they are written. Fails if it is no directory and cannot become one. Fails without `force`
-    /// also if one of the files exists in it and ddfuzz has not written the HTML page there, or if
-    /// the text is not the one that this page shows.
+    /// they are written. Fails if `folder` is no directory and cannot become one. Without `force`,
+    /// also fails if `folder` has files of these names without an HTML page that ddfuzz has
+    /// written, or if the text there is not the one that the page shows, because it was edited.
     pub fn choose(folder: &Path, force: bool) -> Result<Files, Failure> {
         let is_inside = |above: &Path| above.as_os_str().is_empty() || above.is_dir();
         let is_new = !folder.exists() && folder.parent().is_some_and(is_inside);

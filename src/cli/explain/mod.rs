@@ -153,7 +153,9 @@ impl ExplainArgs {
         self.explain_one((&request, Some(failing)), Some(folder), output)
     }
 
-    /// Explains a single request, whose failing input is the file at `path`, if it is one.
+    /// Explains the failure that `request` describes, prints the explanation, and writes it into
+    /// `folder`, if given. `path` is the file with the failing input; `None` if the failure comes
+    /// from arguments, not from an input file.
     fn explain_one(
         &self,
         (request, path): (&Request, Option<&Path>),
@@ -187,8 +189,10 @@ impl ExplainArgs {
         }
     }
 
-    /// Returns the groups of an output directory that are to be explained: all, or the one that is named.
-    /// Prints which groups are incomplete, and returns the error of the first of them, too.
+    /// Opens the output directory `out`, and returns a reader of it, the groups that are to be
+    /// explained (all, or the one that the user names), and the error for the first group without a
+    /// complete input, if there is one. Prints a message for each group without a complete input.
+    /// Fails if there is no group to explain.
     fn chosen_groups(
         &self,
         out: &Path,
@@ -268,10 +272,10 @@ impl ExplainArgs {
         Ok(exit)
     }
 
-    /// Returns the directory for the files of a group's explanation: that of `--out`, else that of
-    /// the group's reproducer. If several groups (`groups` is their number) are explained, creates
-    /// that of `--out` if it does not exist, and returns a directory in it, one for each group, that
-    /// is named after the group's major key.
+    /// Returns the directory for the files of a group's explanation. Without `--out` it is that of
+    /// the group's reproducer; with `--out`, the one that `--out` names or, if several groups are
+    /// explained (`groups` is their number), a directory in that one, named after the group's major
+    /// key. In the last case, the directory of `--out` is created if it does not exist.
     fn folder_of(&self, chosen: &ChosenGroup, groups: usize) -> Result<PathBuf, Failure> {
         let out = match &self.out {
             None => return Ok(chosen.entry().folder.clone()),
@@ -282,7 +286,7 @@ impl ExplainArgs {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                 Err(Failure::unwritten(out, FileError::at("create", out)(error)))
             }
-            // What is no directory is told of as such.
+            // The caller reports a path that is no directory.
             _ if !out.is_dir() => Ok(out.clone()),
             _ => Ok(out.join(chosen.major())),
         }

@@ -19,9 +19,10 @@ pub(in crate::cli) struct ChosenGroup {
     entry: Entry,
 }
 
-/// Opens the output directory `out`, and finds the crash group that `name` means: at least four
-/// first hex digits of its major key, or a path to or into its folder. Where it may be both, a group
-/// of `out` counts. Fails if it means no group or several.
+/// Opens the output directory `out`, and finds the crash group that `name` means: the one whose
+/// major key begins with these hex digits (at least four), or the one to which a path belongs. A
+/// `name` that is both means the group of `out` with these digits. Fails if `name` means no group
+/// or several.
 pub(in crate::cli) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let text = name.to_string_lossy().to_ascii_lowercase();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());

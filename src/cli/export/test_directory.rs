@@ -229,9 +229,9 @@ fn look(file: &Path, wanted: &[u8]) -> Result<Existing, Failure> {
     })
 }
 
-/// Compares the file `beside`, which holds a large input for the Rust test in the file `test`, with
-/// the input `wanted`. Edits by the user are detected by the hash of the input that the test
-/// contains.
+/// Returns the state of the file `beside`, which holds the large input `wanted` of the Rust test in
+/// the file `test`: missing, equal to `wanted`, written by an earlier export, or edited by the
+/// user. It is not edited if the test contains the hash of its content.
 fn look_beside(beside: &Path, wanted: &[u8], test: &Path) -> Result<Existing, Failure> {
     let Some(bytes) = read(beside)? else {
         return Ok(Existing::Nothing);

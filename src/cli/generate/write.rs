@@ -18,7 +18,7 @@ use crate::report::size;
 
 /// Maximum number of bytes of a generated input that are written at once.
 const BLOCK: usize = 64 << 10;
-/// Longest time for which a wait after a character does not look at the stop flag.
+/// Longest interval between two checks of the stop flag during the wait after a character.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// The output of `ddfuzz gen`, in parts that are written one after another: line with the seed,
@@ -261,7 +261,7 @@ fn length_if_same(name: &InputName, file: &Path) -> io::Result<Option<u64>> {
     loop {
         let read = expected.read(&mut ours)?;
         if read == 0 {
-            // Nothing may stand behind the end.
+            // The file must end where the expected input ends.
             return Ok((file.read(&mut [0])? == 0).then_some(bytes));
         }
         theirs.resize(read, 0);

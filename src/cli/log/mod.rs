@@ -101,9 +101,9 @@ pub fn run(args: LogArgs, output: &Output) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads a minimization log, and returns it and its first line. Fails if the file is empty or not
-/// such a log, which its first line shows, or if a later line is malformed; `damaged` is the exit
-/// code in the latter case.
+/// Reads a minimization log, and returns it and its first line. Fails if the file is empty, if its
+/// first line shows that it is no such log, or if a later line is malformed; only in the last case,
+/// the exit code is `damaged`.
 pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
     let log = Log::read(path).map_err(|error| {
         let is_damaged = matches!(error, LogError::Malformed { line: 2.., .. });
@@ -192,8 +192,8 @@ fn amount(start: &StartLine, size: u64) -> String {
     }
 }
 
-/// Returns the failure of a log whose lines do not follow from each other. If another version of
-/// ddfuzz wrote the log, a hint to use that version is added.
+/// Returns `failure`; if it is that the lines of a log do not follow from each other, and another
+/// version of ddfuzz wrote the log, with a hint to use that version.
 fn by_version(failure: Failure, start: &StartLine) -> Failure {
     let version = env!("CARGO_PKG_VERSION");
     match failure.kind() == "log" && start.ddfuzz != version {
@@ -398,7 +398,8 @@ pub fn oracle_of_log(
                 minimizing.oracle(key)
             };
             let oracle = match by(asked.asked_way().unwrap_or(start.target.way)) {
-                // Keys are equal by every way of execution; another build may need another one.
+                // The keys do not depend on the way of execution, and another build may need
+                // another way.
                 Err(ExecError::WayUnfit { .. }) if asked.asked_way().is_none() => {
                     by(exec::start(&target, None, Freshness::Shared)?
                         .executor
@@ -429,8 +430,9 @@ fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result
     }
 }
 
-/// Creates the oracle for a log of trimming a corpus file: it accepts a candidate if that reaches
-/// the recorded coverage. Fails if the target is another build, whose coverage cannot be compared.
+/// Creates the oracle for a log of trimming a corpus file: it accepts a candidate that reaches the
+/// coverage recorded in `coverage`. Fails if the target is another build, whose coverage cannot be
+/// compared, or if the command line names a test.
 fn coverage_oracle(
     log: &Path,
     start: &StartLine,
@@ -496,7 +498,7 @@ fn call_oracle(
         let message = "the log is of the environment, whose variables --env would change";
         return Err(Failure::usage(message).path(log).hint("omit --env"));
     }
-    // Its arguments are those of the log: one of them may be what the log is about.
+    // The arguments are those of the log, because the log may minimize one of them.
     let args = logged.args.clone();
     let target = Target {
         args,

@@ -44,17 +44,17 @@ pub(super) fn disturbance(
     }))
 }
 
-/// Returns true if an input that fails at `rate` in runs beside others may fail in all [`RUNS`]
-/// runs alone by mere chance, that is, with a probability above 1/1000. A rate of 15 in 20 is
-/// enough.
+/// Returns true if an input that failed at `rate` in runs beside others may fail in all of [`RUNS`]
+/// runs alone by mere chance, that is, with a probability above 1/1000. A rate of 15 in 20 is high
+/// enough for that.
 fn may_agree_by_chance(rate: Rate) -> bool {
     let chance = (rate.hits + 1) as f64 / (rate.tries + 2) as f64;
     chance.powi(RUNS as i32) > 0.001
 }
 
-/// Returns the failure, with a hint if it says that the input does not fail, several workers ran
-/// the input, and it fails in each of three runs that are made one after the other: then the
-/// workers disturb each other, and `--jobs 1` helps.
+/// Returns `failure`, with the hint to use `--jobs 1` if the workers disturb each other. They do if
+/// `failure` says that the input does not fail, several workers ran the input, and it fails in each
+/// of three runs that are made one after the other.
 pub(super) fn hint_if_disturbed(
     failure: Failure,
     args: &MinArgs,
@@ -80,8 +80,9 @@ fn is_parallel(args: &MinArgs) -> bool {
     workers(args.jobs) > 1 && !args.args && !args.env_vars
 }
 
-/// Returns true if `text` fails in each of `runs` runs that are made one after the other; if `key`
-/// is given, by a crash with this major key. Returns false if the user stops the runs.
+/// Returns true if the input `text` fails in each of `runs` runs that are made one after the other;
+/// if `key` is given, each time by a crash with this major key. Returns false if the user stops the
+/// runs. With `--test` the test decides, and `key` and `way` are not used.
 fn fails(
     args: &MinArgs,
     text: &[u8],

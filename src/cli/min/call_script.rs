@@ -191,8 +191,8 @@ const LOG: &str = ".log.jsonl";
 pub(in crate::cli) struct CallFiles {
     prefix: PathBuf,
     log: PathBuf,
-    /// Number of minimizations so far of each part of the command line; the key is the part's name
-    /// in the file name of its log, empty for the input.
+    /// Number of minimizations so far of each part of the command line. The key is the name of the
+    /// part as in the file name of its log, such as `.args`; it is empty for the input.
     phases: BTreeMap<String, u64>,
 }
 
@@ -209,9 +209,9 @@ impl CallFiles {
         }
     }
 
-    /// Returns the path of the log for the next minimization of a part of the command line, or
-    /// (`None`) of the input. Each call counts, because a part may be minimized repeatedly, each
-    /// time with a new log.
+    /// Returns the path of the log for the next minimization of `part`, a kind of part of the
+    /// command line and its index, or (`None`) of the input. Each call counts as one minimization:
+    /// when a part is minimized again, its log gets another name.
     pub(super) fn next_log(&mut self, part: Option<(Part, usize)>) -> PathBuf {
         let label = part.map_or(String::new(), |(part, at)| match (part, at) {
             (Part::Args, 0) => ".args".to_owned(),
@@ -299,7 +299,7 @@ impl CallFiles {
         Err(Failure::exists(&file, CONTINUE_OR_OVERWRITE))
     }
 
-    /// Checks whether there is a log of a part of the command line beside the main one.
+    /// Returns true if there is a log of a part of the command line beside the main one.
     pub(in crate::cli) fn has_logs(&self) -> bool {
         let script = self.script();
         self.existing().iter().any(|file| *file != script)

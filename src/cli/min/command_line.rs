@@ -63,8 +63,8 @@ pub(super) struct Phase {
     pub(super) input: Vec<u8>,
     pub(super) finished: Finished,
     pub(super) record: MinRecord,
-    /// Time that the search took, including the test runs that its log records from before a
-    /// resume.
+    /// Time that the search took, including those of its test runs that an earlier call made, as
+    /// its log records them.
     pub(super) spent: Duration,
 }
 
@@ -149,8 +149,8 @@ impl CallMinimization<'_> {
         self.write_script()
     }
 
-    /// Returns the first line of the log of a search that begins with the current command line and
-    /// input; `file` is the path of the latter.
+    /// Returns the first line of the log of a search for `subject` that begins with the current
+    /// command line and input. `file` is the path of the input; `None` if there is none.
     fn start_line(&self, subject: PhaseSubject, file: Option<&Path>) -> StartLine {
         match subject {
             Some((part, at)) => {
@@ -164,9 +164,10 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Removes the log of a later search if an earlier one, resumed with a larger budget, came to
-    /// another command line or input than when the log was written: its tests were made with what
-    /// is no longer there. A log of another crash, build or search stays: resuming it is refused.
+    /// Removes the log of a search if its tests are out of date: an earlier search, resumed with a
+    /// larger budget, came to another command line or input than the one with which the logged
+    /// search began. `start` is the first line that the log would get now. A log of another crash,
+    /// build or search algorithm stays: resuming it is refused.
     fn remove_outdated(&self, log: &Path, start: &StartLine) -> Result<(), Failure> {
         let is_outdated = |logged: StartLine| {
             let is_ours = (&logged.key, &logged.search, logged.build)
@@ -402,8 +403,8 @@ fn add(one: Counts, other: Counts) -> Counts {
     }
 }
 
-/// Returns the wall time that a log records, if `jobs` is the number of workers; zero if there is no
-/// log.
+/// Returns the wall time of all tests that the log records, if `jobs` workers made them; zero if
+/// there is no log.
 fn time_of(log: &Path, jobs: usize) -> Duration {
     let lines = Log::read(log).map(|log| log.lines).unwrap_or_default();
     wall_time(&lines, jobs.try_into().unwrap_or(u32::MAX))
@@ -411,7 +412,8 @@ fn time_of(log: &Path, jobs: usize) -> Duration {
 
 impl CallMinimization<'_> {
     /// Minimizes the part `part`, with index `at`, of the command line with all others fixed, or
-    /// continues that search as its log records it.
+    /// continues that search if the file `log` exists. `start` is the first line of a new log;
+    /// `file` has the current input, `None` if there is none.
     pub(super) fn shrink_call(
         &mut self,
         part: Part,
@@ -463,7 +465,7 @@ impl CallMinimization<'_> {
         record.log = recorded_path(log);
         self.screen
             .name_slips(&mut record, self.result, &slips.into_inner());
-        // What the search came to was run, and so it is a call.
+        // The result of the search was run, so that it is a valid command line.
         if let Some(target) = call.target(&minimized.text) {
             self.target = target;
         }

@@ -37,8 +37,9 @@ pub(in crate::cli) struct MinimizedGroups {
     views: Vec<GroupView>,
 }
 
-/// Whether `path` is a directory that an output directory's file `ddfuzz.json` marks as one, or that
-/// this user cannot look into. Reading it may still fail, for a reason of its own.
+/// Returns true if `path` is a directory with a file `ddfuzz.json`, by which output directories are
+/// recognized, or a directory into which this user cannot look. Reading it as an output directory
+/// may still fail.
 pub(super) fn is_output_directory(path: &Path) -> bool {
     let mark = path.join("ddfuzz.json").try_exists();
     path.is_dir() && mark.unwrap_or(true)
@@ -54,7 +55,7 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
     let stop = signals::stop_flag()?;
     let (started, way) = args.target.start(&target, &stop, output)?;
     let minimizing = Minimizing {
-        // What is resumed has used up the default.
+        // Resumed minimizations have used up the default budget.
         budget_time: match (args.results.budget_time, args.results.resume) {
             (None, true) => None,
             (given, _) => Some(given.unwrap_or(GROUP_BUDGET)),
@@ -115,7 +116,7 @@ pub(in crate::cli) fn minimize(
     output: &Output,
 ) -> Result<MinimizedGroups, Failure> {
     let target = &minimizing.target;
-    // A campaign of its own would hide that nothing was found on the target yet.
+    // No campaign is added, because it would hide that nothing was found on this target yet.
     let mut store = Store::open(out, None)?;
     install_bundled(&mut store, target)?;
     let left_out = Finders::of_target(store.reader(), target)?.left_out(store.reader())?;

@@ -107,7 +107,7 @@ impl CrashJob<'_> {
         let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
         let reader = store.reader();
         let entry = match reader.entry(&id)? {
-            // It did not come again.
+            // The crash did not occur again, and was moved to `flaky/`.
             None => reader.entry(&id.among(Kind::Flaky))?,
             there => there,
         };
@@ -120,9 +120,9 @@ impl CrashJob<'_> {
     }
 }
 
-/// Counts the input of the user, which is stored as `filed`, as a run of the campaign that ended in
-/// the input's group. If the input was stored before, it is counted only if the campaign has no
-/// such run yet.
+/// Counts the user's input, which is stored as `filed`, as a run of the campaign with the id
+/// `campaign` that ended in the input's group. If the input was stored before, it is counted only
+/// if no run of this campaign is counted in the group yet.
 fn count_input(
     store: &mut Store,
     filed: &Filed,
@@ -188,7 +188,7 @@ impl FileJob<'_> {
         let minimized = match minimized {
             Ok(minimized) => minimized,
             Err(error) => {
-                // If this fails, too, the log still has it.
+                // If this fails, too, the log still has the best input.
                 let _ = file.write_pending();
                 return Err(self.failure(error, begun));
             }
@@ -210,7 +210,7 @@ impl FileJob<'_> {
         if !begun {
             remove_useless_log(self.log, &error);
             if matches!(error, MinimizeError::Alternating { .. }) && is_empty_file(self.result) {
-                // What seemed to be the result for a moment.
+                // The empty file was the result only for a moment.
                 let _ = std::fs::remove_file(self.result);
             }
         }

@@ -215,9 +215,9 @@ impl MinScreen<'_> {
             .say(&format!("{}, executed by {way}", holding(crash)));
     }
 
-    /// Sets in the record the path of each slip's file (a slip is another crash, found while
-    /// minimizing); `stored` are the files that this call wrote. Prints the paths of those that
-    /// hold slips that are not in the record.
+    /// Sets in `record` the path of the file of each slip (another crash, found while minimizing
+    /// `result`). `stored` are the files that this call wrote; prints the path of each of them
+    /// whose slip is not in `record`.
     fn name_slips(&self, record: &mut MinRecord, result: &Path, stored: &[PathBuf]) {
         for slip in &mut record.slips {
             *slip = slip_on_file(result, slip, stored);
@@ -247,7 +247,7 @@ fn minimize_crash(
     let target = args.with_environment(target, call_files.as_ref());
     let (mut triager, executor) = args.target.probe_with_triager(&target, output)?;
     let way = executor.way();
-    // A record without names makes no script, and is neither shown nor stored.
+    // Names of functions are needed only if the crash record is shown or stored, or makes a script.
     let is_stored = !matches!(place, ResultPlace::File { .. }) || call_files.is_some();
     if output.quiet && !is_stored && args.export_test.is_none() {
         triager.leave_out_names();
@@ -358,7 +358,8 @@ impl MinArgs {
         }
         let logged = files.filter(|_| self.results.continues());
         let logged = logged.and_then(CallFiles::logged_env);
-        // Other variables on the command line are another target: the log will say so.
+        // With other variables on the command line the target is another one: resuming the log
+        // fails.
         let logged = logged.filter(|all| target.env.iter().all(|one| all.contains(one)));
         Target {
             env: logged.unwrap_or_else(|| inherited(&target.env)),
@@ -405,8 +406,8 @@ pub(in crate::cli) fn holding(crash: &Crash) -> String {
     format!("minimizing the crash {class}{said}{at}, group {major}")
 }
 
-/// Maximum number of times that the original input is examined (run up to three times) before it
-/// counts as not crashing: crashes may be flaky.
+/// Maximum number of examinations of the original input, each of up to three runs, before the input
+/// counts as not crashing: a flaky crash may not occur at once.
 const EXAMINED: u32 = 7;
 
 /// Runs the original input before its minimization begins, and returns its crash. Fails if none of
@@ -434,7 +435,7 @@ pub(in crate::cli) fn baseline(
             }
             Verdict::Flaky { tries, ended, .. } => {
                 runs += tries;
-                // What takes all of its time is not asked for as long again.
+                // An input that exceeds the time limit is not run so often again.
                 if examined == EXAMINED || ended == Ended::Timeout {
                     let failure = not_failing(path, (runs, ended), triager.last_line());
                     let failure = failure.advise_first(advice_on_end(target, path, ended));

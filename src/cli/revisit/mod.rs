@@ -151,7 +151,7 @@ fn report(
         warnings: warnings.clone(),
         ..StudyResult::default()
     };
-    // Before the result: where one of them cannot be written, the one answer is an error.
+    // Reports are written before the result is printed: if one fails, only the error is printed.
     args.reports.write(&studied.rows)?;
     for warning in &warnings {
         output.say(&format!("warning: {warning}"));

@@ -103,7 +103,8 @@ fn tell_invalid_lines(list: &List, output: &Output) {
 /// Number of utilities that a message names as examples.
 const NAMED_UTILITIES: usize = 5;
 
-/// Fails if the study of a whole selection could run no utility.
+/// Fails if none of the selected utilities can be run. With `--shard` it does not fail, because
+/// another part of the list may have some that can.
 pub(super) fn refuse_without_utilities(
     args: &RevisitArgs,
     planned: &StudySelection,

@@ -125,7 +125,7 @@ pub struct RunArgs {
 pub(in crate::cli) const NETWORK: &str = "Several hosts and monitoring";
 
 pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
-    // Where an option says how to fuzz, the program was forgotten.
+    // If an option says how to fuzz, the user has forgotten the program: that is an error.
     if !args.target.is_named() && !args.resume && !args.says_how() {
         list_targets(output);
         return Ok(Exit::Done);
@@ -165,7 +165,7 @@ pub fn run(args: RunArgs, output: &Output) -> Result<Exit, Failure> {
     let store = Mutex::new(store);
     let summary = campaign::run(&store, &campaign.id, &settings, &mut *screen, &stop);
     drop(screen);
-    // Only now: what it has unpacked, the workers would unpack at the same time.
+    // Dropped only now, because the workers have used the files that it has unpacked.
     drop(started);
     let store = store.into_inner().unwrap_or_else(PoisonError::into_inner);
     args.explain_and_finish(page, summary.is_ok(), &stop, output)?;
@@ -200,8 +200,8 @@ fn target_warnings(started: &mut Started, target: &Target) -> Vec<TargetWarning>
     target_warnings
 }
 
-/// Sets in `settings` the structure (grammar or file format) that most seeds have: inputs are
-/// parsed by it for minimizations, and if `mutate` allows it also for mutation.
+/// Sets in `settings` the structure (grammar or file format) that most seeds have. Minimizations
+/// parse inputs by it, and mutations do so, too, if `mutate` allows it.
 fn use_structure_of_seeds(settings: &mut Settings, mutate: MutateStructureArg) {
     let seeds = settings.seeds.all().iter().map(|seed| &seed.bytes[..]);
     settings.minimizing.usual_language = usual_language(seeds.clone());
@@ -261,10 +261,10 @@ fn settings(
 }
 
 impl RunArgs {
-    /// If the campaign has ended well, explains its crash groups (with `--explain`), and then
-    /// writes the last version of its HTML page, `page`, and stops the thread that keeps the page
-    /// current. Does nothing if `ended_well` is false. Warns of what fails, so that the campaign's
-    /// result is not lost with its page; the only error is that the user stops it.
+    /// If the campaign has ended well (`ended_well`; else does nothing), explains its crash groups
+    /// (with `--explain`), then writes the last version of its HTML page and stops the thread that
+    /// keeps the page current. What fails gives only a warning, so that the campaign's result is
+    /// not lost; the only error is that the user stops ddfuzz.
     fn explain_and_finish(
         &self,
         page: Option<LivePage>,

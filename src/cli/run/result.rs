@@ -15,8 +15,8 @@ use crate::report::text::shell_operand;
 use crate::report::{EndedBy, GroupView, RunGroup, RunResult, groups_table, size};
 use crate::store::{Kind, KnownGroups, Status, Store};
 
-/// Prints with `-v` how many runs the way `snapshot` left to new processes, and why; the workers of a
-/// guided campaign do not count them.
+/// Prints with `-v` how many runs the way `snapshot` left to new processes, and why. Prints nothing
+/// about a campaign that was guided by coverage, whose workers do not count these runs.
 fn say_refusals(told: &CampaignReport<'_>, summary: &Summary, output: &Output) {
     if told.minimizing.way == Way::Snapshot && !told.tells_coverage {
         let refusals = Refusals::of(summary.runs_of_call, &summary.refusals);
@@ -74,7 +74,7 @@ pub fn report(
         found(&counts, summary.new_groups) + &unnamed(summary.unnamed),
         store.reader().root().display(),
     );
-    // Before the result: where one of them cannot be written, the one answer is an error.
+    // Reports are written before the result is printed: if one fails, only the error is printed.
     told.write(&views, &text, store)?;
     say_refusals(told, summary, output);
     output.result(&text, &result);
@@ -166,7 +166,7 @@ impl CampaignReport<'_> {
             true => Some(store.reader().corpus()?.len()),
             false => None,
         };
-        // What was seen before it began need not be said again.
+        // The warning is left out if one about the target was printed before the campaign.
         let is_late = self.target_warnings.is_empty() && !self.before.resumed;
         let late = is_late
             .then(|| behaviour::campaign_warning(summary, corpus))
@@ -230,7 +230,7 @@ impl CampaignReport<'_> {
         let is_known = store.reader().is_muted(view.kind, &major, self.known);
         match self.before.majors.contains(&major) {
             _ if is_known => Some(false),
-            // The call before may have been killed before it told of them.
+            // The call before may have been killed before it reported the groups.
             true if self.before.resumed => None,
             was_there => Some(!was_there),
         }

@@ -26,10 +26,10 @@ use crate::store::{CrashLine, Entry, EntryId, Kind, Store, StoreError, TriageJou
 use crate::triage::{Crash, Found, Key, Quick, Triager};
 
 /// Maximum number of inputs that are run again alone, to see whether runs of several workers have
-/// disturbed each other; one of them that then crashes each time is enough.
+/// disturbed each other. They have if one of these inputs then crashes each time.
 const RUN_ALONE: usize = 8;
-/// Number of runs alone: if a flaky input crashes in all of them, other runs disturbed the earlier
-/// ones.
+/// Number of times that a flaky input is run alone. If it crashes each time, other runs have
+/// disturbed its earlier ones.
 const RUNS_ALONE: u32 = 20;
 
 /// One call of `ddfuzz triage`: the input files to run, the target, and the options.
@@ -119,8 +119,8 @@ impl TriageJob<'_> {
         })
     }
 
-    /// Marks the crash group, if there is one, whose crash occurs on the empty input and on other,
-    /// very different inputs too: a target that shows it crashes on any input.
+    /// Marks the crash group whose crash occurs on any input: on the empty input and on other, very
+    /// different ones. Does nothing if there is no such group.
     fn note_any_input_group(&self, result: &mut TriageResult) -> Result<(), Failure> {
         let crashes = |group: &&mut TriageGroup| group.kind == Kind::Crash;
         let mut groups = result.groups.iter_mut().filter(crashes).peekable();
@@ -190,7 +190,7 @@ impl TriageJob<'_> {
 
     fn result(&self, progress: &TriageState, output: &Output) -> TriageResult {
         let mut result = TriageResult {
-            // After a signal that came when all was examined there is nothing to continue.
+            // If a signal came after all inputs were examined, there is nothing to continue.
             interrupted: progress.is_unsettled
                 || (progress.states.iter()).any(|state| matches!(state, FileState::Pending)),
             ..TriageResult::default()
@@ -273,11 +273,11 @@ impl TriageState {
         Ok(())
     }
 
-    /// Adds a crashing input, which was examined, to the outcomes and, with an output directory, to
-    /// the triage journal. Stores the crash in the directory if it is the first with its major and
-    /// minor key, if it is flaky, or if `anyway` is true. If a single run of the input crashed with
-    /// other keys, that crash is stored as flaky, unless its major key is that of a steady crash or
-    /// of a group in the directory.
+    /// Adds an input that was examined to the outcomes and, with an output directory, to the triage
+    /// journal; `at` is the index of its file in `files`. If the input crashed, the crash is stored
+    /// in the directory if it is the first with its major and minor key, if it is flaky, or if
+    /// `anyway` is true. If a single run of the input crashed with other keys, that crash is stored
+    /// as flaky, unless its major key is that of a steady crash or of a group in the directory.
     fn examined(
         &mut self,
         (at, input): (usize, ContentHash),
@@ -367,7 +367,8 @@ fn compare(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes, output: &O
     }
 }
 
-/// Checks whether a line of the triage journal is of a campaign on this target, of whatever build.
+/// Returns true if a line of the triage journal belongs to a campaign on `target`, whichever build
+/// of the program that campaign ran.
 fn is_of(store: &Store, target: &Target, line: &Triaged) -> bool {
     let now = TargetRecord::new(target, Way::Command);
     let mut campaigns = store.campaigns().all();
@@ -398,7 +399,7 @@ impl TriageDirectory {
         let fresh = campaign_of(target, way, None);
         let mut store = Store::create_or_resume(out, fresh.clone())?;
         let (journal, mut lines) = store.triage_journal()?;
-        // Counts go on where they were, whatever campaign has begun there since.
+        // Counts of runs are continued, even if another campaign has begun in the directory since.
         let campaign = match lines.iter().rev().find(|line| is_of(&store, target, line)) {
             Some(line) => line.campaign.clone(),
             None => {
@@ -489,7 +490,7 @@ impl TriageDirectory {
         self.journal.sync()?;
         for ((kind, major), count) in outcomes.seen() {
             match self.store.set_seen(kind, major, &self.campaign, count) {
-                // Somebody has tidied up meanwhile, or the input is not to be read any more.
+                // The group was removed meanwhile, or its input cannot be read any more.
                 Err(StoreError::NoSuch { .. }) => {}
                 answer => answer?,
             }

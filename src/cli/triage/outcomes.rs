@@ -21,8 +21,8 @@ pub struct Outcome {
     /// Index of the crash variant (pair of major and minor key) to which the input's crash belongs;
     /// `None` if it did not crash.
     pub variant: Option<usize>,
-    /// Index of the flaky crash variant of an earlier run of the input, if that crashed with other
-    /// keys.
+    /// Index of the flaky crash variant that another run of the input has shown, if the input once
+    /// crashed with other keys; else `None`.
     pub once: Option<usize>,
     /// Whether memory leaks were looked for.
     pub leaks: bool,
@@ -34,9 +34,9 @@ impl Outcome {
         self.variant.into_iter().chain(self.once)
     }
 
-    /// Returns the outcome; if all runs of the input crashed, with one run counted instead of all.
-    /// How often such an input is run depends on which worker thread was first, except for the
-    /// smallest input of its variant.
+    /// Returns the outcome; but if all runs of the input crashed, as if there had been one run
+    /// only. The number of runs depends on which worker thread was first, except for the smallest
+    /// input of a variant, and so is left out of results.
     pub fn of_first_run(self) -> Outcome {
         match self.variant.is_some() && self.hits == self.tries {
             true => Outcome {
@@ -138,8 +138,9 @@ impl TriageOutcomes {
         };
     }
 
-    /// Returns the hash of each input that was run, now or by an earlier call, with whether there
-    /// is no more to find by looking for leaks: they were looked for, or the run has crashed.
+    /// Returns the hash of each input that was run, now or by an earlier call. The bool is true if
+    /// a check for memory leaks would add nothing: leaks were looked for already, or the run has
+    /// crashed.
     pub fn contents(&self) -> impl Iterator<Item = (ContentHash, bool)> {
         let all = self.outcomes.iter();
         all.map(|(input, outcome)| (*input, outcome.leaks || outcome.variant.is_some()))
@@ -310,7 +311,7 @@ impl TriageOutcomes {
             }
         }
         for ((target, input), group) in &self.earlier {
-            // What this call has seen of the same target stands.
+            // An outcome of this call takes the place of an earlier one on the same target.
             if *target != self.target || !self.outcomes.contains_key(input) {
                 seen.entry(*group).or_default().insert(*input);
             }
@@ -329,7 +330,7 @@ impl TriageOutcomes {
     ) -> usize {
         let key = (line.kind, line.major, line.minor);
         if let Some(&at) = self.by_key.get(&key) {
-            // What a later call settled on stands behind what the first sight gave.
+            // The record of a later, full examination replaces the first one.
             if examined {
                 self.variants[at].line = line;
                 self.variants[at].trace = trace;

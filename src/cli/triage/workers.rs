@@ -74,8 +74,8 @@ pub struct Workers<'a> {
     pub leaks: bool,
     /// Flag that makes the worker threads end once it is true.
     pub stop: &'a AtomicBool,
-    /// Hashes of the inputs that a worker thread has run or is running, each with whether there is
-    /// no more to find by looking for leaks.
+    /// Hashes of the inputs that a worker thread has run or is running. The bool is true if a check
+    /// for memory leaks would add nothing: leaks are looked for already, or the input has crashed.
     pub taken: Mutex<HashMap<ContentHash, bool>>,
     /// Major and minor keys of crashes that a worker has examined; an input that crashes with such
     /// keys is run only once, without symbolization.
@@ -100,7 +100,7 @@ impl Workers<'_> {
             |report| {
                 match report.transpose() {
                     Ok(answer) => hear(answer),
-                    // What other workers have found out meanwhile is still taken.
+                    // Results of other workers are still received after an error.
                     Err(error) => {
                         if failed.is_ok() {
                             failed = Err(error);
@@ -122,8 +122,9 @@ impl Workers<'_> {
             let answer = self.answer(&mut triager, file)?;
             let variant = answer.steady_variant();
             worker.report((at, answer));
-            // Once the record is under way, so that nobody's `Again` overtakes it; and before the
-            // next input, so that what is done with that hangs on no one's speed.
+            // The keys are added after the result was sent, so that no result which refers to them
+            // arrives first; and before the next input, whose handling then does not depend on
+            // other threads.
             lock(&self.variants).extend(variant);
         }
         Ok(())

@@ -323,8 +323,9 @@ struct Shown {
     /// `None` before the first status.
     executed_before: Option<u64>,
     standing: Option<MinimizeStatus>,
-    /// Name of the present phase if its number of runs is known, with the time at which it was first
-    /// shown and the number of its runs at that time: from them follows the time that is left.
+    /// The present phase of the minimization, if its number of runs is known: the name of the
+    /// phase, the time at which it was first shown, and how many of its runs had been made by then.
+    /// The time that is left is computed from these.
     counted: Option<(&'static str, Instant, u64)>,
     recent: VecDeque<String>,
     /// Time at which the last progress line was printed because stderr is no terminal.
@@ -417,7 +418,8 @@ impl Shown {
         }
     }
 
-    /// Begins to time the present phase if it is another one whose number of runs is known.
+    /// Starts to time the present phase of the minimization, if its number of runs is known and it
+    /// is not being timed already.
     fn time_phase(&mut self, standing: &MinimizeStatus) {
         let name = standing.phase.name();
         self.counted = standing.runs.map(|runs| match self.counted {

@@ -278,7 +278,9 @@ impl Histogram<'_> {
     }
 }
 
-/// Draws one column of a histogram as SVG; a browser shows its count as a tooltip.
+/// Draws one column of a histogram as SVG, for `count` values; nothing if `count` is 0. `left` is
+/// the horizontal position of the column, `step` the distance to the next one, `class` its CSS
+/// class. A browser shows the count as a tooltip.
 fn column(class: &str, left: f64, step: f64, up: Axis, count: u64) -> Markup {
     let top = up.y(count);
     html! {

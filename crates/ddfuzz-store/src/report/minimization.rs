@@ -218,14 +218,14 @@ impl MinimizationHistory {
         }
     }
 
-    /// Returns whether the final size is at most a twentieth of the first, so that an axis of sizes
-    /// should be logarithmic.
+    /// Returns true if the final size is at most a twentieth of the first one: an axis of sizes
+    /// should then be logarithmic.
     pub fn wants_log_sizes(&self) -> bool {
         self.size_before >= self.size_after.max(1).saturating_mul(20)
     }
 
-    /// Returns whether the first tenth of the executed tests, of at least 100, made nine tenths of
-    /// the whole reduction in size, so that an axis of tests should be logarithmic.
+    /// Returns true if there are at least 100 executed tests, and the first tenth of them made nine
+    /// tenths of the whole reduction in size: an axis of tests should then be logarithmic.
     pub fn wants_log_tests(&self) -> bool {
         let all = self.size_before - self.size_after.min(self.size_before);
         let early = self.size_before - self.best_after(self.executed / 10).min(self.size_before);

@@ -10,9 +10,10 @@ use ddfuzz_triage::{Found, Key};
 /// Maximum size, in bytes, of a minimization log that is searched; a larger one is left out.
 const LARGEST_LOG: u64 = 64 << 20;
 
-/// Counts the runs of minimizations that ended in `group`, by the logs of the minimizations which
-/// have found its `entries`. Each entry counts as one run at least: runs ahead of the search that it
-/// did not need are in no log.
+/// Counts the runs of other groups' minimizations that ended in `group`, by the logs of those
+/// minimizations that have found one of its `entries`. Returns at least the number of entries found
+/// in this way: a run that a worker made ahead of its search, and that the search did not need, is
+/// in no log.
 pub(super) fn runs(group: &Group, entries: &[Entry]) -> Result<u64, StoreError> {
     let mut found = 0;
     let mut minimized = BTreeSet::new();
@@ -36,8 +37,8 @@ pub(super) fn runs(group: &Group, entries: &[Entry]) -> Result<u64, StoreError> 
     Ok(found.max(logged))
 }
 
-/// Counts the runs that ended in `group` in the logs of the minimizations of the entry `id`, the
-/// last one and the earlier ones.
+/// Counts the runs that ended in `group` in all logs of minimizations of the entry `id`: that of
+/// the current minimization, and archived ones. A log that cannot be read counts as empty.
 fn runs_of_entry(group: &Group, id: &EntryId) -> Result<u64, StoreError> {
     let folder = id.folder(group.root());
     let is_log = |name: &str| name.starts_with(layout::LOG);
@@ -50,8 +51,8 @@ fn runs_of_entry(group: &Group, id: &EntryId) -> Result<u64, StoreError> {
     Ok(runs)
 }
 
-/// Counts the runs in the text of a log that crashed with the major key `major`, which is not that
-/// of the minimized crash.
+/// Counts the runs in the text of a minimization log that crashed with the major key `major`, which
+/// is another key than that of the minimized crash.
 fn runs_in_log(log: &[u8], major: Key) -> u64 {
     let text = String::from_utf8_lossy(log);
     let name = major.to_string();

@@ -522,7 +522,7 @@ impl Place {
         })
     }
 
-    /// Returns whether `other` is the same line of the same file as this location. The path of
+    /// Returns true if `other` is the same line of the same file as this location; the path of
     /// `other` may lack leading directories.
     pub(super) fn is_at(&self, other: &Place) -> bool {
         self.line == other.line && Path::new(&self.file).ends_with(&other.file)

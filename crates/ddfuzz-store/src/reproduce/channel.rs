@@ -1,8 +1,8 @@
 //! Shell code by which scripts without ddfuzz pass the input to the target: as a file, under a
 //! name, as two files, or as keystrokes at a terminal.
 //!
-//! The script sets `$input` (the input file), `$scratch` (an empty temporary directory) and, where
-//! it uses it, `$program` before this code.
+//! Before this code, the script sets `$input` (the input file) and `$scratch` (an empty temporary
+//! directory), and also `$program` if the code uses that variable.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
@@ -21,8 +21,9 @@ pub const LOCALE: &str = r#"[ -n "${LC_ALL-}${LC_CTYPE-}${LANG-}" ] || {
 }
 "#;
 
-/// Shell words by which `env` runs a program whose path it would take for a variable; a shell would
-/// drop variables whose names are no identifiers.
+/// Shell words that stand between `env` and the path of a program that contains `=`, because `env`
+/// would take such a path for a variable. A shell in their place would drop environment variables
+/// whose names are no identifiers.
 pub const RUN_PROGRAM: &[u8] = b"\"$(command -v nice)\" -n 0 ";
 
 /// Shell code that splits the input at its first separator byte (28) into two files; without a

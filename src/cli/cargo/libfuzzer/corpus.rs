@@ -64,7 +64,8 @@ impl Corpus {
 
     /// Removes a crashing input from the temporary copy of the corpus, which the first call
     /// creates; the user's corpus stays as it is. Returns true if this call or an earlier one
-    /// removed the input, so that a restarted libFuzzer gets further.
+    /// removed the input, so that a restarted libFuzzer gets further; false if there was nothing to
+    /// remove.
     pub fn leave_out(&mut self, input: &[u8]) -> io::Result<bool> {
         let copy = match &mut self.copy {
             Some(copy) => copy,
@@ -82,7 +83,7 @@ impl Corpus {
         for entry in std::fs::read_dir(copy.dir.path())? {
             let entry = entry?;
             let name = entry.file_name();
-            // Each file that is written is synced: those that are there already are not tried.
+            // Known files are skipped early, because each write is synced and takes long.
             if copy.known.contains(&name) {
                 continue;
             }
@@ -124,10 +125,10 @@ impl CorpusCopy {
         })
     }
 
-    /// Removes an input from the temporary corpus. If no file has this content, removes the files
-    /// that begin with it, because with `-max_len` libFuzzer runs only the beginning of longer
-    /// files. Returns true if something was removed, now or by an earlier call; false for the empty
-    /// input.
+    /// Removes an input from the temporary corpus. If no file has exactly this content, removes all
+    /// files that begin with it: with `-max_len`, libFuzzer runs only the beginning of a longer
+    /// file. Returns true if something was removed, now or by an earlier call; else false, as
+    /// always for the empty input.
     fn remove(&mut self, input: &[u8]) -> io::Result<bool> {
         let name = libfuzzer_name(input);
         let path = self.dir.path().join(&name);
@@ -141,7 +142,7 @@ impl CorpusCopy {
             return Ok(true);
         }
         if self.deadly.contains(&name) {
-            // Of those that were started together, each dies of it.
+            // Each of several processes that were started together crashes on this input.
             return Ok(true);
         }
         let mut found = false;
@@ -170,7 +171,7 @@ fn each(dir: &Path, what: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Resul
         // Links to directories may lead in circles.
         let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
         if is_dir && !entry.file_name().as_encoded_bytes().starts_with(b".") {
-            // What goes while it is looked at is no part of the corpus any more.
+            // A directory that vanishes meanwhile is no part of the corpus any more.
             let _ = std::fs::read_dir(&path).and_then(|_| each(&path, what));
         } else if !is_dir && let Ok(bytes) = regular::read(&path, LONGEST) {
             what(&bytes)?;
@@ -181,8 +182,8 @@ fn each(dir: &Path, what: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Resul
 
 impl Drop for Corpus {
     fn drop(&mut self) {
-        // What cannot be written is still in the output directory where it crashed, or is found
-        // again.
+        // Inputs that cannot be written back are not lost: crashing ones are in the output
+        // directory, and others will be found again.
         let _ = self.write_back();
     }
 }
@@ -263,9 +264,9 @@ mod tests {
         assert!(corpus.leave_out(b"bad").unwrap());
         let copy = corpus.dirs()[0].to_owned();
         assert_eq!(inputs(&copy), [&b"good"[..], b"long and more", b"seed"]);
-        // By the greatest length, only its beginning was run.
+        // With `-max_len`, only the beginning of the file was run.
         assert!(corpus.leave_out(b"long").unwrap());
-        // Of those that were started together, each dies of it.
+        // Each of several processes that were started together crashes on this input.
         assert!(corpus.leave_out(b"bad").unwrap());
         assert!(!corpus.leave_out(b"mutated").unwrap());
         assert!(!corpus.leave_out(b"").unwrap());

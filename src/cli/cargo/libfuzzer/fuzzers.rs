@@ -19,7 +19,8 @@ use crate::exec::without_symbols;
 use crate::files::regular;
 use crate::report::{EndedBy, size};
 
-/// Number of libFuzzer processes killed by something else after which none is started again.
+/// Maximum number of times that a libFuzzer process is started again after a signal has ended it
+/// without a failing input.
 const MAX_KILLED: u32 = 10;
 
 /// Number of consecutive crashes, on inputs that cannot be removed from the corpus, after which the
@@ -77,10 +78,11 @@ pub struct LibFuzzers {
     /// Number of consecutive crashes of libFuzzer on inputs that could not be removed from the
     /// corpus.
     futile: u32,
-    /// Number of libFuzzer processes that something else has killed and that were started again.
+    /// Number of times that a libFuzzer process was started again after a signal had ended it
+    /// without a failing input.
     killed: u32,
-    /// Why a libFuzzer process is not started again, of the first for which that is an error;
-    /// `None` if there is none.
+    /// The first error for which a libFuzzer process was not started again; `None` if there is
+    /// none.
     error: Option<CampaignError>,
     /// Exit status of the first libFuzzer process that ended without success, because it found a
     /// failing input or for another reason; `None` if none did.
@@ -170,7 +172,7 @@ impl LibFuzzers {
         }
     }
 
-    /// Checks whether a libFuzzer process was running when it was last asked for.
+    /// Returns true if at least one libFuzzer process was running when that was last checked.
     pub fn is_running(&self) -> bool {
         self.running.iter().any(Option::is_some)
     }
@@ -182,8 +184,9 @@ impl LibFuzzers {
         }
     }
 
-    /// Starts the libFuzzer process with the index `at` for the remaining time and its remaining
-    /// runs; `None` if the time or its runs are used up.
+    /// Starts a libFuzzer process in the place with the index `at` (of the processes that run at
+    /// the same time), with the time that is left to the campaign and the runs that are left to
+    /// this place. Returns `None` if one of these is used up.
     fn next(&mut self, at: usize) -> io::Result<Option<Process>> {
         let prefix = Path::new(&self.plan.artifact_prefix);
         let mut words = vec![
@@ -195,7 +198,7 @@ impl LibFuzzers {
             if left.is_zero() {
                 return Ok(None);
             }
-            // Whole seconds, of which 0 means for ever.
+            // The flag takes whole seconds, and 0 means no limit.
             let seconds = left.as_secs_f64().ceil().max(1.0);
             words.push(format!("-max_total_time={seconds}").into());
         }
@@ -217,10 +220,10 @@ impl LibFuzzers {
         Process::start(program, &words, &env, None, terminal).map(Some)
     }
 
-    /// Handles the end of the libFuzzer process with the index `at`: if an input of the corpus
-    /// crashed it at the start, removes that input from the temporary corpus. Returns the process
-    /// that was started again in its place, if any. Fails if libFuzzer failed without a failing
-    /// input, or crashed at the start too often.
+    /// Handles `end`, the end of the libFuzzer process with the index `at`: if an input of the
+    /// corpus crashed the process at the start, removes that input from the temporary corpus.
+    /// Returns the process that was started in its place; `None` if none was. Fails if libFuzzer
+    /// failed without a failing input, or crashed at the start too often.
     fn ended(&mut self, at: usize, end: &End) -> Result<Option<Process>, CampaignError> {
         self.made = self.made.saturating_add(end.said.runs);
         if let Some(left) = self.left.get_mut(at) {
@@ -284,7 +287,7 @@ impl Producer for LibFuzzers {
     fn poll(&mut self) -> Result<Producing, CampaignError> {
         let is_late = |time| self.began.elapsed() > time + END_TIMEOUT;
         if self.plan.flags.time.is_some_and(is_late) {
-            // It hangs in an input, for which it has twenty minutes of its own.
+            // The process hangs on an input; by its own limit it would do so for twenty minutes.
             let running = self.running.iter().flatten();
             self.dropped.extend(running.flat_map(Process::written));
             self.running.clear();

@@ -127,7 +127,7 @@ fn plan(
         own.push(format!("-max_len={max_len}").into());
     }
     if let Some(seed) = args.seed {
-        // Of 32 bits there, and 0 stands for the clock.
+        // libFuzzer's seed has 32 bits, and 0 means a seed from the clock.
         own.push(format!("-seed={}", (seed as u32).max(1)).into());
     }
     own.extend(args.target.timeout.map(timeout_flag));
@@ -237,11 +237,11 @@ impl GivenInputs {
 
 fn watching(args: &RunArgs, target: Target, way: Way) -> Result<Watching, Failure> {
     Ok(Watching {
-        // What it drops it says itself.
+        // No directory is watched: libFuzzer itself names the files that it writes.
         sources: Vec::new(),
         max_len: args.max_len.unwrap_or(MAX_LEN),
         leaks: false,
-        // Its time is libFuzzer's, and all that it drops within is examined.
+        // libFuzzer limits its time itself, and all inputs that it writes until then are examined.
         time: None,
         deadline: Deadline::default(),
         until: args.until.clone(),
@@ -329,7 +329,7 @@ impl Flags {
     /// is started again after a crash would crash in the same way each time.
     pub fn seed_of_start(&self, starts: u32) -> Option<OsString> {
         let seed: i64 = self.value("seed")?.parse().ok()?;
-        // Of 32 bits there, and 0 stands for the clock.
+        // libFuzzer's seed has 32 bits, and 0 means a seed from the clock.
         let seed = seed as u32;
         let own = seed.wrapping_add(starts).max(1);
         (seed != 0 && starts > 0).then(|| format!("-seed={own}").into())
@@ -377,7 +377,7 @@ mod tests {
             flags("-seed=4294967295").seed_of_start(1),
             Some("-seed=1".into())
         );
-        // From the clock, which differs for each.
+        // These seeds come from the clock, and so differ for each process.
         assert_eq!(flags("-seed=0").seed_of_start(1), None);
         assert_eq!(flags("").seed_of_start(1), None);
     }

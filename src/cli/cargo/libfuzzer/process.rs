@@ -80,7 +80,7 @@ impl Process {
         unsafe {
             command.pre_exec(move || {
                 nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
-                // It may have died before this was asked for.
+                // The parent may have ended before the signal was requested.
                 match Pid::parent() == parent {
                     true => Ok(()),
                     false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
@@ -186,7 +186,7 @@ fn read_stderr(stderr: impl Read, said: &Mutex<FuzzerOutput>, echo: bool) {
             Ok(_) => {}
         }
         if echo {
-            // Byte for byte, as it would stand there without us.
+            // The output is printed unchanged, as libFuzzer alone would print it.
             let _ = io::stderr().write_all(&line);
         }
         let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
@@ -242,8 +242,8 @@ impl FuzzerOutput {
         }
     }
 
-    /// Checks whether libFuzzer writes failing inputs to this path; if not, the target has printed
-    /// it.
+    /// Returns true if libFuzzer writes failing inputs to this path; false if only the target can
+    /// have printed such a path.
     fn is_artifact(&self, path: &[u8]) -> bool {
         let name = path.strip_prefix(self.artifact_prefix.as_slice());
         let is_named = name.is_some_and(|name| !name.is_empty() && !name.contains(&b'/'));
@@ -259,7 +259,7 @@ impl FuzzerOutput {
             let mut words = status.split_whitespace();
             let (runs, word) = (words.next().map(str::parse::<u64>), words.next());
             let is_status = word.is_some_and(|word| STATUS.contains(&word));
-            // A frame of a stack trace begins alike.
+            // A frame of a stack trace also begins with `#` and a number.
             if let Some(Ok(runs)) = runs
                 && (is_status || word == Some("READ"))
             {

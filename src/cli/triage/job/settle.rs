@@ -46,8 +46,8 @@ impl SmallestFiles {
         all
     }
 
-    /// Adds the file with this index to those of the variant that it has now, and returns that
-    /// variant; `None` if the input did not crash.
+    /// Adds the file with the index `at` to those of the crash variant that its input now belongs
+    /// to, and returns that variant; `None` if the input did not crash.
     fn add(&mut self, progress: &TriageState, at: usize) -> Option<usize> {
         let (_, outcome) = progress.outcomes.outcome(&progress.states[at])?;
         let files = self.files.entry(outcome.variant?).or_default();
@@ -139,7 +139,7 @@ impl TriageJob<'_> {
         task: &SettleTask,
     ) -> Result<SettleResult, ExecError> {
         let file = &self.found.inputs[task.at];
-        // What has changed or gone since was run before: what that run told stands.
+        // If the file has changed or is gone, the outcome of its earlier run stays.
         let bytes = regular::read(&file.path, self.max_len).ok();
         let Some(bytes) = bytes.filter(|bytes| ContentHash::of(bytes) == task.input) else {
             return Ok(None);
@@ -154,8 +154,9 @@ impl TriageJob<'_> {
     }
 }
 
-/// Returns the task to examine the file `at`, the smallest one of a crash variant; `None` if the crash
-/// of that file is stored already, or the variant is flaky.
+/// Returns the task to examine the input in the file with the index `at`, the smallest one of the
+/// crash variant with the index `variant`. `None` if that input's crash is stored already, or if
+/// the variant is flaky.
 fn task_of(progress: &mut TriageState, variant: usize, at: usize) -> Option<SettleTask> {
     let (input, _) = progress.outcomes.outcome(&progress.states[at])?;
     let directory = progress.directory.as_ref();
@@ -175,7 +176,8 @@ fn task_of(progress: &mut TriageState, variant: usize, at: usize) -> Option<Sett
 }
 
 /// Examines an input in full that has crashed in an earlier run, with the keys and the class of
-/// `known`; if it does not crash now, that run counts, and the crash is flaky.
+/// `known`. If it does not crash now, the earlier run still counts, and the crash is flaky.
+/// `leaks`: whether memory leaks are looked for even if `known` is none.
 fn examined_again(
     triager: &mut Triager,
     input: &[u8],

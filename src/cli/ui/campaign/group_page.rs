@@ -64,7 +64,7 @@ fn title(model: &ScreenModel, group: &Group, width: usize) -> Line<'static> {
         span(group.class.clone(), model.palette.bad()),
     ];
     let used: usize = left.iter().map(Span::width).sum();
-    // The time is worth more than the whole of the reason.
+    // Where there is no room for both, the reason is cut and not the time.
     let room = width.saturating_sub(used + time.width() + 2);
     left.push(plain(cut(&format!(", {}", group.severity), room)));
     spread(left, time, width)
@@ -273,7 +273,7 @@ impl Detail {
     pub fn crash(&mut self, crash: &Crash, folder: Option<&Path>) {
         let trace = Trace::of(crash, folder);
         let mut lines: Vec<TraceLine> = Vec::new();
-        // One of a single line stands above.
+        // A message of a single line is shown at the top of the page already.
         if let Some(message) = trace.message.as_deref().filter(|it| it.contains('\n')) {
             lines.extend(message.lines().map(|line| TraceLine {
                 title: "",
@@ -356,7 +356,7 @@ impl Log {
         while taken < AT_ONCE {
             line.clear();
             taken += file.read_until(b'\n', &mut line)?;
-            // One without its end is being written.
+            // A line without a line feed is still being written.
             if !line.ends_with(b"\n") {
                 break;
             }

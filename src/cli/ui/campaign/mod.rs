@@ -68,7 +68,7 @@ impl FullScreen {
         if output.quiet || output.json {
             return None;
         }
-        // Where the terminal cannot be had, lines do.
+        // If the terminal cannot be used, the caller prints lines instead.
         let terminal = Terminal::take().ok().flatten()?;
         let mut model = ScreenModel::new(heading, Palette::new(output.colored()));
         known.iter().for_each(|view| model.known(view));
@@ -147,7 +147,7 @@ impl FullScreen {
             all.position(|one| one.is(open))
         });
         let unended = || next(self.turn).find(|at| groups[*at].claim.is_none());
-        // Every other look goes to the rest.
+        // Every other read takes any group, one after the other.
         let any = || next(self.turn).next();
         let chosen = match self.turn % 2 {
             0 => open.or_else(unended).or_else(any),
@@ -196,7 +196,7 @@ impl Screen for FullScreen {
 impl Drop for FullScreen {
     fn drop(&mut self) {
         self.terminal = None;
-        // What the user should know is not gone with the screen.
+        // Notes for the user stay visible after the screen is closed.
         for event in self.model.events().filter(|event| event.is_note) {
             tell(&event.text);
         }

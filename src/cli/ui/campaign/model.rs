@@ -164,7 +164,7 @@ impl ScreenModel {
     pub fn minimized(&mut self, view: &GroupView) {
         let group = Group::of(view);
         if view.kind == Kind::Flaky {
-            // It was a crash, until it did not come again.
+            // The group was one of crashes before its crash did not occur again.
             self.tell(&format!("{} did not crash again: flaky", group.key), false);
             let is_crash = |one: &Group| one.kind == Kind::Crash && one.key == group.key;
             self.groups.retain(|one| !is_crash(one));

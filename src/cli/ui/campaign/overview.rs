@@ -65,7 +65,7 @@ fn title(model: &ScreenModel, width: usize) -> Line<'static> {
     if used + time.width() < width {
         return spread(left, time, width);
     }
-    // The time is worth more than the whole of the target's name.
+    // Where there is no room for both, the target's name is cut and not the time.
     let room = width.saturating_sub(time.width() + 2);
     let text: String = left.iter().map(|one| one.content.as_ref()).collect();
     let cut = crate::report::text::cut(&text, room);
@@ -283,7 +283,7 @@ impl Columns {
         let fixed = columns.key + columns.seen + columns.size + columns.bar + columns.claim;
         // A mark, and two blanks between each two columns.
         let used = 2 + fixed + 5 * 2;
-        // The class can lose its end before a claim does.
+        // Where there is little room, the class is cut first.
         let room = width.saturating_sub(used).max("CLASS".len());
         columns.class = columns.class.min(room);
         let used = used + columns.class;

@@ -51,12 +51,12 @@ impl Terminal {
     pub fn take() -> io::Result<Option<Terminal>> {
         let stderr = io::stderr();
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-        // Of a job in the background the terminal would stop the whole process.
+        // The terminal would stop the whole process if it is a background job.
         let is_ours = || tcgetpgrp(stderr.as_fd()).is_ok_and(|group| group == getpgrp());
         if !stderr.is_terminal() || dumb || !is_ours() {
             return Ok(None);
         }
-        // A line that nobody has told its size, as serial ones.
+        // The size of a terminal may be unknown, as on a serial line.
         if !terminal::size().is_ok_and(|(width, height)| width > 0 && height > 0) {
             return Ok(None);
         }
@@ -142,8 +142,8 @@ pub fn restore_terminal() {
     if !TAKEN.swap(false, Ordering::Relaxed) {
         return;
     }
-    // SAFETY: the descriptor is open or closed, at worst the call fails; stderr is only borrowed,
-    // for it is not closed by the file that is never dropped.
+    // SAFETY: the descriptor is open, or it is closed and the call fails. stderr is only borrowed:
+    // the file made of it is never dropped, and so does not close it.
     unsafe {
         if let Some((keys, before)) = SAVED_MODES.get() {
             libc::tcsetattr(*keys, libc::TCSANOW, before);

@@ -176,8 +176,8 @@ fn header(linked: LinkedHarness<'_>, flags: &[&str]) -> String {
     )
 }
 
-/// Generates the C function that returns the name of a sanitizer with which the test was not
-/// compiled, and without which the crash is invisible; else it returns `NULL`.
+/// Generates the C function `lacking`, which returns the name of a sanitizer that is needed to show
+/// the crash, but with which the test was not compiled; `NULL` if none is missing.
 fn lacking(of: &Reproducer) -> String {
     let mut text = "#ifndef __has_feature\n#define __has_feature(name) 0\n#endif\n".to_owned();
     let mut lines = String::new();
@@ -225,8 +225,8 @@ pub(super) const INCLUDES: &str = include_str!("templates/includes.c.in");
 /// C code of the exported tests that starts a process, waits for it, and decides if it failed.
 const TEXT: &str = include_str!("templates/process.c.in");
 
-/// Whether the process that an exported C test starts may run a program compiled with sanitizers,
-/// which decides about limits and options.
+/// How the program that an exported C test runs may be compiled: with a sanitizer or without one.
+/// The limits and options with which the test runs the program depend on that.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Build {
     /// Whether the program that the exported C test runs is possibly compiled with a sanitizer.

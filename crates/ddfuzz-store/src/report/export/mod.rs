@@ -95,8 +95,9 @@ impl Reproducer {
         }
     }
 
-    /// Returns the wall time limit that an exported test sets for its run: for a hang more than
-    /// twice the limit of the recorded run, otherwise at least a minute.
+    /// Returns the wall time limit that an exported test sets for its run: a second more than twice
+    /// the larger one of the recorded run's limits on wall and CPU time, and at least a minute
+    /// unless the failure is a hang.
     fn run_limit(&self) -> Duration {
         let limit = self.limits.wall.max(self.limits.cpu) * 2 + Duration::from_secs(1);
         match self.kind.of_limits(&self.class) {
@@ -111,18 +112,18 @@ impl Reproducer {
         (self.kind.of_limits(&self.class) == Kind::Oom).then(|| self.limits.memory.max(1))
     }
 
-    /// Returns the limit on writable private memory, in bytes, that an exported test sets: twice
-    /// the memory limit of the recorded run, as that run had, for an out-of-memory group and for a
-    /// crash by a signal, which may come of an allocation that failed. `None` for other groups, and
-    /// if a sanitizer maps terabytes of memory (`shadowed`).
+    /// Returns the limit on writable private memory, in bytes, that an exported test sets. For an
+    /// out-of-memory group, and for a crash by a signal, it is twice the memory limit of the
+    /// recorded run, as in that run: an allocation that failed may have caused the crash. `None`
+    /// for other groups, and if a sanitizer maps terabytes of memory (`shadowed`).
     fn data(&self, shadowed: bool) -> Option<u64> {
         let limit = data_limit(self.kind, &self.class, self.limits.memory, shadowed);
         limit.map(|_| self.limits.memory.max(1).saturating_mul(2))
     }
 
-    /// Returns the line by which the minimal runtime of UndefinedBehaviorSanitizer tells of the failed
-    /// check, also in a program that goes on after it; `None` for other crashes. Versions of the runtime
-    /// write more after it.
+    /// Returns the line that the minimal runtime of UndefinedBehaviorSanitizer prints when the
+    /// crash's check fails, whether or not the program goes on afterwards; `None` for other
+    /// crashes. Some versions of the runtime print more in the same line.
     fn message(&self) -> Option<String> {
         let check = self.class.0.strip_prefix("ubsan:")?;
         self.minimal_runtime.then(|| format!("ubsan: {check}"))
@@ -144,9 +145,10 @@ const START_MS: [u64; 2] = [20, 150];
 /// Exit statuses by which a shell reports that a signal ended what it ran.
 const OF_SIGNALS: RangeInclusive<i32> = 129..=159;
 
-/// Returns the exit statuses that an exported test counts as failures of the program. In addition,
-/// signals and sanitizer reports always count, and [`OF_SIGNALS`] if not the program itself
-/// crashed, but a process that it had started.
+/// Returns the exit statuses that an exported test counts as failures of the program: that of the
+/// recorded run, unless it is 0, and for a Rust or Go panic the status of such a panic. The test
+/// also counts all signals and sanitizer reports, and the statuses in [`OF_SIGNALS`] if not the
+/// program itself crashed, but a process that it had started.
 fn statuses(of: &Reproducer) -> Vec<i32> {
     let mut all = match of.class.0.as_str() {
         "rustpanic" => vec![RUST_PANIC],
@@ -160,7 +162,9 @@ fn statuses(of: &Reproducer) -> Vec<i32> {
     all
 }
 
-/// Returns the CPU time limit that an exported test of a hang sets, in ms; `None` for other groups.
+/// Returns the CPU time limit in ms that an exported test of a hang sets: that of the recorded run,
+/// plus the time that the program needs to start, which is longer if it is `sanitized`. `None` for
+/// other groups.
 fn time_limit(of: &Reproducer, sanitized: bool) -> Option<u64> {
     let limit = u64::try_from(of.limits.cpu.as_millis()).unwrap_or(u64::MAX);
     (of.kind.of_limits(&of.class) == Kind::Hang)
@@ -174,9 +178,9 @@ struct Need {
     /// Texts, such as names of sanitizer functions, of which the program's file contains at least
     /// one if it was compiled with the flag.
     texts: Vec<&'static [u8]>,
-    /// Whether one of `texts` is not enough, and the program's file must also contain a type name
-    /// as the checks of UndefinedBehaviorSanitizer (UBSan) write it: other sanitizers' runtimes
-    /// contain UBSan's functions, too.
+    /// Whether finding one of `texts` does not suffice: the program's file must also contain the
+    /// name of a type, as checks of UndefinedBehaviorSanitizer (UBSan) store it. Runtimes of other
+    /// sanitizers contain UBSan's functions, too, but no such name.
     checked: bool,
     /// The compiler flag without which the program cannot show the crash, such as
     /// `-fsanitize=address`.

@@ -44,9 +44,9 @@ esac
 }
 "#;
 
-/// Shell code of an interestingness test that exits with 0 if ddfuzz has found a crash of the
-/// test's group, and with 125 for any other failure; if the input does not crash, the code after it
-/// is executed.
+/// Shell code of an interestingness test that judges the answer of `ddfuzz triage`: it exits with 0
+/// for a crash of the test's group, and with 125 for any other failure. If the input does not
+/// crash, it does not exit, and the code that follows it in the script decides.
 const JUDGE: &str = r#"case $? in
 0 | 1) ;;
 *) exit 125 ;;
@@ -59,8 +59,10 @@ case $said in
 esac
 "#;
 
-/// Generates the shell code that turns the answer of `ddfuzz triage` into an exit status. "No
-/// crash" counts only if the program is compiled with the sanitizers `needed`.
+/// Generates the shell code that turns the answer of `ddfuzz triage` into an exit status: 0 for a
+/// crash of the test's group, 1 for no crash, 125 for anything else. "No crash" also gives 125 if
+/// the program was compiled without one of the sanitizers `needed`, since it cannot show the crash
+/// then.
 fn judge(needed: &[String]) -> String {
     let lines = needed.iter().map(|flag| {
         format!(
@@ -87,12 +89,14 @@ pub enum InputSource {
     File,
 }
 
-/// Generates a POSIX shell script that exits with 0 if an input causes a crash of the same group, 1
-/// if it causes none, and 125 if it causes another crash or the script cannot decide.
+/// Generates a POSIX shell script, an interestingness test: it exits with 0 if its input causes a
+/// crash of the group of `crash`, with 1 if the input causes no crash, and with 125 if it causes
+/// another crash or the script cannot decide. The script runs `ddfuzz triage` on the target by the
+/// given way, so that it identifies crashes as the minimization does.
 ///
-/// `name` is the file name of the input in the current directory. The script runs `ddfuzz triage`,
-/// so it identifies crashes as the minimization does; `ddfuzz` is the program to call unless the
-/// environment names another.
+/// `taking` says where the script takes its input from, and `name` is the file name of the input in
+/// the current directory. `ddfuzz` is the path of the program ddfuzz to call, unless the
+/// environment variable `DDFUZZ` names another.
 pub fn interestingness_test(
     taking: InputSource,
     name: &OsStr,

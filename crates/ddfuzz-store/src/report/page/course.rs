@@ -10,8 +10,8 @@ use ddfuzz_minimize::log::{Line, Log, Phase, Source};
 /// Maximum number of points of the curve in the drawing of a minimization, and of candidates drawn
 /// as single points; in both cases the last one is kept in addition.
 const MOST_POINTS: usize = 400;
-/// Largest number of phases of which the shortest are looked for; of more, neighbours are joined
-/// first.
+/// Number of phases above which neighbouring phases are joined evenly, before the shortest ones are
+/// looked for: a log may have a phase for each test.
 const MOST_JOINED: usize = 1000;
 /// Maximum number of phases (stretches of tests made by one pass) in the drawing of a minimization;
 /// if there are more, the shortest ones join their neighbours.
@@ -170,7 +170,8 @@ fn joined(phases: Vec<PhaseReport>) -> Vec<PhaseReport> {
     phases
 }
 
-/// Joins a phase with the one before it, `into`, whose name then lists up to three passes.
+/// Joins the phase `gone` with the phase before it, `into`: `into` then ends where `gone` ends, and
+/// its name lists up to three passes.
 fn join(into: &mut PhaseReport, gone: &PhaseReport) {
     into.to = gone.to;
     let is_named = |name: &str| into.name.split(" + ").any(|one| one == name);

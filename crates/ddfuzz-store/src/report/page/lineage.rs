@@ -86,8 +86,8 @@ pub(super) fn kept(pieces: &[Piece]) -> Vec<[u64; 2]> {
     ranges
 }
 
-/// Returns the byte ranges of the minimized input, given by its pieces, that are not bytes of the
-/// input as found: `[start, end]`, without the byte at `end`, sorted.
+/// Returns the byte ranges of the minimized input, which consists of `pieces`, that hold new bytes,
+/// that is, none from the input as found: `[start, end]`, without the byte at `end`, sorted.
 pub(super) fn new_ranges(pieces: &[Piece]) -> Vec<[u64; 2]> {
     let mut at = 0;
     let mut ranges = Vec::new();
@@ -101,8 +101,9 @@ pub(super) fn new_ranges(pieces: &[Piece]) -> Vec<[u64; 2]> {
     ranges
 }
 
-/// Returns true if the pieces make the text `minimized`. Others may have written the log: its pieces
-/// may repeat a part of the original without end, so their sizes are compared first.
+/// Returns true if the pieces, put together, are exactly the text `minimized`. Their sizes are
+/// compared first: somebody else may have written the log, and its pieces may repeat a part of the
+/// original without end.
 fn make(pieces: &[Piece], original: &[u8], minimized: &[u8]) -> bool {
     let sizes = pieces.iter().map(Piece::len);
     let size = sizes.fold(0_usize, usize::saturating_add);

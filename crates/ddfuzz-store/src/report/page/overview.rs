@@ -229,8 +229,8 @@ fn origin(campaign: &CampaignFacts) -> Markup {
     }
 }
 
-/// Makes the table of groups. The rows of the first `shown` groups link to their sections in the
-/// page; the others have no section, and their rows are the anchors that links lead to.
+/// Makes the table of groups. The rows of the first `shown` groups link to the sections of these
+/// groups in the page. The other groups have no sections: links to such a group lead to its row.
 pub(super) fn table(groups: &[GroupSummary], shown: usize) -> Markup {
     let with_utility = groups.iter().any(|group| group.utility.is_some());
     // Browsers skip rows of a big table that are out of sight.

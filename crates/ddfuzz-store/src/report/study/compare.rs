@@ -222,9 +222,9 @@ fn utility_in(rows: &[&Row]) -> Option<UtilityInStudy> {
     Some(cell)
 }
 
-/// Adds a group of the study with index `at` to the element of `groups` for the same bug in an
-/// earlier study, matched by major key or by function names; without a match, appends a new
-/// element. `count` is the number of compared studies.
+/// Adds `group`, from the study with the index `at`, to the list `groups`: to the element for the
+/// same bug in an earlier study, matched by major key or by function names; without a match, as a
+/// new element. `count` is the number of compared studies.
 fn place(groups: &mut Vec<ComparedGroup>, group: &RowGroup, at: usize, count: usize) {
     let major = &group.tally.major;
     let by_key = (groups.iter()).position(|one| one.majors.iter().flatten().any(|m| m == major));
