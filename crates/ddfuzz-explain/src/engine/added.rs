@@ -287,21 +287,16 @@ impl Engine {
         found
     }
 
-    /// Adds to `found` the mutants of `function` that set a field of a record passed to it, or a
-    /// global variable. `own` has the places that the function reads and writes, `read` those that
-    /// the executed code reads: other places are not set.
-    fn add_to(
+    /// Returns the places that `function` may set in addition, those of records passed to it first:
+    /// where each begins, its field, and whether the function writes it itself. `own` has the places
+    /// that the function reads and writes, `read` those that the executed code reads.
+    fn settable_places(
         &self,
         function: &Function,
         own: &Uses,
         read: &HashSet<Place>,
-        found: &mut Vec<Mutant>,
-    ) {
+    ) -> Vec<(Base, Settable, bool)> {
         let types = &self.info.types;
-        let Some(entry) = function.ranges.first().map(|it| it.start) else {
-            return;
-        };
-        let entry = entry.wrapping_add(self.bias);
         let mut set = Vec::new();
         for (register, of, parameter) in passed(types, function) {
             let name = &parameter.name;
@@ -328,6 +323,24 @@ impl Engine {
                 }
             }
         }
+        set
+    }
+
+    /// Adds to `found` the mutants of `function` that set a field of a record passed to it, or a
+    /// global variable. `own` has the places that the function reads and writes, `read` those that
+    /// the executed code reads: other places are not set.
+    fn add_to(
+        &self,
+        function: &Function,
+        own: &Uses,
+        read: &HashSet<Place>,
+        found: &mut Vec<Mutant>,
+    ) {
+        let Some(entry) = function.ranges.first().map(|it| it.start) else {
+            return;
+        };
+        let entry = entry.wrapping_add(self.bias);
+        let mut set = self.settable_places(function, own, read);
         set.truncate(PLACES);
         for (base, field, is_written) in set {
             // What the function writes itself is only reset before.
