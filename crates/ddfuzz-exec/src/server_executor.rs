@@ -386,8 +386,7 @@ impl Retriable for ServerExecutor {
         if let Some(console) = &mut self.console {
             answer.ended = console.judge(answer.ended);
         }
-        // A server leaks with each fork. Where one process makes many runs, those that return need
-        // none.
+        // A server leaks with each fork; runs that return in one process need none.
         let forked = self.ends_process() || !answer.ended.is_exit() || answer.refused.is_some();
         let forks = if self.observations.fresh {
             answer.number as u64 + 1
