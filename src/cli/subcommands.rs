@@ -15,7 +15,7 @@ use super::{Exit, Failure, run, target};
 /// Headings in `--help` above options that only few users need.
 const RARE: [&str; 2] = [target::CHANNEL_HEADING, run::NETWORK];
 
-/// A function that runs a parsed call.
+/// A function that carries out a subcommand of ddfuzz, whose command line is parsed already.
 pub type Job = Box<dyn FnOnce(&Output) -> Result<Exit, Failure>>;
 
 /// Options of a program before its subcommand.

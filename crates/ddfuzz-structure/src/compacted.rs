@@ -22,8 +22,9 @@ pub struct Compacted {
 }
 
 impl Compacted {
-    /// Makes a document of `inner` whose text is rewritten by `write`; `None` if `write` cannot
-    /// read the text of `inner`, or if the rewritten text has more than `most` bytes.
+    /// Returns a document with the parts of the document `inner`, whose text is always what `write`
+    /// makes of `inner`'s text; `None` if `write` cannot read the present text of `inner`, or makes
+    /// more than `most` bytes of it.
     pub fn around(
         inner: Arc<dyn Document>,
         write: Write,

@@ -37,8 +37,8 @@ pub enum RunForm {
 }
 
 impl Runs {
-    /// Returns the text that states the runs of the rows that remain; `is_left` returns true if the
-    /// row with the given label is still in the file.
+    /// Returns the text by which the file states which rows of a table follow each other (first number
+    /// and count), for the rows that are left; `is_left` returns true for the label of such a row.
     pub fn write(&self, is_left: impl Fn(Label) -> bool) -> Vec<u8> {
         let has = |index: usize| is_left(self.first + index as Label);
         match &self.form {

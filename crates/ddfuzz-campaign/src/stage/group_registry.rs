@@ -567,8 +567,9 @@ impl GroupRegistry<Store> {
     }
 }
 
-/// Records the present build of the program, and checks all groups of the target with it if another
-/// one is recorded last.
+/// Records the present build of the program in the store. If the build that was recorded last is
+/// another one, the inputs of all groups of the target are run again, and it is recorded which of
+/// them still fail in the present build.
 fn check_build(store: Store, target: &Target, way: Way) -> Result<Store, CampaignError> {
     let store = Mutex::new(store);
     let check = BuildCheck {

@@ -179,7 +179,8 @@ enum Prefilter {
 }
 
 impl CoverageOracle {
-    /// Starts the oracle for `target`, with an empty condition.
+    /// Starts the oracle for `target`. Its condition is exit status 0 and no features, until that
+    /// of a file is set.
     ///
     /// # Errors
     /// When the target cannot be started; [`TrimError::NoCoverage`] if it reports no coverage.

@@ -165,7 +165,8 @@ const TIED: GroupKind = GroupKind {
     is_all_untested: false,
 };
 
-/// A kind of pieces of a document that a list search deletes (or makes smaller), and how.
+/// A kind of pieces of a document (an input that is taken apart) for one pass: how the pieces are
+/// counted, and how some of them are deleted or made smaller; and when the search over their list ends.
 pub(super) struct GroupKind {
     /// Name, in logs, of the pass that deletes pieces of this kind.
     pub rule: &'static str,

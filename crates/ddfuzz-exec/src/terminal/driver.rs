@@ -374,8 +374,8 @@ impl Session {
         }
     }
 
-    /// Looks at the state of each thread of the session's processes once; returns what they do
-    /// together, and their number.
+    /// Looks once at the state of each thread of the session's processes. Returns whether any of them
+    /// works, else whether any is traced or stopped, else that all sleep; and the number of threads.
     fn seen(&self) -> (Activity, usize) {
         let states = proc_tree::states_below(self.server);
         let mut activity = Activity::Sleep;

@@ -233,10 +233,11 @@ impl Engine {
         })
     }
 
-    /// Executes the kept events (statement executions) of the frame `frame` of the call tree in the
-    /// process `child`; `cfa` is the canonical frame address of that frame. Other events are
-    /// skipped, unless they must stay in every slice. `entries` are the addresses of function
-    /// entries.
+    /// Executes those events (statement executions) of the frame `frame` of the call tree that a
+    /// slice keeps, or must keep, in the process `child`, and skips the others; what they call is
+    /// executed in the same way. `cfa` is the canonical frame address of that frame, by which its
+    /// statements are told from those of inner calls; `entries` are the addresses at which functions
+    /// begin, by which calls are noticed.
     fn frame(
         &mut self,
         child: &mut Process,

@@ -140,9 +140,9 @@ impl Cell {
         Some((size, row, at))
     }
 
-    /// Returns the tree nodes of `front`, the bytes in the cell of a record that continues on
-    /// overflow pages. All of them are fixed, except the number of the root page in a row of the
-    /// schema, which is recorded as the cell's record.
+    /// Returns the tree nodes of `front`, the bytes in a cell whose record continues on overflow
+    /// pages. All of them are fixed, except that in a row of the schema the number of the root page
+    /// is computed anew; that row is then kept as the cell's record.
     fn front(
         &mut self,
         database: &Database<'_>,
