@@ -172,6 +172,12 @@ fn the_result_of_a_function_is_a_decision_as_well() {
     assert_eq!((found.execution, found.is_like), (8, true), "{text}");
 }
 
+/// What the mutant on a line does instead.
+fn change_at(it: &Explanation, line: u64) -> Option<&str> {
+    let found = it.mutants.iter().find(|it| it.place.line == Some(line));
+    found.map(|it| it.change.as_str())
+}
+
 /// Explains why the output of a program matches `wrong`; the input is a file.
 fn explained_output(
     program: &std::path::Path,
@@ -191,12 +197,12 @@ fn a_changed_run_that_empties_its_input_spoils_no_other() {
     let text = story::text(&it);
     let empties = line_of("emptied.c", "if (errors == 1)");
     let wrong = line_of("emptied.c", "return total - number");
-    let change = |line| {
-        let found = it.mutants.iter().find(|it| it.place.line == Some(line));
-        found.map(|it| it.change.as_str())
-    };
-    assert_eq!(change(wrong), Some("with another operator"), "{text}");
-    assert_eq!(change(empties), None, "{text}");
+    assert_eq!(
+        change_at(&it, wrong),
+        Some("with another operator"),
+        "{text}"
+    );
+    assert_eq!(change_at(&it, empties), None, "{text}");
 }
 
 #[test]
@@ -218,7 +224,6 @@ fn statements_in_the_wrong_order_are_named() {
     let it = explained_output(&program, b"9 1\n5 2\n", b"9 0\n5 0\n", "differs");
     let text = story::text(&it);
     let wrong = line_of("bill.c", "bill->total += price");
-    let found = it.mutants.iter().find(|it| it.place.line == Some(wrong));
-    let change = found.map(|it| it.change.as_str());
-    assert_eq!(change, Some("with another order of statements"), "{text}");
+    let order = "with another order of statements";
+    assert_eq!(change_at(&it, wrong), Some(order), "{text}");
 }

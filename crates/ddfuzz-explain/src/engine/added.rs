@@ -256,22 +256,13 @@ impl Engine {
     /// are set. One that the function itself writes is only set to zero when the function begins.
     pub(super) fn additions(&mut self, process: &mut Process, points: &[Point]) -> Vec<Mutant> {
         let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
-        let bias = self.bias;
-        let mut functions: Vec<&Function> = Vec::new();
-        for pc in &executed {
-            if let Some(it) = self.info.function(pc.wrapping_sub(bias))
-                && self.is_user(*pc)
-                && !functions.iter().any(|other| other.ranges == it.ranges)
-            {
-                functions.push(it);
-            }
-        }
-        functions.sort_by_key(|it| it.ranges.first().map(|it| it.start));
+        let own = executed.into_iter().filter(|pc| self.is_user(*pc));
+        let functions = self.functions_of(own);
         let mut uses: Vec<Uses> = Vec::new();
         for function in &functions {
             let mut own = Uses::default();
             for range in &function.ranges {
-                let start = range.start.wrapping_add(bias);
+                let start = range.start.wrapping_add(self.bias);
                 let code = process.bytes(start, (range.end - range.start) as usize);
                 own.add(&Code::new(&code, start));
             }

@@ -40,22 +40,20 @@ const CONDITIONS: usize = 4;
 /// Number of the register in which a function of the C library takes the length of what it copies
 /// or fills.
 const LENGTH: usize = ARGUMENTS[2];
-/// Size of a page of memory in bytes.
-const PAGE: u64 = 4096;
 /// If more instructions than this follow the last one of the program's own code, that one is taken
 /// for the instruction at which the run failed, and not the last of all.
 const ENDING_STEPS: usize = 2000;
 
 /// Returns true if a library's function was given a pointer and, as its third argument, a length by
-/// which the address `fault` is more than a page past the pointer: the length is too large, not the
-/// pointer wrong.
+/// which the function reaches the address `fault`, too far past the pointer for this one to be the
+/// cause ([`NEAR`]): the length is too large.
 fn is_long(call: &Executed, fault: u64) -> bool {
     let length = call.registers[LENGTH];
     let distances = ARGUMENTS[..2]
         .iter()
         .map(|number| fault.checked_sub(call.registers[*number]));
     let mut distances = distances.flatten();
-    distances.any(|distance| (PAGE..length).contains(&distance))
+    distances.any(|distance| (NEAR..length).contains(&distance))
 }
 
 /// Returns the values of which one may have made the instruction `last` crash: a divisor, the

@@ -2,7 +2,6 @@
 //! programmer's slip would change a statement (Moon, Kim, Kim and Yoo, *Ask the Mutants*, ICST 2014). Pure.
 
 use std::collections::HashMap;
-use std::ops::Range;
 
 use super::added::Added;
 use iced_x86::{
@@ -530,17 +529,6 @@ pub(super) fn jump_tables(bytes: &[u8], start: u64) -> Vec<u64> {
     let tables = before.filter(|(it, _)| it.mnemonic() == Mnemonic::Lea);
     let tables = tables.filter(|(it, _)| it.is_ip_rel_memory_operand());
     tables.map(|(it, _)| it.ip_rel_memory_address()).collect()
-}
-
-/// Returns the address ranges without duplicates; overlapping ones are kept.
-pub(super) fn distinct(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
-    let mut found: Vec<Range<u64>> = Vec::new();
-    for range in ranges {
-        if !found.contains(&range) {
-            found.push(range);
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
 use ddfuzz_exec::Ended;
 use ddfuzz_triage::memory::Memory;
 use iced_x86::Register;
 
-use super::mutants::{Mutant, Patch, distinct, jump_tables, mutants};
+use super::mutants::{Mutant, Patch, jump_tables, mutants};
 use super::prepared::library_symbol;
 use super::process::{Process, register_mut};
 use super::run::{Halt, Pace};
@@ -16,6 +17,7 @@ use super::spectrum::{ENOUGH, Executions, Spectrum};
 use super::tests_at_point::Stand;
 use super::watchdog::TimeLimit;
 use super::{Engine, EngineError, Point, Side, Trace};
+use crate::dwarf::Function;
 use crate::suspects::MAIN;
 
 /// A run of a mutant that stops at its breakpoint more often than this counts as a timeout.
@@ -135,14 +137,21 @@ impl Averting {
 }
 
 impl Engine {
+    /// Returns the functions to which the addresses `pcs` belong, each once, by their addresses.
+    pub(super) fn functions_of(&self, pcs: impl Iterator<Item = u64>) -> Vec<&Function> {
+        let all = pcs.filter_map(|pc| self.info.function(pc.wrapping_sub(self.bias)));
+        let mut all: Vec<&Function> = all.collect();
+        all.sort_by_key(|it| it.ranges.first().map(|it| it.start));
+        all.dedup_by(|one, other| std::ptr::eq(*one, *other));
+        all
+    }
+
     /// Returns the mutants of the program in the statements that the failing run has executed.
     fn mutants(&mut self, process: &mut Process, points: &[Point]) -> Vec<Mutant> {
         let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
         let bias = self.bias;
-        let functions = executed
-            .iter()
-            .filter_map(|pc| self.info.function(pc.wrapping_sub(bias)));
-        let mut ranges = distinct(functions.flat_map(|it| it.ranges.iter().cloned()));
+        let functions = self.functions_of(executed.iter().copied()).into_iter();
+        let mut ranges: Vec<Range<u64>> = functions.flat_map(|it| it.ranges.clone()).collect();
         ranges.sort_by_key(|it| it.start);
         let mut found = Vec::new();
         for range in ranges {
@@ -282,8 +291,8 @@ impl Engine {
         let chosen = spectrum.chosen(&statements.collect());
         // The most telling ones are compared in all other runs as well.
         let rest = (0..others.len()).filter(|it| !chosen.contains(it));
-        let rounds = [(chosen.clone(), ENOUGH), (rest.collect(), CLOSELY)];
-        for (inputs, enough) in rounds {
+        let rest: Vec<usize> = rest.collect();
+        for (inputs, enough) in [(chosen, ENOUGH), (rest, CLOSELY)] {
             for input in inputs {
                 if self.facts_until.is_over() || found.is_empty() {
                     break;
