@@ -11,7 +11,8 @@ use crate::passes::current_best::CurrentBest;
 const LARGEST: usize = 1 << 14;
 /// Maximum length, in bytes, of deleted runs that are recorded.
 const LONGEST: usize = 16;
-/// Minimum number of places at which a guess would delete bytes, for it to be tested.
+/// Minimum number of places that a guess must find: if bytes that equal deleted ones stand at fewer
+/// places, no test deletes them together.
 const WORTHWHILE: usize = 3;
 
 /// A run of bytes of a text, and the byte before and the byte after it.
@@ -43,8 +44,8 @@ pub(super) struct Alike {
 }
 
 impl Alike {
-    /// Returns the current best text, for a later call of [`record_deleted`](Alike::record_deleted)
-    /// after bytes of that text were deleted. Returns `None` if deletions are not to be recorded:
+    /// Returns the current best text, to be passed to [`record_deleted`](Alike::record_deleted)
+    /// once bytes of that text were deleted. Returns `None` if deletions are not to be recorded:
     /// the text is larger than [`LARGEST`], or passes may not guess from deleted bytes
     /// ([`CurrentBest::repeats_deletions`]).
     pub fn watch(work: &mut CurrentBest) -> Option<Arc<[u8]>> {
@@ -73,11 +74,11 @@ impl Alike {
         self.places(&Alike::watch(work)?, rest)
     }
 
-    /// Returns the ranges in `rest` of `text` that equal the run that was deleted last, in their
-    /// bytes and in the bytes directly before and after them. This context is compared less
-    /// strictly, first without the byte after, then without the byte before, if too few such runs
-    /// were deleted or if fewer than [`WORTHWHILE`] ranges are found. `None` if all three
-    /// comparisons find too few.
+    /// Returns the ranges in `rest` of `text` whose bytes equal the run that was deleted last. The
+    /// bytes directly before and after a range must equal those of that run, too; if that gives
+    /// fewer than [`WORTHWHILE`] ranges, or if too few runs with these bytes were deleted, only the
+    /// byte before; if that fails likewise, only the byte after. `None` if all three comparisons
+    /// fail.
     fn places(&self, text: &[u8], rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let last = self.deleted.last()?;
         let needed = 1usize << (self.refused + 1).min(16);

@@ -73,10 +73,10 @@ async fn reduce_frame(work: &mut CurrentBest) -> bool {
     false
 }
 
-/// Looks for a second checksum field that agrees with the text of `frame` as well: a sum that makes
-/// the total of all bytes zero, for example, may be the first or the last byte. If a test confirms
-/// such a reading of the text, with the same length field, deletes the bytes that it makes
-/// deletable.
+/// Looks for other formats of the text that have the same length field as `frame`, but another
+/// checksum field: a sum that makes the total of all bytes zero, for example, may be the first or
+/// the last byte. Tests such formats one after the other; if a test confirms one, deletes the bytes
+/// that can be deleted by that format.
 async fn retry_other_checksum(work: &mut CurrentBest, frame: &Protocol) {
     let Some(length) = frame.fields.first() else {
         return;

@@ -11,8 +11,8 @@ use crate::{Edit, Outcome};
 
 /// Name, in logs, of the pass that deletes white space of a program text.
 const BLANKS: &str = "blanks";
-/// Minimum share of a text, as the divisor of its size, that a test which shortens white space must
-/// delete to be made.
+/// The text's size divided by this number is how many bytes a test that shortens white space must
+/// delete at least; a test that would delete less is not made.
 const WORTHWHILE: usize = 20;
 
 /// Number of runs of white space up to which no test deletes all of them together: each of them is

@@ -112,13 +112,13 @@ fn code(text: &[u8]) -> Vec<Token> {
 struct Words<'a> {
     text: &'a [u8],
     tokens: &'a [Token],
-    /// The last result of the search for the next keyword, kept so that it need not be repeated:
-    /// the index of the first token, after the word for which it was made, that is `then` or `do`,
-    /// or that begins or ends a block.
+    /// Index of the first keyword after a certain word that is `then` or `do`, or that begins or
+    /// ends a block. [`head`](Words::head) keeps the index of its last search here, so that it need
+    /// not search for words before that keyword again.
     stop: usize,
-    /// The last result of the search for the end of a line, kept so that it need not be repeated:
-    /// the index of the first token of the line after the one that has the word for which it was
-    /// made.
+    /// Index of the first token of the line after the one in which a certain word stands.
+    /// [`head`](Words::head) keeps the index of its last search here, so that it need not search
+    /// again for other words of the same line.
     line: usize,
 }
 

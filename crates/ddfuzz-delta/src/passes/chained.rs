@@ -140,7 +140,8 @@ impl Layout {
 mod tests {
     use super::*;
 
-    /// A record: its length, its type, the payload and the exclusive or of that.
+    /// Makes a record for a test: the length of the payload in two bytes, the type `kind`, the
+    /// payload, and the exclusive or of the bytes of the payload.
     fn record(kind: u8, payload: &[u8]) -> Vec<u8> {
         let length = (payload.len() as u16).to_le_bytes();
         let sum = payload.iter().fold(0, |all, byte| all ^ byte);

@@ -54,7 +54,7 @@ struct Reader<'a> {
     text: &'a [u8],
     at: usize,
     tree: TreeBuilder,
-    /// Number of compound commands around the present one.
+    /// Number of compound commands that have begun before the present position and not ended.
     depth: usize,
     /// End lines of the here-documents that begin after the line being read.
     documents: Vec<Vec<u8>>,
@@ -371,8 +371,10 @@ impl Reader<'_> {
         self.tokens(start..self.at);
     }
 
-    /// Returns the number of bytes of the unit at the present position, as the function
-    /// [`length_of_sign`] does, and counts bytes that were searched in vain.
+    /// Returns the number of bytes of the unit at the present position: a quoted string, `$(…)`,
+    /// `${…}`, an escaped character, or a single byte. Counts the bytes in which the end of a `$(`
+    /// or `${` was searched in vain; after [`MOST_SEARCHED`] of them, these signs count as single
+    /// bytes.
     fn length_of_sign(&mut self) -> usize {
         let rest = &self.text[self.at..];
         let has_bracket = matches!(rest, [b'$', b'(' | b'{', ..]);

@@ -69,8 +69,8 @@ const LARGE: usize = 1024;
 const IMPATIENT: usize = 12;
 /// Maximum number of rounds in which payloads are reduced roughly.
 const ROUGH_ROUNDS: usize = 8;
-/// Minimum share of the file, as the divisor of its size, that one round of rough reduction must
-/// have deleted for another round to follow.
+/// The file's size divided by this number is how many bytes one round of rough reduction must have
+/// deleted at least for another round to follow.
 const WORTH_ANOTHER: usize = 32;
 
 /// How carefully a payload is reduced.
@@ -321,8 +321,8 @@ async fn delete_contents(work: &mut CurrentBest, payloads: &[Arc<[u8]>]) {
     list.reduce().await;
 }
 
-/// Deletes bytes of the payload to which the current best is restricted, and writes `0` over bytes
-/// whose values do not matter; `care` says how thoroughly.
+/// Deletes bytes of the payload that passes edit at present, and writes `0` over bytes whose values
+/// do not matter; `care` says how thoroughly.
 async fn reduce_content(work: &mut CurrentBest, care: Care) {
     let len = work.len();
     let limit = (care == Care::Rough).then_some(IMPATIENT);

@@ -70,8 +70,8 @@ struct FruitlessLimit {
     left: usize,
 }
 
-/// Minimum share of the text, as the divisor of its size, that a test must delete to be a success
-/// for the limit on tests without success.
+/// The text's size divided by this number is how many bytes a test must delete at least to count as
+/// a success for the limit on tests without success.
 const WORTHWHILE: usize = 128;
 
 /// Size, in bytes, of the edited payloads above which putting the file together (with compression)

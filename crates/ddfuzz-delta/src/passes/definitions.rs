@@ -140,8 +140,8 @@ fn named_first(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<V
     without(all, statement, vec![written])
 }
 
-/// Adds the deletion of `statement` and its semicolon to the replacements `written`, and sorts all
-/// by position; `None` if `written` is empty.
+/// Returns the replacements `written` together with one that deletes `statement` and its semicolon,
+/// sorted by position; `None` if `written` is empty.
 fn without(
     all: &[Token],
     statement: &Range<usize>,
@@ -207,8 +207,10 @@ fn inlined(all: &[Token], name: usize, text: &[u8]) -> Option<Vec<Replacement>> 
     (written.len() > 1).then_some(written)
 }
 
-/// Returns the range to replace for an occurrence of a name in the range `name`, outside of
-/// `statement`: with the `$` before it, or with `$(` and `)`, or `${` and `}` around it.
+/// Returns the range of the text to replace for a use of a name that stands at `name`: the name
+/// with the `$` before it, with `$(` and `)` or `${` and `}` around it, or else the name alone. A
+/// `$` before or in `statement`, the assignment to be deleted, does not count if the name follows
+/// that.
 fn reference(text: &[u8], name: Range<usize>, statement: &Range<usize>) -> Range<usize> {
     let before = match name.start < statement.start {
         true => &text[..name.start],

@@ -230,9 +230,10 @@ fn with_checks(text: &[u8], mut protocol: Protocol, least: usize) -> Protocol {
     protocol
 }
 
-/// Returns a checksum field of `width` bytes at offset `at` if the text has `number` there, in
-/// either byte order; `number` is the checksum of the bytes in `scope`. `None` if it does not, if
-/// the field would lie in `scope`, or if a field of one or two bytes is not adjacent to `scope`.
+/// Returns the checksum field of `width` bytes at offset `at` of the text, if these bytes are
+/// `number` in either byte order; `number` is the checksum of the bytes in `scope`. Returns `None`
+/// if they are not, if the field overlaps `scope`, or if it has one or two bytes and is not
+/// directly before or after `scope`.
 fn holds(
     text: &[u8],
     at: usize,

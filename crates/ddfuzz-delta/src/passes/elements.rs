@@ -56,9 +56,9 @@ impl Grammar for MarkupText {
     }
 }
 
-/// Ends those of the `open` elements (each with the index of the tag or text behind its closing tag,
-/// and the range of that tag) that are over at the index `index`, and adds their closing tags to the
-/// tree.
+/// Ends those of the `open` elements that have no further tag or text at or after `index`, and adds
+/// their closing tags to the tree. Each open element is the index of the first tag or text after
+/// its closing tag, and the range of that closing tag.
 fn close(tree: &mut TreeBuilder, open: &mut Vec<(usize, Range<usize>)>, index: usize) {
     while let Some((_, tag)) = open.pop_if(|(last, _)| *last <= index) {
         tree.leaf(tag, u16::from(b'<'), SyntaxClass::Punctuation);

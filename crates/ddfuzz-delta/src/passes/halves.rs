@@ -13,22 +13,22 @@ use crate::passes::siblings::{NODES, children, separator};
 use crate::passes::syntax::tree_of;
 use crate::{Edit, Outcome};
 
-/// Minimum share of the text, as the divisor of its size, that a part must have to be deleted by
-/// this pass; smaller parts are left to later passes.
+/// The text's size divided by this number is the minimum size, in bytes, of the parts that this
+/// pass deletes; smaller parts are left to later passes.
 const SMALLEST: usize = 64;
-/// Maximum share of a node, as the divisor of its size, that is outside of its children if the
-/// deletion of all children is not tested. It would be nearly the same as the deletion of the node,
-/// after which the text did not fail.
+/// A tree node's size divided by this number is how many bytes of the node may be outside of its
+/// children at most if the deletion of all children is not tested: the text would be nearly the
+/// same as without the whole node, and that text did not fail.
 const NEARLY: usize = 8;
 /// Number of pieces into which a needed part is divided at most.
 const PIECES: usize = 4;
 /// Number of the last tests that are looked at to decide whether the pass goes on: together they
 /// must have deleted enough of the text ([`ENOUGH`]).
 const RECENT: usize = 24;
-/// Minimum share of the text, as the divisor of its size, that the last [`RECENT`] tests together
-/// must have deleted for the pass to go on.
+/// The text's size divided by this number is how many bytes the last [`RECENT`] tests together must
+/// have deleted at least for the pass to go on.
 const ENOUGH: usize = 24;
-/// Minimum share of the text, as the divisor of its size, that a round must have deleted for
+/// The text's size divided by this number is how many bytes a round must have deleted at least for
 /// another round to follow.
 const WORTHWHILE: usize = 8;
 /// Maximum number of rounds in which large parts of a text are deleted by its syntax tree.
@@ -100,8 +100,8 @@ struct Part {
     /// Index of the part's first node among `siblings`; `last` is the index after its last node.
     first: usize,
     last: usize,
-    /// Index, in [`Parts::pieces`], of the part of which this one is a piece: a part that was
-    /// needed and was therefore divided.
+    /// Index of a needed part that was divided into pieces, one of which is this part; an index in
+    /// the list [`Parts::pieces`].
     group: usize,
 }
 
@@ -158,8 +158,9 @@ impl Parts {
         }
     }
 
-    /// Adds a part for each piece of `siblings` between two successive indices in `ends`; all of
-    /// them are recorded as pieces of one divided part.
+    /// Divides a run of `siblings` into pieces, and adds each piece that is not empty as a part to
+    /// be tried. `ends` are indices in `siblings`, in ascending order: each piece goes from one of
+    /// them up to, but without, the next.
     fn add_pieces(&mut self, siblings: &Arc<[usize]>, ends: &[usize]) {
         let group = self.pieces.len();
         self.pieces.push(0);
@@ -183,9 +184,9 @@ impl Parts {
         }
     }
 
-    /// Returns true if `part` is a piece of a divided part whose other pieces were all deleted.
-    /// Such a part is not tested: the text without it would lack the whole divided part, and that
-    /// text was tested and did not fail.
+    /// Returns true if `part` is the only piece that is left of a divided part, because all of its
+    /// other pieces were deleted. Such a piece is not tested: without it the whole divided part
+    /// would be gone, and the text without that part was tested and did not fail.
     fn is_rest(&self, part: &Part) -> bool {
         self.pieces[part.group] == 1 && part.last - part.first < part.siblings.len()
     }

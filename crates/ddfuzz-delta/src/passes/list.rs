@@ -10,13 +10,12 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::gap_model::{GapModel, Pattern, likely_half};
 use crate::passes::units::Units;
 
-/// How many units at the end of a list are tested without all other units, one number after the
-/// other. If the text fails, the needed units are a cluster at the end of the list, and all others
-/// are deleted in one test.
+/// Numbers of units at the end of a list that are tested without all other units, in this order. If
+/// such a text fails, all other units are deleted in one test.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// Number of units above which a list is bisected at its front if it is too short for the next of
-/// [`CLUSTERS`] to be tested; a shorter list is swept at once.
+/// Length, in units, above which a list is bisected at its front if it has too few units for the
+/// next of the numbers [`CLUSTERS`]; a list that is not longer is swept at once.
 const CLUSTERED: usize = 1024;
 
 /// Number of units above which no test tries the first unit or the last unit of a list alone,
@@ -187,9 +186,9 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Tests whether the last units of the list are enough for the failure, in growing numbers
-    /// ([`CLUSTERS`]); if so, deletes all units before them. `stand` is how many units at the front
-    /// remain whatever is tested. Returns how many units at the front need not be tried again,
-    /// because they are needed or remain.
+    /// ([`CLUSTERS`]); if so, deletes the units before them. `stand` is how many units at the front
+    /// of the list remain even if they are to be deleted. Returns how many units at the front need
+    /// not be tried again, because they are needed or remain.
     async fn cluster(&mut self, stand: usize) -> usize {
         let len = self.units.len();
         let mut too_few = 0;
@@ -209,10 +208,10 @@ impl<'a> ListSearch<'a> {
         stand
     }
 
-    /// Finds by bisection how many units at the front of the list can be deleted, and deletes them.
-    /// The first `front` units were deleted but remained, and the text does not fail without the
-    /// first `front + too_many` units. Returns how many units at the front need not be tried again:
-    /// those that remained, and the first needed one.
+    /// Deletes as many units as possible at the front of the list, and finds their number by
+    /// bisection. The first `front` units remain although their deletion was tested with success;
+    /// without the first `front + too_many` units the text does not fail. Returns how many units at
+    /// the front need not be tried again: those that remain, and the first needed one.
     async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
         while too_many > 1 {
             let half = too_many / 2;

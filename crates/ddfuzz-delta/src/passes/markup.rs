@@ -26,8 +26,8 @@ const LONGEST_TAG: usize = 1 << 10;
 const DEEPEST: usize = 1 << 10;
 /// Maximum number of rounds in which the passes over elements are repeated.
 const ROUNDS: usize = 4;
-/// Minimum share of a text, as the divisor of its size, that a round of the passes over elements
-/// must have deleted for another round to follow.
+/// The text's size divided by this number is how many bytes a round of the passes over elements
+/// must have deleted at least for another round to follow.
 const WORTHWHILE: usize = 16;
 /// Number of elements without content that could not be written as one tag, after which no further
 /// ones are tried.

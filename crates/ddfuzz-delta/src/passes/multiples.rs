@@ -15,7 +15,8 @@ const RULE: &str = "multiples";
 const GROUPS: [usize; 6] = [24, 12, 8, 4, 3, 2];
 /// Minimum size of the longest word, in multiples of the first of [`GROUPS`].
 const LEAST_GROUPS: usize = 2;
-/// Minimum share of the text that its longest word must take, as the divisor of the text's size.
+/// The text's size divided by this number is the minimum length, in bytes, of its longest word; a
+/// text with a shorter one is left as it is.
 const SHARE: usize = 4;
 /// Number of successive groups that turn out to be needed for the failure, after which the deletion of
 /// groups of one size ends.

@@ -29,8 +29,8 @@ const FRUITLESS_TIED: usize = 8;
 /// Minimum number of parts directly inside of one part for which they are deleted as a list of
 /// their own.
 const CROWDED: usize = 16;
-/// Minimum share of the file, as the divisor of its size, that deleting parts of all depths
-/// together must delete, for deletions depth by depth to be left out.
+/// The file's size divided by this number is how many bytes the deletion of parts of all depths
+/// together must delete at least; otherwise parts are deleted once more, depth by depth.
 const WORTHWHILE: usize = 4;
 /// Number of successive tests that delete little, after which the deletion of parts of all depths
 /// together ends, or the replacement of items.

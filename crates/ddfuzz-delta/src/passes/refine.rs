@@ -26,8 +26,8 @@ const REFINED: usize = 1 << 10;
 /// Maximum number of successive tests without success after which the refinement of a result ends;
 /// tests whose outcomes are known from the cache count, too.
 const REFINING_TESTS: usize = 1 << 10;
-/// Minimum share of a result, as the divisor of its size, that a refinement must delete for the
-/// result to be refined again even if no other pass changes it.
+/// The result's size divided by this number is how many bytes a refinement must delete at least for
+/// the result to be refined again even if no other pass changes it.
 const WORTHWHILE: usize = 8;
 /// Maximum number of items of lists from which columns are deleted: the items at one index in all
 /// lists of the same length.
