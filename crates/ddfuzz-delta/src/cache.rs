@@ -37,7 +37,8 @@ pub struct Seen {
     pub test: Option<u64>,
 }
 
-/// The answer of the cache to a test that needs no run, by what was tested before.
+/// The answer of the cache to a test that needs no run, with the reason: the same configuration, or
+/// the same text, was tested before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hit {
     /// The same configuration (set of kept units) was tested before, with this outcome.

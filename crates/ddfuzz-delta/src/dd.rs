@@ -164,9 +164,11 @@ impl Dd {
         }
     }
 
-    /// Returns the rule by which the candidate that is tested now may become a new configuration.
-    /// If a FAIL would make it the failing one in this mode, that is the rule for a FAIL; otherwise
-    /// the rule by which a PASS makes it the passing one.
+    /// Returns the rule that names the step if the candidate of the present test becomes the new
+    /// failing configuration or, where this mode does not allow that, the new passing one. Added to
+    /// the passing configuration, a part is "reduce to subset" if the mode minimizes and there are
+    /// two parts, else "increase to complement"; removed from the failing one, it is "reduce to
+    /// complement" if the mode minimizes, else "increase to subset".
     fn rule(&self) -> Rule {
         match self.probe {
             Probe::Add if self.mode.minimizes() && self.parts == 2 => Rule::Subset,

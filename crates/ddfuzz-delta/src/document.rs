@@ -181,12 +181,12 @@ pub trait Document: Send + Sync {
     fn text(&self) -> Vec<u8>;
 }
 
-/// Which of the items directly inside of an item take its place.
+/// How [`Document::unwrapped`] replaces an item: by which of the items directly inside of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InnerItems {
-    /// The largest one takes the place of the item around it.
+    /// Of the items directly inside of an item, the largest one takes its place.
     Largest,
-    /// All of them take the place of the item around them.
+    /// All items directly inside of an item take its place, one after the other.
     All,
 }
 

@@ -40,8 +40,8 @@ pub struct Tally {
     pub predicted: u64,
 }
 
-/// Answers the tests that searches ask for: from a cache, by predictors, or by running a test
-/// closure.
+/// Answers the tests that searches ask for: from a cache, by predictors, or by calling the test, a
+/// closure of the caller.
 ///
 /// ```
 /// use ddfuzz_delta::{DdPlus, Order, Outcome, Search, Tester};

@@ -7,7 +7,8 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Whether the time of a file's last access tells if the file was read.
+/// Whether ddfuzz can tell by a file's time of last access if the file was read: not tried yet,
+/// possible, or impossible.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Accesses {
     /// ddfuzz has not set the file's time of last access yet.

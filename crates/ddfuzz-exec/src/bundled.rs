@@ -74,7 +74,8 @@ pub fn program(name: &str) -> Option<&'static [u8]> {
     Some(files(archive)[variant])
 }
 
-/// What the name of a bundled program's variant with coverage counters adds to that of the program.
+/// Suffix of the names of bundled programs that have coverage counters: the program `ul` is
+/// `ul-counted` in this variant.
 pub(crate) const COUNTED: &str = "-counted";
 
 /// Returns the name of the variant of the bundled program `name` that has coverage counters:
@@ -97,8 +98,8 @@ pub fn dictionary(name: &str) -> Option<&'static [u8]> {
     find(name).map(|(archive, _)| files(archive)[SUFFIXES.len()])
 }
 
-/// Returns the indices of a program's archive and of its variant; `None` if there is no such
-/// program.
+/// Finds the bundled program `name`: returns the index of its archive in `ARCHIVES`, and the index
+/// of its variant in `SUFFIXES`; `None` if there is no such program.
 fn find(name: &str) -> Option<(usize, usize)> {
     ARCHIVES.iter().enumerate().find_map(|(index, archive)| {
         let suffix = name.strip_prefix(archive.name)?;

@@ -228,9 +228,9 @@ fn place(private: &PrivateDir, name: Option<&OsStr>) -> io::Result<PathBuf> {
     Ok(fresh.join(name))
 }
 
-/// Replaces each `@@` in the argument `arg` by the next of `paths`, counting on from `named`, the
-/// number of `@@` in all arguments so far. Once all paths are used, the last one stands for each
-/// further `@@`.
+/// Replaces each `@@` in the argument `arg` by one of `paths`: the first `@@` of all arguments by
+/// the first path, the second by the second, and all further ones by the last path. `named` counts
+/// the `@@` in the arguments so far.
 fn with_paths(arg: &OsStr, paths: &[PathBuf], named: &mut usize) -> OsString {
     let Some(last) = paths.last() else {
         return arg.to_owned();

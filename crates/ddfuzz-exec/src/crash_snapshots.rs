@@ -71,8 +71,9 @@ impl CrashSnapshots {
         Ok(copy)
     }
 
-    /// Copies the bytes of the shared memory in the range `range` to the same offsets of `copy`.
-    /// Skips parts that were never written, which are most of a slot and are zeros in both.
+    /// Copies the bytes of the shared memory in the offsets `range` to the same offsets of the file
+    /// `copy`. Parts of the memory that were never written, which are zeros in both, are skipped;
+    /// most of a slot is such a part.
     fn copy_data(&self, range: Range<u64>, copy: &CrashSnapshots) -> io::Result<()> {
         let mut at = range.start;
         while let Some(data) = self
@@ -132,8 +133,9 @@ impl CrashSnapshots {
         Ok(())
     }
 
-    /// Whether the last run could have written a snapshot of a crash: the preloaded library was
-    /// ready before `main`.
+    /// Returns true if a process of the last run could have written a snapshot when it crashed,
+    /// because the preloaded library was set up before `main`; false if that library did not get so
+    /// far.
     pub fn ready(&self) -> bool {
         self.word(0) >> 32 != 0
     }

@@ -262,8 +262,8 @@ impl Executor for TreeExecutor {
     }
 }
 
-/// How long the tracing thread may take to see the ends of processes that the fork server has
-/// reaped.
+/// Time within which the thread that traces a run must have seen the ends of all processes whose
+/// ends the fork server has already seen.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// The result of a run in which a tracer followed all processes that the target started.

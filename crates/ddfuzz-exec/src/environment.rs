@@ -135,9 +135,11 @@ pub fn without_symbols(extra: &[(OsString, OsString)]) -> Vec<(OsString, OsStrin
     all
 }
 
-/// Composes the environment of a target as `NAME=VALUE` strings: the inherited variables, unless
-/// `only` is set, and `extra`. `scratch`: the value of TMPDIR, and of HOME if `home` is set.
-/// Without `sanitizer_settings`, the user's sanitizer options stay as they are.
+/// Composes the environment of a target as `NAME=VALUE` strings. It has the variables that ddfuzz
+/// passes on from its own environment, unless `only` is set; `TMPDIR`, and `HOME` if `home` is set,
+/// with the path `scratch`; and the user's variables `extra`. With `sanitizer_settings`, the
+/// options that follow from them are added to the variables of all sanitizers; without, these
+/// variables stay as they are.
 pub(crate) fn compose(
     extra: &[(OsString, OsString)],
     only: bool,
@@ -182,7 +184,8 @@ fn add_sanitizer_options(all: &mut Variables, options: &[u8]) {
     }
 }
 
-/// Appends sanitizer options to the value of a sanitizer's variable.
+/// Returns `value`, the options that a sanitizer's environment variable has, followed by `options`,
+/// with a colon between them unless `value` is empty.
 fn with_options(value: OsString, options: &[u8]) -> OsString {
     let mut value = value.into_vec();
     if !value.is_empty() {

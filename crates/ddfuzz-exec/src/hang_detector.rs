@@ -21,8 +21,9 @@ const FIRST: u32 = 8;
 /// another run than the previous observation found.
 const NEXT: u32 = 2;
 const DOUBLINGS: u32 = 3;
-/// How often the coverage counters of a long run are read in each window of CPU time. One reading
-/// could miss a change: a counter that has wrapped around may have its old value again.
+/// Number of times that the coverage counters of a long run are read in each window of CPU time. A
+/// single reading could miss a change, because a counter that has wrapped around may have its old
+/// value again.
 const LOOKS: u32 = 4;
 /// Maximum number of different hang signatures that are collected from one run.
 const MOST: usize = 64;

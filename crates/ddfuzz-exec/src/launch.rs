@@ -89,8 +89,8 @@ pub(crate) struct Launch {
     /// Whether runs share the random numbers, the times and the process id that the program reads
     /// before the fork point.
     pub(crate) freeze_start: bool,
-    /// The file that becomes the target's stdout; `None` if stdout goes to the same file as stderr,
-    /// or to /dev/null (`output`).
+    /// The file that becomes the target's stdout; `None` if stdout goes where the field `output`
+    /// says: to the same file as stderr, or to /dev/null.
     pub(crate) stdout: Option<File>,
     /// The file for the target's stdout if `stdout` is `None`, and for its stderr if no other file
     /// is passed to `start`; `None` for /dev/null.

@@ -395,10 +395,11 @@ unsafe fn watch_memory() -> bool {
     }
 }
 
-/// Asks the kernel for the written pages of an address range without memory (PAGEMAP_SCAN); returns
-/// whether it supports the request.
+/// Asks the kernel, by PAGEMAP_SCAN, which pages of an address range were written, for a range
+/// without memory; returns true if the kernel supports the request.
 ///
 /// # Safety
+///
 /// Only system calls are made; see [`succeeds`].
 #[cfg(target_arch = "x86_64")]
 unsafe fn list_written() -> bool {

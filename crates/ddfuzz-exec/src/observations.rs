@@ -44,8 +44,9 @@ impl RunObservations {
         self.comparing.as_ref().map_or(0, LoopObserver::callbacks)
     }
 
-    /// Prepares the memory shared with a new fork server; returns the file to which the server
-    /// writes comparisons, `None` if they are not reported.
+    /// Prepares `page`, the memory shared with a new fork server: writes into it which hit-count
+    /// ranges earlier runs have reached. Forgets the inputs that the last process has run. Returns
+    /// the file to which runs write comparisons; `None` if they report none.
     pub(crate) fn begin_server(&mut self, page: &Page) -> io::Result<Option<File>> {
         page.set_reached(&self.reached.ranges)?;
         self.recent.clear();

@@ -204,8 +204,8 @@ impl PreparedTarget {
         }
     }
 
-    /// Creates a directory for what the target's runtime writes to files: sanitizer reports, or the
-    /// debug text of a libfuzzer-sys harness.
+    /// Creates a directory in which the target may write, for the files that the runtime in the
+    /// target writes: sanitizer reports, or the debug text of a libfuzzer-sys harness.
     pub(crate) fn texts(&mut self) -> Result<Reports, ExecError> {
         let path = self.private.fresh("reports");
         self.open.push(path.clone());

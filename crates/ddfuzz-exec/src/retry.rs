@@ -95,9 +95,9 @@ pub(crate) fn run(target: &mut impl Retriable, inputs: &[&[u8]]) -> Result<Answe
 }
 
 /// Returns the result of a run that several fork servers, one after the other, failed to make;
-/// `failure`: why the last one failed. If the servers died or were silent, which the target may
-/// have caused, the run counts as ended by SIGKILL or at its limit; else returns the error. `path`:
-/// the program, for the error.
+/// `failure` is why the last one failed. If that server died, the run counts as ended by SIGKILL,
+/// and if it was silent, as ended at its limit, because the target may have caused either. Else
+/// returns the error, which names `path`, the program.
 fn give_up(path: PathBuf, failure: Failure) -> Result<Answer, ExecError> {
     let ended = match failure {
         Failure::Start(error) => return Err(error),

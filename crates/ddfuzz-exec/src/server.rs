@@ -368,9 +368,9 @@ impl Server {
 /// The process that runs many inputs one after the other, as hang detection observes it.
 struct LoopProcess<'a> {
     server: &'a Server,
-    /// The process that runs the inputs: its id in the shared memory (the one in its own PID
-    /// namespace), and its id for ddfuzz (`None` if it is gone). The outer `None`: not looked up
-    /// yet.
+    /// The process that runs the inputs, as two process ids: the one in the shared memory, which
+    /// counts in the process's own PID namespace, and the one for ddfuzz (inner `None` if the
+    /// process is gone). The outer `None` means that the process was not looked up yet.
     process: Cell<Option<(Pid, Option<Pid>)>>,
 }
 

@@ -128,7 +128,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Starts measuring the scheduling delay of a run that began at `began`.
+    /// Starts to measure how long the processes of a run, which began at `began`, and the threads
+    /// that read the run's output wait for a processor.
     fn delay_since(&self, began: Instant) -> SchedulingDelay {
         SchedulingDelay::new(self.server, began).with_readers(self.output_readers.to_vec())
     }
@@ -172,10 +173,11 @@ impl Watch<'_> {
         }
     }
 
-    /// Returns how much of `all` belongs to earlier runs. `all`: the CPU time of all processes
-    /// below the fork server, when a run is checked for the first time. Processes killed in earlier
-    /// runs stay as zombies with their CPU time, because the fork server reaps only the child of
-    /// its run.
+    /// Returns how much of `all`, the CPU time of all processes below the fork server, earlier runs
+    /// have used. Called when a run is checked for the first time. If the process of the run has
+    /// made earlier runs, returns all of it; else the CPU time of dead processes: those that were
+    /// killed in earlier runs stay as zombies, because the fork server reaps only the child of its
+    /// run.
     fn used_before(&self, all: Duration) -> Duration {
         match self.warm {
             true => all,

@@ -191,8 +191,9 @@ fn by_choice(target: &Target, freshness: Freshness) -> Result<Started, ExecError
     by_main_of(target, freshness, &but)
 }
 
-/// Starts the `main` of the target by the fastest method of execution that works. `but`: text to
-/// put before the reason for which the method was chosen.
+/// Starts the `main` of the target by the fastest method of execution that works. `but` is a text
+/// for users about why no entry function is run; it is put in front of the reason for which the
+/// method was chosen.
 fn by_main_of(target: &Target, freshness: Freshness, but: &str) -> Result<Started, ExecError> {
     let linked = format!("{but}a dynamically linked program");
     let mut unfit = String::new();
@@ -288,22 +289,24 @@ fn by_entry(executor: Result<ServerExecutor, ExecError>, why: &str) -> Result<St
 
 /// Which part of a target's program is run: its entry function or its `main`.
 enum RunPart {
-    /// The entry function: libFuzzer's `LLVMFuzzerTestOneInput`, or `target_main`.
+    /// The entry function of the program is run: libFuzzer's `LLVMFuzzerTestOneInput`, or
+    /// `target_main`.
     Entry {
         /// Why the entry function is run, for users.
         why: String,
-        /// Whether the program is no libFuzzer binary and has no coverage counters.
+        /// True if the program has no coverage counters and no `main` of libFuzzer, so that its
+        /// `main` can be run in place of the entry function.
         is_plain: bool,
     },
-    /// Neither: the program should have an entry function (such as `LLVMFuzzerTestOneInput`), but
-    /// none was found.
+    /// No part of the program can be run: it should have an entry function (such as
+    /// `LLVMFuzzerTestOneInput`), but none was found.
     Lost,
-    /// The `main`, with the fork server that AFL++ compiled into the program.
+    /// The `main` of the program is run, by the fork server that AFL++ compiled into the program.
     OwnServer,
-    /// The `main` of a program that also has a `LLVMFuzzerTestOneInput`, but not libFuzzer's
-    /// `main`: it is unknown what this `main` does besides calling that function.
+    /// The `main` of the program is run, although the program also has a `LLVMFuzzerTestOneInput`:
+    /// this `main` is not libFuzzer's, so it is unknown what else it does.
     OwnMain,
-    /// The `main` function of the program, run by ddfuzz's own fork server or by `execve`.
+    /// The `main` of the program is run, by ddfuzz's own fork server or by `execve`.
     Main,
 }
 

@@ -58,9 +58,9 @@ pub(super) async fn shorten_blanks(work: &mut CurrentBest) {
     }
 }
 
-/// Returns the ranges of a text to delete so that each line is indented by at most as many blanks
-/// as there are lines around it. The lines around a line are those before it, each less indented
-/// than the next, under which it stands.
+/// Returns the ranges of blanks in a text to delete so that the indentation of a line is at most
+/// one blank for each level of nesting. The level of a line is the number of earlier lines that
+/// contain it: each of these is less indented than all lines from it down to this one.
 fn beyond_levels(text: &[u8]) -> Vec<Range<usize>> {
     let mut around: Vec<usize> = Vec::new();
     let (mut found, mut at) = (Vec::new(), 0);

@@ -14,8 +14,8 @@ use crate::{Candidate, Config, ExtraTests, Hints, Outcome};
 /// A search function that has been started: the future that its `async` code makes.
 pub(super) type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A closure that starts the search function from its beginning. Started again with the same
-/// outcomes and hints, the search function must ask for the same tests.
+/// A closure that starts the search function from its beginning. If it is started again and given
+/// the same outcomes and hints, the search function must ask for the same tests.
 type Begin = Arc<dyn Fn(Asker) -> Running + Send + Sync>;
 
 /// The state that a step machine and its `async` search function share to pass candidates and

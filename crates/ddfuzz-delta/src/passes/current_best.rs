@@ -18,8 +18,8 @@ const SAMPLE: usize = 4096;
 /// another encoding, such as Latin-1, or an edit has cut a character.
 const BYTES_PER_FOREIGN: usize = 16;
 
-/// Maximum number of successive equal bytes that are followed backwards to find the first of them,
-/// which bounds the time of a step.
+/// Maximum number of bytes that are looked at in a run of equal bytes, from its end backwards, to
+/// find its first byte. This limit bounds the time of a step.
 const LONGEST_RUN: usize = 1 << 16;
 
 /// Minimum number of neighboring bytes, deleted by one test, that count as a deleted run.

@@ -112,9 +112,9 @@ fn named_last(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Ve
 }
 
 /// Returns the edit for a `statement` whose first words are its name, as in `struct a{}; struct a
-/// b`: deletes the statement, and writes all of it in place of another occurrence of these words.
-/// It takes the most words, at least two, that occur elsewhere, and their first occurrence. `None`
-/// if there is none.
+/// b`: deletes the statement, and writes all of it over the same words at another place. The words
+/// are as many of the first words as stand together elsewhere in the text, at least two, and their
+/// first occurrence there is overwritten. `None` if no two first words stand elsewhere.
 fn named_first(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Vec<Replacement>> {
     let inside = &all[statement.clone()];
     let words = inside

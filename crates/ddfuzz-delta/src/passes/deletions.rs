@@ -8,8 +8,9 @@ use crate::{Edit, Outcome, Replacement};
 
 /// Deletes single bytes of the current best text from the end to the front; of a run of equal
 /// bytes, only the last is tried. After each success, twice as many bytes are tried at once.
-/// Returns true if at least half of the bytes that must stay are there because the text without
-/// them was UNRESOLVED, not PASS; false also if no byte must stay.
+/// Returns true if, for at least half of the bytes that could not be deleted alone, the test
+/// without the byte was UNRESOLVED instead of PASS; returns false otherwise, and if all bytes could
+/// be deleted.
 ///
 /// Invariant: no byte after the current position can be deleted alone while the bytes in front of
 /// it stay. A round that deletes nothing proves that the result is 1-minimal, because it tests the
@@ -44,9 +45,9 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     unresolved * 2 >= needed && needed > 0
 }
 
-/// Tests the text without those bytes before position `to` that equal bytes deleted so far and are
-/// thus guessed not to be needed. Returns the position at which the deletion of single bytes goes
-/// on towards the front.
+/// Tests the text without those bytes in front of position `to` that are guessed not to be needed,
+/// because they equal deleted bytes. Returns the position, counted in the text after the test, from
+/// which single bytes are deleted further towards the front.
 async fn repeat(work: &mut CurrentBest, alike: &mut Alike, to: usize) -> usize {
     let Some(places) = alike.guess(work, 0..to) else {
         return to;

@@ -16,11 +16,11 @@ pub(super) struct Envelope {
     /// Indices of the payloads of the document that passes edit at present; joined, these payloads
     /// are the text that passes see.
     edited: Range<usize>,
-    /// State of the whole current best, while passes edit only some of its payloads.
+    /// The current best as a whole, put aside while passes edit only some of its payloads.
     pub whole: Whole,
 }
 
-/// The state of the whole current best (original input, kept positions, text) while passes edit
+/// The current best as a whole (original input, kept positions, text), put aside while passes edit
 /// only payloads of its document.
 pub(super) struct Whole {
     pub original: Arc<[u8]>,

@@ -95,12 +95,12 @@ pub(super) fn likely_half(passing: usize, failing: usize, total: usize) -> usize
     high.clamp(passing + 1, failing - 1)
 }
 
-/// Longest period of a repeating pattern, in pairs of a run of deleted units and a run of kept
-/// units.
+/// Maximum length of a pattern that is recognized when it repeats, in pairs of a deleted and a kept
+/// run of units.
 const LONGEST: usize = 8;
 
-/// A run of units that a sweep deleted, and the run of units in front of it that the sweep kept:
-/// the lengths of both, in units.
+/// The lengths of two neighboring runs of units, met by a sweep that goes from the end of a list to
+/// its front: a run that it deleted, and the run in front of it that it kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
     deleted: usize,

@@ -134,9 +134,10 @@ impl Parts {
         self.left.pop()
     }
 
-    /// Adds the part of all children of the node `node`, which is needed; punctuation is left out.
-    /// If the children make up nearly all of the node, their deletion would fail as that of the
-    /// node did: then their pieces are added instead.
+    /// Adds all children of the needed node `node`, without punctuation, as one part to be tried.
+    /// If at most a [`NEARLY`]-th of the node is outside of its children, the text without them
+    /// would hardly differ from the text without the node, which did not fail; then pieces of the
+    /// children are added instead.
     fn add_children(&mut self, mut node: usize) {
         while let Some(around) = self.nodes.get(node) {
             let whole = around.place.len();

@@ -39,8 +39,8 @@ pub(super) struct ListSearch<'a> {
     fruitless: usize,
 }
 
-/// How many units at the two ends of a list are known to be needed: without one of them the failure
-/// disappears.
+/// The numbers of units at the front and at the end of a list that need not be tried, because the
+/// failure is known to need them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends {
     /// Number of units at the front of the list that need not be tried: the failure needs them, or

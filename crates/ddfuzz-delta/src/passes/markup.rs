@@ -29,8 +29,8 @@ const ROUNDS: usize = 4;
 /// The text's size divided by this number is how many bytes a round of the passes over elements
 /// must have deleted at least for another round to follow.
 const WORTHWHILE: usize = 16;
-/// Number of elements without content that could not be written as one tag, after which no further
-/// ones are tried.
+/// Number of elements without content that turn out to be needed as two tags, in all, after which
+/// no further element is written as one tag.
 const FRUITLESS_CLOSED: usize = 4;
 /// Maximum share of lines that begin with a closing bracket, in percent, for the indentation of a
 /// text to be taken for its structure; with more such lines, its brackets are.

@@ -26,8 +26,8 @@ pub(super) const FRUITLESS_PARTS: usize = 32;
 /// Number of successive tied groups ([`Document::tied`]) that turn out to be needed for the
 /// failure, after which the deletion of such groups ends.
 const FRUITLESS_TIED: usize = 8;
-/// Minimum number of parts directly inside of one part for which they are deleted as a list of
-/// their own.
+/// Minimum number of parts directly inside of one part for these to be searched as a list of their
+/// own, apart from other parts of the same depth.
 const CROWDED: usize = 16;
 /// The file's size divided by this number is how many bytes the deletion of parts of all depths
 /// together must delete at least; otherwise parts are deleted once more, depth by depth.
@@ -260,7 +260,8 @@ impl Units for Groups {
     }
 }
 
-/// Where the parts of a document stand in the tree of parts.
+/// The position of each part of a document in the tree of parts: its depth, the part around it, and
+/// the number of parts inside of it.
 struct Places {
     /// For each part, the number of parts around it.
     depths: Vec<usize>,
@@ -293,8 +294,9 @@ impl Places {
         places
     }
 
-    /// Returns one scope ([`Scope::Inside`]) for each part at depth `depth - 1` that directly
-    /// contains at least [`CROWDED`] parts. The last such part of the document comes first.
+    /// Returns the lists of parts ([`Scope::Inside`]) that are searched on their own: one for each
+    /// part at depth `depth - 1` that has at least [`CROWDED`] parts directly inside of it. The
+    /// last such part of the document comes first.
     fn crowded(&self, depth: usize) -> Vec<Scope> {
         let parts = (0..self.inside.len()).rev();
         let crowded =
@@ -315,7 +317,7 @@ impl Places {
     }
 }
 
-/// Which parts of a document are in the list of a list search.
+/// The parts of a document that one list search tries to delete.
 #[derive(Clone, Copy)]
 enum Scope {
     /// All parts of the document are in the list.

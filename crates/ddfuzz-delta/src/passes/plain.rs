@@ -169,7 +169,8 @@ impl Grammar for PlainText {
     }
 }
 
-/// Returns the maximum number of pairs of brackets around a node of a tree.
+/// Returns the depth of the most deeply nested node of a tree of brackets, as the number of pairs
+/// of brackets around it.
 fn deepest(nodes: &[tree::Node]) -> usize {
     let mut depths: Vec<usize> = Vec::with_capacity(nodes.len());
     for node in nodes {

@@ -29,8 +29,8 @@ const REFINING_TESTS: usize = 1 << 10;
 /// The result's size divided by this number is how many bytes a refinement must delete at least for
 /// the result to be refined again even if no other pass changes it.
 const WORTHWHILE: usize = 8;
-/// Maximum number of items of lists from which columns are deleted: the items at one index in all
-/// lists of the same length.
+/// Maximum length, in items, of the lists from which columns are deleted; a column is the items at
+/// one index in all lists of one length.
 const MOST_COLUMNS: usize = 16;
 
 /// Reduces a small result once more, after it was shown to be 1-minimal; its tests do not belong to

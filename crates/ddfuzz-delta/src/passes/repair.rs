@@ -13,7 +13,8 @@ const LEARNING: usize = 4;
 /// Maximum difference between an operand that the program compared and the number in the text from
 /// which the operand was computed; mostly it is the size of a header.
 const OFFSET: i64 = 16;
-/// Number of bytes at each end of the text in which number fields such as lengths are searched for.
+/// Number of bytes at the beginning, and also at the end, of the text in which number fields such
+/// as lengths are searched for.
 const NEAR: usize = 64;
 
 /// A number in the text, such as a length, that was found because a candidate failed again after

@@ -162,7 +162,8 @@ const RUNS: usize = 64;
 /// ones are deleted.
 const FRUITLESS_RUNS: usize = 4;
 
-/// Which changes a search may make to its input: deletions only, or replacements, too.
+/// The kinds of changes that a search may make to its input: deletions only, or also replacements
+/// of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// The search may delete bytes only.

@@ -21,7 +21,8 @@ pub(super) struct Siblings {
     nodes: Vec<SyntaxNode>,
     /// For each node of the syntax tree, whether the deletion of its children was tried.
     done: Vec<bool>,
-    /// The nodes with children that were not tried yet, each as its size in bytes and its index.
+    /// The nodes of the syntax tree whose children were not tried yet, each as its size in bytes
+    /// and its index; the largest comes first.
     open: BinaryHeap<(usize, usize)>,
     /// Indices, in the syntax tree, of those children of the node being tried that were not deleted
     /// yet.

@@ -16,7 +16,8 @@ const SIZES: Range<usize> = 96..1 << 16;
 /// Number of bytes at the beginning of a text in which numbers that count records, or their bytes,
 /// are searched for.
 const FRONT: usize = 96;
-/// Maximum number of bytes at the end of a text that a length may leave uncounted.
+/// Maximum number of bytes at the end of a text that may follow the bytes which a length field
+/// counts.
 const SLACK: usize = 16;
 /// Sizes of records, in bytes, that are tried.
 const STRIDES: [usize; 18] = [

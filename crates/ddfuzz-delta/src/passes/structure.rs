@@ -18,8 +18,8 @@ pub(super) const FEWEST_PAIRS: usize = 3;
 /// a sweep over them ends; later passes still try their bytes.
 pub(super) const FRUITLESS: usize = 16;
 
-/// Number of successive chains of nested brackets that cannot be shortened, after which no further
-/// chain is tried.
+/// Number of chains of nested brackets, one after the other, that cannot be shortened, after which
+/// no further chain is tried.
 const FRUITLESS_CHAINS: usize = 128;
 
 /// Reduces a text by deleting parts of the tree that its brackets make; returns whether the text

@@ -58,8 +58,8 @@ pub(super) struct Bytes {
     rule: &'static str,
     at: Range<usize>,
     group: usize,
-    /// True if a later pass of the search tests the deletion of each byte alone, as
-    /// [`Units::are_retried`] returns.
+    /// True if a later pass of the search tests the deletion of each byte alone; this is what
+    /// [`Units::are_retried`] returns for these units.
     judged: bool,
 }
 

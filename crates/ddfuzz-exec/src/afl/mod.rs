@@ -38,8 +38,9 @@ pub(crate) struct Forkserver {
     freshness: Freshness,
     limits: Limits,
     launch: Launch,
-    /// Number of the environment variables in `launch` that the target gets whatever its fork
-    /// server is; the variables for AFL++'s runtime follow them.
+    /// Number of environment variables, at the beginning of the list in `launch`, that each fork
+    /// server of the target gets; the variables after them are those for AFL++'s runtime, which
+    /// each new server gets anew.
     own_variables: usize,
     coverage: Coverage,
     reporting: CoverageReporting,

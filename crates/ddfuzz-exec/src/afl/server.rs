@@ -171,8 +171,9 @@ impl AflServer {
         }
     }
 
-    /// Returns true if the process `child`, which waited for its input, died of SIGKILL, so that
-    /// another process may have killed it before it read the input; the run is then repeated.
+    /// Returns true if the process `child` died of SIGKILL while it waited for its input: another
+    /// process may have killed it before it read the input, so the run is repeated. Returns false
+    /// if `status`, its wait status, is another one, or if `child` did not wait for its input.
     fn died_waiting(&self, child: Pid, status: i32) -> bool {
         self.waiting == Some(child)
             && Ended::from_wait_status(status) == Ended::Signal(libc::SIGKILL)

@@ -99,8 +99,8 @@ impl CodeModule {
     }
 }
 
-/// Returns what is added to the addresses of the module with index `module` (the program or a
-/// library), so that addresses of different modules differ.
+/// Returns the number that is added to all addresses of the module (the program or a library) with
+/// the index `module`, so that no two modules have equal addresses.
 pub(super) fn key(module: usize) -> u64 {
     (module as u64) << MODULE_SHIFT
 }
@@ -249,8 +249,8 @@ pub(super) fn starts_of(modules: &[Arc<CodeModule>]) -> Vec<u64> {
 /// Names of sections whose code linkers and compilers add. Functions in these sections are left out
 /// of the list of covered functions.
 const AROUND_MAIN: [&str; 5] = [".plt", ".plt.got", ".plt.sec", ".init", ".fini"];
-/// Beginnings of the names of functions that compilers add to run before or after `main`. Such
-/// functions are left out of the list of covered functions.
+/// Beginnings of the names of functions that compilers add to a program, and that run before or
+/// after `main`. Such functions are left out of the list of covered functions.
 const RUN_BEFORE: [&str; 6] = [
     "_GLOBAL__sub_I_",
     "__do_global_",

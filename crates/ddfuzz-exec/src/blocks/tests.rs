@@ -300,8 +300,9 @@ const FILTERS: [&str; 16] = [
 /// Number of random inputs for each command line of [`FILTERS`].
 const INPUTS: u64 = 60;
 
-/// Bytes that a generator of numbers gives for a seed (splitmix64), mostly printable ones. A shell
-/// would write its process id for `$$`, and start processes that race for the characters left out.
+/// Returns up to 119 bytes, always the same for the same `seed` (splitmix64), mostly printable
+/// ones. Leaves out `$`, `&`, `|` and the backquote: a shell would write its process id for `$$`,
+/// and start processes that race.
 fn random_input(seed: u64) -> Vec<u8> {
     let mut state = seed;
     let mut next = move || {

@@ -15,8 +15,8 @@ use crate::{
 
 /// Maximum number of dictionary words that are taken from one program.
 const MOST: usize = 512;
-/// Maximum number of constants among the dictionary words of a program, unless it has too few texts
-/// to fill the rest.
+/// Maximum number of constants among the dictionary words of a program; more are taken only if the
+/// texts of the program do not fill the rest of the dictionary.
 const MOST_CONSTANTS: usize = 192;
 
 /// Address ranges of a program before loading, each with start and end.

@@ -111,8 +111,8 @@ impl ComparisonRing {
         self.file.try_clone()
     }
 
-    /// Clears the ring of comparisons for the next run, and lists in it the callbacks that the
-    /// preloaded library patches with jumps.
+    /// Clears the ring of comparisons before the next run, and writes the addresses and kinds of
+    /// `hooks` into it: the comparison callbacks that the preloaded library replaces by jumps.
     pub(crate) fn reset<'a>(&mut self, hooks: impl Iterator<Item = &'a Hook>) -> io::Result<()> {
         let mut header = Vec::with_capacity(PAIRS_AT as usize);
         header.extend_from_slice(&MAGIC.to_ne_bytes());

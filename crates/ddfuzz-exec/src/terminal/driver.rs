@@ -443,8 +443,9 @@ impl SessionFiles {
         })
     }
 
-    /// Determines what the session does if the process `leader`, of one thread, is all of it;
-    /// `None` if there are others, or that process was stopped.
+    /// Determines in few system calls what the session does: it works if the process `leader` does,
+    /// and sleeps if `leader` sleeps and is its only process, with one thread. `None` in all other
+    /// cases, which take a look at all processes.
     fn activity(&self, leader: Pid) -> Option<Activity> {
         let mut line = [0; 512];
         let read = |file: &File, line: &mut [u8; 512]| file.read_at(line, 0).ok();
@@ -469,7 +470,8 @@ impl SessionFiles {
 }
 
 impl TerminalRun {
-    /// Returns the beginning and the end of the output on the terminal, with `\n` as line ends.
+    /// Returns the first 4 KiB and the last 64 KiB of the output on the terminal, with `\n` as line
+    /// ends.
     pub(super) fn text(&self) -> Vec<u8> {
         let all = self.output.bytes();
         let next = all.iter().skip(1).map(Some).chain([None]);

@@ -137,7 +137,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the flags that this processor computes for a comparison.
+    /// Compares two numbers by the processor's own instruction, and returns the processor flags
+    /// that it computes; a test compares them with those of [`after_compare`].
     fn compared(left: u64, right: u64, width: usize) -> u64 {
         let flags: u64;
         // SAFETY: the code changes nothing but the register it gives back, the flags, and what
