@@ -10,8 +10,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use crate::log::{CallRecord, Part};
 use crate::{Answer, Kind, Oracle, OracleError, Slip};
 
-/// Largest number of units (arguments, characters, or environment variables) in one text, because
-/// each unit is one byte.
+/// Maximum number of units (arguments, characters, or environment variables) in one text. A unit is
+/// one byte of the text, and a byte has 256 values.
 const MAX_UNITS: usize = 256;
 
 /// A part of a target's call (its arguments, one argument, or its environment) as a text in which
@@ -22,8 +22,9 @@ pub struct Call {
     target: Target,
     part: Part,
     at: usize,
-    /// If the characters of one argument are minimized: the distinct characters of that argument; a
-    /// unit's byte is an index into this list. Empty if whole arguments or variables are deleted.
+    /// The distinct characters of the argument that is minimized, if the part of the call is one
+    /// argument: the byte that stands for a character is its index in this list. Empty if whole
+    /// arguments or variables are deleted.
     alphabet: Vec<Vec<u8>>,
     text: Vec<u8>,
 }

@@ -263,8 +263,8 @@ impl<'a> CandidateTexts<'a> {
         self.contradictions.note(text, kind, reply.outcome, before);
     }
 
-    /// Records a contradiction (one text that failed in one run and not in another) if a failing
-    /// test has had `missed` further runs of its text that passed.
+    /// Records that one text failed in one run and not in another, if `missed` is more than 0;
+    /// `missed` is the number of further runs of a failing test's text that passed.
     pub fn note_missed(&mut self, missed: u64) {
         if missed > 0 {
             self.contradictions.record();
@@ -276,9 +276,10 @@ impl<'a> CandidateTexts<'a> {
         self.contradictions.found()
     }
 
-    /// Checks whether a failing candidate, made by `edit`, becomes the new best (the smallest
-    /// failing text so far): always if it was made from the best, but only if it is smaller than
-    /// the best if it was made from the original input. The searches use the same rule.
+    /// Returns true if a failing candidate becomes the new best (the smallest failing text so far);
+    /// `edit` says how it was made. A candidate that was made from the present best always does;
+    /// one that was made from the original input does only if it is smaller than the best. The
+    /// searches use the same rule.
     fn is_new_best(&self, edit: &Edit) -> bool {
         match edit {
             Edit::Cut(_) | Edit::Set(_) => true,

@@ -19,8 +19,9 @@ use crate::{
 /// occur again.
 const CLASSIFY_RUNS: u32 = 10;
 
-/// Factor, for the minimization of a hang: a candidate that takes up to this factor longer than the
-/// longest run that has ended by itself does not count as hanging yet.
+/// Factor that decides, in the minimization of a hang, how long a candidate runs at least before it
+/// may count as hanging: this many times as long as the longest run so far that has ended by
+/// itself.
 const PATIENCE: u32 = 4;
 
 /// The crash that a minimization preserves: class, keys, and ending of the run.

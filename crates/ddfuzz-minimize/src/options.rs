@@ -220,8 +220,8 @@ impl MinimizeError {
     }
 }
 
-/// Says how far the result of an interrupted minimization is confirmed; empty before the search has
-/// ended.
+/// Returns a part of the message on an interrupted minimization: how many runs have confirmed its
+/// result, and how many it needs; empty if these are all made, and before the search has ended.
 fn unconfirmed(confirming: Option<Runs>) -> String {
     let open = confirming.filter(|runs| runs.done < runs.of);
     open.map_or_else(String::new, |Runs { done, of }| {

@@ -83,8 +83,10 @@ impl Manner {
         )
     }
 
-    /// Checks whether `outcome` makes predicted later questions wrong: a failing candidate becomes
-    /// another best text.
+    /// Returns true if `outcome`, of a run in this manner, makes the predicted later questions
+    /// wrong. Predictions assume that no candidate fails, so FAIL of a candidate or of the empty
+    /// input does, because another text becomes the best. Returns false for other outcomes, and for
+    /// other checks.
     pub fn invalidates_prediction(self, outcome: Outcome) -> bool {
         match self {
             Manner::Check(What::Axiom | What::Vote) | Manner::Test { .. } => {
@@ -206,7 +208,8 @@ pub(super) trait Answerer {
 /// has fewer runs. From 10 ms on, the processes of a request are checked for their limits again and
 /// again, which costs CPU time.
 const LONGEST: Duration = Duration::from_millis(8);
-/// Number of runs in the first request of several runs; the number below is the most in any.
+/// Two numbers of runs in one request: how many the first request of several runs has, and, in the
+/// constant below, how many any request has at most.
 const FIRST: usize = 8;
 const MOST: usize = 128;
 
@@ -332,7 +335,9 @@ mod tests {
 
     use super::*;
 
-    /// An oracle of tests whose outcome and hints tell which of its functions was called.
+    /// An oracle for tests of this file. Its outcomes and hints differ between the ways to ask it,
+    /// so that a test sees whether it was asked for an observed run, a fresh process, or the
+    /// fastest run.
     struct Teller;
 
     impl Oracle for Teller {

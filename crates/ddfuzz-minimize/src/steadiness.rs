@@ -32,16 +32,16 @@ const TESTS_PER_REPEAT: u64 = 20;
 /// Maximum number of times that one removal of a single byte is run again: one that fails in two of
 /// three runs passes in all of them, and in its test, once in 2000 times.
 const MOST_REPEATS: u64 = 6;
-/// Greatest number of removals of single bytes that are each run again twice, if a result is
-/// confirmed by three runs; if there are more, each is run again once. A program that fails in
-/// every second run could pass in all removals if each had only one more run, an even number of
-/// runs after its test.
+/// Maximum number of removals of single bytes that are each run again twice, in a minimization
+/// whose results are confirmed by three runs; if there are more removals, each is run again once.
+/// With few removals, one more run of each would prove little: a program that fails in every second
+/// run could pass in all of them.
 const FEW: u64 = 5;
 /// Maximum number of runs (votes) of one candidate of a flaky input. With a rare failure, all of
 /// them then miss it more often than once in [`ODDS`] times.
 const MOST: u64 = 100;
-/// How rarely the runs of a candidate of a flaky input may all miss the failure, if it fails as
-/// often as the input: once in this many times. The number of runs is chosen by it.
+/// The number of runs of a candidate of a flaky input is chosen so that all of them miss the
+/// failure at most once in this many candidates that fail as often as the input.
 const ODDS: f64 = 1000.0;
 
 /// What the runs of the input before the search have shown: whether it fails, and how often a

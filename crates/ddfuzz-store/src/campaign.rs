@@ -345,8 +345,9 @@ pub enum Status {
 }
 
 impl Status {
-    /// Returns true if this status says that a group of the kind `kind` fails as it did before the
-    /// rebuild: `Same` or, for a group of flaky crashes, also `Flaky`.
+    /// Returns true if a group of the kind `kind` with this status fails as it did before the
+    /// rebuild: if the status is `Same` or, for a group of flaky crashes, `Flaky`. Else returns
+    /// false.
     pub fn is_as_before(self, kind: Kind) -> bool {
         match kind {
             Kind::Flaky => matches!(self, Status::Same | Status::Flaky),

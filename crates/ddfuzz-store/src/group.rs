@@ -234,7 +234,8 @@ pub struct Archived {
     pub log: PathBuf,
 }
 
-/// Size in bytes above which an explanation or a script is not read.
+/// Maximum size, in bytes, of an explanation or a script that is read; a larger one is treated as
+/// missing.
 const MAX_TEXT: u64 = 16 << 20;
 
 /// Beginning of the line of `explanation.txt` that names the statements at which to look first.
@@ -244,7 +245,8 @@ const MARKED: &str = "<- look here first";
 /// Beginning of the line of `explanation.txt` that says why the failure could not be explained.
 const REFUSED: &str = "Not explained";
 
-/// Returns the words of a line, joined by single blanks.
+/// Returns the text of a line with each run of blanks replaced by a single one, and without blanks
+/// at its ends.
 fn squeezed(line: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }

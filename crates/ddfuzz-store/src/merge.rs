@@ -235,7 +235,8 @@ fn make_executable(script: &Path) -> Result<(), StoreError> {
     Ok(set.map_err(FileError::at("make executable", script))?)
 }
 
-/// The folders of one entry in two output directories, of which one takes over files of the other.
+/// The folders of one entry (stored input with its records) in two output directories: `from` in
+/// the one that is merged, and `into` in the destination, which takes over files.
 struct EntryFiles<'a> {
     from: &'a Path,
     into: &'a Path,
@@ -253,7 +254,8 @@ impl EntryFiles<'_> {
         Ok(())
     }
 
-    /// Makes `bytes` the content of the file of this name, or removes the file if there are none.
+    /// Writes `bytes` to the file `name` in the destination's folder, unless the file has this
+    /// content already; removes the file if `bytes` is `None`.
     fn put(&self, name: &str, bytes: Option<&Vec<u8>>) -> Result<(), StoreError> {
         let path = self.into.join(name);
         match bytes {
@@ -263,9 +265,10 @@ impl EntryFiles<'_> {
         }
     }
 
-    /// Writes the bytes `theirs` to the file of this name if it does not exist, or if `theirs` comes
-    /// before its bytes in the order `compare`; does nothing if `theirs` is `None`. A file of
-    /// nothing but zero bytes, as a power cut leaves it, counts as missing.
+    /// Writes the bytes `theirs` to the file `name` in the destination's folder if there is no such
+    /// file, or if `theirs` comes before its content in the order `compare`; does nothing if
+    /// `theirs` is `None`. A file of nothing but zero bytes, as a power cut leaves it, counts as
+    /// missing, unless it is the input as found.
     fn keep_least(
         &self,
         name: &str,
@@ -378,8 +381,8 @@ impl EntryFiles<'_> {
         Ok(())
     }
 
-    /// Replaces the file of this name in the destination by that of the folder that is merged;
-    /// removes it if there is no such file.
+    /// Replaces the file `name` in the destination's folder by the file of the same name in the
+    /// folder that is merged; removes it if there is no such file.
     fn take(&self, name: &str) -> Result<(), StoreError> {
         self.put(name, json::bytes(&self.from.join(name))?.as_ref())
     }

@@ -55,7 +55,8 @@ pub struct Fault {
     pub access: Option<Access>,
 }
 
-/// Addresses below this value count as null pointers with an offset (a field of a null struct).
+/// Lowest address that does not count as a null pointer. A smaller address counts as one with an
+/// offset: a field of a null struct.
 const NULL_PAGES: u64 = 64 << 10;
 /// Maximum distance of an unmapped fault address below the stack pointer to count as a stack
 /// overflow, in bytes.

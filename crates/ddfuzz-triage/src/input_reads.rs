@@ -263,9 +263,9 @@ impl<'a> Tracer<'a> {
     }
 }
 
-/// Returns the file descriptor from which the system call of the stopped thread `tid` reads. The
-/// inner `None` means that the call reads from none; the outer one that the thread is not at the
-/// entry of a system call.
+/// Returns the file descriptor from which the stopped thread `tid` is about to read by a system
+/// call. Returns `Some(None)` if the system call reads from no file, and `None` if the thread is
+/// not at the entry of a system call.
 fn source_of(tid: Pid) -> Option<Option<i32>> {
     let info = ptrace::syscall_info(tid).ok()?;
     if info.op != libc::PTRACE_SYSCALL_INFO_ENTRY {

@@ -83,9 +83,9 @@ fn drop_giving_up(own: &mut Vec<usize>, frames: &[RawFrame]) -> usize {
     dropped
 }
 
-/// Checks whether the outermost frame of the stack walk is in `main` or a fuzzing harness's entry.
-/// The walk ends there in a Rust program that aborts on panic, because it has no unwind tables for
-/// `main`.
+/// Returns true if the outermost frame that the stack walk found is in `main` or a fuzzing
+/// harness's entry, else false. In a Rust program that aborts on panic, the walk ends at `main`,
+/// which has no unwind tables there.
 fn ends_at_main(frames: &[RawFrame]) -> bool {
     frames.last().is_some_and(|last| last.entry.is_some())
 }

@@ -99,8 +99,9 @@ pub trait Start: Send {
     /// When the target cannot be run.
     fn run_untraced(&mut self, input: &[u8], aslr: bool) -> Result<Untraced, ExecError>;
 
-    /// Runs the target on an input again, without ptrace, with options that make it print more,
-    /// such as a backtrace (`_why` says which); `None` where that is not supported.
+    /// Runs the target on an input again, without ptrace, with options that make it print more
+    /// about its crash; `_why` says what is wanted, such as a backtrace. `None` where that is not
+    /// supported.
     ///
     /// # Errors
     /// When the target cannot be run.

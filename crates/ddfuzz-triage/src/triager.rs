@@ -93,7 +93,7 @@ pub enum Quick {
 /// another run might crash by another bug.
 pub struct KeyedRun {
     run: Finished,
-    /// `None` if the run ended without a crash.
+    /// Class, keys and frames of the run's crash; `None` if the run ended without a crash.
     classified: Option<Classified>,
     at: SystemTime,
 }

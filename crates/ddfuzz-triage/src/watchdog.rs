@@ -21,7 +21,8 @@ use ddfuzz_exec::{
     tree_cpu, tree_exceeds,
 };
 
-/// A run to trace.
+/// A run that the tracing thread is to trace: the process that waits for it, and what the tracer
+/// has to know about the run.
 struct Job {
     pid: Pid,
     executes: bool,
@@ -33,17 +34,20 @@ struct Job {
 /// A message that the thread which traces a run sends to the watchdog.
 enum News {
     Seized,
-    /// The run cannot be traced; it still waits.
+    /// The run cannot be traced, for the reason in the error number; its process still waits. Holds
+    /// the cache of modules that was lent for the run.
     Refused(Errno, Box<ModuleCache>),
     Ended(nix::Result<Trace>, Box<ModuleCache>),
 }
 
-/// The thread that traces runs, one after another; started for the first one.
+/// The thread that traces the runs of one triager, one after another; `None` until the first of them.
+/// After an error, the next run gets another thread.
 #[derive(Default)]
 pub(super) struct TracingThread(Option<RunningThread>);
 
-/// A thread that traces runs. It is a thread of its own, because what it waits for is what it
-/// traces, and because the kernel kills whatever it still traces when it ends.
+/// A running thread that traces runs. Tracing needs a separate thread, because the thread waits for
+/// all processes that it traces, and because the kernel kills the processes that a thread still
+/// traces when it ends.
 struct RunningThread {
     jobs: Option<mpsc::Sender<Job>>,
     news: Receiver<News>,

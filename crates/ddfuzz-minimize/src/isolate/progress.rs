@@ -149,8 +149,9 @@ impl Progress {
         self.end_confirmations();
     }
 
-    /// Ends the confirmation of each side that was run again after the search, or is the same as
-    /// its input.
+    /// Ends the stages that confirm the sides of the result: goes on to the next stage as long as
+    /// the side to be confirmed was run at least once after the search, or is still the input with
+    /// which the search began.
     fn end_confirmations(&mut self) {
         while let Stage::Confirm(side) = self.stage
             && self.is_run_again(side)
@@ -168,8 +169,8 @@ impl Progress {
         self.stage = next;
     }
 
-    /// Returns true if a side (text) was run after the search, or is still the input with which the
-    /// search began, which was run before it.
+    /// Returns true if `side` was run at least once after the search, to confirm its outcome, or if
+    /// it is still the input with which the search began, which was run before. Else returns false.
     fn is_run_again(&self, side: Side) -> bool {
         let sides = &self.sides;
         match side {

@@ -380,8 +380,8 @@ impl Sides {
     }
 }
 
-/// A configuration that the claim must test, which differs from a side by one delta of the
-/// difference of both.
+/// A configuration (set of deltas) whose test the claim about the result rests on. It differs from
+/// one of the sides by a single delta, in which both sides differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Neighbour {
     /// The passing side with this delta.

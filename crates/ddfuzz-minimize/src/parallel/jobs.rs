@@ -84,8 +84,9 @@ impl Jobs {
         }
     }
 
-    /// Checks whether the answer of the job `id`, which runs a text in the manner `manner`, is
-    /// known and makes the prediction of the runs after it wrong.
+    /// Returns true if the job `id`, which runs a text in the manner `manner`, has an answer that
+    /// makes the predictions of later runs wrong, such as FAIL; false if the answer is another one
+    /// or not known yet.
     pub fn invalidates(&self, id: u64, manner: Manner) -> bool {
         match self.expected.get(&id) {
             Some(JobState::Done(Some(answer))) => manner.invalidates_prediction(answer.outcome),
@@ -167,8 +168,8 @@ pub(super) struct Job {
 struct QueueState {
     jobs: VecDeque<Job>,
     forecast: u64,
-    /// Whether an outcome made the rest of the present forecast (a series of predicted runs) wrong,
-    /// so that its waiting jobs must not run.
+    /// True if the outcome of a run has shown that the rest of the present forecast (a series of
+    /// predicted runs) is wrong, so that no worker may take its waiting jobs.
     invalid: bool,
     closed: bool,
     /// Time limit, learned from the input, of jobs that are added from now on; `None` if none is

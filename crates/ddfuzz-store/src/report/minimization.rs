@@ -519,8 +519,8 @@ pub fn curve(history: &MinimizationHistory, width: Option<usize>) -> String {
     text
 }
 
-/// Returns the number of executed tests that the right edge of a column stands for, in the plot of
-/// a minimization as text; columns count from 1, `columns` is their number.
+/// Returns the number of executed tests up to the right edge of column number `column` (from 1), in
+/// the plot of a minimization as text, which has `columns` columns.
 fn position(history: &MinimizationHistory, column: u64, columns: u64) -> u64 {
     let (all, share) = (history.executed, column as f64 / columns as f64);
     if column == columns {

@@ -256,8 +256,8 @@ enum Shown<'a> {
     /// Consecutive stack frames of runtimes (libc, sanitizer, …), folded into one line: the number
     /// of these frames, and the names of the runtimes.
     Folded(usize, Vec<&'a str>),
-    /// A repeated cycle of a recursion in the stack: the `lines` lines before this one occur
-    /// `times` times more.
+    /// A note in place of a recursion's repetitions: the cycle that the `lines` lines before the
+    /// note show occurs `times` times more in the stack.
     Again { lines: usize, times: usize },
 }
 

@@ -224,7 +224,9 @@ fn walk(root: u64, seen: &mut BTreeSet<u64>, order: &mut Vec<u64>, next: impl Fn
 mod tests {
     use super::*;
 
-    /// Returns head, blocks and exits of each loop in some code.
+    /// Finds the loops in the machine code `code`, taken to begin at address 0x1000. Returns, for
+    /// each loop, the address of its head, the start addresses of its basic blocks, and the
+    /// addresses to which it exits; loops with lower heads come first.
     fn loops(code: &[u8]) -> Vec<(u64, Vec<u64>, Vec<u64>)> {
         let mut loops = Loops::of(code, 0x1000).loops;
         loops.sort_by_key(|it| it.head);

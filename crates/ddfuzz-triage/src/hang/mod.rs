@@ -184,9 +184,10 @@ impl Tracer<'_> {
         Some(stack.snapshot(level, Event::OutOfMemory, tid, self.cache))
     }
 
-    /// Changes the event of `crash` to "out of memory" if the process uses more memory than its
-    /// limit. Then an allocation has failed and the program has given up, before the watchdog
-    /// looked: by chance, the watchdog could as well have come first.
+    /// Changes the event in `crash`, the snapshot of a crash of the process `process`, to "out of
+    /// memory" if that process uses more memory than its limit. The program has then crashed
+    /// because an allocation failed; the watchdog, which looks only now and then, did not come
+    /// first by chance.
     pub(crate) fn blame_memory(&self, process: Pid, crash: &mut Snapshot) {
         if resident_memory(process) > self.request.memory() {
             crash.event = Event::OutOfMemory;
@@ -210,11 +211,11 @@ impl Tracer<'_> {
     }
 }
 
-/// Returns the index of the stack frame that identifies a hang. `level`: the index of the innermost
-/// call that does not return, which usually is the result. If its function occurs again in calls
-/// inside it, the recursion as a whole takes so long (backtracking), and it is chance which of its
-/// calls is under way; then the result is the index of the outermost call of the recursive
-/// functions.
+/// Returns the index of the stack frame that identifies a hang. `level` is the index of the
+/// innermost call that does not return, and mostly the result. If the function of that call is also
+/// called inside of it, the whole recursion takes so long (backtracking), and which of its calls
+/// does not return is chance. Then the result is the index of the outermost call of any function in
+/// the recursion.
 fn outermost(stack: &Stack, level: usize) -> usize {
     let levels = &stack.levels;
     let Some(function) = levels.get(level).and_then(|level| level.function()) else {

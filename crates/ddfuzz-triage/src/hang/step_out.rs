@@ -18,8 +18,8 @@ use ddfuzz_exec::tracing::resume;
 /// Time in which a call must return, or it counts as endless when the cause of a hang is searched.
 /// Time in which the thread waits for a processor does not count.
 pub(super) const RETURNS: Duration = Duration::from_millis(150);
-/// Divisor of [`RETURNS`]. A hanging thread that uses less CPU time than the quotient, while the
-/// call that does not return is searched, counts as waiting and not as running.
+/// Number by which [`RETURNS`] is divided. A hanging thread that uses less CPU time than the
+/// quotient, while the call that does not return is searched, counts as waiting and not as running.
 const WAITING_DIVISOR: u32 = 8;
 /// Time in which a call must return in a run that exceeded its memory limit, or it counts as
 /// endless: long compared to one memory allocation, short enough not to exhaust the machine's
@@ -95,8 +95,8 @@ struct Waiting<'t> {
     /// `None` if the thread runs freely.
     steps: Option<Breakpoint>,
     passes: u32,
-    /// Number of times so far that not the watched call, but a deeper call of the same function,
-    /// has left the watched loop.
+    /// Number of times so far that a deeper call of the same function, and not the call that is
+    /// watched, has left the watched loop.
     strays: u32,
 }
 
@@ -400,8 +400,8 @@ impl StuckCall {
 }
 
 impl Waiting<'_> {
-    /// Ends the wait for a call's return: removes all watchpoints and breakpoints from the stopped
-    /// thread, and resumes the other threads that were kept stopped.
+    /// Ends the wait for the return of a call: removes all watchpoints and breakpoints from the
+    /// thread, which must be stopped, and resumes the other threads that were kept stopped.
     fn clear(&mut self) {
         self.trap.remove(self.tid);
         self.lift_exits();

@@ -25,7 +25,8 @@ pub fn demangle(symbol: &str) -> String {
     }
 }
 
-/// A text that takes no more pieces once it is longer than [`LONGEST`].
+/// A text to which pieces are written one after the other; writing fails once the text is longer
+/// than [`LONGEST`].
 #[derive(Default)]
 struct Bounded(String);
 
@@ -53,7 +54,8 @@ mod tests {
         }
     }
 
-    /// Each parameter is `A<T, T>` of the one before, `T`, so each is twice as long.
+    /// The symbol names a function in which each parameter has the type `A<T, T>`, where `T` is the
+    /// type of the parameter before. So each demangled type is twice as long as the one before it.
     #[test]
     fn a_short_symbol_of_an_enormous_name_stays_mangled() {
         let types = [

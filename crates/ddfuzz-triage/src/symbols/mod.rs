@@ -333,9 +333,10 @@ fn levels_as_told(loader: &Loader, offset: u64) -> Vec<Level> {
 /// instruction's line is used for it.
 const NEAR: u64 = 1024;
 
-/// For a code address `offset` to which the compiler gave the line 0: returns the innermost of the
-/// functions `levels` there, with the source line of the nearest instruction of the same inlined
-/// call, before the address if possible; `None` if no such instruction is near.
+/// Finds a source line for the code address `offset`, to which the compiler gave the line 0.
+/// Returns the innermost of the functions `levels` at the address, with the source line of the
+/// nearest instruction that belongs to the same inlined call; an instruction before the address has
+/// precedence. `None` if no such instruction is near.
 fn nearest(loader: &Loader, offset: u64, levels: &[Level]) -> Option<Level> {
     let rows = loader.find_location_range(offset.saturating_sub(NEAR), offset + NEAR);
     let known = rows.ok()?.filter(|(.., location)| location.line.is_some());

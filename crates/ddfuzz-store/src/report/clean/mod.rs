@@ -245,7 +245,8 @@ pub struct Cover {
 }
 
 impl Cover {
-    /// Returns by how many percent the weight of the chosen subset exceeds the lower bound.
+    /// Returns by how many percent the weight of the chosen subset of the corpus is above the lower
+    /// bound on the weight of such a subset; 0 if it equals the bound, or the bound is 0.
     pub fn gap_percent(&self) -> f64 {
         match self.lower_bound {
             0 => 0.0,

@@ -6,8 +6,8 @@ use maud::{Markup, PreEscaped, html};
 use crate::report::html::text;
 use crate::report::size;
 
-/// Numbers of bytes per line of an input's hex view: the first for inputs of at most [`SHORT`]
-/// bytes, the second for longer ones.
+/// Two numbers of bytes in a line of an input's hex view: the first is for inputs of at most
+/// [`SHORT`] bytes, the second for longer ones.
 const LINE: (usize, usize) = (8, 16);
 /// An input of at most this many bytes is short: its hex view has 8 bytes per line instead of 16.
 const SHORT: usize = 64;
@@ -42,8 +42,8 @@ impl Marked<'_> {
         !head.is_empty() && strange * 10 <= lossy.chars().count()
     }
 
-    /// Splits the bytes `from..to` of the input where marked ranges begin and end; returns the
-    /// parts in order, each with whether it is marked.
+    /// Splits the bytes `from..to` of the input at the borders of the marked ranges. Returns the
+    /// parts in order, each with true if it is marked and false if not.
     fn parts(&self, from: usize, to: usize) -> Vec<(&[u8], bool)> {
         let mut parts = Vec::new();
         let mut at = from;

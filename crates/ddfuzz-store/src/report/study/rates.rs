@@ -7,7 +7,8 @@ use super::Row;
 use super::rows::{distinct, once_each};
 use crate::{Tally, report::size::grouped};
 
-/// Quantile of the normal distribution for a two-sided confidence of 95 %.
+/// The number z of the normal distribution within which 95 % of all values lie, counted in standard
+/// deviations to both sides of the mean.
 const Z: f64 = 1.959_963_984_540_054;
 
 /// A failure rate with its 95 % confidence interval by Wilson's score (E. B. Wilson: Probable

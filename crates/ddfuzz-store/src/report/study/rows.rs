@@ -78,8 +78,8 @@ impl Marks {
         }
     }
 
-    /// Returns the kinds of failure (crash, hang, out of memory) that at least one of `self` and
-    /// `other` has.
+    /// Returns the kinds of failure (crash, hang, out of memory) that are marked in `self`, in
+    /// `other`, or in both.
     pub fn or(self, other: Marks) -> Marks {
         Marks {
             crash: self.crash || other.crash,
@@ -159,8 +159,8 @@ pub(super) fn distinct<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str>
     found
 }
 
-/// Joins the rows of each utility, one for each version and machine, to a single row, so that rates
-/// count each utility once.
+/// Returns one row for each utility, which joins the rows of its versions and machines, so that
+/// rates count each utility once.
 pub(super) fn once_each<'a>(rows: impl IntoIterator<Item = &'a Row>) -> Vec<Row> {
     let mut all: Vec<Row> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
