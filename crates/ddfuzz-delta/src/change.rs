@@ -296,9 +296,9 @@ impl Lcs {
         (first, second)
     }
 
-    /// Returns the position at which to cut `second` in two, so that the longest common subsequence
-    /// of `left` with the first piece and that of `right` with the second are as long as possible
-    /// together.
+    /// Returns the position at which to cut `second` in two, so that two longest common
+    /// subsequences are as long as possible in sum: that of `left` with the first piece, and that
+    /// of `right` with the second piece.
     fn best_cut(&mut self, left: Part<'_>, right: Part<'_>, second: Part<'_>) -> usize {
         let before = self.lengths(left.of.iter(), second.of.iter());
         let behind = self.lengths(right.of.iter().rev(), second.of.iter().rev());

@@ -98,9 +98,9 @@ impl ForkPoint {
         }
     }
 
-    /// Checks whether runs would begin at a later point of the program than this one if they shared
-    /// the random numbers, the times and the process id that the program reads at its start
-    /// (`--freeze-start`).
+    /// Returns true if runs would begin at a later point of the program than this one with
+    /// `--freeze-start`, that is, if they shared the random numbers, the times and the process id
+    /// that the program reads at its start. Else returns false.
     pub(crate) fn is_later_if_frozen(self) -> bool {
         match self {
             ForkPoint::Clock => true,

@@ -151,8 +151,10 @@ pub(super) struct Contradictions {
 
 impl Contradictions {
     /// Compares the outcome of a run of `text` with `before`, the outcome of an earlier run of the
-    /// same text (`None` if there was none), and records a contradiction if only one of the two is
-    /// FAIL and rewritten bytes (`kind`) do not explain the difference.
+    /// same text (`None` if there was none). Records a contradiction if one of the two is FAIL and
+    /// the other is not. There is none if the run without failure was of a candidate made by
+    /// rewriting bytes (`kind`): such a candidate must also keep the minor key, so that it may not
+    /// fail where another candidate with the same text does.
     pub fn note(&mut self, text: TextId, kind: Kind, outcome: Outcome, before: Option<Outcome>) {
         let (fails, failed) = (
             outcome == Outcome::Fail,

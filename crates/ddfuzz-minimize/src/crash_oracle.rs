@@ -167,8 +167,8 @@ impl CrashOracle {
     }
 
     /// Runs `candidate` by the executor of the search. If the executor does not report the CPU time
-    /// of a run, as for a process that serves many runs, the wall time takes its place, which is at
-    /// least as long in a program of one thread.
+    /// of a run, as where a process serves many runs, the wall time takes its place: in a program
+    /// of one thread it is at least as long.
     fn run(&mut self, candidate: &[u8]) -> Result<Run, ExecError> {
         let begin = Instant::now();
         let run = self.executor.run(candidate)?;

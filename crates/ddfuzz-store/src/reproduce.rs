@@ -277,8 +277,9 @@ fn start_in_gdb(variables: &[u8], program: &Path) -> Vec<u8> {
     text
 }
 
-/// Generates the line of `reproduce.sh` that sets a variable to the path of a file in `$scratch`,
-/// in which `'` is escaped, so that the value can stand between single quotes in gdb's shell.
+/// Generates the line of `reproduce.sh` that sets a variable to the path of a file in `$scratch`.
+/// Each `'` in the path is escaped, so that the value can stand between single quotes in gdb's
+/// shell.
 fn quoted_twice(variable: &str, file: &str) -> Vec<u8> {
     format!("    {variable}=$(printf %s \"$scratch/{file}\" | sed \"s/'/'\\\\\\\\''/g\")\n")
         .into_bytes()

@@ -148,9 +148,10 @@ impl Store {
         &self.file
     }
 
-    /// Returns the number of changes of groups so far, to be passed as `since` to a later call, and
-    /// the groups (kind and major key, 12 hex digits) in which an entry was stored, changed or
-    /// moved after the first `since` changes.
+    /// Returns which groups have changed after the first `since` changes of groups, and the number
+    /// of changes so far, which a later call takes as `since`. A change is that an entry of the
+    /// group was stored, changed or moved; a group is given by its kind and major key (12 hex
+    /// digits).
     pub fn changed_since(&self, since: u64) -> (u64, Vec<(Kind, String)>) {
         let groups = self.changed.iter().filter(|(_, at)| **at > since);
         (

@@ -171,9 +171,10 @@ fn without_stable(major: &Fields, minor: &Fields) -> Keys {
     }
 }
 
-/// Computes the key that matches crashes across rebuilds of the program, from the demangled `names`
-/// of the user functions on the stack, innermost first (three are used), and from the `object` of a
-/// sanitizer's report, if the major key includes it; `None` without names.
+/// Computes the stable key, which matches crashes across rebuilds of the program. It is made of the
+/// first three of `names`, the demangled names of the user functions on the stack, innermost first;
+/// also of `object`, the object of a sanitizer's report, if the major key includes it. `None`
+/// without names.
 pub fn stable_key(class: &Class, names: &[&str], object: Option<&Object>) -> Option<Key> {
     let tag = match object {
         Some(_) => "ddfuzz-stable-2",

@@ -408,9 +408,9 @@ fn depends_on_layout(crash: &Crash) -> bool {
     }
 }
 
-/// Returns the reason why a passing run does not show that a crash is fixed, if the program is
-/// known to have another memory layout because of other sanitizers, and the crash may depend on the
-/// layout; else `None`.
+/// Returns the reason why a passing run does not show that a crash is fixed, if two things hold:
+/// the program is known to have another memory layout, because of other sanitizers, and the crash
+/// may depend on the layout. Else returns `None`.
 fn laid_out_otherwise(crash: &Crash, now: &Conditions) -> Option<Unobservable> {
     let before = shadowing(crash.details.instrumentation.as_deref()?);
     let now = shadowing(now.instrumentation.as_deref()?);

@@ -152,10 +152,10 @@ pub(crate) fn interpret(
     snapshot
 }
 
-/// Determines how control flow reached the program counter of a crashed thread (normally, by a call
-/// to an invalid address, or by a return on a smashed stack), and walks the thread's stack: after
-/// such a call or return, not from the program counter, but from the frame of the caller, or of the
-/// function whose stack frame was overwritten.
+/// Determines how control flow reached the program counter of a crashed thread, and walks the
+/// thread's stack. Normally the walk starts at the program counter. If a call or jump to an invalid
+/// address, or a return on a smashed stack, has led out of the code, the walk starts at the frame
+/// of the caller, or of the function whose stack frame was overwritten.
 fn walk_back(
     cause: Cause,
     registers: &Registers,
@@ -256,10 +256,11 @@ fn is_behind_entry(walk: &Walk, layout: &Layout) -> bool {
 /// crash that followed the return.
 const ASTRAY: u64 = 64;
 
-/// Checks whether a function has just returned to a wrong address in the code of the target,
-/// because a part of its return address was overwritten: the return address, which still lies below
-/// the stack pointer, is in the middle of a function, follows no call instruction, and lies less
-/// than 64 bytes before the program counter, in the same function.
+/// Returns true if a function has just returned to a wrong address in the code of the target,
+/// because a part of its return address was overwritten. The return address, which still lies below
+/// the stack pointer, must meet three conditions: it is in the middle of a function, it follows no
+/// call instruction, and it lies less than 64 bytes before the program counter, in the same
+/// function.
 fn returned_astray(registers: &Registers, layout: &Layout, memory: &mut dyn Memory) -> bool {
     let Some(address) = popped_return(registers, memory) else {
         return false;
@@ -385,10 +386,11 @@ fn abort_message(event: Event, layout: &Layout, memory: &mut dyn Memory) -> Opti
     Some(String::from_utf8_lossy(text).trim_end().to_owned())
 }
 
-/// Checks whether the stop `later` of a thread is only a consequence of its stop `earlier`: either
-/// the thread is in the handler of the earlier signal; or it is at the same instruction again with
-/// a signal that was sent or that the kernel raised, because the handler sent it and returned, or
-/// because the kernel could not deliver the first signal (no stack left) and kills the process.
+/// Returns true if the stop `later` of a thread is only a consequence of its stop `earlier`. There
+/// are two cases. Either the thread is in the handler of the earlier signal. Or it is at the same
+/// instruction as before, with a signal that was sent or that the kernel raised: the handler has
+/// sent the signal and returned, or the kernel could not deliver the first signal (no stack left)
+/// and kills the process.
 pub(crate) fn is_aftermath(earlier: &Snapshot, later: &Snapshot) -> bool {
     let in_handler = later.interrupted.contains(&earlier.registers.pc);
     let again = earlier.registers.pc == later.registers.pc

@@ -110,9 +110,9 @@ async fn reduce_by_repair(work: &mut CurrentBest) -> bool {
     true
 }
 
-/// Tests the guess `protocol` by deleting the last of the pieces (records or bytes) that can be
-/// deleted if the guess is right and, if the text then does not fail, the first one. Returns true
-/// if one of these texts fails, which confirms the guess; false if neither does.
+/// Tests the guess `protocol`, by which certain pieces of the text (records or bytes) can be
+/// deleted: deletes the last piece and, if the text then does not fail, the first piece instead.
+/// Returns true if one of these texts fails, which confirms the guess; false if neither does.
 async fn confirm_reading(work: &mut CurrentBest, protocol: &mut Protocol) -> bool {
     let before = work.reductions();
     for last in [true, false] {

@@ -31,12 +31,13 @@ const FEWEST_ROWS: usize = 8;
 /// Maximum number of bytes at the beginning of a row that belong to no column, such as the filter
 /// type of a row of PNG.
 const MOST_HEAD: usize = 4;
-/// Minimum number of bytes by which a file must become shorter if all bytes of a payload are 0
-/// (because the payload is compressed), for 0 to be written over single bytes of the payload.
+/// Minimum number of bytes that must be saved by writing 0 over all bytes of a payload (because it
+/// is compressed) for the pass to try single bytes of the payload.
 const WORTH_ZEROS: usize = 16;
 /// Lowers values at the beginnings of payloads, such as the width in the header of a picture or the
-/// number of records in a table, if a payload of at least [`RESISTING`] bytes is left, which may be
-/// needed only because a header states its size. Returns the changed document.
+/// number of records in a table. Does so only if the largest payload still has at least
+/// [`RESISTING`] bytes, since it may be needed only because a header states its size. Returns the
+/// changed document.
 pub(super) async fn lower(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,

@@ -120,9 +120,10 @@ impl Grammar for TreeText {
     }
 }
 
-/// Reduces a text by its tags: deletes elements and attributes. In a text of more than [`ROUGH`]
-/// bytes, also replaces elements by elements inside of them, and deletes names and words in
-/// attribute values, in rounds, as long as these delete at least a [`WORTHWHILE`]-th of the text.
+/// Reduces a text by its tags: deletes elements and attributes. A text of more than [`ROUGH`] bytes
+/// is reduced in rounds, which also replace elements by elements inside of them, and delete names
+/// and words in attribute values, until a round deletes less than a [`WORTHWHILE`]-th of the text.
+/// A smaller text is reduced once, and its elements without content are written as one tag.
 async fn reduce_elements(work: &mut CurrentBest) {
     let grammar: Arc<dyn Grammar> = Arc::new(MarkupText);
     for _ in 0..ROUNDS {

@@ -131,8 +131,8 @@ async fn delete_most_comments(work: &mut CurrentBest) {
 }
 
 /// Returns the ranges of the statements that consist of a string literal only, such as the
-/// documentation of a function in Python, and have a sibling, so that their block does not become
-/// empty.
+/// documentation of a function in Python. A statement without siblings is left out, because its
+/// block would become empty.
 fn lone_texts(tree: &SyntaxTree) -> Vec<Range<usize>> {
     let nodes = &tree.nodes;
     let is_lone = |index: &usize| {

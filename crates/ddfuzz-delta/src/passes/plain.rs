@@ -319,8 +319,9 @@ impl Builder<'_> {
     }
 
     /// Returns true if a statement ends with the line whose newline is directly before the offset
-    /// `at`. Returns false if lines end no statements in this text, or if a sign at the end of this
-    /// line or at the beginning of the next one shows that the statement goes on.
+    /// `at`. Returns false if lines end no statements in this text. Returns false also if the
+    /// statement goes on in the next line, as a sign at the end of this line or at the beginning of
+    /// the next one shows.
     fn is_statement_end(&self, at: usize) -> bool {
         let before = self.text[..at].trim_ascii_end().last();
         let after = self.text[at..].trim_ascii_start().first();

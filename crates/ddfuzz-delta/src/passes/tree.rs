@@ -458,9 +458,9 @@ impl<'a> Parser<'a> {
         behind - 1
     }
 
-    /// Returns the index of the last child of `parent`, the pair of brackets that is being read
-    /// (`None` outside of all brackets), if the child is complete and has no separator after it;
-    /// else `None`.
+    /// Returns the index of the last child of `parent` if that child is complete and has no
+    /// separator after it; else `None`. `parent` is the pair of brackets that is being read, `None`
+    /// outside of all brackets.
     fn closed_child(&self, parent: Option<usize>) -> Option<usize> {
         let mut at = self.nodes.len().checked_sub(1)?;
         while self.nodes[at].parent != parent {

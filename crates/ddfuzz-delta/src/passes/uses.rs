@@ -22,8 +22,8 @@ const USES: &str = "uses";
 const LARGEST: usize = 1 << 13;
 /// Number of tests in a row without success after which the deletion of names and their uses ends.
 const FRUITLESS: usize = 12;
-/// Number of tests in a row without success after which the deletion of names and their uses ends
-/// in a text without a grammar, in which more of the words are no names.
+/// Number of tests in a row without success after which the deletion of names and their uses ends,
+/// if the text has no grammar: more of its words are no names.
 const FRUITLESS_PLAIN: usize = 24;
 /// Minimum size, in bytes, of program texts in which an argument is deleted from several lists in
 /// one test.

@@ -40,8 +40,8 @@ const OF_SYSTEM: [&str; 20] = [
 ];
 /// Maximum total size in bytes of the libraries of a program whose code is covered.
 const MOST_CODE: u64 = 32 << 20;
-/// Number of bits by which the index of a module (the program or a library) is shifted left before
-/// it is added to the module's addresses, so that addresses of different modules differ.
+/// Number of bits by which the index of a module (the program or a library) is shifted left; the
+/// result is added to the module's addresses, so that no two modules have equal ones.
 const MODULE_SHIFT: u32 = 48;
 
 /// The code of one file, the program or a library: its segments, functions and basic blocks.

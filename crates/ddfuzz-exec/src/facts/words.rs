@@ -177,11 +177,12 @@ struct TextRun<'a> {
     ends: bool,
 }
 
-/// Returns true if a run of printable characters may be a word of the dictionary: of 3 to 32 bytes,
-/// no message or path, and not by chance printable. A run that neither code nor a table of pointers
-/// refers to (`unnamed`) must be followed by a NUL (`ends`), have more than three characters, and
-/// consist of letters and digits to one half; any other run must meet one of these: a NUL follows,
-/// it has more than three characters, or it has two letters or digits.
+/// Returns true if a run of printable characters may be a word of the dictionary: it has 3 to 32
+/// bytes, is no message or path, and is not printable by chance. A run that neither code nor a
+/// table of pointers refers to (`unnamed`) is by chance unless a NUL follows (`ends`), it has more
+/// than three characters, and half of them are letters or digits. Any other run is by chance unless
+/// it meets one of these: a NUL follows, it has more than three characters, or it has two letters
+/// or digits.
 fn is_word(text: &[u8], ends: bool, unnamed: bool) -> bool {
     let letters = text
         .iter()

@@ -164,10 +164,11 @@ impl Driver {
         }
     }
 
-    /// Returns true if the session's processes sleep for a given time, as in a script with `sleep
-    /// 1`, and so may go on by themselves before [`Driver::until`]. Also true if one of them ran or
-    /// ended while the driver looked at them one after the other, so that what it saw may never
-    /// have been true of all at once. `unread`: number of typed bytes that are unread.
+    /// Returns true if the session's processes may go on by themselves before [`Driver::until`],
+    /// because they sleep for a given time, as in a script with `sleep 1`. Returns true also if one
+    /// of them ran or ended while the driver looked at them one after the other: the states that it
+    /// saw may then never have been true at the same time. `unread`: number of typed bytes that are
+    /// unread.
     fn goes_on(&self, session: &Session, unread: usize) -> bool {
         if Instant::now() >= self.until {
             return false;

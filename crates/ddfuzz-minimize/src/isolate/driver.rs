@@ -68,8 +68,8 @@ struct Driver<'a, 'o, 's> {
     /// Wall time of the tests and checks that the log had before this call (after a resume); it
     /// counts for the time budget.
     earlier: Duration,
-    /// Keys of the slips (crashes of other bugs) that were passed to the caller by this call or,
-    /// before a resume, by an earlier one, each with whether its crash record was included.
+    /// Keys of the slips (crashes of other bugs) that were passed to the caller, by this call or by
+    /// an earlier one before a resume. Each comes with whether its crash record was included.
     reported: HashSet<(SlipKeys, bool)>,
 }
 

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 
 use crate::log::{Base64, ContentHash, OsText};
 
-/// The coverage that a candidate must keep: it counts as FAIL if its run ends with the status
-/// `exit`, reaches all features of `must` and, if there is a `may`, no others but those of `may`
-/// and `besides`. The number of a feature is eight times the number of an instrumented place
-/// (edge), plus the index, from 0, of a range of hit counts (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32
-/// to 127, and more).
+/// The coverage that a candidate must keep. The candidate counts as FAIL if its run ends with the
+/// status `exit` and reaches all features of `must` and, if there is a `may`, no others but those
+/// of `may` and `besides`. A feature is an instrumented place (edge) together with a range of hit
+/// counts. Its number is eight times the number of the place, plus the index of the range, from 0:
+/// 1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, and more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CoverageRecord {
     /// Exit status with which the runs of the original file end.

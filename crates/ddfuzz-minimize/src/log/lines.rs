@@ -139,9 +139,9 @@ pub struct StartLine {
     /// instead of three; five in a log without `repeats`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
-    /// If true, the runs on which a claim rests are repeated: the result is confirmed once for each
-    /// five executed tests, `confirms` to twenty times, and as many removals of single bytes that do
-    /// not fail, or more after many tests, are run again. Absent in older logs.
+    /// If true, the runs on which a claim rests are repeated. The result is confirmed once for each
+    /// five executed tests, at least `confirms` and at most twenty times. As many removals of
+    /// single bytes that do not fail are run again, or more after many tests. Absent in older logs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeats: bool,
     /// Least number of times that the result is confirmed, and, if the removals of single bytes are

@@ -34,9 +34,9 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Assigns a job number to a question (a text, and how to run it). The returned flag is `true`
-    /// if a worker has to run the job, and `false` if the number is that of an earlier job which
-    /// has run or is running for the same question.
+    /// Returns the number of the job for a question (a text, and how to run it), and whether a
+    /// worker has to run the job: true for a new job, false for an earlier one that has run, or is
+    /// running, for the same question.
     pub fn expect(&mut self, question: Question) -> (u64, bool) {
         let running = self.given_up.iter().find(|(_, given)| **given == question);
         if let Some(id) = running.map(|(id, _)| *id).filter(|_| repeats(question)) {

@@ -164,9 +164,9 @@ fn decode(word: u8) -> Option<Cut> {
 }
 
 impl Tracer<'_> {
-    /// Finds the innermost call of user code that does not return in a run that exceeds its memory
-    /// limit, and returns a snapshot that begins at this call and so identifies the memory blow-up;
-    /// `None` if the run ended too early.
+    /// Finds the innermost call of user code that does not return, in a run that exceeds its memory
+    /// limit. Returns a snapshot that begins at this call, by which the memory blow-up is
+    /// identified; `None` if the run ended too early.
     pub(super) fn name_blow_up(&mut self) -> Option<Snapshot> {
         let tid = self.largest_running_thread().ok().flatten()?;
         let (halted, stack) = self.readable_stack(tid).ok()?;

@@ -46,9 +46,9 @@ pub fn c_program_test(of: &Reproducer, called: &ProgramCall<'_>, file: &str) -> 
     )
 }
 
-/// Generates the C source text of a table of the compiler flags (sanitizers, debug assertions)
-/// without which the program cannot show the crash, with the texts by which the program's file is
-/// checked for each flag.
+/// Generates the C source text of a table with one row for each compiler flag (sanitizer, debug
+/// assertions) without which the program cannot show the crash. The row has the flag and the texts
+/// by which the test finds out whether the program's file was compiled with it.
 fn needs_table(of: &Reproducer) -> String {
     let mut table = String::from(
         "\n// One of these texts stands in programs that were compiled so.\n\
