@@ -66,7 +66,7 @@ impl<T: Clone + Hash> Argument for Vec<T> {
     }
 }
 
-/// Hashes `value` with a hasher that is a trait object.
+/// Feeds `value` to `hasher`. Needed because `Hash::hash` takes no trait object, as `hasher` is.
 fn hash(value: &(impl Hash + ?Sized), mut hasher: &mut dyn Hasher) {
     value.hash(&mut hasher);
 }

@@ -8,7 +8,7 @@ use crate::{Candidate, Config, Outcome, Rule, Search};
 struct Dd2Call {
     /// `c`: the units among which the recursive call searches for those that cause the failure.
     units: Config,
-    /// `r`: the units that stay applied in every test of the recursive call.
+    /// `r`: the units that every test of the recursive call keeps, besides some of `c`.
     rest: Config,
 }
 
@@ -77,7 +77,7 @@ impl Dd2Call {
     }
 
     /// Returns the recursive call `dd2` that searches the half with index `half` (0 or 1) of the
-    /// units, while the other half stays applied.
+    /// units, and keeps the other half in all of its tests.
     fn beside(&self, half: usize) -> Dd2Call {
         Dd2Call {
             units: self.half(half),
@@ -126,7 +126,7 @@ impl Search for Dd1999 {
 struct Dd3Call {
     /// `c`: the units among which the recursive call searches for those that cause the failure.
     units: Config,
-    /// `r`: the units that stay applied in every test of the recursive call.
+    /// `r`: the units that every test of the recursive call keeps, besides some of `c`.
     rest: Config,
     /// `n`: the number of parts into which the searched units `c` are split.
     parts: usize,
@@ -398,7 +398,8 @@ impl Findings {
         self.result.as_ref()
     }
 
-    /// Returns the test of the union of all results; `None` if its outcome is known.
+    /// Returns the candidate whose test shows whether the union of all results fails; `None` if
+    /// that is known already, or the union is not computed yet.
     pub fn last_test(&self) -> Option<Candidate> {
         let result = self.result.as_ref().filter(|_| self.in_doubt)?;
         Some(Candidate::keep(Rule::Result, result.clone()))

@@ -226,7 +226,8 @@ fn same(first: &Failure, other: &Failure) -> Outcome {
     }
 }
 
-/// Assigns a range of consecutive unit numbers to each argument, by the number of units of each.
+/// Returns, for each argument, the range of the numbers of its units, given the number of units of
+/// each argument. The units of all arguments are numbered consecutively.
 fn places(units: &[usize]) -> Vec<Range<usize>> {
     let ends = units.iter().scan(0, |end, units| {
         *end += units;

@@ -253,6 +253,6 @@ pub enum SyntaxClass {
     Statement,
     /// A declaration: something that introduces names, such as a function.
     Declaration,
-    /// A syntax node of no other class.
+    /// A syntax node that belongs to none of the other classes.
     Other,
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-/// Function that returns true once the work it belongs to should be interrupted.
+/// Function that is asked during long work, and returns true once that work should be interrupted.
 pub type Interruption = Arc<dyn Fn() -> bool + Send + Sync>;
 
 thread_local! {

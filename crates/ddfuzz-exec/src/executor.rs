@@ -189,7 +189,8 @@ pub enum NotExecuted {
     /// the directory in which the program runs.
     #[error("the interpreter in its first line, {0:?}, does not exist where the program runs")]
     RelativeInterpreter(String),
-    /// Another reason, such as missing permissions; holds the reason in words.
+    /// The program cannot be executed for a reason that no other variant stands for, such as
+    /// missing permissions; holds the reason in words.
     #[error("{0}")]
     Other(String),
 }

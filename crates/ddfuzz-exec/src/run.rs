@@ -123,13 +123,14 @@ pub struct CrashMessages {
 /// Why an input is run again with other settings, such as sanitizer options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RerunReason {
-    /// To get the backtrace of a Rust panic.
+    /// The input is run again to get the backtrace of a Rust panic.
     Backtrace,
-    /// To look for memory leaks with LeakSanitizer.
+    /// The input is run again to look for memory leaks with LeakSanitizer.
     Leaks,
-    /// To get a sanitizer's report of a deadly signal, because the first run was not traced.
+    /// The input is run again to get a sanitizer's report of a deadly signal, because the first run
+    /// was not traced.
     Signals,
-    /// To learn which sanitizers the processes of the target contain: each sanitizer prints its
-    /// options when it starts.
+    /// The input is run again to learn which sanitizers the processes of the target contain: each
+    /// sanitizer prints its options when it starts.
     Introductions,
 }

@@ -7,7 +7,7 @@ macro_rules! named {
     };
 }
 
-/// The calls that all supported processors have.
+/// The system calls that all supported processors have, each as its number and its name.
 #[rustfmt::skip]
 const CALLS: &[(i64, &str)] = named![
     SYS_read, SYS_write, SYS_close, SYS_fstat, SYS_lseek, SYS_mmap, SYS_mprotect, SYS_munmap,
@@ -64,7 +64,8 @@ const CALLS: &[(i64, &str)] = named![
     SYS_memfd_secret, SYS_process_mrelease, SYS_futex_waitv, SYS_set_mempolicy_home_node, SYS_mseal,
 ];
 
-/// The calls that only x86-64 has, most of them older forms of others.
+/// The system calls that only x86-64 has, each as its number and its name. Most of them are older
+/// forms of other calls.
 #[cfg(target_arch = "x86_64")]
 #[rustfmt::skip]
 const OLDER_CALLS: &[(i64, &str)] = named![

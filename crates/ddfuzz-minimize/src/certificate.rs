@@ -61,10 +61,10 @@ pub struct Proved {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ProofRef {
-    /// The `test` line of the log with this index proves it.
+    /// The `test` line of the log with this index proves a part of the claim.
     Test(u64),
-    /// The `check` line of the log with this purpose proves it: the axiom proves that the empty
-    /// input does not fail.
+    /// The `check` line of the log with this purpose proves a part of the claim: the axiom proves
+    /// that the empty input does not fail.
     Check(What),
 }
 

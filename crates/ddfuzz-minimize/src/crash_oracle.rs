@@ -509,7 +509,8 @@ impl Oracle for CrashOracle {
     }
 }
 
-/// Derives the answer from how a run ended that did not crash.
+/// Returns the answer to a test whose run did not crash: PASS if the run ended by an exit,
+/// UNRESOLVED if it exceeded a limit or was ended by a signal that is no crash.
 fn judge_end(ended: Ended) -> Answer {
     match ended {
         Ended::Timeout | Ended::OutOfMemory => unresolved(cut_off(ended)),

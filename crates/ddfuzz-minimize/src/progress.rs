@@ -146,8 +146,8 @@ pub(super) struct Progress<'a> {
     /// Failure rate of the best in its confirmations if none of them failed, so that the original
     /// input is the result; else `None`.
     restored: Option<Rate>,
-    /// Least number of confirmations of the result, if the runs on which a claim rests are
-    /// repeated; `None` in older logs.
+    /// Minimum number of runs that confirm the result, in logs in which the runs behind a claim are
+    /// repeated; a long search has more of them. `None` in older logs.
     least_confirmations: Option<u64>,
     /// The removals of single bytes that are run again at the end, because the claim rests on them;
     /// `None` before these runs begin, and after one of them has failed.

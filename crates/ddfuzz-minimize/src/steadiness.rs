@@ -10,7 +10,7 @@ use crate::Rate;
 /// Number of runs of an input that must all fail for it to count as failing in every run; also the
 /// number of runs that confirm a result that is not flaky.
 pub const AGREEING_RUNS: u32 = 3;
-/// [`AGREEING_RUNS`] as a count of runs.
+/// The same number as [`AGREEING_RUNS`], in the integer type in which this file counts runs.
 pub(super) const AGREEING: u64 = AGREEING_RUNS as u64;
 /// Number of runs of the input that must all fail for it to count as failing in every run, in two
 /// conditions: an earlier run of it did not fail, and the minimization is one of older logs, which
@@ -25,9 +25,11 @@ const NEVER: u64 = 12;
 const NEVER_SLOW: u64 = 5;
 /// Number of runs from which the failure rate of a flaky input, or of its result, is estimated.
 pub(super) const ESTIMATING: u64 = 20;
-/// Number of tests of a search for each run that confirms its result.
+/// A search's number of tests divided by this number is how many runs confirm its result, within
+/// limits.
 const TESTS_PER_CONFIRMATION: u64 = 5;
-/// Number of tests of a long search for each removal of a single byte that is run again.
+/// A long search's number of tests divided by this number is how many removals of single bytes are
+/// run again.
 const TESTS_PER_REPEAT: u64 = 20;
 /// Maximum number of times that one removal of a single byte is run again: one that fails in two of
 /// three runs passes in all of them, and in its test, once in 2000 times.

@@ -306,11 +306,13 @@ impl Layout {
 /// A fuzzer whose names of crash files ddfuzz can parse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fuzzer {
-    /// AFL, AFL++, and fuzzers with the same names (LibAFL's `AflNaming`).
+    /// The crash file was written by AFL, by AFL++, or by a fuzzer that names crash files in the
+    /// same way (LibAFL's `AflNaming`).
     Afl,
-    /// honggfuzz, whose crash files have names that start with a signal.
+    /// The crash file was written by honggfuzz, whose names of crash files start with a signal.
     Honggfuzz,
-    /// libFuzzer, including the fuzz targets of cargo-fuzz, which are built with it.
+    /// The crash file was written by libFuzzer, or by a fuzz target of cargo-fuzz, which is built
+    /// with it.
     LibFuzzer,
 }
 

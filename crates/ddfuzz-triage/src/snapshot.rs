@@ -57,7 +57,7 @@ pub enum Trust {
 pub enum End {
     /// The stack walk was complete: it reached the first frame of the thread.
     Clean,
-    /// The stack walk met a return address that no call instruction precedes.
+    /// The stack walk ended at a return address that no call instruction precedes.
     Untrusted,
     /// The stack walk ended because the stack or its unwind information could not be read.
     Unreadable,

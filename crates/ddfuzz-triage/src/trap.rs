@@ -12,11 +12,11 @@ use ddfuzz_exec::{holds_bytes, read_program};
 /// An instruction of x86-64 that raises an invalid opcode, and at which a program stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trap {
-    /// `ud1` with a number as its operand: clang's code of a check of
-    /// UndefinedBehaviorSanitizer with `-fsanitize-trap`.
+    /// The instruction `ud1` with a number as its operand. With `-fsanitize-trap`, clang makes it
+    /// for a check of UndefinedBehaviorSanitizer, and a program runs into it if the check fails.
     Check,
-    /// `ud2`: code of `__builtin_trap`, of gcc's checks with
-    /// `-fsanitize-undefined-trap-on-error`, and of places that compilers take as unreachable.
+    /// The instruction `ud2`. Compilers make it of `__builtin_trap`, of gcc's checks with
+    /// `-fsanitize-undefined-trap-on-error`, and of places that they take as unreachable.
     Plain,
 }
 

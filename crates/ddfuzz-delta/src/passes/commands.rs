@@ -7,7 +7,8 @@ use crate::document::{Grammar, Structure, SyntaxClass, SyntaxTree};
 use crate::passes::plain::{KEYWORDS, TreeBuilder};
 use crate::passes::words::tokens;
 
-/// Kind of the root node of a tree. Words and signs have their first byte as kind.
+/// Number that marks the root node of a syntax tree: its kind. The kind of a word or sign is its
+/// first byte.
 const ROOT: u16 = 0x100;
 /// Kind of the nodes of commands, simple and compound.
 const COMMAND: u16 = 0x101;
@@ -388,7 +389,8 @@ impl Reader<'_> {
         length
     }
 
-    /// Reads `<<` and the word after it, with which the here-document ends.
+    /// Reads `<<` and the word after it, and adds the word to `documents`: the here-document that
+    /// begins after this line ends with a line that equals the word.
     fn document(&mut self) {
         self.at += 2;
         let rest = &self.text[self.at..];

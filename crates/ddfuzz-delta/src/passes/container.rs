@@ -88,7 +88,8 @@ const TRIAL: usize = 40;
 
 /// The first [`TRIAL`] tests that reduce a file by its format; they show whether the format helps.
 struct Trial {
-    /// Number of reductions of the search before the first test of the trial.
+    /// Number of tests of the search that gave FAIL before the trial; if there are as many after
+    /// it, the trial has reduced nothing.
     reductions: usize,
     /// Number of tests, counted from the beginning of the search, at which the trial ends.
     end: usize,
@@ -394,14 +395,15 @@ async fn reduce_equal(work: &mut CurrentBest, document: Arc<dyn Document>) -> Ar
 /// search: deleting a unit deletes the byte at one position from all of these payloads.
 struct EqualPayloads {
     document: Arc<dyn Document>,
-    /// Indices of the payloads in the document.
+    /// Indices, in the document, of the payloads that have the same content.
     at: Vec<usize>,
     /// Size of each of the payloads, in bytes.
     len: usize,
 }
 
 impl EqualPayloads {
-    /// Returns the document without the bytes at the positions `cuts` of each of the payloads.
+    /// Returns a copy of the document in which each of the equal payloads lacks the bytes at the
+    /// positions `cuts`.
     fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
         let mut payloads = self.document.payloads();
         let content = payloads[self.at[0]].clone();

@@ -269,7 +269,8 @@ mod tests {
         format!("namespace a\n{{\n{all}}}\n")
     }
 
-    /// Returns the size of the smallest failing text after `tests` tests.
+    /// Runs the first `tests` tests of the search [`Full`] on `text`, where `fails` says which
+    /// texts fail, and returns the size of the smallest one that failed.
     fn size_after(tests: usize, text: &str, fails: impl Fn(&str) -> bool) -> usize {
         let mut search = Full::structured(text.as_bytes(), Structure::Text);
         search.allow_extra_tests(ExtraTests::None);

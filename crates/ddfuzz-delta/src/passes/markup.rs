@@ -536,8 +536,8 @@ pub(super) mod tests {
         (String::from_utf8(best).expect("the text is UTF-8"), tests)
     }
 
-    /// Returns true if the elements of a text without comments are closed one inside of another, and one of
-    /// them has this name.
+    /// Returns true if the element `wanted` is in a text without comments in which all elements are
+    /// closed, one inside of another, and no text stands in front of the first. Else returns false.
     fn has_element(text: &str, wanted: &str) -> bool {
         let (mut open, mut found) = (Vec::new(), false);
         let mut pieces = text.split('<');

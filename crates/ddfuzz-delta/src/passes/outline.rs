@@ -225,17 +225,21 @@ fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
 /// becomes an endless loop instead. The variants say where the type of the returned value stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Endless {
-    /// After an arrow, as in Rust: `fn name(…) -> Type { … }`.
+    /// The type of the returned value stands after an arrow, as in Rust: `fn name(…) -> Type { …
+    /// }`.
     Arrow,
-    /// After the parameters, as in Go: `func name(…) Type { … }`.
+    /// The type of the returned value stands after the parameters, as in Go: `func name(…) Type { …
+    /// }`.
     AfterParameters,
-    /// Before the name, as in Java and C#: `Type name(…) { … }`.
+    /// The type of the returned value stands before the name, as in Java and C#: `Type name(…) { …
+    /// }`.
     BeforeName,
 }
 
 impl Endless {
-    /// Guesses by typical words which of these languages a program is written in; `None` if it is
-    /// none of them.
+    /// Guesses by typical words whether a program is in a language in which the body of a function
+    /// that returns a value may not be empty, and in which one; `None` if it is in no such
+    /// language.
     fn of(text: &[u8]) -> Option<Endless> {
         let has = |part: &[u8]| text.windows(part.len()).any(|window| window == part);
         match () {

@@ -9,8 +9,8 @@ use crate::passes::ranges::union;
 use crate::passes::tree;
 use crate::passes::words::{Token, tokens};
 
-/// Kind of the root node of a tree. Pairs of brackets, words and signs have their first byte as
-/// kind.
+/// Number that marks the root node of a syntax tree: its kind. The kind of a pair of brackets, a
+/// word or a sign is its first byte.
 const ROOT: u16 = 0x100;
 /// Kind of the nodes of statements. A statement ends with a semicolon, a comma, a line end, or a
 /// block in braces at the end of a line.

@@ -50,9 +50,9 @@ pub(super) const ROUGH: usize = 256;
 const LARGE: usize = 1 << 11;
 /// Maximum size, in bytes, of programs that are reduced by their large nodes.
 const LARGEST: usize = 1 << 14;
-/// Size, in bytes, above which a program loses its largest parts first.
+/// Size, in bytes, above which the largest parts of a program are deleted before anything else.
 const LARGE_PROGRAM: usize = 10 << 10;
-/// Size, in bytes, from which on nodes of a large program lose children first; smaller ones follow.
+/// Minimum size, in bytes, of those nodes of a large program whose children are deleted first.
 const FINE: usize = 64;
 /// Number of successive tests that delete little of a large program, after which the deletion of
 /// children of its large nodes ends; they are tried again later.

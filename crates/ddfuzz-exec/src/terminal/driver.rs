@@ -314,11 +314,12 @@ struct Session {
 /// Files of `/proc` by which the driver looks at a session that consists of its leading process
 /// only. The files stay open, since they are read at least once after each key.
 struct SessionFiles {
-    /// State and number of threads of the leading process.
+    /// The file of `/proc` that tells the state of the leading process and its number of threads.
     stat: File,
-    /// Children of the leading process.
+    /// The file of `/proc` that lists the children of the leading process.
     children: File,
-    /// Children of the server: the leading process, and processes whose parents have ended.
+    /// The file of `/proc` that lists the children of the server: the leading process, and
+    /// processes whose parents have ended.
     siblings: File,
 }
 

@@ -72,8 +72,8 @@ pub(super) struct Progress {
     /// Number of runs of the failing input that are made before the search.
     agreeing: u64,
     baseline: Rate,
-    /// Least number of confirmations of each side, if long searches have more of them; `None` in
-    /// older logs.
+    /// Minimum number of runs that confirm each side; a long search has more of them, in proportion
+    /// to its tests. `None` in older logs, where each side is confirmed three times.
     least_confirmations: Option<u64>,
     confirmed_passing: Rate,
     confirmed_failing: Rate,

@@ -384,14 +384,16 @@ impl Sides {
 /// one of the sides by a single delta, in which both sides differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Neighbour {
-    /// The passing side with this delta.
+    /// The configuration is that of the passing side with this delta added.
     Added(usize),
-    /// The failing side without this delta.
+    /// The configuration is that of the failing side without this delta.
     Taken(usize),
 }
 
 impl Neighbour {
-    /// Returns the rule of the search that leads to the configuration.
+    /// Returns the rule by which the search makes such a configuration: "increase to complement" if
+    /// a delta is added to the passing side, "reduce to complement" if one is removed from the
+    /// failing side.
     pub fn rule(self) -> Rule {
         match self {
             Neighbour::Added(_) => Rule::IncreaseToComplement,

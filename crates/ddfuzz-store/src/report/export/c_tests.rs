@@ -71,9 +71,11 @@ fn needs_table(of: &Reproducer) -> String {
 /// The entry function of a harness that a C test calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryFunction {
-    /// `target_main` of ddfuzz's bundled targets, which returns an exit status.
+    /// The test calls `target_main`, as ddfuzz's bundled targets have it, which returns an exit
+    /// status.
     TargetMain,
-    /// `LLVMFuzzerTestOneInput`, after `LLVMFuzzerInitialize` if the harness has it.
+    /// The test calls `LLVMFuzzerTestOneInput`, after `LLVMFuzzerInitialize` if the harness has that
+    /// function.
     LibFuzzer,
 }
 

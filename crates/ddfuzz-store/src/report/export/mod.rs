@@ -138,8 +138,8 @@ impl Reproducer {
 /// Exit status with which a Go program ends after a panic.
 const GO_PANIC: i32 = 2;
 
-/// CPU time to start a program without and with a sanitizer, in ms, which an exported test adds to
-/// the limit, because ddfuzz does not count it.
+/// Two CPU times in ms that a program takes to start: without a sanitizer and with one. An exported
+/// test adds one of them to its limit, because ddfuzz does not count that time.
 const START_MS: [u64; 2] = [20, 150];
 
 /// Exit statuses by which a shell reports that a signal ended what it ran.
