@@ -40,8 +40,8 @@ enum News {
     Ended(nix::Result<Trace>, Box<ModuleCache>),
 }
 
-/// The thread that traces the runs of one triager, one after another; `None` until the first of them.
-/// After an error, the next run gets another thread.
+/// The thread that traces the runs of one triager, one after another; `None` until the first of
+/// them. After an error, the next run gets another thread.
 #[derive(Default)]
 pub(super) struct TracingThread(Option<RunningThread>);
 

@@ -74,8 +74,8 @@ pub enum EntryFunction {
     /// The test calls `target_main`, as ddfuzz's bundled targets have it, which returns an exit
     /// status.
     TargetMain,
-    /// The test calls `LLVMFuzzerTestOneInput`, after `LLVMFuzzerInitialize` if the harness has that
-    /// function.
+    /// The test calls `LLVMFuzzerTestOneInput`, after `LLVMFuzzerInitialize` if the harness has
+    /// that function.
     LibFuzzer,
 }
 
