@@ -63,10 +63,10 @@ pub trait Format: Send + Sync {
     /// text is not of this format. The [text](Document::text) of the document equals `text`.
     fn open(&self, text: &[u8]) -> Option<Arc<dyn Document>>;
 
-    /// Returns a document whose text has the same content as `text` in as few bytes as possible; so
-    /// have the texts of all documents that deletions make of it. Only some formats allow this,
-    /// such as databases, whose pages can be filled up. Returns `None` for other formats, and if
-    /// the compact text would be longer than `text`.
+    /// Returns a document whose text has the same content as `text`, written in as few bytes as
+    /// possible. What remains after deletions from this document is written in as few bytes as
+    /// possible, too. Only some formats allow this, such as databases, whose pages can be filled
+    /// up. Returns `None` for other formats, and if the compact text would be longer than `text`.
     fn compact(&self, _text: &[u8]) -> Option<Arc<dyn Document>> {
         None
     }

@@ -183,10 +183,11 @@ impl ServerExecutor {
         !self.is_shared() || self.observations.last
     }
 
-    /// Returns the largest number of inputs in the next request. `changed`: the time of the working
-    /// directory's last change. Several runs, each in a new process, share a request only if a
-    /// further change of that directory would be noticed: a run could have seen files of an earlier
-    /// one then.
+    /// Returns the largest number of inputs in the next request. It is 1 if runs report comparisons
+    /// or all of their blocks. Where each run has a new process, it is 1 unless a change of the
+    /// working directory since `changed`, the time of its last change, would be noticed: a run
+    /// could have seen files of an earlier run of the request then. In all other cases there is no
+    /// limit.
     fn most_at_once(&self, changed: Option<LastChange>) -> usize {
         if self.observations.compares() || self.covers_one() {
             return 1;

@@ -60,8 +60,8 @@ pub(super) enum Baseline {
 }
 
 /// Returns how many runs of the input before the search must all fail for the input to count as
-/// failing in every run: 3; if an earlier run of it did not fail (`doubtful`), 5, or 20 if the runs
-/// on which a claim rests are repeated (`repeats`).
+/// failing in every run. That is 3, unless an earlier run of the input did not fail (`doubtful`);
+/// then it is 20 if the runs on which a claim rests are repeated (`repeats`), else 5.
 pub(super) fn agreeing(doubtful: bool, repeats: bool) -> u64 {
     match (doubtful, repeats) {
         (true, true) => ESTIMATING,
@@ -106,11 +106,11 @@ pub(super) fn confirmations(executed: u64, least: u64) -> u64 {
     (executed / TESTS_PER_CONFIRMATION).clamp(least.min(ESTIMATING), ESTIMATING)
 }
 
-/// Returns how many of `removals` proven removals of single bytes are run again at the end, and how
-/// many times each. The first number is at most that of the confirmations of the result, or one for
-/// every twenty of the `executed` tests if that is more; `least` is the least number of
-/// confirmations. With more than three confirmations at least, few removals are run up to six times
-/// each.
+/// Returns two numbers: how many of `removals` proven removals of single bytes are run again at the
+/// end, and how many times each. The first is all of them, but at most as many as the result is
+/// confirmed (`least` is the minimum of that), or one for every twenty of the `executed` tests if
+/// that is more. If `least` is more than three, each removal is run again up to six times, the more
+/// often the fewer they are; otherwise twice, or once if there are more than five.
 pub(super) fn repeated_removals(removals: u64, executed: u64, least: u64) -> (u64, u64) {
     let most = confirmations(executed, least).max(executed / TESTS_PER_REPEAT);
     let chosen = removals.min(most);

@@ -353,9 +353,9 @@ fn fault_without_address(control: Control, touched: &[MemoryAccess]) -> Fault {
     found.map_or_else(Fault::default, |it| invalid(Some(it.address), it.access))
 }
 
-/// Returns whether the access to `address` was a read or a write, given the memory accesses
-/// `touched` of the instruction: the kind of the one that includes the address, or of the only one,
-/// even if it does not. `None` if there is no access, or none of several includes the address.
+/// Returns whether the access to `address` was a read or a write. `touched` are the memory accesses
+/// of the instruction: the one that includes the address decides, or else the only one, if there is
+/// only one. `None` if neither exists.
 fn access_to(address: u64, touched: &[MemoryAccess]) -> Option<Access> {
     let holds = |it: &&MemoryAccess| address.wrapping_sub(it.address) < it.size.max(1);
     match (touched.iter().find(holds), touched) {

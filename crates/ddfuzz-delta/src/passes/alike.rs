@@ -74,11 +74,11 @@ impl Alike {
         self.places(&Alike::watch(work)?, rest)
     }
 
-    /// Returns the ranges in `rest` of `text` whose bytes equal the run that was deleted last. The
-    /// bytes directly before and after a range must equal those of that run, too; if that gives
-    /// fewer than [`WORTHWHILE`] ranges, or if too few runs with these bytes were deleted, only the
-    /// byte before; if that fails likewise, only the byte after. `None` if all three comparisons
-    /// fail.
+    /// Returns the ranges in `rest` of `text` whose bytes equal the run that was deleted last.
+    /// Three comparisons are tried in turn: the bytes directly before and after the range must be
+    /// equal, too; only the byte before; only the byte after. The first one counts that finds at
+    /// least [`WORTHWHILE`] ranges, and by which enough deleted runs are like the last one. `None`
+    /// if there is no such comparison.
     fn places(&self, text: &[u8], rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let last = self.deleted.last()?;
         let needed = 1usize << (self.refused + 1).min(16);

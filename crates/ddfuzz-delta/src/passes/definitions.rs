@@ -112,9 +112,9 @@ fn named_last(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Ve
 }
 
 /// Returns the edit for a `statement` whose first words are its name, as in `struct a{}; struct a
-/// b`: deletes the statement, and writes all of it over the same words at another place. The words
-/// are as many of the first words as stand together elsewhere in the text, at least two, and their
-/// first occurrence there is overwritten. `None` if no two first words stand elsewhere.
+/// b`: deletes the statement, and writes all of it over another occurrence of these words. The
+/// words are as many of the first words, at least two, as occur together at another place; the
+/// first such place is overwritten. `None` if there is none.
 fn named_first(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Vec<Replacement>> {
     let inside = &all[statement.clone()];
     let words = inside
@@ -208,9 +208,9 @@ fn inlined(all: &[Token], name: usize, text: &[u8]) -> Option<Vec<Replacement>> 
 }
 
 /// Returns the range of the text to replace for a use of a name that stands at `name`: the name
-/// with the `$` before it, with `$(` and `)` or `${` and `}` around it, or else the name alone. A
-/// `$` before or in `statement`, the assignment to be deleted, does not count if the name follows
-/// that.
+/// with the `$` before it, with `$(` and `)` or `${` and `}` around it, or else the name alone.
+/// `statement` is the range of the assignment that the same edit deletes; characters of it belong
+/// to no use.
 fn reference(text: &[u8], name: Range<usize>, statement: &Range<usize>) -> Range<usize> {
     let before = match name.start < statement.start {
         true => &text[..name.start],

@@ -358,10 +358,10 @@ impl Parts {
         }
     }
 
-    /// Returns the units that are deleted for the ranges `cuts` of indices: each unit that lies in
-    /// a range with all units inside of it, but not the units inside of such a unit. Ignores
-    /// indices beyond the end of the list, because a deletion may take along parts that are later
-    /// in the list.
+    /// Returns the units that are deleted for the ranges `cuts` of indices: the units that lie in
+    /// one of the ranges together with all units inside of them. Of units inside of each other,
+    /// only the outermost is returned. Indices beyond the end of the list are ignored, because a
+    /// deletion may take along parts that are later in the list.
     fn tops(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut tops = Vec::new();
         for cut in cuts {

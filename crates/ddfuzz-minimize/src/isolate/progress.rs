@@ -410,9 +410,10 @@ impl Progress {
         Ok(())
     }
 
-    /// Ends the present stage without its remaining runs if `check` belongs to the next one, which
-    /// shows that the budget of time had ended the stage: a run of the passing input while the
-    /// failing one was due, or a confirmation of the passing side while the failing side was due.
+    /// Ends the present stage if the check in the log line `check` belongs to the next one: the
+    /// budget of time has then ended the stage before all of its runs. Such a check is a run of the
+    /// passing input while runs of the failing one are due, or a confirmation of the passing side
+    /// while the failing side is being confirmed. `Err` if the failing side was not confirmed once.
     fn end_stage_before(&mut self, check: &CheckLine) -> Result<(), String> {
         match (self.stage, check.what) {
             (Stage::Baseline, What::Axiom) => self.end_here(Stage::Axiom),

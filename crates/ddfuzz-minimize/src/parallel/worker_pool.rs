@@ -20,11 +20,10 @@ use crate::{Answer, Oracle, OracleError, Slip};
 
 /// Number of jobs (runs of predicted texts) that are given out ahead for each worker.
 const AHEAD: usize = 2;
-/// How long all tests so far must have taken together for each worker to start, as a multiple of
-/// the wall time from which a test is worth running ahead; by default 0.8 s for the first two
-/// workers, and as much again for each further one. A short minimization starts none: it would
-/// spend more on a second target, on tests run in vain and on passing tests between threads than it
-/// saves.
+/// The time from which a single test is worth running ahead, multiplied by this number, is how long
+/// all tests so far must have taken for the first two workers to start (0.8 s by default), and
+/// again for each further worker. A short minimization starts none: a second target, tests run in
+/// vain and passing tests between threads would cost it more than they save.
 const START_COST: u32 = 4000;
 
 /// A series of predicted runs of the minimization, and the jobs of workers that make them.
