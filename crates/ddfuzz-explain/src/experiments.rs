@@ -658,8 +658,8 @@ fn about(deltas: &[Delta], variable: &Identity) -> Config {
     those(deltas, |delta| delta.identity == *variable)
 }
 
-/// Returns the subset of the differences about what is stored in the place of a variable: several
-/// variables may share a register.
+/// Returns the subset of the differences that are stored where `variable` is. For a variable in
+/// memory, those are its own; for one in a register, those of all variables in that register.
 fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
     match variable.place {
         Place::Register(_) => those(deltas, |delta| delta.identity.place == variable.place),

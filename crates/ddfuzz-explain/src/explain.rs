@@ -70,7 +70,7 @@ pub enum ExplainError {
     /// The target cannot be run or traced.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The failing run does not fail: how it ended, and the end of a message about its stderr.
+    /// The failing run does not fail: how it ended, and a text with the last line of its stderr.
     #[error("the failing run does not fail: it ended with {0}{1}")]
     NotFailing(Ended, String),
     /// The failing run does not fail: its output is not wrong.
@@ -95,7 +95,7 @@ pub enum ExplainError {
         /// The beginning of the output, quoted.
         output: String,
     },
-    /// The passing run does not pass; it ended like this.
+    /// The passing run does not pass: it ended as the value says.
     #[error("the passing run does not pass: it ended with {0}")]
     NotPassing(Ended),
     /// The thread that traces the program has panicked.

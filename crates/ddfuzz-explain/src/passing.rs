@@ -15,7 +15,8 @@ const MOST_OF_PARTS: usize = 48;
 /// Largest number of runs in the search for a passing input closer than a given one.
 const MOST_OF_CLOSER: usize = 80;
 
-/// Returns true if a run passes: it does not fail, and ends by itself without a crash.
+/// Returns true if a run that ended as `ending` passes: it exits by itself, and is no failure by
+/// `criterion` and the failing run's end `failing`.
 pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending) -> bool {
     let ends_well = matches!(ending.ended, Ended::Exit(_)) && ending.crash.is_none();
     let fails = criterion.judge(ending, failing) == Outcome::Fail;
@@ -220,8 +221,8 @@ fn variants(input: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Returns variants of an input with another byte at one place, or with one byte removed, for
-/// places spread over the whole input.
+/// Returns variants of an input that differ from it at one place: with another byte there, or
+/// without that byte. The places are spread over the whole input.
 fn at_one_place(input: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let places = spread(input.len());

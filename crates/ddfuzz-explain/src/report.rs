@@ -359,8 +359,8 @@ pub struct SuspectRecord {
 pub struct CriticalRecord {
     /// The statement that decides, and up to two of the calls that led to it, innermost first.
     pub place: Vec<FrameRecord>,
-    /// How often the run had executed the conditional jump, this time included, when deciding it
-    /// the other way averts the failure.
+    /// Number of the execution of the conditional jump, counted from 1 in the failing run, that
+    /// averts the failure when it is decided the other way.
     pub execution: u64,
     /// Whether the run comes to the failing statement as often with the other decision as the
     /// failing run did.
@@ -444,7 +444,8 @@ pub struct PointsRecord {
     pub matching: usize,
     /// Number of points at which tests found a variable that matters for the failure.
     pub used: usize,
-    /// Number of points at which states were compared, but no such variable was found.
+    /// Number of points at which states were compared without finding a variable that matters for
+    /// the failure.
     pub skipped: usize,
 }
 

@@ -107,8 +107,8 @@ impl CallTree {
             .map(|(index, _)| index)
     }
 
-    /// Returns true if all events (statement executions) of a frame, and of the frames that it
-    /// calls, are kept.
+    /// Returns true if `kept` is true for all events (statement executions) of a frame and of the
+    /// frames that it calls.
     pub fn is_whole(&self, frame: usize, kept: &[bool]) -> bool {
         let events = &self.frames[frame].events;
         events.iter().all(|event| {
@@ -192,7 +192,8 @@ pub fn find_slice<E>(
     Ok(Some(Slice { kept, tests }))
 }
 
-/// Removes from `kept` the events of the frames whose calling event is not kept.
+/// Sets `kept` to false for the events (statement executions) of all frames whose calling event is
+/// not kept.
 fn close(tree: &CallTree, kept: &mut [bool]) {
     for frame in 0..tree.frames.len() {
         if tree.frames[frame].called_by.is_some_and(|by| !kept[by]) {

@@ -34,8 +34,8 @@ pub struct Area {
     pub start: u64,
     /// Address after the last byte.
     pub end: u64,
-    /// Whether the whole range is one object, such as a heap block: it ends with an array of
-    /// unknown length.
+    /// Whether the whole range is one object, such as a heap block. A pointer to a structure at its
+    /// beginning then leads to an array of as many such structures as the range holds.
     pub is_block: bool,
 }
 
@@ -59,7 +59,8 @@ pub trait State: Memory {
         Vec::new()
     }
 
-    /// Returns the data segments of libraries: what only they point to belongs to a library.
+    /// Returns the data segments of libraries: memory to which only pointers in these segments lead
+    /// belongs to a library, and not to the program.
     fn library_data(&self) -> Vec<Area> {
         Vec::new()
     }
@@ -513,10 +514,11 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Returns which member of a union is in use: the last enumeration among the fields `before`
-    /// the union tells it. Returns the index of the enumeration's value, and the number of its
-    /// values; `None` if no field is an enumeration with a known value. `bytes` are those of the
-    /// object, `at` is the offset in it of the record with these fields.
+    /// Returns which member of a union is in use, as the number of that member from 0, and the
+    /// number of members to choose from. Both are read from the last field before the union
+    /// (`before` has these fields) that is an enumeration: the index of its present value, and the
+    /// number of its values. `None` if no field is an enumeration with a known value. `bytes` are
+    /// those of the object, `at` is the offset in it of the record with these fields.
     fn tag(&self, before: &[crate::types::Field], at: u64, bytes: &[u8]) -> Option<(usize, usize)> {
         before.iter().rev().find_map(|field| {
             let of = self.types.get(field.of);

@@ -17,8 +17,8 @@ pub struct Line {
     pub line: u64,
     /// Whether a debugger may stop here as at the beginning of a statement.
     pub is_statement: bool,
-    /// Whether another line has a row at the same address before this one: a line without code of
-    /// its own.
+    /// Whether a row of another source line comes before this one at the same address. The earlier
+    /// line has no code of its own.
     pub follows: bool,
 }
 

@@ -32,7 +32,8 @@ use symbols::{code_symbols, tls_size};
 pub(crate) type Bytes = EndianArcSlice<LittleEndian>;
 type Entry = DebuggingInformationEntry<Bytes>;
 
-/// Largest number of entries in a chain of which each takes its attributes from the next one.
+/// Largest number of entries of the debug information that are followed from one to the next, where
+/// an entry takes its attributes from another one (its origin).
 const MOST_ORIGINS: usize = 64;
 
 /// Error: debug information that cannot be read.

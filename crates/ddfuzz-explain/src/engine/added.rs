@@ -22,10 +22,11 @@ const PASSED: [u16; 6] = [5, 4, 1, 2, 8, 9];
 /// the operations that stand for a register (`DW_OP_reg0`).
 const ADDRESS: u8 = 0x03;
 const REGISTER: u8 = 0x50;
-/// Largest number of fields and variables that one function sets.
+/// Largest number of fields and variables for which mutants of one function are made, each of which
+/// sets one of them.
 const PLACES: usize = 24;
 
-/// The value that is set.
+/// The value to which a mutant's function sets a place (a field or a global variable).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     /// Zero, or the null pointer.
@@ -34,7 +35,7 @@ pub(crate) enum Value {
     Changed(i64),
 }
 
-/// Where a set place begins.
+/// Where the place begins in memory that a mutant's function sets in addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     /// At the address that is passed to the function in this register (its DWARF number).
@@ -43,12 +44,13 @@ pub(crate) enum Base {
     Fixed(u64),
 }
 
-/// What a function does in addition.
+/// The assignment that a mutant's function makes in addition to what it does anyway: when it begins
+/// or returns, it sets a field or a global variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Added {
-    /// Address at which the function begins.
+    /// Address at which the function begins that makes the assignment.
     pub entry: u64,
-    /// Whether the place is set when the function returns, and not when it begins.
+    /// Whether the assignment is made when the function returns, and not when it begins.
     pub at_end: bool,
     /// Where the address of the set place is taken from: the place has `size` bytes, and begins
     /// `offset` bytes after that address.

@@ -13,7 +13,8 @@ use super::run::{Next, Pace, Run};
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Side};
 
-/// Largest number of times that a changed run is stopped at the failing statement to count that.
+/// Number of times that a changed run is stopped at the failing statement to count its arrivals
+/// there; later arrivals are not counted.
 const ARRIVALS: usize = 2_000;
 
 /// What a recorded instruction does instead.

@@ -206,7 +206,7 @@ pub struct Engine {
     library_names: RefCell<HashMap<u64, String>>,
     watchdog: Watchdog,
     limits: Limits,
-    /// Whether the address at which the program is loaded is known.
+    /// Whether it is known at which address the program is loaded.
     pub(crate) is_located: bool,
     /// Addresses in the process at which statements begin, ascending.
     pub(crate) statements: Vec<u64>,
@@ -239,8 +239,8 @@ pub struct Engine {
     panic: Option<u64>,
     /// The functions of libraries that the program calls.
     imports: library::Imports,
-    /// Where values came from that the failing run has read from memory, one step back each, so
-    /// that none is followed back twice.
+    /// Where values came from that the failing run has read from memory, one step back for each
+    /// read, so that the same read is not followed back twice.
     followed: HashMap<origin::Reading, origin::Back>,
     /// Recordings of single instructions between points, so that none is made twice.
     recorded: HashMap<recorded::RecordingKey, Rc<recorded::Recorded>>,
@@ -248,8 +248,8 @@ pub struct Engine {
     pub(crate) whole: recorded::Whole,
     /// What is known of the program's own code that was executed one instruction at a time.
     code: recorded::KnownCode,
-    /// Number of further values, read from memory, of which a run may test whether anything had set
-    /// them.
+    /// Number of further values for which a run may be made that tests whether anything had set the
+    /// memory from which the value was read.
     lives_left: usize,
     /// Whether a Rust panic ends a run where it begins, so that its stack is known.
     pub ends_at_panics: bool,
@@ -359,7 +359,8 @@ impl Engine {
         Some((place.file, place.line))
     }
 
-    /// Returns what [`place`](Engine::place) does, for comparisons.
+    /// Returns the source file and line that [`place`](Engine::place) finds for an address in the
+    /// process, as an owned copy, by which lines can be compared.
     pub(crate) fn line(&self, pc: u64) -> Option<(String, u64)> {
         let place = self.place(pc);
         place.map(|(file, line)| (file.to_owned(), line))

@@ -28,8 +28,8 @@ const LONGEST: u64 = 16;
 const CASES: usize = 256;
 /// Largest number of mutants that are run.
 const MUTANTS: usize = 8_000;
-/// If on this many source lines mutants of some kind do not end in time (each kind is counted for
-/// each line), no more mutants are run.
+/// Number of pairs of a source line and a kind of mutants of which a mutant does not end in time;
+/// when there are so many, no more mutants are run.
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;
@@ -381,10 +381,11 @@ impl Engine {
         all.extend(ranked.into_iter().map(|it| it.1));
     }
 
-    /// Compares the mutants `found` with the program in runs of another input, stopped in `stand`.
-    /// Runs each mutant whose changed instruction the program executes there, unless more than
-    /// `enough` such runs are already counted in it, and counts the result in it. `averts` is true
-    /// for the end of a run that does not fail.
+    /// Compares the mutants `found` with the unchanged program in runs of another input, stopped in
+    /// `stand`. A mutant is run only if the program executes the changed instruction on that input,
+    /// and at most `enough` such runs are already counted for the mutant. Its run is counted in
+    /// `others` and `alike` if the program does not fail on the input, else in `failing` and
+    /// `mended`. `averts` is true for the end of a run that does not fail.
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,

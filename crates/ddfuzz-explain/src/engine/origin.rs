@@ -27,14 +27,14 @@ const TRIED: usize = 3;
 
 /// Largest number of statements to which one failing value is followed back.
 const STEPS: usize = 12;
-/// Largest number of values, read from memory by the failing run, of which a further run tests
-/// whether anything had set them.
+/// Largest number of values for which a further run is made that tests whether anything had set the
+/// memory from which the value was read.
 pub(super) const LIVES: usize = 6;
 /// Largest number of values that are followed back, one by one, for one failing value: it, and the
 /// values from which it was computed.
 const TERMS: usize = 40;
-/// Largest number of calls of libraries' functions of which, for one value, further runs test
-/// whether the call has written the value.
+/// Largest number of calls of libraries' functions that may have written one value, and for each of
+/// which a further run tests whether the call has written the value.
 const UNSURE: usize = 4;
 /// Largest size of an instruction, in bytes.
 pub(super) const LONGEST: u64 = 15;
@@ -126,7 +126,8 @@ struct MemoryWrite {
     last: LastWrite,
     address: u64,
     size: u64,
-    /// The point of the read, up to which the write is the last one.
+    /// The point of the failing run at which the memory is read. The write is the last one to the
+    /// memory before that point.
     to: Point,
 }
 
@@ -134,8 +135,8 @@ struct MemoryWrite {
 struct Told {
     /// Where values came from, in the order in which they were found, one origin for each line.
     found: Vec<Origin>,
-    /// Source file and line of each element of `found`. A first element is put before them: the
-    /// line whose statements are left out.
+    /// Source files and lines of the origins in `found`, in the same order, after one more element
+    /// at the beginning: the line whose statements are left out.
     places: Vec<Option<(String, u64)>>,
 }
 
@@ -196,9 +197,10 @@ pub(crate) struct History {
     pub(super) moments: Vec<(Rc<Recorded>, usize)>,
 }
 
-/// Returns true if the recorded instruction `by` has computed a number out of range which remains.
-/// Returns false if the instruction `at`, which uses the number, goes on computing in the same
-/// statement and gets a result that is not below zero.
+/// Returns true if the recorded instruction `by` has computed a number out of range, and the
+/// instruction `at`, which uses the number, does not bring it back into range. The number is
+/// brought back if `at` belongs to the same statement and computes a result from it that is not
+/// below zero.
 fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     let executed = &recorded.executed;
     let is_kept = !executed[at].computes()

@@ -29,8 +29,9 @@ const BEYOND: usize = 2000;
 
 /// Largest number of instructions that are recorded of a whole run.
 const MOST_WHOLE: usize = 60_000;
-/// After each so many instructions it is estimated, by the share of points that were passed,
-/// whether the whole run has too many instructions to be recorded.
+/// Number of recorded instructions after which it is estimated, each time, whether the whole run
+/// has too many instructions to be recorded; the estimate is made by the share of its points that
+/// were passed.
 const ESTIMATED: usize = 4_000;
 /// A recording of the whole run may take the time for facts about the failing run divided by this
 /// number.
@@ -68,8 +69,9 @@ pub(crate) struct Recorded {
     /// address and number of bytes. Only changes close to what the arguments point to are seen, and
     /// only in a recording of a whole run.
     pub changed: HashMap<usize, Vec<(u64, u64)>>,
-    /// For the address after the code that a conditional jump skips: the target of the jump with
-    /// which that code ends (the end of the other branch). Only in a recording of a whole run.
+    /// Ends of branches that conditional jumps skip. The key is the address after the skipped code;
+    /// the value is the target of the jump with which that code ends, which is the end of the other
+    /// branch. Only in a recording of a whole run.
     pub branches: HashMap<u64, u64>,
 }
 
@@ -100,7 +102,8 @@ pub(crate) struct Whole {
 #[derive(Default)]
 pub(super) struct KnownCode {
     instructions: HashMap<u64, Code>,
-    /// Ends of skipped code, as in [`Recorded::branches`].
+    /// Ends of branches that conditional jumps skip, by the address after the skipped code, as in
+    /// [`Recorded::branches`].
     branches: HashMap<u64, u64>,
 }
 

@@ -29,7 +29,8 @@ pub struct Run {
     /// The traced process of the run, which is stopped.
     pub process: Process,
     // Dropped after the process, which must have ended before its server is asked how.
-    /// The run as the target's executor knows it, with its files.
+    /// The child process of the target's executor in which the run takes place, with the files of
+    /// the run.
     pub traced: Traced,
     /// The run's input.
     pub input: Vec<u8>,
@@ -50,22 +51,22 @@ pub enum Next {
     Breakpoint(user_regs_struct),
     /// The run has stopped for another reason: one step, a watched address, a system call.
     Other(Stop),
-    /// The run has ended like this.
+    /// The run has ended, as the value says.
     Ended(Box<Ending>),
 }
 
 /// Why a resumed run halts, in detail.
 pub(super) enum Halt {
-    /// At a breakpoint, a watched address, or a trap instruction of the program, or after a single
-    /// step.
+    /// The process has stopped at a breakpoint, a watched address, or a trap instruction of the
+    /// program, or after a single step.
     Trap,
-    /// At the entry to or the exit from a system call.
+    /// The process is entering or leaving a system call.
     SystemCall,
-    /// Before the process dies of this signal.
+    /// The process is about to die of this signal.
     Dying(i32),
-    /// Before the process exits.
+    /// The process is about to exit.
     Exiting,
-    /// The process has ended like this.
+    /// The process has ended, as the value says.
     Ended(Ended),
 }
 
@@ -318,7 +319,8 @@ impl Engine {
         }))
     }
 
-    /// Returns the stack of a process that is about to exit; empty where it cannot be read.
+    /// Returns the code addresses on the stack of a process that is about to exit, innermost first;
+    /// empty where the stack cannot be read.
     fn exiting(&mut self, process: &mut Process) -> Vec<u64> {
         self.learn_library(process);
         match process.registers() {

@@ -72,7 +72,7 @@ impl Goal {
 
 impl Engine {
     /// Searches for the smallest part of the failing run's statement executions that reproduces
-    /// `goal`. `limit`: time that a test may take.
+    /// `goal`. Each test may take at most `limit`.
     ///
     /// # Errors
     /// When the run cannot be made.

@@ -14,7 +14,8 @@ use super::{Engine, EngineError, Point, Trace};
 
 /// Largest number of inputs that are chosen for a comparison.
 const CHOSEN: usize = 20;
-/// Number of runs that suffice for a statement: further ones that execute it are not compared.
+/// Number of runs of other inputs that suffice to judge a mutated statement: so many that fail, and
+/// so many that do not fail.
 pub(super) const ENOUGH: usize = 3;
 
 /// Which runs execute a statement.
