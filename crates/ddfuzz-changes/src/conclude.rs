@@ -185,9 +185,11 @@ fn versions(
     Ok(all)
 }
 
-/// The tests that prove a claim, and whether the tests of a version on which it rests alternate.
+/// The tests that prove a claim about found changes.
 struct Proof {
+    /// References to the lines of the log that record these tests.
     tests: Vec<ProofRef>,
+    /// Whether several tests of one version on which the claim rests have different outcomes.
     alternates: bool,
 }
 

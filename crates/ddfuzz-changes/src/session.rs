@@ -27,10 +27,11 @@ use crate::tree::Tree;
 use crate::workbench::{BuildBase, Report};
 use crate::workers::Workers;
 
-/// All changes between two versions; `first` is the number that the log gives to the first of them.
+/// All changes between two versions, with the numbers that the log gives to them.
 #[derive(Clone)]
 struct NumberedSet {
     set: Arc<ChangeSet>,
+    /// Number that the log gives to the first change of the set; the numbers of the others follow.
     first: usize,
 }
 

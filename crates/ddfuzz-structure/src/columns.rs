@@ -21,7 +21,8 @@ impl Columns {
         self.encoding.write(self.count as u64)
     }
 
-    /// Returns a copy of the tree without the columns with the indices `gone`.
+    /// Returns a copy of `tree`, the tree of a file, in which those columns of the picture whose
+    /// indices are in `gone` are deleted.
     pub fn without(&self, gone: &[usize], tree: &Group) -> Group {
         let gone = gone.iter().copied().collect();
         self.group(tree, &gone, false)

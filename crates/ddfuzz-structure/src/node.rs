@@ -195,18 +195,20 @@ pub enum Meaning {
     /// How many groups of the file were not deleted, of those whose labels are at least the first
     /// label and less than the second one.
     Present(Label, Label),
-    /// The index ([`Meaning::Index`]) of the first or the last glyph of a range of glyphs, of those
-    /// that were not deleted. Each glyph of the range has a group, with a label from `first` to
-    /// `last`; if that group was deleted, the glyph counts as deleted.
+    /// The index ([`Meaning::Index`]) of the first or the last glyph of a range of glyphs, as a
+    /// font states it. Deleted glyphs are left out: the number is the index of the first or last
+    /// glyph of the range that is still there. Each glyph of the range has a group with a label
+    /// from `first` to `last`, and counts as deleted if that group is deleted.
     End {
         /// Label of the group that stands in the range for its first glyph.
         first: Label,
         /// Label of the group that stands in the range for its last glyph.
         last: Label,
-        /// Label of the first glyph of the range itself, in the group of all glyphs; the labels of
-        /// the others follow. 0 if the glyphs of the font are not known.
+        /// Label of the group of the range's first glyph in the list of all glyphs of the font; the
+        /// labels of the other glyphs of the range follow it. 0 if the glyphs of the font are not
+        /// known.
         of: Label,
-        /// True if the index of the last glyph is stated, false if that of the first one.
+        /// True if the number is the index of the last glyph, false if it is that of the first one.
         is_last: bool,
     },
     /// The index of the group: how many deletable groups, whether by themselves or together with

@@ -21,6 +21,7 @@ pub const REGISTERS: usize = 17;
 pub const STACK_POINTER: u16 = 7;
 /// DWARF number of the frame pointer.
 pub const FRAME_POINTER: u16 = 6;
+/// DWARF number of the return address, which stands for the program counter.
 const RETURN_ADDRESS: u16 = 16;
 /// DWARF numbers of the registers that a function must preserve: rbx, rbp, r12…r15.
 const PRESERVED: [u16; 6] = [3, 6, 12, 13, 14, 15];

@@ -18,9 +18,10 @@ use crate::types::{Encoding, Shape, TypeId, Types};
 /// Numbers in debug information of the registers in which the first integers and pointers are
 /// passed.
 const PASSED: [u16; 6] = [5, 4, 1, 2, 8, 9];
-/// Codes of operations in DWARF expressions: `DW_OP_addr` (an address follows), and the first of
-/// the operations that stand for a register (`DW_OP_reg0`).
+/// Code of the operation in DWARF expressions that an address follows (`DW_OP_addr`).
 const ADDRESS: u8 = 0x03;
+/// Code of the first of the operations in DWARF expressions that stand for a register
+/// (`DW_OP_reg0`).
 const REGISTER: u8 = 0x50;
 /// Largest number of fields and variables for which mutants of one function are made, each of which
 /// sets one of them.

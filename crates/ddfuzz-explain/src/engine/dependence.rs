@@ -43,8 +43,10 @@ pub enum Dependence {
 /// The dependences of all instructions of a recorded run, by their indices.
 #[derive(Default)]
 pub struct Dependences {
-    /// For each instruction the index in `edges` after its last dependence.
+    /// For each instruction, the index in `edges` after its last dependence.
     ends: Vec<u32>,
+    /// The dependences of all instructions in turn: the index of an earlier instruction, and how
+    /// the instruction depends on it.
     edges: Vec<(u32, Dependence)>,
 }
 

@@ -36,6 +36,8 @@ const COMPARED: usize = 600;
 /// Largest number of mutants that are compared in runs of all other inputs, and not only of the few
 /// chosen ones.
 const COMPARED_CLOSELY: usize = 60;
+/// Largest number of runs of other inputs with which one of these mutants is compared, counted for
+/// inputs that fail and for others.
 const CLOSELY: usize = 12;
 /// Largest number of mutants that are returned.
 const FOUND: usize = 6;

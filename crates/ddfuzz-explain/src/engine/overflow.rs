@@ -28,8 +28,9 @@ const FARTHEST: u64 = 16 << 20;
 /// Names of the C library's functions that allocate memory.
 const ALLOCATORS: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "memalign"];
 
-/// DWARF numbers of the registers with the first two arguments of a function.
+/// DWARF number of the register with the first argument of a function.
 const RDI: usize = 5;
+/// DWARF number of the register with the second argument of a function.
 const RSI: usize = 4;
 
 /// A write past the end of a heap block.
