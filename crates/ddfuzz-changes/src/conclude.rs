@@ -326,7 +326,7 @@ pub(crate) fn conclude_difference(
 /// leftovers of earlier builds are given as the reason.
 const PAIRS_IN_DOUBT: usize = 9;
 
-/// Checks whether the outcomes of one version differ.
+/// Checks whether `outcomes`, those of several tests of one version, are not all equal.
 fn alternate(outcomes: &[Outcome]) -> bool {
     outcomes.windows(2).any(|pair| pair[0] != pair[1])
 }

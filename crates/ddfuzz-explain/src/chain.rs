@@ -8,7 +8,8 @@ use crate::delta::Identity;
 /// A cause of the failure: the variable that is relevant for the failure at one point of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// Index of the point among the points that both runs share.
+    /// Index of the point at which the variable causes the failure, among the points that both runs
+    /// share.
     pub point: usize,
     /// The variable whose failing value makes the passing run fail when it is set at the point.
     pub variable: Identity,
@@ -325,7 +326,7 @@ pub struct Evidence {
     pub all_fail: bool,
     /// Number of tests in which setting the variable alone made the passing run fail.
     pub alone_fails: u32,
-    /// Number of tests in which the variable alone was set.
+    /// Number of tests in which only the variable was set to its failing value.
     pub alone_tried: u32,
     /// Whether the failure is averted when all differences but the variable are set.
     pub without_averts: bool,

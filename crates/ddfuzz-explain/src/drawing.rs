@@ -23,13 +23,13 @@ const ARROWS: usize = 60;
 /// Height of a line of text in a box, in pixels.
 const ROW: usize = 15;
 
-/// What is drawn of one run's memory graph.
+/// What is drawn of the memory graph of one run, the passing or the failing one.
 struct Side<'a> {
     graph: &'a Graph,
     /// The drawn objects, in the order of their ids: those that differ between the runs, and those
     /// with pointers to a differing one. Each has the indices of its differing leaves (values).
     boxes: Vec<(ObjectId, BTreeSet<usize>)>,
-    /// Number of objects that are not drawn because they match.
+    /// Number of objects that are not drawn because they are the same in both runs.
     folded: usize,
     /// Number of objects that are not drawn because there are more than [`MOST_BOXES`].
     left_out: usize,

@@ -38,7 +38,7 @@ pub struct Runs {
     pub failing: Trace,
     /// The points that both runs go through, in the order of time.
     pub matched: Vec<Matched>,
-    /// Time limit of one test.
+    /// Time limit of one test, which runs a fork of the passing run with changed variables.
     pub limit: TimeLimit,
     /// Time that the search for the chain may use; what is left is for testing the chain's links.
     pub(crate) half_time: Allowance,
@@ -58,7 +58,7 @@ pub struct States {
     pub visible: (usize, usize),
     /// Whether tests at the point have found a variable that causes the failure.
     pub is_used: bool,
-    /// Number of tests that were made at the point.
+    /// Number of tests that were made at the point, each in a fork of the passing run.
     pub tests: usize,
     /// Whether setting all variables that differ at the point to their values of the failing run
     /// did not make the passing run fail as the failing run does.

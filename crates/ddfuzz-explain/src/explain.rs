@@ -58,9 +58,9 @@ pub struct Request {
 /// What a critical slice (the executed statements that the failure needs) has to reproduce.
 #[derive(Clone, Debug)]
 pub enum SliceGoal {
-    /// The failure; for a run that does not fail, its whole output.
+    /// The slice has to reproduce the failure; for a run that does not fail, its whole output.
     Run,
-    /// The lines of the output that match this pattern.
+    /// The slice has to reproduce the lines of the run's output that match this pattern.
     Lines(Regex),
 }
 
@@ -78,11 +78,11 @@ pub enum ExplainError {
         "the failing run does not fail: its stdout does not match /{pattern}/; it was {output}, and the run ended with {ended}"
     )]
     NotWrong {
-        /// The pattern of wrong outputs.
+        /// The pattern that the output of the failing run had to match.
         pattern: String,
-        /// The beginning of the output, quoted.
+        /// The beginning of the failing run's output, quoted.
         output: String,
-        /// How the run ended.
+        /// How the failing run ended: its exit status or signal.
         ended: Ended,
     },
     /// The passing run does not pass: its output is wrong.
@@ -90,9 +90,9 @@ pub enum ExplainError {
         "the passing run does not pass: its stdout matches /{pattern}/ as well; it was {output}"
     )]
     WrongAsWell {
-        /// The pattern of wrong outputs.
+        /// The pattern that the output of the passing run must not match.
         pattern: String,
-        /// The beginning of the output, quoted.
+        /// The beginning of the passing run's output, quoted.
         output: String,
     },
     /// The passing run does not pass: it ended as the value says.

@@ -137,7 +137,8 @@ fn wrong_line(wrong: &Regex, output: &[u8]) -> Option<String> {
 }
 
 impl Explaining<'_> {
-    /// Refuses targets that cannot be explained, before they are run.
+    /// Refuses, before they are run, targets that cannot be explained: returns the refusal as the
+    /// error.
     pub(crate) fn check_target(&mut self) -> Result<(), Early> {
         let target = &self.request.failing_target;
         self.result.crash.program = program_name(target);

@@ -3,7 +3,7 @@
 
 use ddfuzz_delta::{Config, Ddmin, Outcome, Search, Tester};
 
-/// An event of a traced run: the execution of one statement.
+/// One execution of a statement in a traced run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Address of the statement's first instruction.
@@ -123,7 +123,7 @@ impl CallTree {
 pub struct Slice {
     /// For each event of the run, in the order of time, whether it belongs to the slice.
     pub kept: Vec<bool>,
-    /// Number of tests that the search has run.
+    /// Number of tests that the search for the slice has run.
     pub tests: u64,
 }
 

@@ -45,7 +45,7 @@ pub trait State: Memory {
     /// segment. `None` for an invalid pointer, also to a freed block or to read-only memory.
     fn area(&self, address: u64) -> Option<Area>;
 
-    /// Returns all live heap blocks, ascending.
+    /// Returns the address ranges of all live heap blocks, ascending.
     fn blocks(&self) -> Vec<Area>;
 
     /// Returns the memory that the program has mapped for itself, such as heaps of its own,
@@ -54,7 +54,8 @@ pub trait State: Memory {
         Vec::new()
     }
 
-    /// Returns the words in which the allocator keeps the sizes of the heap blocks, ascending.
+    /// Returns the words in which the allocator keeps the sizes of the heap blocks, ascending by
+    /// address.
     fn headers(&self) -> Vec<Header> {
         Vec::new()
     }

@@ -69,7 +69,7 @@ pub enum Node {
         of: Label,
         /// The size of the preceding group is padded to a multiple of this number of bytes.
         align: usize,
-        /// Value of the padding bytes: mostly 0.
+        /// Value of each padding byte, mostly 0.
         fill: u8,
     },
     /// The header of a CFF INDEX: the number of items in the group `of` that follows, the width of
@@ -86,7 +86,7 @@ pub enum Node {
     Gap(usize),
     /// Text that states which numbers the rows of a table have, as runs of successive numbers.
     Runs(Runs),
-    /// The number of columns of a picture.
+    /// A number in the file that states how many columns a picture has.
     Columns(Columns),
     /// A group of nodes, with a label by which numbers can refer to it.
     Group(Group),
@@ -100,7 +100,7 @@ pub enum Node {
 pub struct Columns {
     /// How the number is encoded.
     pub encoding: Encoding,
-    /// Number of columns.
+    /// The number of columns of the picture.
     pub count: usize,
     /// Size of a pixel in bits.
     pub bits: usize,
@@ -189,7 +189,7 @@ pub enum Meaning {
         first: Label,
         /// Label of the last group of the chain.
         last: Label,
-        /// Number of the group at index 0.
+        /// The number by which the file refers to the group with the index 0.
         base: u64,
     },
     /// How many groups of the file were not deleted, of those whose labels are at least the first

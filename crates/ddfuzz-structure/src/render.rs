@@ -19,7 +19,7 @@ pub struct Rendered {
     /// Ranges of the group's numbers in `text`, in ascending order; numbers in compressed content
     /// are not included.
     pub numbers: Vec<Range<usize>>,
-    /// Sizes and indices of all groups in the group.
+    /// Sizes and indices of the group and of all groups in it, by their labels.
     pub inside: Inside,
 }
 

@@ -157,15 +157,15 @@ impl UnwindTable {
 pub enum Saved {
     /// The thread's register of the same number still has the value, which is this.
     Live(u64),
-    /// Saved in memory, at this address.
+    /// The value is saved in memory, at this address.
     Memory(u64),
     /// The caller's register is stored nowhere; the unwind rules compute this value for it.
     Value(u64),
-    /// Unknown, since the register was overwritten.
+    /// The value is unknown, since the register was overwritten.
     Lost,
 }
 
-/// A frame of a stopped thread.
+/// A frame on the stack of a stopped thread: a function call that is being executed.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// Program counter of the frame; in a caller, the return address.

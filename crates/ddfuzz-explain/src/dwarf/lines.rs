@@ -78,7 +78,8 @@ impl Lines {
         Ok(())
     }
 
-    /// Adds the names of a compilation unit's source files.
+    /// Adds the names of a compilation unit's source files, with their directories, to
+    /// [`Lines::files`].
     fn read_files(
         &mut self,
         dwarf: &Dwarf<Bytes>,

@@ -30,18 +30,19 @@ const PLACES: usize = 24;
 /// The value to which a mutant's function sets a place (a field or a global variable).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// Zero, or the null pointer.
+    /// The place is set to zero, or to the null pointer.
     Zero,
-    /// The value that the place has before the function sets it, plus this number.
+    /// The place is set to the value that it had before, plus this number.
     Changed(i64),
 }
 
-/// Where the place begins in memory that a mutant's function sets in addition.
+/// From which address the place is counted that a mutant's function sets in addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
-    /// At the address that is passed to the function in this register (its DWARF number).
+    /// The place is counted from the address that is passed to the function in this register (DWARF
+    /// number), such as that of a record.
     Passed(u16),
-    /// At this address.
+    /// The place is counted from this fixed address, such as that of a global variable.
     Fixed(u64),
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct Added {
     pub offset: u64,
     pub size: usize,
     pub value: Value,
-    /// Name of the place, such as `list->tail`.
+    /// Name of the set place, such as `list->tail`.
     pub name: String,
 }
 
@@ -134,13 +135,14 @@ impl Added {
 /// A place in memory with its size in bytes, named by the way in which an instruction addresses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
-    /// So many bytes after the address in any register, which does not point to the stack frame.
+    /// The place begins so many bytes (the first number) after the address in a register, which
+    /// does not point to the stack frame; the second number is its size in bytes.
     Behind(i64, usize),
-    /// At this fixed address.
+    /// The place is at this fixed address; the second number is its size in bytes.
     At(u64, usize),
 }
 
-/// The places that some code reads, and those that it writes.
+/// The places in memory that some code reads, and those that it writes.
 #[derive(Default)]
 struct Uses {
     read: HashSet<Place>,
@@ -185,9 +187,9 @@ fn settable(types: &Types, of: TypeId) -> Option<(usize, bool)> {
 
 /// A place that can be set, of a variable or one of its fields.
 struct Settable {
-    /// Offset in the variable, in bytes.
+    /// Offset of the place in the variable, in bytes.
     offset: u64,
-    /// Size in bytes.
+    /// Size of the place in bytes.
     size: usize,
     /// Whether the place holds a number that may be counted up and down.
     is_number: bool,

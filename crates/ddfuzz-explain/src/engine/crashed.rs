@@ -127,7 +127,7 @@ pub(crate) struct Odd {
 /// depends.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// The instructions about which something is odd.
+    /// The instructions of the run about which something is odd.
     pub odd: Vec<Odd>,
     /// Addresses of instructions on which the failure depends: of each function the nearest one
     /// that computes a number, and the nearest one that decides; those nearest to the failure

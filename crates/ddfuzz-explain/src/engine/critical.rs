@@ -36,7 +36,7 @@ pub(crate) struct Critical {
     pub calls: Vec<u64>,
 }
 
-/// Largest number of conditions that are returned.
+/// Largest number of conditions that a search for critical predicates returns.
 const FOUND: usize = 6;
 /// Number by which the place of a decision in the order of tests moves back for each later
 /// execution of the same jump. It also moves back by 1 each time that the number of events which

@@ -37,7 +37,7 @@ pub(crate) struct Decision {
     pub time: usize,
     /// How often the run has executed the jump or return, this time included.
     pub nth: u64,
-    /// The stack pointer at the decision.
+    /// Value of the stack pointer when the decision was made.
     pub stack: u64,
     /// Number of recorded events (executions of jumps and statements) that depend on the decision.
     pub decided: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Decision {
     pub arrivals: usize,
 }
 
-/// An execution of a jump or a statement, or the end of a function.
+/// A recorded event of a run: it executes a jump or a statement, or returns from a function.
 struct Event {
     pc: u64,
     stack: u64,

@@ -14,7 +14,7 @@ use crate::dwarf::frames::REGISTERS;
 const MOST_CALLS: u64 = 20_000;
 /// Largest number of successive calls of `free` that are made to do nothing together.
 const TOGETHER: u64 = 4;
-/// The x86 instruction `ret`, which returns from a function.
+/// Machine code of the x86 instruction `ret`, which returns from a function.
 const RETURN: u8 = 0xc3;
 
 /// A call of `free`, or of `realloc` that moves a block, after which the program still uses the

@@ -56,9 +56,9 @@ pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
 /// overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged {
-    /// First address of the heap block.
+    /// Address at which the heap block begins.
     pub block: u64,
-    /// Address of the word that was overwritten after the block.
+    /// Address of the overwritten word: the size field of the block after this one.
     pub word: u64,
 }
 

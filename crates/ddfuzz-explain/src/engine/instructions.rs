@@ -31,17 +31,18 @@ pub struct Executed {
 /// instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// The general register with this DWARF number.
+    /// The whole general register with this DWARF number.
     Register(usize),
-    /// The memory at this address, with the number of bytes.
+    /// The memory that begins at the address (the first number) and has so many bytes (the second
+    /// one).
     Memory(u64, u64),
-    /// Some bytes of a register.
+    /// Some of the bytes of a register.
     Part {
         /// DWARF number of the register: of a general one, or a vector register (that of `xmm0` is 17).
         register: usize,
         /// Offset of the first of the bytes in the register.
         offset: u64,
-        /// Number of the bytes.
+        /// Number of the bytes of the register.
         size: u64,
     },
 }
@@ -56,7 +57,8 @@ impl Executed {
         (!instruction.is_invalid()).then(|| Executed::again(instruction, registers))
     }
 
-    /// Returns a decoded instruction as executed with the values `registers`.
+    /// Returns `instruction`, decoded before, as executed with the values `registers` of the
+    /// registers.
     pub(super) fn again(instruction: Instruction, registers: [u64; REGISTERS]) -> Executed {
         Executed {
             instruction,

@@ -86,7 +86,7 @@ pub enum EngineError {
         /// Why the program's file cannot be read.
         why: DebugInfoError,
     },
-    /// The program does something that cannot be explained.
+    /// The program does something (the value says what) that keeps it from being explained.
     #[error("{0}")]
     Unsupported(Unsupported),
     /// The time for the whole explanation is over.
@@ -167,7 +167,7 @@ pub enum Criterion {
     Crash(Key),
     /// An exit with this status, if the stack or the output is the same as well.
     Exit(i32, Sameness),
-    /// An output that this pattern matches.
+    /// An output of the run that this pattern matches.
     Wrong(Regex),
 }
 
@@ -193,7 +193,7 @@ pub struct Trace {
 pub struct Engine {
     sides: [(Traceable, Vec<u8>); 2],
     output: File,
-    /// Debug information of the program.
+    /// Debug information of the program that is explained.
     pub info: DebugInfo,
     /// Path of the program.
     pub program: PathBuf,
@@ -237,7 +237,7 @@ pub struct Engine {
     /// Address, in the file, of the function through which each Rust panic passes; `None` where
     /// there is none.
     panic: Option<u64>,
-    /// The functions of libraries that the program calls.
+    /// The functions of libraries that the program calls, and what they do to memory.
     imports: library::Imports,
     /// Where values came from that the failing run has read from memory, one step back for each
     /// read, so that the same read is not followed back twice.
@@ -411,7 +411,8 @@ impl Engine {
         &self.sides[side as usize].1
     }
 
-    /// Returns what the current run has written to stdout.
+    /// Returns what the run that is under way, or has just ended, has written to stdout; empty if
+    /// it cannot be read.
     fn written(&self) -> Vec<u8> {
         let length = self.output.metadata().map_or(0, |facts| facts.len());
         let mut bytes = vec![0; length as usize];

@@ -22,7 +22,7 @@ use crate::suspects::MAIN;
 
 /// A run of a mutant that stops at its breakpoint more often than this counts as a timeout.
 const STOPS: usize = 400;
-/// One more than the largest size of an instruction, in bytes.
+/// One more than the largest size of an x86 instruction, in bytes.
 const LONGEST: u64 = 16;
 /// Largest number of entries of a jump table that are read.
 const CASES: usize = 256;
@@ -39,13 +39,13 @@ const COMPARED_CLOSELY: usize = 60;
 /// Largest number of runs of other inputs with which one of these mutants is compared, counted for
 /// inputs that fail and for others.
 const CLOSELY: usize = 12;
-/// Largest number of mutants that are returned.
+/// Largest number of mutants that the search for mutants without the failure returns.
 const FOUND: usize = 6;
 
 /// How a run of a mutant, or of the unchanged program, ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MutantEnd {
-    /// Exit status or signal, or a timeout.
+    /// Exit status or signal with which the run ended, or a timeout.
     pub ended: Ended,
     /// What the run wrote to stdout.
     pub output: Vec<u8>,
@@ -64,7 +64,7 @@ impl MutantEnd {
 /// A mutant that keeps the failing run from failing.
 #[derive(Clone, Debug)]
 pub(crate) struct Averting {
-    /// The mutant.
+    /// The mutant that does not fail on the failing input.
     pub mutant: Mutant,
     /// Whether the mutant's output on the failing input begins with all that the failing run wrote
     /// before its failure.

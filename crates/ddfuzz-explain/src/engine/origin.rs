@@ -76,7 +76,7 @@ pub struct Origin {
 /// value, and the place of the value.
 pub(super) type Used = (Rc<Recorded>, usize, Value);
 
-/// A value that is to be followed back.
+/// A value that is still to be followed back to the statement that made it.
 struct Pending {
     used: Used,
     /// Index, among the origins found so far, of the value that was made from this one; `None`
@@ -112,7 +112,7 @@ pub(super) struct Back {
     origin: Option<Origin>,
     /// The recorded instruction that made the value; `None` where none was recorded.
     moment: Option<(Rc<Recorded>, usize)>,
-    /// Values from which the value was made.
+    /// Values from which the instruction that made the value has made it.
     made_of: Vec<Used>,
     /// Pointers and indices by which the value was read from memory.
     selected_by: Vec<Used>,

@@ -38,7 +38,7 @@ const RSI: usize = 4;
 pub struct Overflow {
     /// The allocation of the block past whose end the run has written.
     pub block: Allocated,
-    /// The write that changed the allocator's size field after the block.
+    /// The write after the block that changed the allocator's size field.
     pub write: LastWrite,
     /// Address of the overwritten size field.
     pub word: u64,
@@ -73,7 +73,7 @@ pub struct Beyond {
 /// A call of a function that allocates memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationCall {
-    /// Return address of the call.
+    /// Return address of the call: where the caller goes on.
     pub back: u64,
     /// How often the run had called an allocating function with that return address, this time
     /// included.

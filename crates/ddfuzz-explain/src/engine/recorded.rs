@@ -86,7 +86,8 @@ pub(super) struct Code {
     is_user: bool,
 }
 
-/// The recording of the whole failing run.
+/// The recording of the whole failing run, instruction by instruction, and what was computed from
+/// it.
 #[derive(Default)]
 pub(crate) struct Whole {
     /// The recorded instructions: all, or the last ones; `None` where the run was not recorded.

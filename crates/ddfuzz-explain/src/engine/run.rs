@@ -21,7 +21,7 @@ use crate::unfold::Area;
 pub const MOST_HITS: u64 = 400;
 /// A run that is stopped often may take this many times the target's limit on wall time.
 pub(super) const STOPS: u32 = 20;
-/// Largest number of points of a trace.
+/// Largest number of points (statement executions) that a trace records.
 pub const MOST_POINTS: usize = 100_000;
 
 /// A run of the program that is under way. Dropping it kills the process.
@@ -32,7 +32,7 @@ pub struct Run {
     /// The child process of the target's executor in which the run takes place, with the files of
     /// the run.
     pub traced: Traced,
-    /// The run's input.
+    /// The input with which the run was started.
     pub input: Vec<u8>,
     _limit: Limit,
     /// Address ranges of the program's arguments: the array `argv`, and each text.
@@ -491,7 +491,7 @@ impl Engine {
         Ok(reading.capture(&frames, &registers, process))
     }
 
-    /// Returns the frames of a stopped process.
+    /// Returns the stack frames of a stopped process, innermost first.
     pub(crate) fn frames(&mut self, process: &mut Process) -> Result<Vec<Frame>, EngineError> {
         let registers = process.registers()?;
         Ok(self.modules.frames(&registers, process))
@@ -528,7 +528,7 @@ pub(crate) fn unsupported(process: &mut Process, event: i32) -> Result<(), Engin
 }
 
 impl ShadowStack {
-    /// Returns a hash of the return addresses on the stack.
+    /// Returns a hash of the return addresses on the stack of a stopped run with these `registers`.
     fn hash(
         &mut self,
         engine: &mut Engine,

@@ -28,9 +28,10 @@ pub enum Source {
     Computed(usize),
     /// The call of a library's function with this index may have written the value.
     Unsure {
-        /// Index of the call.
+        /// Index of the call among the executed instructions.
         at: usize,
-        /// Address of the value before the call.
+        /// Address of the memory that held the value before the call, and that the call may have
+        /// changed.
         address: u64,
         /// Number of bytes of the value.
         size: u64,

@@ -11,7 +11,8 @@ use super::sources::{comparison, guards};
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Point};
 
-/// Largest number of conditions that are tried for each statement.
+/// Largest number of conditions that are decided the other way for each statement that led to the
+/// failure.
 const NEAREST: usize = 4;
 /// Largest number of runs in which a condition is decided the other way.
 const TRIED: usize = 24;

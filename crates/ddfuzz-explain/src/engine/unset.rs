@@ -11,7 +11,7 @@ use super::writer::Watched;
 use super::writer::watch;
 use super::{Engine, EngineError, Point, Side};
 
-/// Largest number of stops of the run.
+/// Largest number of times that a run is stopped in the search for unset memory.
 const MOST_STOPS: usize = 20_000;
 
 /// Number of bytes below the stack pointer that a function may use.

@@ -61,7 +61,7 @@ pub(super) struct LastWrites {
 /// A write to the watched memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastWrite {
-    /// What made the write.
+    /// The code that made the write, and the run in which it was made.
     pub writer: Writer,
     /// Number of writes of the run to the memory that the processor has seen, this one included.
     pub(super) nth: u64,

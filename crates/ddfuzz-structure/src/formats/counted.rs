@@ -11,7 +11,7 @@ use crate::reader::Reader;
 const LARGEST: usize = 1 << 20;
 /// Separators that may stand between the size of a string and the string.
 const AFTER: [&[u8]; 8] = [b":", b"\r\n", b" ", b"\n", b"|", b"=", b";", b"#"];
-/// Separators that may follow a string.
+/// Separators that may follow a string whose size is stated before it.
 const END: [&[u8]; 6] = [b",", b"\r\n", b";", b"\n", b"|", b" "];
 /// Signs that may precede the size of a string, such as `$` in RESP.
 const BEFORE: [&[u8]; 2] = [b"", b"$"];
@@ -148,7 +148,8 @@ impl Style {
 struct NumberPlaces {
     /// Runs of decimal digits that are followed by one of the separators [`AFTER`].
     decimal: Vec<Range<usize>>,
-    /// Runs of hexadecimal digits at the beginnings of lines.
+    /// Runs of hexadecimal digits at the beginnings of lines, as the sizes of HTTP chunks stand
+    /// there.
     lines: Vec<Range<usize>>,
 }
 

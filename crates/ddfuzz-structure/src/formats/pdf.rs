@@ -23,7 +23,7 @@ pub struct Object {
     pub place: Range<usize>,
     /// Offset at which the value of the object begins: in the file, after `NUMBER GENERATION obj`.
     pub body: usize,
-    /// Value of the object; `None` if it cannot be read.
+    /// Value of the object, such as a dictionary; `None` if it cannot be read.
     pub value: Option<Value>,
     pub label: Label,
     pub stream: Option<Stream>,

@@ -93,7 +93,7 @@ struct Owned<'a> {
     /// Label of the group that the row is deleted together with: the clause that makes the index,
     /// or the table's row.
     with: Label,
-    /// True if the row can also be deleted by itself.
+    /// True if the row of the index or trigger can also be deleted by itself.
     is_part: bool,
     /// For an automatic index its name, and the labels of the first clause of its table that makes
     /// an index and of the clause that makes this index; `None` for all others.

@@ -14,7 +14,7 @@ const DEEPEST: usize = 16;
 /// Minimum size of a cell, in bytes; a shorter one is filled up with zeros.
 const LEAST: usize = 4;
 
-/// Offset, in the database header, of the page size.
+/// Offset, in the database header, of the number that states the page size.
 const SIZE: usize = 16;
 /// Maximum page size, in bytes, that SQLite allows.
 const LARGEST: usize = 1 << 16;

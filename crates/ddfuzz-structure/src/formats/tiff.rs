@@ -42,7 +42,7 @@ struct Region {
     end: usize,
     label: Label,
     part: Part,
-    /// Nodes of the region; `None` if its bytes become one payload.
+    /// Tree nodes that the region's bytes become; `None` if they become one payload.
     nodes: Option<Vec<Node>>,
 }
 

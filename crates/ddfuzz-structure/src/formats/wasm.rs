@@ -159,7 +159,7 @@ fn skip_expression(text: &[u8], mut at: usize) -> Option<usize> {
     Some(at + 1)
 }
 
-/// Makes a payload of `bytes`; `None` if there are none.
+/// Makes a payload node of `bytes`, which searches may delete and change; `None` if there are none.
 fn payload(bytes: &[u8]) -> Option<Node> {
     (!bytes.is_empty()).then(|| Node::payload(bytes))
 }
@@ -375,7 +375,7 @@ impl Module<'_> {
     }
 }
 
-/// The nodes of an item, and the offset after the item.
+/// The tree nodes of an item that was read, such as an import, and the offset after the item.
 type Item = (Vec<Node>, usize);
 
 /// Reads the function type at offset `at`: the types of parameters and of results, each after their
