@@ -126,7 +126,7 @@ pub fn explain(request: &Request) -> Result<Explanation, ExplainError> {
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
-/// The search for the chain may use the CPU time of the whole explanation divided by this number.
+/// Number by which the whole explanation's CPU time is divided, for the search for the chain.
 const CHAIN: u32 = 36;
 /// Smallest and largest time limit of a test; in between, it is 20 times the failing run's time.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));

@@ -33,7 +33,7 @@ const CONDITIONS: Parts = (60, 8);
 const FACTS: Parts = (60, 8);
 /// Part of the time that runs of mutants of the program may take.
 const MUTANTS: Parts = (3, 2);
-/// Largest number of statements in the result on which the failure depends.
+/// Largest number of statements that the result names as those on which the failure depends.
 const DEPENDS: usize = 16;
 
 /// Adds to a result the heap block past whose end the failing run has written. Where there is none,

@@ -251,7 +251,8 @@ fn at_one_place(input: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Largest number of lines that are left out one at a time.
+/// Largest number of lines of an input each of which is left out once, to make variants of the
+/// input.
 const LINES: usize = 64;
 
 /// Returns variants of an input of several lines, each without one of the first [`LINES`] lines.
@@ -264,7 +265,7 @@ fn without_a_line(input: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
-/// How many copies of a byte are appended to an input, to make a longer one.
+/// Numbers of copies of a byte that are appended to an input, each number to make one longer input.
 const ADDED: [usize; 6] = [1, 2, 4, 8, 16, 64];
 
 /// Returns longer inputs that contain a given one, without duplicates: with copies of one byte
@@ -281,7 +282,7 @@ fn longer(input: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Largest number of inputs that differ little from the failing and the passing one.
+/// Approximate number of variants of the passing and of the failing input that are made, together.
 const SIMILAR: usize = 48;
 
 /// Returns the passing input, and about [`SIMILAR`] inputs that differ little from it or from the

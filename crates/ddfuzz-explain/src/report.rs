@@ -315,7 +315,7 @@ pub struct OriginRecord {
     /// The statement that wrote or computed the value, and up to three of the calls that led to it,
     /// innermost first.
     pub written: Vec<FrameRecord>,
-    /// The statement that read the value from memory; null where it was computed where it was used.
+    /// The statement that read the value from memory; null where the value was not in memory.
     pub read: Option<FrameRecord>,
     /// Whether nothing has set the memory that the value was read from: `written` is then the call
     /// that allocated the heap block, or the call of the function whose local variable it is.

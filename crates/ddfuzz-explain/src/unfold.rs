@@ -342,7 +342,7 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Adds the registers and words on the stack that no variable describes.
+    /// Adds to the memory graph the registers and words on the stack that no variable describes.
     fn undescribed(&mut self) {
         let taken: Vec<Place> = self
             .graph

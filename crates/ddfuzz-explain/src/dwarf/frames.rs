@@ -174,7 +174,8 @@ pub struct Frame {
     pub code: u64,
     /// Canonical frame address: the stack pointer before the call.
     pub cfa: u64,
-    /// For each register, by DWARF number, where its value is found that the frame's function sees.
+    /// For each register, by DWARF number: where the value is found that the register has in this
+    /// frame.
     pub registers: [Saved; REGISTERS],
 }
 

@@ -15,7 +15,7 @@ pub struct Line {
     pub file: usize,
     /// Number of the source line, from 1; 0 for code that belongs to none.
     pub line: u64,
-    /// Whether a debugger may stop here as at the beginning of a statement.
+    /// Whether a statement begins at the row's first address, so that a debugger may stop there.
     pub is_statement: bool,
     /// Whether a row of another source line comes before this one at the same address. The earlier
     /// line has no code of its own.

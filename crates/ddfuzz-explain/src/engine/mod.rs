@@ -163,20 +163,23 @@ pub struct Ending {
 /// What makes a run a failure.
 #[derive(Clone, Debug)]
 pub enum Criterion {
-    /// A crash with this major key, which identifies crashes of one cause.
+    /// A run is a failure if it crashes with this major key, which identifies crashes of one cause.
     Crash(Key),
-    /// An exit with this status, if the stack or the output is the same as well.
+    /// A run is a failure if it exits with this status, and with the same stack or output as the
+    /// failing run.
     Exit(i32, Sameness),
-    /// An output of the run that this pattern matches.
+    /// A run is a failure if this pattern matches its output.
     Wrong(Regex),
 }
 
 /// What two exits with the same status must have in common to count as the same failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sameness {
-    /// The stack on which the program asked to exit: addresses of the frames, innermost first.
+    /// The exits must have this stack, on which the program asked to exit: the addresses of the
+    /// frames, innermost first.
     Stack(Vec<u64>),
-    /// What was written to stdout, where the program exits by a return from `main`.
+    /// The exits must have this output on stdout. It is compared where the program exits by a
+    /// return from `main`, so that the stack says nothing.
     Output(Vec<u8>),
 }
 
@@ -215,7 +218,8 @@ pub struct Engine {
     pub(crate) test_limit: TimeLimit,
     /// When the whole explanation must be finished.
     pub deadline: Instant,
-    /// Time until which values of the failing run are followed back, and changes of it are tested.
+    /// Time until which values of the failing run are followed back, and runs with changes are
+    /// made.
     pub(crate) facts_until: Allowance,
     /// Number of tests (forks of a run with a changed state) so far.
     pub tests: u64,

@@ -84,13 +84,15 @@ impl MutantKind {
 pub(crate) enum Patch {
     /// These bytes replace those of the code, from the given address on.
     Code(u64, Vec<u8>),
-    /// Each time before the instruction at an address is executed, two registers are exchanged.
+    /// Two registers are exchanged each time before the instruction at the address is executed.
     Exchange(u64, [Register; 2]),
-    /// Each time before the instruction at an address is executed, a register is changed by this much.
+    /// This number is added to a register each time before the instruction at the address is
+    /// executed.
     Add(u64, Register, i64),
-    /// Each time after the instruction at an address is executed, the program goes on at another one.
+    /// The program goes on at the second address each time after the instruction at the first one
+    /// is executed.
     Leave(u64, u64),
-    /// Each time a function is called, it sets a place in memory.
+    /// A function sets a place in memory each time it is called.
     Addition(Box<Added>),
 }
 
@@ -248,7 +250,8 @@ impl<'a> Code<'a> {
         )
     }
 
-    /// Passes to `push` the mutants of `it`, a conditional jump, move or `setcc`: other conditions.
+    /// Passes to `push` the mutants of `it` with another condition, if `it` is a conditional jump,
+    /// a conditional move or `setcc`: kind, address for reports, and new bytes of each.
     fn add_condition(
         &self,
         it: &Instruction,
@@ -290,7 +293,8 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Passes to `push` the mutants of `it` in which its constant is larger or smaller by one.
+    /// Passes to `push` the mutants of `it` in which its constant is larger or smaller by one:
+    /// kind, address for reports, and new bytes of each.
     fn add_constant(
         &self,
         at: usize,
@@ -339,8 +343,8 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Passes to `push` mutants of `it`: subtraction for addition or the other way, other bit
-    /// operators.
+    /// Passes to `push` the mutants of `it` with another operator (subtraction for addition or the
+    /// other way, other bit operators): kind, address for reports, and new bytes of each.
     fn add_operator(
         &self,
         it: &Instruction,

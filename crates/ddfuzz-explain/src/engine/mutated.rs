@@ -20,7 +20,8 @@ use super::{Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::Function;
 use crate::suspects::MAIN;
 
-/// A run of a mutant that stops at its breakpoint more often than this counts as a timeout.
+/// Largest number of stops of a mutant's run at its breakpoint; a run with more counts as a
+/// timeout.
 const STOPS: usize = 400;
 /// One more than the largest size of an x86 instruction, in bytes.
 const LONGEST: u64 = 16;

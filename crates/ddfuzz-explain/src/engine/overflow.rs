@@ -98,7 +98,8 @@ struct Followed {
     allocated: Option<Allocated>,
     overwritten: Option<(Allocated, LastWrite)>,
     value: Option<u64>,
-    /// Number of writes to the watched word that the processor has seen.
+    /// Number of writes to the block's overwritten size field that the processor's watchpoint has
+    /// seen.
     writes: u64,
 }
 

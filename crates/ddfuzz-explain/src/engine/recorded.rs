@@ -39,7 +39,7 @@ const WHOLE_TIME: u32 = 2;
 /// Largest number of points of a recording of the whole run; of a longer run, the last ones are
 /// recorded.
 const WHOLE_POINTS: usize = 5_000;
-/// Number of bytes from which on code that a conditional jump skips is not decoded.
+/// If a conditional jump skips so many bytes of code or more, that code is not decoded.
 const FARTHEST: u64 = 2048;
 /// Number of bytes at a pointer argument that are compared before and after a call of a library's
 /// function.

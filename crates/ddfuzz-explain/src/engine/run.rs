@@ -19,7 +19,7 @@ use crate::unfold::Area;
 /// Number of arrivals at a statement that a trace records; later ones are ignored, as those of a
 /// busy loop.
 pub const MOST_HITS: u64 = 400;
-/// A run that is stopped often may take this many times the target's limit on wall time.
+/// Factor by which a run that is stopped often may exceed the target's limit on wall time.
 pub(super) const STOPS: u32 = 20;
 /// Largest number of points (statement executions) that a trace records.
 pub const MOST_POINTS: usize = 100_000;

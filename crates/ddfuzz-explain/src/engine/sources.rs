@@ -7,8 +7,8 @@ use std::ops::Range;
 use super::instructions::{Executed, RESULT, Value, is_clobbered};
 use crate::dwarf::frames::STACK_POINTER;
 
-/// Number of computations, one on the result of another, through which the reads for a value are
-/// followed back.
+/// Largest number of computations, each on the result of the one before, through which a value is
+/// followed back to the reads of memory.
 const COMPUTED: usize = 2;
 
 /// Where a value came from, in a list of executed instructions.

@@ -51,7 +51,7 @@ pub fn packet(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Makes a deletable part of `nodes`, the header of a layer; if the file has too many parts, a
-/// group that stays.
+/// group that cannot be deleted by itself.
 fn head(reader: &mut Reader, nodes: Vec<Node>) -> Node {
     match reader.count_part() {
         true => Group::part(reader.label(), nodes).into(),
