@@ -87,9 +87,9 @@ pub(crate) fn vote(
     }
 }
 
-/// Tests a version again whose outcome `known` a single test has shown, and returns the outcome.
-/// `None` if the budget is used up, the version does not build, or several tests have shown its
-/// outcome.
+/// Tests a version once more if its outcome, which `known` has, was shown by a single test, and
+/// returns the new outcome. `None` if the budget is used up, the version does not build, or several
+/// tests have shown its outcome.
 fn tested_again(
     session: &mut Session<'_>,
     candidate: &Candidate,

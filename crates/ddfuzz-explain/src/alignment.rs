@@ -36,11 +36,10 @@ pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
     matched.collect()
 }
 
-/// Returns the point after which the runs go different ways before the point with the index `index`
-/// of the run `side`: the last one before it of the pairs `matched`, which both runs share. `None`
-/// if the runs go on at the same statement, if the point `index` is itself shared, if no shared
-/// point comes before, or if one run was recorded only up to a limit, so that more points may be
-/// shared.
+/// Returns the last point that both runs share (an element of `matched`) before the point with the
+/// index `index` of the run `side`, if the runs go on at different statements after it. `None` if
+/// they do not, if the point `index` is itself shared, if no shared point comes before it, or if a
+/// run was recorded only up to a limit, so that the statements that follow may be shared as well.
 pub fn parting(
     matched: &[Matched],
     [passing, failing]: [&[Point]; 2],

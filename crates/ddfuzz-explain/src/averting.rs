@@ -5,8 +5,8 @@
 use crate::report::{Explanation, MutantRecord, SuspectRecord};
 use crate::suspects::{MAIN, NAMED, Suspects, own_place};
 
-/// Largest number of conditions that the list of statements to look at first gets because the run,
-/// when they are decided the other way, still reaches the failing statement and does not fail.
+/// Largest number of conditions that are added to the statements at which to look first because the
+/// run still reaches the failing statement, but does not fail, when they are decided the other way.
 const CONDITIONS: usize = 2;
 /// Text about a condition: when it is decided the other way, the run does not fail.
 const CRITICAL: &str = "decided otherwise, the run does not fail";

@@ -147,8 +147,8 @@ impl<E: Experiments> Search<'_, E> {
 
     /// Looks at the last point of the chain's first link for another variable that makes the run
     /// fail, and inserts the links that lead from the first variable to that one. Does nothing if
-    /// there is none. So a chain whose first variable, such as an input, is compared with a value
-    /// computed from it also has that value.
+    /// there is none. This finds a value that was computed from an input, where the input itself
+    /// stays relevant only because the two are compared.
     fn beside_first(&mut self) -> Result<(), E::Error> {
         let Some(link) = self.links.first().cloned() else {
             return Ok(());
@@ -198,8 +198,9 @@ impl<E: Experiments> Search<'_, E> {
         self.experiments.cause(point, near)
     }
 
-    /// Finds the cause at the first point that has one: at the beginning, where arguments and the
-    /// environment differ, or else by bisection between the beginning and `last`.
+    /// Finds the first cause of the chain: the cause at the first point that both runs share, such
+    /// as an argument, or if there is none, the cause at the first point that a bisection between
+    /// there and `last` finds.
     fn first(&mut self, last: &Cause) -> Result<Cause, E::Error> {
         if last.point > 0
             && let Answer::Cause(first) = self.cause(0, &[])?

@@ -327,8 +327,8 @@ impl Runs {
     }
 
     /// Returns the variables that are tested one at a time before `dd` runs: those that did not
-    /// differ at the last examined point before `point`, then the others if all are at most six;
-    /// none if more than six are new.
+    /// differ at the last examined point before `point`; then the others, if at most six variables
+    /// differ in all. Empty if more than six are new since that point.
     fn fresh(&self, at: &AtPoint<'_>, point: usize, all: &Config) -> Vec<Identity> {
         const FEW: usize = 6;
         let before = self.states.range(..point).next_back();

@@ -267,8 +267,8 @@ impl<'a> Explaining<'a> {
         found
     }
 
-    /// Returns what makes a run a failure, if a run that ends as `failing` does fails; `None` if it
-    /// does not fail but a critical slice is requested, which is then one of the run's output.
+    /// Returns what makes a run a failure, as the failing run's end `failing` tells; `None` if that
+    /// is no failure, but a critical slice is requested, which then has to keep output.
     fn criterion_unless_slice(
         &mut self,
         engine: &mut Engine,
@@ -336,8 +336,8 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Runs a side twice more, each time with the same end as `first`; returns the least CPU time
-    /// and wall time of these runs. The explanation is refused if a run ends otherwise.
+    /// Makes the run `side` twice more, and returns the least CPU time and wall time of these two
+    /// runs. Refuses the explanation if one of them does not end as `first` does.
     fn replays(
         &mut self,
         engine: &mut Engine,

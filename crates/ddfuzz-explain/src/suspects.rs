@@ -79,8 +79,8 @@ pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
     (!place.is_empty()).then_some(place)
 }
 
-/// Returns true if a suspect is at the innermost place of `place`, with the same caller if both
-/// have one.
+/// Returns true if `suspect` names the same statement as `place`, with the same caller if both name
+/// one.
 fn is_same(suspect: &SuspectRecord, place: &[FrameRecord]) -> bool {
     let mut both = suspect.place.iter().zip(place);
     both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))

@@ -552,9 +552,9 @@ impl Unfolding<'_> {
         (valid.len(), invalid.len())
     }
 
-    /// Appends the atomic values of a union to `leaves`: those of the member that `tag` selects (an
-    /// index, of as many values as the union has members), else of the member with the fewest
-    /// invalid pointers. A union without valid pointers stays a run of raw bytes.
+    /// Appends the atomic values of a union to `leaves`: those of the member that `tag` selects by
+    /// an index, if `tag` chooses among as many members as the union has; else those of the member
+    /// with the fewest invalid pointers. A union without valid pointers stays a run of raw bytes.
     fn union(
         &mut self,
         of: TypeId,

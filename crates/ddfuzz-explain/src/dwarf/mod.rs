@@ -113,7 +113,7 @@ pub struct Function {
     pub inlined: Vec<Inlined>,
     /// Calls in the function for which the debug information describes the parameters.
     pub calls: Vec<CallSite>,
-    /// Address size and format with which the function's DWARF expressions are encoded.
+    /// Address size, format and DWARF version of the function's expressions.
     pub encoding: gimli::Encoding,
     /// Number of parameters that the function declares.
     pub parameters: usize,

@@ -437,8 +437,8 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Adds the contents of an enumeration's variants to `fields`: as a union, where all of them
-    /// stand after the discriminant, which ends at `start`; else as bytes.
+    /// Adds the contents of an enumeration's variants to `fields`: a union of them if all begin
+    /// after the discriminant, which ends at `start`; else raw bytes.
     fn contents(&mut self, members: Vec<Field>, start: u64, size: u64, fields: &mut Vec<Field>) {
         let is_behind = |field: &Field| match &self.types.get(field.of).shape {
             Shape::Record(inner) => inner.iter().all(|inner| inner.offset >= start),
@@ -454,8 +454,8 @@ impl TypeReader {
         fields.push(plain_field("", at, of));
     }
 
-    /// Adds the contents of an enumeration's variants to `fields`: the only variant that has one,
-    /// or if several have, all bytes.
+    /// Adds the content of an enumeration without a discriminant to `fields`: that of the only
+    /// variant with a content or, if several variants have one, all bytes of the enumeration.
     fn only_content(&mut self, members: Vec<Field>, size: u64, fields: &mut Vec<Field>) {
         let is_content = |field: &Field| match &self.types.get(field.of).shape {
             Shape::Record(inner) => !inner.is_empty(),

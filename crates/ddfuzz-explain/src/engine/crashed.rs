@@ -60,7 +60,7 @@ fn is_long(call: &Executed, fault: u64) -> bool {
 
 /// Returns the values of which one may have made the instruction `last` crash: a divisor, the
 /// registers of an address, the arguments of a library's function that are close to the faulting
-/// address `fault`, or the address of code that is called where none is. `fault` is `None` where
+/// address `fault`, or the address that was called, if there is no code. `fault` is `None` where
 /// the processor does not report it, as for an address that no memory can have.
 fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     if last.is_division() {

@@ -15,8 +15,8 @@ const ROUND_OF_TESTS: usize = 60;
 /// Largest number of runs of the failing input that are made, each with forks in which conditions
 /// are decided the other way.
 const ROUNDS: usize = 5;
-/// Number of different jumps whose forks, decided the other way, do not end in time, at which the
-/// search for conditions ends.
+/// The search for conditions ends when runs with another decision did not end in time for so many
+/// different jumps.
 const HANGING: usize = 8;
 
 /// A condition of the failing run whose other decision lets it end well.

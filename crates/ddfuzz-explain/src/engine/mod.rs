@@ -356,8 +356,9 @@ impl Engine {
         }
     }
 
-    /// Returns the source file and line of an address in the process, those of the program's own
-    /// statement where it has inlined code of a standard library; `None` without debug information.
+    /// Returns the source file and line of an address in the process; `None` without debug
+    /// information. Code of a standard library that is inlined in the program has those of the
+    /// program's own statement which calls it.
     pub fn place(&self, pc: u64) -> Option<(&str, u64)> {
         let place = self.info.place(pc.wrapping_sub(self.bias))?;
         Some((place.file, place.line))
@@ -370,8 +371,9 @@ impl Engine {
         place.map(|(file, line)| (file.to_owned(), line))
     }
 
-    /// Returns the name of the function at an address in the process, that of the program's own
-    /// function where it has inlined one of a standard library; `None` where none is known.
+    /// Returns the name of the function at an address in the process; `None` where none is known.
+    /// For code of a standard library that is inlined in the program, that is the program's own
+    /// function.
     pub fn function(&self, pc: u64) -> Option<&str> {
         let code = pc.wrapping_sub(self.bias);
         let name = self.info.name_at(code)?;

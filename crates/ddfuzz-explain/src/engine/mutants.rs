@@ -447,9 +447,9 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Adds the mutants of the instruction `it` for which a breakpoint stops each execution to
-    /// change registers: a call with two arguments exchanged, a stored number larger or smaller by
-    /// one.
+    /// Adds to `found` the mutants of the instruction `it` in which registers are changed, at a
+    /// breakpoint, each time it is executed: a call with two arguments exchanged, a stored number
+    /// larger or smaller by one.
     fn add_stops(&self, at: usize, it: &Instruction, found: &mut Vec<Mutant>) {
         let pc = it.ip();
         if self.is_call(it) {

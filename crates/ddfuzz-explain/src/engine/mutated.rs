@@ -37,8 +37,8 @@ const COMPARED: usize = 600;
 /// Largest number of mutants that are compared in runs of all other inputs, and not only of the few
 /// chosen ones.
 const COMPARED_CLOSELY: usize = 60;
-/// Largest number of runs of other inputs with which one of these mutants is compared, counted for
-/// inputs that fail and for others.
+/// Largest number of runs of other inputs with which one of the most telling mutants is compared,
+/// counted for inputs that fail and for others.
 const CLOSELY: usize = 12;
 /// Largest number of mutants that the search for mutants without the failure returns.
 const FOUND: usize = 6;
@@ -100,10 +100,10 @@ impl Averting {
         self.others > 0 && self.alike * 2 < self.others
     }
 
-    /// Returns true if runs of other inputs support the mutant. It must leave at least half of
-    /// those alike that do not fail, and at least one of them; where it leaves none alike (as all
-    /// fail), it must avert at least [`ENOUGH`] other failures, or one if several runs execute its
-    /// statement and all fail.
+    /// Returns true if runs of other inputs support the mutant. Of those that do not fail, at least
+    /// one, and at least half, must end as without the mutation. If all of them fail, the mutant
+    /// must avert at least [`ENOUGH`] of these failures; one is enough if more than [`ENOUGH`]
+    /// failing runs execute its statement, and no others.
     fn is_telling(&self) -> bool {
         let all = self.executed.unwrap_or_default();
         let is_seen = all.passing == 0 && all.failing.0 > ENOUGH && self.mended > 0;

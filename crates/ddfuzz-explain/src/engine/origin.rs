@@ -248,11 +248,11 @@ fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending>
 }
 
 impl Engine {
-    /// Follows the values `values`, which recorded instructions use, back: to the statements that
+    /// Follows back the values `values`, which recorded instructions use: to the statements that
     /// wrote them, to those that wrote the values from which these were made, and so on. After
-    /// these, follows the pointers and indices by which the values were read. Leaves out statements
-    /// on the source line of the instruction at the address `of`, which fails. `points` are the
-    /// points of the failing run.
+    /// these, follows back the pointers and indices by which the values were read. Leaves out
+    /// statements on the source line of the instruction at the address `of`, which fails. `points`
+    /// are the points of the failing run.
     pub(super) fn history(
         &mut self,
         points: &[Point],
@@ -314,7 +314,7 @@ impl Engine {
     }
 
     /// Returns true if the recorded instruction `at` copies a value that its own function has read
-    /// from memory. A parameter is read by the calling function instead.
+    /// from memory, and not the calling function, which reads parameters.
     fn is_copy(&self, (recorded, at): (&Recorded, usize), source: Source) -> bool {
         let function = |at: usize| self.function(recorded.executed[at].pc());
         matches!(source, Source::Read { at: read, .. } if function(read) == function(at))

@@ -270,8 +270,8 @@ impl Engine {
     }
 
     /// Returns the addresses of the calls on the stack that are in the program's own code,
-    /// innermost first. If only code in headers of a standard library is on the stack, returns
-    /// that.
+    /// innermost first. If the stack has only code in headers of a standard library, returns the
+    /// calls in that.
     pub(super) fn own_calls(&self, frames: &[Frame]) -> Vec<u64> {
         let codes = frames.iter().enumerate().map(|(index, frame)| match index {
             0 => frame.code - 1,

@@ -330,8 +330,9 @@ impl Engine {
         Some(code)
     }
 
-    /// Does what [`record`](Engine::record) does, in a new run. If it has not ended after `most`
-    /// instructions, an unbounded recording is empty.
+    /// Records instructions as [`record`](Engine::record) does, but always in a new run. If the end
+    /// of the recording is not bounded by a point and does not come within `most` instructions, the
+    /// recording is empty.
     fn record_anew(
         &mut self,
         side: Side,

@@ -97,7 +97,7 @@ impl Criterion {
 
 impl Engine {
     /// Starts the passing or failing run and stops it at `point`, so that tests can fork it there.
-    /// `limit`: time that a test there may take.
+    /// Each test may take at most `limit`.
     ///
     /// # Errors
     /// When the run does not reach the point, or cannot be forked there.

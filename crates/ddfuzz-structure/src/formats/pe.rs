@@ -272,8 +272,8 @@ impl Program<'_> {
     /// Makes a region of the list of imported functions at the memory address `address`, and
     /// regions of their names; returns the label of the list. If `again` is false, the list is the
     /// first one of a library: label and name of each of its entries are appended to `functions`.
-    /// If it is true, each entry is deleted together with that entry of the first list. `None` if
-    /// the list is empty, not in a section, or overlaps another region.
+    /// If `again` is true, each entry is deleted together with the entry at the same place of the
+    /// first list. `None` if the list is empty, not in a section, or overlaps another region.
     fn functions(
         &mut self,
         reader: &mut Reader,

@@ -164,8 +164,8 @@ impl<'a> Database<'a> {
         self.text.get(start..start.checked_add(self.size)?)
     }
 
-    /// Returns the tree node of a number of a page, `raw`, which states `page`: a number that is
-    /// computed anew, or fixed bytes if there is no such page or it is the first one.
+    /// Returns the tree node of the bytes `raw`, which state the page number `page`: a number that
+    /// is computed anew, or fixed bytes if there is no such page or it is the first one.
     pub fn reference(&self, reader: &Reader, page: usize, raw: &[u8]) -> Node {
         let label = self.labels.get(page.wrapping_sub(1)).filter(|_| page > 1);
         match label {
