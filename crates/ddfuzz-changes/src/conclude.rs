@@ -87,9 +87,9 @@ pub(crate) fn vote(
     }
 }
 
-/// Tests a version again whose outcome `known` a single test has shown, and returns the outcome.
-/// `None` if the budget is used up, the version does not build, or several tests have shown its
-/// outcome.
+/// Tests a version once more if its outcome, which `known` has, was shown by a single test, and
+/// returns the new outcome. `None` if the budget is used up, the version does not build, or several
+/// tests have shown its outcome.
 fn tested_again(
     session: &mut Session<'_>,
     candidate: &Candidate,
@@ -185,9 +185,11 @@ fn versions(
     Ok(all)
 }
 
-/// The tests that prove a claim, and whether the tests of a version on which it rests alternate.
+/// The tests that prove a claim about found changes.
 struct Proof {
+    /// References to the lines of the log that record these tests.
     tests: Vec<ProofRef>,
+    /// Whether several tests of one version on which the claim rests have different outcomes.
     alternates: bool,
 }
 
@@ -324,7 +326,7 @@ pub(crate) fn conclude_difference(
 /// leftovers of earlier builds are given as the reason.
 const PAIRS_IN_DOUBT: usize = 9;
 
-/// Checks whether the outcomes of one version differ.
+/// Checks whether `outcomes`, those of several tests of one version, are not all equal.
 fn alternate(outcomes: &[Outcome]) -> bool {
     outcomes.windows(2).any(|pair| pair[0] != pair[1])
 }

@@ -510,7 +510,7 @@ impl Repository {
     }
 
     /// Runs git with `words` and the paths of temporary files with these names and texts; returns
-    /// the command line, and its end and output.
+    /// the command line, and how git ended, with its output.
     fn on_texts(
         &self,
         words: &[&str],

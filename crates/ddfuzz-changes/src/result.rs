@@ -223,8 +223,8 @@ pub fn describe(
 /// The lines of the contents of files, each content read and split once.
 type Lines<'t> = HashMap<&'t Content, Vec<&'t [u8]>>;
 
-/// Returns both contents of each file of the set `made` that has hunks, and of the files of `whole`
-/// at the same paths.
+/// Reads the old and the new content of each file of the set `made` that has hunks, and of the
+/// files of `whole` at the same paths that have hunks. Returns the bytes of each content.
 fn texts<'s>(
     repository: &Repository,
     made: &'s ChangeSet,

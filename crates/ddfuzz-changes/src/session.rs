@@ -27,10 +27,11 @@ use crate::tree::Tree;
 use crate::workbench::{BuildBase, Report};
 use crate::workers::Workers;
 
-/// All changes between two versions; `first` is the number that the log gives to the first of them.
+/// All changes between two versions, with the numbers that the log gives to them.
 #[derive(Clone)]
 struct NumberedSet {
     set: Arc<ChangeSet>,
+    /// Number that the log gives to the first change of the set; the numbers of the others follow.
     first: usize,
 }
 
@@ -144,9 +145,10 @@ impl<'a> Session<'a> {
         self.requires.push(pair);
     }
 
-    /// Returns true if the budget forbids the next test. If the log of an earlier run ends because
-    /// a smaller budget was used up, its last line is skipped when more tests follow in it, or when
-    /// the search may now go on.
+    /// Returns true if the budget forbids the next test. It also does if the next lines of an
+    /// earlier run's log are the end of a search with a smaller budget. But if lines of further
+    /// tests follow these in the log, or the present budget allows tests that are then written to
+    /// the log, the lines are skipped, and false is returned.
     fn is_over(&mut self) -> bool {
         if self.spent {
             return true;

@@ -263,8 +263,8 @@ impl Worktree {
         Ok(())
     }
 
-    /// Creates the folders without files of the directories that are compared, except where the
-    /// version `tree` has a file in place of one, or a build has made something there.
+    /// Creates in the worktree the folders without files that the compared directories have, except
+    /// where the version `tree` has a file in place of one, or a build has made something there.
     fn make_empty_folders(&self, tree: &Tree, repository: &Repository) -> Result<(), ChangesError> {
         for path in repository.empty_folders() {
             let ends = (0..=path.len()).filter(|at| path.get(*at).is_none_or(|byte| *byte == b'/'));

@@ -21,8 +21,8 @@ pub struct Matched {
     pub failing: usize,
 }
 
-/// Matches the points (statement executions) of two runs: equal statements with equal stacks, in
-/// the order of both runs.
+/// Returns the pairs of corresponding points (statement executions) of two runs: in both runs the
+/// same statement is executed with the same stack. The pairs are in the order of time.
 pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
     let place = |point: &Point| (point.pc, point.stack);
     let places = |points: &[Point]| points.iter().map(place).collect::<Vec<_>>();
@@ -36,10 +36,10 @@ pub fn matched(passing: &[Point], failing: &[Point]) -> Vec<Matched> {
     matched.collect()
 }
 
-/// Returns the last point that both runs share before the point with the index `index` of the run
-/// `side`, if the two runs go on at different statements after that shared point. `None` where the
-/// point `index` is itself shared, where no point before is, or where a trace was cut at its
-/// limits, so that the point may be missing from it.
+/// Returns the last point that both runs share (an element of `matched`) before the point with the
+/// index `index` of the run `side`, if the runs go on at different statements after it. `None` if
+/// they do not, if the point `index` is itself shared, if no shared point comes before it, or if a
+/// run was recorded only up to a limit, so that the statements that follow may be shared as well.
 pub fn parting(
     matched: &[Matched],
     [passing, failing]: [&[Point]; 2],
@@ -97,10 +97,11 @@ fn common<T: Eq + Hash>(one: &[T], other: &[T]) -> Vec<(usize, usize)> {
     found
 }
 
-/// Returns pairs of equal elements in a range of each sequence (`left` of `one`, `right` of
-/// `other`): the n-th occurrence with the n-th, counted from the front and from the back. They are
-/// sorted by the index in `one`; pairs with the same one by the index in `other`, descending, so
-/// that an ascending subsequence takes at most one of them.
+/// Returns pairs of indices of equal elements, in the part `left` of the sequence `one` and the
+/// part `right` of `other`. The n-th occurrence of an element in one part is paired with its n-th
+/// in the other part, counted once from the front and once from the back. The pairs ascend by their
+/// first index; pairs with the same first index descend by the second, so that an ascending
+/// subsequence takes at most one of them.
 fn candidates<T: Eq + Hash>(
     one: &[T],
     other: &[T],

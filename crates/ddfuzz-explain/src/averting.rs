@@ -5,8 +5,8 @@
 use crate::report::{Explanation, MutantRecord, SuspectRecord};
 use crate::suspects::{MAIN, NAMED, Suspects, own_place};
 
-/// Largest number of conditions that are named because the failing statement is still reached when
-/// they are decided the other way, and does not fail.
+/// Largest number of conditions that are added to the statements at which to look first because the
+/// run still reaches the failing statement, but does not fail, when they are decided the other way.
 const CONDITIONS: usize = 2;
 /// Text about a condition: when it is decided the other way, the run does not fail.
 const CRITICAL: &str = "decided otherwise, the run does not fail";
@@ -14,17 +14,17 @@ const CRITICAL: &str = "decided otherwise, the run does not fail";
 /// reaches the failing statement less often.
 const GUARD: &str =
     "decided otherwise, the run does not fail, and comes to the failing statement less often";
-/// Largest number of mutants that are named.
+/// Largest number of mutants in the list of the statements at which to look first.
 const TELLING: usize = 3;
-/// Largest number of statements that are named, counted over all reasons.
+/// Largest length of the list of the statements at which to look first, whatever the reasons.
 const MOST: usize = NAMED + CONDITIONS;
 
-/// Adds to the statements `found` those at which a change averts the failure, and returns all, each
-/// once. The first mutant is put first, unless it is in `main`, or a run has tested the first of
-/// `found`; the other mutants follow the first of `found`, those in `main` last. If no mutant is
-/// named, up to [`CONDITIONS`] conditions follow it instead, with which the failing statement is
-/// still reached. If fewer than [`MOST`] statements are named then, one condition is added with
-/// which it is reached less often.
+/// Adds to the statements `found` those at which a change averts the failure, as the explanation
+/// `it` knows them, and returns all, each once. The first mutant comes first, unless it is in
+/// `main`, or a run has tested the first of `found`; the other mutants follow the first of `found`,
+/// those in `main` last. Without mutants, up to [`CONDITIONS`] conditions take their place, with
+/// which the failing statement is still reached. If the list then has fewer than [`MOST`]
+/// statements, one condition is added with which the failing statement is reached less often.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =

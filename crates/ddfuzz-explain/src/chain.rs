@@ -8,7 +8,8 @@ use crate::delta::Identity;
 /// A cause of the failure: the variable that is relevant for the failure at one point of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
-    /// Index of the point among the points that both runs share.
+    /// Index of the point at which the variable causes the failure, among the points that both runs
+    /// share.
     pub point: usize,
     /// The variable whose failing value makes the passing run fail when it is set at the point.
     pub variable: Identity,
@@ -77,13 +78,14 @@ pub struct Link {
     pub last: usize,
 }
 
-/// Largest number of neighbours that are tried where the point in the middle of an interval gives
-/// no answer.
+/// Largest number of points right beside the middle of an interval that are examined where the
+/// middle itself has no cause.
 const NEIGHBOURS: usize = 4;
-/// Positions, in sixteenths of an interval of points, that are tried where the points in its middle
-/// give no answer.
+/// Positions in an interval of points, in sixteenths of its length, that are examined where the
+/// middle and the points beside it have no cause.
 const SPREAD: [usize; 8] = [12, 4, 14, 2, 10, 6, 15, 1];
-/// Largest number of points before the crash at which the last cause of the chain is searched for.
+/// Largest number of points, from the end of the runs backwards, at which the last cause of the
+/// chain is searched for.
 const ENDS: usize = 24;
 /// Largest number of links of a chain; a longer chain is a loop that moves along a data structure.
 const MOST_LINKS: usize = 24;
@@ -95,7 +97,8 @@ fn middle(interval: &Range<usize>) -> usize {
 struct Search<'a, E: Experiments> {
     experiments: &'a mut E,
     links: Vec<Link>,
-    /// A variable that is taken as a cause only where no other one is found.
+    /// A variable that is taken as the cause at a point only if no other variable makes the run
+    /// fail there.
     avoided: Option<Identity>,
 }
 
@@ -142,9 +145,10 @@ impl<E: Experiments> Search<'_, E> {
         Ok(None)
     }
 
-    /// Looks for another variable that makes the run fail at the last point of the chain's first
-    /// link, and inserts the links that lead to it. It is needed where the first variable (such as
-    /// an input) stays relevant only because a value computed from it is compared with it.
+    /// Looks at the last point of the chain's first link for another variable that makes the run
+    /// fail, and inserts the links that lead from the first variable to that one. Does nothing if
+    /// there is none. This finds a value that was computed from an input, where the input itself
+    /// stays relevant only because the two are compared.
     fn beside_first(&mut self) -> Result<(), E::Error> {
         let Some(link) = self.links.first().cloned() else {
             return Ok(());
@@ -194,8 +198,9 @@ impl<E: Experiments> Search<'_, E> {
         self.experiments.cause(point, near)
     }
 
-    /// Finds the cause at the first point that has one: at the beginning, where arguments and the
-    /// environment differ, or else by bisection between the beginning and `last`.
+    /// Finds the first cause of the chain: the cause at the first point that both runs share, such
+    /// as an argument, or if there is none, the cause at the first point that a bisection between
+    /// there and `last` finds.
     fn first(&mut self, last: &Cause) -> Result<Cause, E::Error> {
         if last.point > 0
             && let Answer::Cause(first) = self.cause(0, &[])?
@@ -214,10 +219,11 @@ impl<E: Experiments> Search<'_, E> {
         Ok(first)
     }
 
-    /// Tests points of an interval until one of them has a cause, and returns it: first the one in
-    /// the middle, then its neighbours, then others that are spread over the interval. With
-    /// `is_start`, returns [`Answer::Nothing`] as soon as the middle or a neighbour has no cause.
-    /// If no point has a cause, returns [`Answer::Skipped`].
+    /// Examines points of an interval until one of them has a cause, and returns that cause: first
+    /// the point in the middle, then its neighbours, then others that are spread over the interval.
+    /// At each point, the variables `near` are tried first. With `is_start`, returns
+    /// [`Answer::Nothing`] as soon as the middle or a neighbour has no cause. If no point has a
+    /// cause, returns [`Answer::Skipped`].
     fn inside(
         &mut self,
         interval: Range<usize>,
@@ -321,7 +327,7 @@ pub struct Evidence {
     pub all_fail: bool,
     /// Number of tests in which setting the variable alone made the passing run fail.
     pub alone_fails: u32,
-    /// Number of tests in which the variable alone was set.
+    /// Number of tests in which only the variable was set to its failing value.
     pub alone_tried: u32,
     /// Whether the failure is averted when all differences but the variable are set.
     pub without_averts: bool,
@@ -362,8 +368,9 @@ mod tests {
         }
     }
 
-    /// Experiments of a test: the number of the variable that causes the failure at each point (0:
-    /// no cause, 9: no answer), and the points that were examined.
+    /// Made-up experiments for unit tests. The first list has, for each point, the number of the
+    /// variable that causes the failure there (0: no cause, 9: no answer); the second one collects
+    /// the points that the search has examined.
     struct Known(Vec<u64>, Vec<usize>);
 
     impl Experiments for Known {
@@ -384,8 +391,8 @@ mod tests {
         }
     }
 
-    /// Experiments of a test whose time is over: only the first and the last cause are searched
-    /// for.
+    /// Made-up experiments for a unit test in which the time for the search is over from the
+    /// beginning: only the first and the last cause are searched for.
     struct Late(Known);
 
     impl Experiments for Late {
@@ -430,8 +437,8 @@ mod tests {
         assert_eq!(links(&points), expected);
     }
 
-    /// Experiments of a test in which variable 1 makes the run fail at every point, and at the last
-    /// points another variable does as well.
+    /// Made-up experiments for a unit test: variable 1 makes the run fail at every point, and at
+    /// the last points a second variable does as well.
     struct Beside(Known);
 
     impl Experiments for Beside {

@@ -21,9 +21,9 @@ pub enum Change {
         failing: ObjectId,
         /// Index of the value among the atomic values (leaves) of the failing object.
         leaf: usize,
-        /// Offset of the first byte that is set in the object.
+        /// Offset in the object of the first byte that is set.
         start: u64,
-        /// Offset after the last byte that is set in the object.
+        /// Offset in the object of the byte after the last one that is set.
         end: u64,
     },
     /// Sets a pointer in an object that both states have to where it leads in the failing state.
@@ -97,7 +97,8 @@ pub struct Differences<'a> {
     pub deltas: Vec<Delta>,
     created: Vec<Option<usize>>,
     deleted: Vec<Option<usize>>,
-    /// The pointers in objects that both states have, where they lead to different places.
+    /// The pointers that lead to different places in the two states, in objects that both states
+    /// have.
     pointers: Vec<ChangedPointer>,
 }
 
@@ -444,7 +445,7 @@ impl Applied<'_> {
     }
 
     /// Appends to `writes` the new value of the pointer `changed`, which is in an object that both
-    /// states have, if the differences that are applied change it.
+    /// states have. Appends nothing if the differences that are applied leave the pointer as it is.
     fn set_pointer(&self, changed: &ChangedPointer, writes: &mut Vec<Write>) {
         let all = self.all;
         let leaf = &all.failing.objects[changed.failing].leaves[changed.leaf];
@@ -480,11 +481,12 @@ impl Applied<'_> {
         }
     }
 
-    /// Returns a value for a pointer of the passing state by which it leads to where `address`
-    /// leads in the failing state: to the matched object, the new block, or else the same address.
-    /// If the block at `address` is one that the plan does not create, the pointer leads to the
-    /// next block of its list; the field with the path `path` (such as `.next`) has the pointer to
-    /// that. [`Lead::Keep`] if the list ends before a block is found.
+    /// Returns the new value of a pointer in the passing state, so that it leads where a pointer to
+    /// `address` leads in the failing state: to the matched object, to the new block, or if there
+    /// is neither, to the same address. If a block at `address` exists only in the failing state
+    /// and the plan does not create it, the pointer leads to the next element of the list instead,
+    /// which the block's field `path` (such as `.next`) points to. [`Lead::Keep`] if the list ends,
+    /// or is circular, before an element that exists is found.
     fn lead_of_failing(&self, address: u64, path: &str) -> Lead {
         let mut at = address;
         let mut visited = Vec::new();
@@ -512,9 +514,10 @@ impl Applied<'_> {
         }
     }
 
-    /// Returns the first block that the plan creates of the list that begins at `address` in the
-    /// failing state, followed by the pointers with the path `path`. `None` if a block that the
-    /// passing state has, or the end of the list, comes first.
+    /// Searches the list that begins at `address` in the failing state, and whose elements are
+    /// linked by the pointer with the path `path` (such as `.next`), for the first block that the
+    /// plan creates, and returns where that is. `None` if the list ends, or leads to something that
+    /// the passing state has, before such a block.
     fn first_new(&self, address: u64, path: &str) -> Option<Spot> {
         match self.lead_of_failing(address, path) {
             Lead::To(spot @ Spot::New(..)) => Some(spot),
@@ -522,9 +525,9 @@ impl Applied<'_> {
         }
     }
 
-    /// Returns where a pointer with the value `address` in the passing state leads once blocks that
-    /// the plan deletes are taken out of their list: follows the list, by the pointers with the
-    /// path `path`, to the first block that is not deleted.
+    /// Returns where a pointer of the passing state to `address` has to lead once the plan's
+    /// deleted blocks are taken out of their list. The list is followed by the pointers with the
+    /// path `path` (such as `.next`) to the first element that is not deleted.
     fn behind_deleted(&self, address: u64, path: &str) -> Behind {
         let mut at = address;
         let mut visited = Vec::new();
@@ -550,9 +553,10 @@ impl Applied<'_> {
         }
     }
 
-    /// Appends to `writes` new values for pointers to deleted blocks that are in blocks which stay,
-    /// though only the passing state has them: each is set to the first block of the list that is
-    /// not deleted, or to what the last deleted block pointed to.
+    /// Appends to `writes` new values for pointers to deleted blocks. Only pointers are changed
+    /// that are in blocks which only the passing state has and which the plan does not delete. Each
+    /// gets the address of the first list element after the deleted blocks that is not deleted, or
+    /// else the address to which the last deleted block points.
     fn skip_deleted(&self, writes: &mut Vec<Write>) {
         let all = self.all;
         for (id, delta) in all.deleted.iter().enumerate() {
@@ -579,12 +583,12 @@ enum Behind {
     /// The pointer leads to no deleted block, and needs no new value.
     Unchanged,
     /// The pointer led to deleted blocks, and now leads to this place in the first block after them
-    /// that is not deleted, though only the passing state has it.
+    /// that is not deleted. That block exists only in the passing state.
     Remaining(Target),
-    /// The pointer led to deleted blocks, and now leads to this address, which the last of them
-    /// pointed to: in an object that both states have, or in none.
+    /// The pointer led to deleted blocks, and now leads to the address to which the last of these
+    /// pointed. Both states have the object at that address, or no object is there.
     End(u64),
-    /// Unknown: the deleted blocks form no list, or a circular one.
+    /// Where the pointer leads is unknown: the deleted blocks form no list, or a circular one.
     Unknown,
 }
 
@@ -646,7 +650,7 @@ fn runs(before: &[u8], after: &[u8]) -> Vec<std::ops::Range<u64>> {
     found
 }
 
-/// Returns the name of a type with the indefinite article.
+/// Returns the name of a type with its article in front, such as `a struct node`.
 pub(crate) fn one(name: &str) -> String {
     let is_vowel = name.starts_with(['a', 'e', 'i', 'o']);
     match is_vowel || name.starts_with("un") && !name.starts_with("uni") {

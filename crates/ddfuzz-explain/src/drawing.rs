@@ -14,19 +14,22 @@ use crate::types::Types;
 const MOST_BOXES: usize = 40;
 /// Largest number of values that are drawn in one object.
 const MOST_ROWS: usize = 10;
-/// Width of an object's box; it and the sizes below are in pixels.
+/// Width of an object's box in pixels.
 const WIDTH: usize = 330;
+/// Distance of the boxes from the left border of the drawing, in pixels.
 const MARGIN: usize = 10;
+/// Width of the space beside the boxes in which the arrows are drawn, in pixels.
 const ARROWS: usize = 60;
+/// Height of a line of text in a box, in pixels.
 const ROW: usize = 15;
 
-/// What is drawn of one run's memory graph.
+/// What is drawn of the memory graph of one run, the passing or the failing one.
 struct Side<'a> {
     graph: &'a Graph,
     /// The drawn objects, in the order of their ids: those that differ between the runs, and those
     /// with pointers to a differing one. Each has the indices of its differing leaves (values).
     boxes: Vec<(ObjectId, BTreeSet<usize>)>,
-    /// Number of objects that are not drawn because they match.
+    /// Number of objects that are not drawn because they are the same in both runs.
     folded: usize,
     /// Number of objects that are not drawn because there are more than [`MOST_BOXES`].
     left_out: usize,

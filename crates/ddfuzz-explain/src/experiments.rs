@@ -38,7 +38,7 @@ pub struct Runs {
     pub failing: Trace,
     /// The points that both runs go through, in the order of time.
     pub matched: Vec<Matched>,
-    /// Time limit of one test.
+    /// Time limit of one test, which runs a fork of the passing run with changed variables.
     pub limit: TimeLimit,
     /// Time that the search for the chain may use; what is left is for testing the chain's links.
     pub(crate) half_time: Allowance,
@@ -58,7 +58,7 @@ pub struct States {
     pub visible: (usize, usize),
     /// Whether tests at the point have found a variable that causes the failure.
     pub is_used: bool,
-    /// Number of tests that were made at the point.
+    /// Number of tests that were made at the point, each in a fork of the passing run.
     pub tests: usize,
     /// Whether setting all variables that differ at the point to their values of the failing run
     /// did not make the passing run fail as the failing run does.
@@ -327,8 +327,8 @@ impl Runs {
     }
 
     /// Returns the variables that are tested one at a time before `dd` runs: those that did not
-    /// differ at the last examined point before `point`, then the others if all are at most six;
-    /// none if more than six are new.
+    /// differ at the last examined point before `point`; then the others, if at most six variables
+    /// differ in all. Empty if more than six are new since that point.
     fn fresh(&self, at: &AtPoint<'_>, point: usize, all: &Config) -> Vec<Identity> {
         const FEW: usize = 6;
         let before = self.states.range(..point).next_back();
@@ -658,8 +658,8 @@ fn about(deltas: &[Delta], variable: &Identity) -> Config {
     those(deltas, |delta| delta.identity == *variable)
 }
 
-/// Returns the subset of the differences about what is stored in the place of a variable: several
-/// variables may share a register.
+/// Returns the subset of the differences that are stored where `variable` is. For a variable in
+/// memory, those are its own; for one in a register, those of all variables in that register.
 fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
     match variable.place {
         Place::Register(_) => those(deltas, |delta| delta.identity.place == variable.place),

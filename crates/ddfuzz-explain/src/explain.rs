@@ -58,9 +58,9 @@ pub struct Request {
 /// What a critical slice (the executed statements that the failure needs) has to reproduce.
 #[derive(Clone, Debug)]
 pub enum SliceGoal {
-    /// The failure; for a run that does not fail, its whole output.
+    /// The slice has to reproduce the failure; for a run that does not fail, its whole output.
     Run,
-    /// The lines of the output that match this pattern.
+    /// The slice has to reproduce the lines of the run's output that match this pattern.
     Lines(Regex),
 }
 
@@ -70,7 +70,7 @@ pub enum ExplainError {
     /// The target cannot be run or traced.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The failing run does not fail: how it ended, and the end of a message about its stderr.
+    /// The failing run does not fail: how it ended, and a text with the last line of its stderr.
     #[error("the failing run does not fail: it ended with {0}{1}")]
     NotFailing(Ended, String),
     /// The failing run does not fail: its output is not wrong.
@@ -78,11 +78,11 @@ pub enum ExplainError {
         "the failing run does not fail: its stdout does not match /{pattern}/; it was {output}, and the run ended with {ended}"
     )]
     NotWrong {
-        /// The pattern of wrong outputs.
+        /// The pattern that the output of the failing run had to match.
         pattern: String,
-        /// The beginning of the output, quoted.
+        /// The beginning of the failing run's output, quoted.
         output: String,
-        /// How the run ended.
+        /// How the failing run ended: its exit status or signal.
         ended: Ended,
     },
     /// The passing run does not pass: its output is wrong.
@@ -90,12 +90,12 @@ pub enum ExplainError {
         "the passing run does not pass: its stdout matches /{pattern}/ as well; it was {output}"
     )]
     WrongAsWell {
-        /// The pattern of wrong outputs.
+        /// The pattern that the output of the passing run must not match.
         pattern: String,
-        /// The beginning of the output, quoted.
+        /// The beginning of the passing run's output, quoted.
         output: String,
     },
-    /// The passing run does not pass; it ended like this.
+    /// The passing run does not pass: it ended as the value says.
     #[error("the passing run does not pass: it ended with {0}")]
     NotPassing(Ended),
     /// The thread that traces the program has panicked.
@@ -126,7 +126,7 @@ pub fn explain(request: &Request) -> Result<Explanation, ExplainError> {
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
-/// The search for the chain may use the CPU time of the whole explanation divided by this number.
+/// Number by which the whole explanation's CPU time is divided, for the search for the chain.
 const CHAIN: u32 = 36;
 /// Smallest and largest time limit of a test; in between, it is 20 times the failing run's time.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
@@ -267,8 +267,8 @@ impl<'a> Explaining<'a> {
         found
     }
 
-    /// Returns what makes a run a failure, if a run that ends as `failing` does fails; `None` if it
-    /// does not fail but a critical slice is requested, which is then one of the run's output.
+    /// Returns what makes a run a failure, as the failing run's end `failing` tells; `None` if that
+    /// is no failure, but a critical slice is requested, which then has to keep output.
     fn criterion_unless_slice(
         &mut self,
         engine: &mut Engine,
@@ -336,8 +336,8 @@ impl<'a> Explaining<'a> {
         }
     }
 
-    /// Runs a side twice more, each time with the same end as `first`; returns the least CPU time
-    /// and wall time of these runs. The explanation is refused if a run ends otherwise.
+    /// Makes the run `side` twice more, and returns the least CPU time and wall time of these two
+    /// runs. Refuses the explanation if one of them does not end as `first` does.
     fn replays(
         &mut self,
         engine: &mut Engine,

@@ -23,16 +23,17 @@ use crate::report::{
 /// Text about a statement that has chosen an address: the value that made the run fail was later
 /// written to that address.
 pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it fails";
-/// A share of the time for an explanation, as two divisors of it: of CPU time, and of wall time
-/// (which counts on a busy machine).
+/// A part of the time for an explanation: the CPU time is divided by the first number, and the wall
+/// time (which counts on a busy machine) by the second.
 type Parts = (u32, u32);
-/// The share for runs in which a condition is forced to the other decision.
+/// Part of the time that runs may take in which a condition is forced to the other decision.
 const CONDITIONS: Parts = (60, 8);
-/// The share for following back the value by which the failing run has crashed.
+/// Part of the time that may be spent to follow back the value by which the failing run has
+/// crashed.
 const FACTS: Parts = (60, 8);
-/// The share for runs of mutants of the program.
+/// Part of the time that runs of mutants of the program may take.
 const MUTANTS: Parts = (3, 2);
-/// Largest number of statements in the result on which the failure depends.
+/// Largest number of statements that the result names as those on which the failure depends.
 const DEPENDS: usize = 16;
 
 /// Adds to a result the heap block past whose end the failing run has written. Where there is none,
@@ -99,8 +100,8 @@ pub fn add_facts(
     Ok(written)
 }
 
-/// Returns the allowance of one share of the time `budget`: of the CPU time the budget divided by
-/// `cpu`, of the wall time the budget divided by `wall`.
+/// Returns the allowance for one part of the time `budget`: the CPU time is `budget` divided by
+/// `cpu`, the wall time is `budget` divided by `wall`.
 fn part(budget: Duration, (cpu, wall): Parts) -> Allowance {
     Allowance::new(budget / cpu, Instant::now() + budget / wall)
 }

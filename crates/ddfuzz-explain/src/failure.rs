@@ -82,8 +82,9 @@ pub(crate) fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Ear
     Ok(examined(target, input)?.0)
 }
 
-/// Runs a program on an input without the engine; returns its crash, or how it ends, and the last
-/// line that it wrote to stderr if it does not crash.
+/// Runs a target on an input once, without the engine (the tracer of explanations). Returns a
+/// record of the crash, or of how the run ended; and the last line that the program wrote to
+/// stderr, if it did not crash.
 fn examined(target: &Target, input: &[u8]) -> Result<(CrashRecord, Option<String>), Early> {
     let error = |error: ExecError| Early::Error(error.into());
     let mut triager = Triager::of_target(target, Way::Command).map_err(error)?;
@@ -124,7 +125,8 @@ pub(crate) fn shown_output(output: &[u8]) -> String {
     format!("\"{}\"{more}", shown.trim_ascii_end().escape_ascii())
 }
 
-/// Returns the first line of an output on which a pattern matches; `None` where it does not.
+/// Returns the first line of an output on which the pattern `wrong` matches; `None` where it
+/// matches on no line.
 fn wrong_line(wrong: &Regex, output: &[u8]) -> Option<String> {
     let found = wrong.find(output)?;
     let start = output[..found.start()].iter().rposition(|it| *it == b'\n');
@@ -135,7 +137,8 @@ fn wrong_line(wrong: &Regex, output: &[u8]) -> Option<String> {
 }
 
 impl Explaining<'_> {
-    /// Refuses targets that cannot be explained, before they are run.
+    /// Refuses, before they are run, targets that cannot be explained: returns the refusal as the
+    /// error.
     pub(crate) fn check_target(&mut self) -> Result<(), Early> {
         let target = &self.request.failing_target;
         self.result.crash.program = program_name(target);
@@ -249,9 +252,9 @@ impl Explaining<'_> {
         asked == Some(status) || status == RUST_PANIC
     }
 
-    /// Lets a Rust panic end a run at the place where it begins, if the failing run panics and the
-    /// user's passing input ends in the same way with this setting as without. Returns true if the
-    /// setting is on from now on.
+    /// Decides whether a Rust panic ends a run at the place where it begins, and returns the
+    /// decision. That is so if the failing run panics, and if the user's passing input, where there
+    /// is one, ends in the same way with and without this setting.
     pub(crate) fn panics(&self, engine: &mut Engine) -> Result<bool, Early> {
         let given = self.request.passing.clone();
         let passing = match given {

@@ -25,20 +25,20 @@ pub enum Place {
 /// What an object in memory is, in terms by which it is found in another state of the same program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
-    /// A parameter or local variable.
+    /// The object is a parameter or local variable.
     Local {
         /// Number of the stack frame that has the variable, counted from the outermost one.
         frame: usize,
         /// Identifies the variable's declaration in the debug information.
         variable: u64,
     },
-    /// A global or static variable; the number identifies its declaration.
+    /// The object is a global or static variable; the number identifies its declaration.
     Global(u64),
-    /// A block of memory that is no variable: only pointers lead to it.
+    /// The object is a block of memory that is no variable: only pointers lead to it.
     Block,
-    /// A heap block that no typed pointer leads to.
+    /// The object is a heap block to which no typed pointer leads.
     Raw,
-    /// A register, or a word on the stack, that no variable describes.
+    /// The object is a register, or a word on the stack, that no variable describes.
     Undescribed,
 }
 

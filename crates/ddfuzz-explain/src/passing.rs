@@ -15,7 +15,8 @@ const MOST_OF_PARTS: usize = 48;
 /// Largest number of runs in the search for a passing input closer than a given one.
 const MOST_OF_CLOSER: usize = 80;
 
-/// Returns true if a run passes: it does not fail, and ends by itself without a crash.
+/// Returns true if a run that ended as `ending` passes: it exits by itself, and is no failure by
+/// `criterion` and the failing run's end `failing`.
 pub fn judge_candidate(criterion: &Criterion, ending: &Ending, failing: &Ending) -> bool {
     let ends_well = matches!(ending.ended, Ended::Exit(_)) && ending.crash.is_none();
     let fails = criterion.judge(ending, failing) == Outcome::Fail;
@@ -220,8 +221,8 @@ fn variants(input: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Returns variants of an input with another byte at one place, or with one byte removed, for
-/// places spread over the whole input.
+/// Returns variants of an input that differ from it at one place: with another byte there, or
+/// without that byte. The places are spread over the whole input.
 fn at_one_place(input: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let places = spread(input.len());
@@ -250,7 +251,8 @@ fn at_one_place(input: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Largest number of lines that are left out one at a time.
+/// Largest number of lines of an input each of which is left out once, to make variants of the
+/// input.
 const LINES: usize = 64;
 
 /// Returns variants of an input of several lines, each without one of the first [`LINES`] lines.
@@ -263,7 +265,7 @@ fn without_a_line(input: &[u8]) -> Vec<Vec<u8>> {
     }
 }
 
-/// How many copies of a byte are appended to an input, to make a longer one.
+/// Numbers of copies of a byte that are appended to an input, each number to make one longer input.
 const ADDED: [usize; 6] = [1, 2, 4, 8, 16, 64];
 
 /// Returns longer inputs that contain a given one, without duplicates: with copies of one byte
@@ -280,7 +282,7 @@ fn longer(input: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Largest number of inputs that differ little from the failing and the passing one.
+/// Approximate number of variants of the passing and of the failing input that are made, together.
 const SIMILAR: usize = 48;
 
 /// Returns the passing input, and about [`SIMILAR`] inputs that differ little from it or from the

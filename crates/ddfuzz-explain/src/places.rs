@@ -109,7 +109,8 @@ fn failed_library(engine: &Engine, failing: &Ending) -> Option<String> {
     (path.file_name() != engine.program.file_name()).then(|| name.to_string_lossy().into_owned())
 }
 
-/// Returns true if a file was modified after another one.
+/// Returns true if the file `file` was modified after the file `than`; false also if one is
+/// missing.
 fn is_newer(file: &Path, than: &Path) -> bool {
     let changed = |path: &Path| path.metadata().and_then(|facts| facts.modified()).ok();
     matches!((changed(file), changed(than)), (Some(file), Some(than)) if file > than)

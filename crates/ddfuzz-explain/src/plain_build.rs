@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::dwarf::DebugInfo;
 
-/// Largest number of source files that a command names.
+/// Largest number of source files that a suggested build command names.
 const SOURCES: usize = 4;
 /// Number of folders above a program in which the manifest of its cargo-fuzz project is looked for.
 const ABOVE: usize = 7;

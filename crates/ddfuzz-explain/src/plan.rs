@@ -15,11 +15,12 @@ pub enum Spot {
 /// The content that one write of a plan puts into a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// These bytes as they are.
+    /// The write puts these bytes into the place as they are.
     Bytes(Vec<u8>),
-    /// Only those bits of the bytes that are set in the mask, the second value; the others stay.
+    /// The write changes only those bits of the place that are set in the mask, the second value,
+    /// to the bits of the first value.
     Masked(Vec<u8>, Vec<u8>),
-    /// The address of this place, as a pointer of 8 bytes.
+    /// The write puts the address of this place, as a pointer of 8 bytes, into the place.
     Address(Spot),
 }
 

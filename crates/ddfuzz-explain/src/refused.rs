@@ -13,7 +13,7 @@ use crate::plain_build::level;
 /// Smallest part of the failing run's points, in percent, that the passing run must share.
 pub(crate) const LEAST_MATCHING: usize = 10;
 
-/// Returns the error for a passing run that does not pass, which ended like this.
+/// Returns the error for a passing run that does not pass but ended as `ending`.
 pub(crate) fn not_passing(request: &Request, ending: &Ending) -> ExplainError {
     match &request.wrong {
         Some(wrong) if wrong.is_match(&ending.output) => ExplainError::WrongAsWell {

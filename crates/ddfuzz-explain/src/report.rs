@@ -34,9 +34,9 @@ pub struct Explanation {
     /// A call of `realloc` without whose move of a block the failing run does not fail, and up to three of
     /// the calls that led to it, innermost first; empty where none is known.
     pub moved_early: Vec<FrameRecord>,
-    /// The first use of the block after the call in `freed_early` or `moved_early`, where it was
-    /// before, and up to three of the calls that led to it, innermost first; empty where none is
-    /// seen.
+    /// The first use of the block at its old address after the call in `freed_early` or
+    /// `moved_early`, and up to three of the calls that led to it, innermost first; empty where
+    /// none is seen.
     pub used_late: Vec<FrameRecord>,
     /// Where the value came from by which the failing run crashed: a pointer to no valid memory, or
     /// a divisor; null where that is not known.
@@ -202,8 +202,8 @@ pub struct LinkRecord {
     /// only copied the value (`copies`), those from which it was copied are in `earlier`. Null for
     /// all links but the last confirmed one, and where the origin is not known.
     pub made_of: Option<OriginRecord>,
-    /// The statement of a called function that computed the value, which the statement that wrote
-    /// the value got as its result; null where that was not found.
+    /// If the statement that wrote the value got it from a called function: the statement of that
+    /// function which computed the value. Null otherwise, or where that was not found.
     pub returned: Option<FrameRecord>,
     /// If the writer read from another place in memory than in the passing run, because a pointer
     /// or an index differed: where the value came from that it read there. Null where it read from
@@ -217,8 +217,8 @@ pub struct LinkRecord {
     /// Where the value came from on which the decision of the statement `parted` depends in the
     /// failing run; null where that is not known.
     pub decided: Option<OriginRecord>,
-    /// Where only the passing run writes another value: the statement that wrote the value which
-    /// the variable keeps in the failing run. Null elsewhere, or where nothing wrote it.
+    /// If only the passing run writes a new value: the statement that wrote the old value, which
+    /// the variable keeps in the failing run. Null otherwise, or where nothing wrote it.
     pub kept: Option<FrameRecord>,
     /// If only the passing run writes another value: statements that the failing run executes in
     /// place of that write, from where the runs went different ways to where they meet again. Those
@@ -315,7 +315,7 @@ pub struct OriginRecord {
     /// The statement that wrote or computed the value, and up to three of the calls that led to it,
     /// innermost first.
     pub written: Vec<FrameRecord>,
-    /// The statement that read the value from memory; null where it was computed where it was used.
+    /// The statement that read the value from memory; null where the value was not in memory.
     pub read: Option<FrameRecord>,
     /// Whether nothing has set the memory that the value was read from: `written` is then the call
     /// that allocated the heap block, or the call of the function whose local variable it is.
@@ -359,8 +359,8 @@ pub struct SuspectRecord {
 pub struct CriticalRecord {
     /// The statement that decides, and up to two of the calls that led to it, innermost first.
     pub place: Vec<FrameRecord>,
-    /// How often the run had executed the conditional jump, this time included, when deciding it
-    /// the other way averts the failure.
+    /// Which execution of the conditional jump in the failing run, counted from 1, averts the
+    /// failure when it is decided the other way.
     pub execution: u64,
     /// Whether the run comes to the failing statement as often with the other decision as the
     /// failing run did.
@@ -444,7 +444,8 @@ pub struct PointsRecord {
     pub matching: usize,
     /// Number of points at which tests found a variable that matters for the failure.
     pub used: usize,
-    /// Number of points at which states were compared, but no such variable was found.
+    /// Number of points at which states were compared without finding a variable that matters for
+    /// the failure.
     pub skipped: usize,
 }
 

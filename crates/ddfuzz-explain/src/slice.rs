@@ -3,7 +3,7 @@
 
 use ddfuzz_delta::{Config, Ddmin, Outcome, Search, Tester};
 
-/// An event of a traced run: the execution of one statement.
+/// One execution of a statement in a traced run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Address of the statement's first instruction.
@@ -107,8 +107,8 @@ impl CallTree {
             .map(|(index, _)| index)
     }
 
-    /// Returns true if all events (statement executions) of a frame, and of the frames that it
-    /// calls, are kept.
+    /// Returns true if `kept` is true for all events (statement executions) of a frame and of the
+    /// frames that it calls.
     pub fn is_whole(&self, frame: usize, kept: &[bool]) -> bool {
         let events = &self.frames[frame].events;
         events.iter().all(|event| {
@@ -123,7 +123,7 @@ impl CallTree {
 pub struct Slice {
     /// For each event of the run, in the order of time, whether it belongs to the slice.
     pub kept: Vec<bool>,
-    /// Number of tests that the search has run.
+    /// Number of tests that the search for the slice has run.
     pub tests: u64,
 }
 
@@ -192,7 +192,8 @@ pub fn find_slice<E>(
     Ok(Some(Slice { kept, tests }))
 }
 
-/// Removes from `kept` the events of the frames whose calling event is not kept.
+/// Sets `kept` to false for the events (statement executions) of all frames whose calling event is
+/// not kept.
 fn close(tree: &CallTree, kept: &mut [bool]) {
     for frame in 0..tree.frames.len() {
         if tree.frames[frame].called_by.is_some_and(|by| !kept[by]) {

@@ -8,8 +8,8 @@ use ddfuzz_exec::Target;
 const FILLER: &str = "DDFUZZ_FILLER";
 
 /// Adds environment variables to two targets with different arguments, so that the arguments and
-/// environments of both have equally many strings and bytes: the kernel puts them on the stack
-/// before everything else, and stack addresses are then equal.
+/// environments of both have equally many strings and bytes. The kernel puts these on the stack
+/// first, so the stack addresses of both runs are then equal.
 pub fn equally_long(mut one: Target, mut other: Target) -> (Target, Target) {
     let count = |target: &Target| target.args.len();
     let most = count(&one).max(count(&other));

@@ -155,7 +155,7 @@ fn is_newer(it: &Explanation) -> bool {
     (it.crash.file.as_ref()).is_some_and(|file| it.newer_sources.contains(file))
 }
 
-/// Names the statements at which to look first; `None` where there are none.
+/// Returns the line with the statements at which to look first; `None` where there are none.
 fn look_at(it: &Explanation) -> Option<String> {
     let named = |it: &SuspectRecord| {
         let how = if it.tested { "tested" } else { "suspicion" };
@@ -429,7 +429,7 @@ fn overflow(it: &Explanation) -> Option<String> {
     ))
 }
 
-/// Says which call of `realloc` moved a block without whose move the run does not fail, if any.
+/// Says without which move of a block by `realloc` the run does not fail; `None` if none is known.
 fn moved_early(it: &Explanation) -> Option<String> {
     (!it.moved_early.is_empty()).then(|| {
         format!(
@@ -441,13 +441,13 @@ fn moved_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Says in one line where the value came from that crashed the run, and what averts the crash.
+/// Says where the value came from that crashed the run, and what averts that; `None` if unknown.
 fn how_it_failed(it: &Explanation) -> Option<String> {
     let facts: Vec<String> = value_origin(it).into_iter().chain(switched(it)).collect();
     (!facts.is_empty()).then(|| facts.join(" "))
 }
 
-/// Says where the value came from by which the run crashed, if the chain does not show that.
+/// Says where the value came from that crashed the run; `None` if unknown, or told by the chain.
 fn value_origin(it: &Explanation) -> Option<String> {
     let found = it.origin.as_ref()?;
     let is_told = |place: &FrameRecord| {
@@ -478,9 +478,9 @@ fn value_origin(it: &Explanation) -> Option<String> {
     Some(format!("The value by which it crashes {how}{of}."))
 }
 
-/// Largest number of statements named for the values from which a value was made.
+/// Largest number of statements named as sources of the values that made the failing value.
 const MADE_OF: usize = 3;
-/// Largest number of statements named for the values from which a compared value was made.
+/// Largest number of statements named as sources of the values that made a condition's value.
 const OF_CONDITION: usize = 2;
 
 /// Names the statements, at most `most`, that wrote the values from which a value was made: first
@@ -517,7 +517,7 @@ fn with_caller(origin: &OriginRecord) -> String {
     calls(&origin.written[..count.min(origin.written.len())])
 }
 
-/// Says with which conditions, decided the other way, runs did not fail; `None` where none are
+/// Names the conditions that avert the failure when decided the other way; `None` if none are
 /// known.
 fn switched(it: &Explanation) -> Option<String> {
     let condition = |it: &SwitchedRecord| {

@@ -12,14 +12,14 @@ use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, SuspectRecord, WriterRecord,
 };
 
-/// Largest number of statements that are named, not counting those at which a change averts the
-/// failure.
+/// Largest number of statements in the list of those at which to look first, without the ones at
+/// which a change averts the failure.
 pub(crate) const NAMED: usize = 3;
-/// Name of the function in which a program begins: it reads the input and calls what does the work.
+/// Name of the function in which a program begins: it calls the functions that do the work.
 pub(crate) const MAIN: &str = "main";
-/// What is said of the statement that wrote a confirmed variable of the chain.
+/// Text about the statement that wrote a confirmed variable of the chain.
 const CONFIRMED: &str = "made what makes the difference (confirmed)";
-/// How a run ends that its C library has aborted.
+/// Name of the signal by which a run ends that its C library has aborted.
 const ABORTED: &str = "SIGABRT";
 /// Text about a call that allocates the heap block past whose end the run writes.
 const SHORT: &str = "allocates a block that is too short";
@@ -57,7 +57,7 @@ fn is_foreign(file: &str) -> bool {
 /// The statements at which to look first, the best one first.
 #[derive(Default)]
 pub(crate) struct Suspects {
-    /// The statements.
+    /// The statements at which to look first, in the order in which they are named.
     pub found: Vec<SuspectRecord>,
     /// Statements that are named after all in `found`: those in `main`, and the one that fails.
     last: Vec<SuspectRecord>,
@@ -79,8 +79,8 @@ pub(crate) fn own_place(calls: &[FrameRecord]) -> Option<Vec<FrameRecord>> {
     (!place.is_empty()).then_some(place)
 }
 
-/// Returns true if a suspect is at the innermost place of `place`, with the same caller if both
-/// have one.
+/// Returns true if `suspect` names the same statement as `place`, with the same caller if both name
+/// one.
 fn is_same(suspect: &SuspectRecord, place: &[FrameRecord]) -> bool {
     let mut both = suspect.place.iter().zip(place);
     both.all(|(one, other)| (one.line, &one.file) == (other.line, &other.file))
@@ -145,7 +145,7 @@ impl Suspects {
         }
     }
 
-    /// Adds the statements that have computed numbers out of range.
+    /// Adds to the suspects the statements that have computed numbers out of range.
     fn add_out_of_range(&mut self, it: &Explanation) {
         let block = it.overflow.iter();
         let of_block = block.flat_map(|block| block.size.iter().chain(&block.extent));
@@ -156,8 +156,8 @@ impl Suspects {
         }
     }
 
-    /// Adds what made the size of the heap block past whose end the run writes, and what decides
-    /// how much it writes: one of the two is wrong.
+    /// Adds to the suspects, for the heap block past whose end the run writes, the statements that
+    /// made its size and those that decide how much is written: one of the two is wrong.
     fn add_overflow(&mut self, block: &OverflowRecord) {
         let of_writer = |it: &&OriginRecord| {
             let place = own_place(&it.written);
@@ -195,8 +195,8 @@ impl Suspects {
         }
     }
 
-    /// Adds the statements that have damaged the heap, have read memory before it was set, have
-    /// freed a block that is still used, or have used a freed or moved block.
+    /// Adds to the suspects the statements that have damaged the heap, have read memory before it
+    /// was set, have freed a block that is still used, or have used a freed or moved block.
     fn add_heap(&mut self, it: &Explanation) {
         if let Some(block) = &it.overflow {
             self.add_overflow(block);
@@ -224,8 +224,8 @@ impl Suspects {
         self.add(&it.used_late, "uses what was freed");
     }
 
-    /// Adds what made the value by which the run has failed, if a statement is known that has
-    /// chosen the address to which that value was written.
+    /// Adds to the suspects the statement that made the value by which the run has failed, if
+    /// another statement is known to have chosen the address to which that value was written.
     fn add_value(&mut self, it: &Explanation) {
         let is_chosen = it.observed.iter().any(|odd| odd.why == CHOOSES_PLACE);
         if let Some(value) = it.origin.as_ref().filter(|_| is_chosen) {
@@ -233,10 +233,10 @@ impl Suspects {
         }
     }
 
-    /// Adds the statement that made the value by which the run has failed, and those that made the
-    /// confirmed variables of the chain, the last one first. The value comes before these, but
-    /// after the last variable if it is probably the same in both runs: the passing run executes
-    /// the statement that wrote it, and no link has that statement.
+    /// Adds to the suspects the statement that made the value by which the run has failed, before
+    /// those that made the confirmed variables of the chain, the last variable first. The value
+    /// comes after the last variable if it is probably the same in both runs: the passing run also
+    /// executes the statement that wrote the value, and no link has that statement.
     fn add_values(&mut self, it: &Explanation) {
         let links = it.chain.iter().rev().filter(|link| carries(link));
         let mut links: VecDeque<&LinkRecord> = links.collect();
@@ -261,8 +261,8 @@ impl Suspects {
         }
     }
 
-    /// Removes links from the beginning of `links` up to the first one that adds a suspect: the
-    /// statement that made its variable, if that is none of the suspects yet.
+    /// Adds a suspect for the first of `links` whose statement is none of the suspects yet, and
+    /// removes that link and those before it from `links`. `chain` has all links of the chain.
     fn add_last_link(&mut self, links: &mut VecDeque<&LinkRecord>, chain: &[LinkRecord]) {
         let named = |it: &Suspects| it.found.len() + it.last.len();
         let before = named(self);
@@ -273,9 +273,9 @@ impl Suspects {
         }
     }
 
-    /// Adds what made the confirmed variable of a link. If the link's statement only copies a
-    /// value, the statement that computed the value is added instead, unless it is a suspect
-    /// already or is the first statement of the chain, which took the value from the input.
+    /// Adds to the suspects the statement that made the confirmed variable of `link`. If it only
+    /// copies a value, the statement that computed the value is added instead, unless it is a
+    /// suspect already or is the first statement of `chain`, which took the value from the input.
     fn add_link(&mut self, link: &LinkRecord, chain: &[LinkRecord]) {
         let made = link.made_of.as_ref().filter(|it| it.copies);
         let made = made.and_then(|it| it.earlier.iter().find(|it| !it.copies));
@@ -304,7 +304,7 @@ impl Suspects {
         }
     }
 
-    /// Moves the suspects that were put last and have been tested to the end of `found`.
+    /// Moves the suspects that a run has tested from `last` to the end of `found`.
     fn bring_tested_forward(&mut self) {
         let last = std::mem::take(&mut self.last);
         let (tested, last): (Vec<_>, Vec<_>) = last.into_iter().partition(|it| it.tested);
@@ -312,9 +312,9 @@ impl Suspects {
         self.last = last;
     }
 
-    /// Adds the statements that wrote the values from which the failing value was computed, and
-    /// those that wrote the values compared by the conditions in `switched` (they led to the
-    /// failure).
+    /// Adds to the suspects the statements that wrote the values from which the failing value was
+    /// computed, and those that wrote the values by which the conditions in `switched` decided,
+    /// which averted the failure when decided the other way.
     fn add_earlier(&mut self, it: &Explanation) {
         for value in it.origin.iter().flat_map(|it| &it.earlier) {
             self.add_likely(&value.written, OF_VALUE);

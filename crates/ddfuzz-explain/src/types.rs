@@ -201,7 +201,8 @@ impl Types {
         false
     }
 
-    /// Returns a class and its base classes, also theirs, each with its offset in objects of the class.
+    /// Returns the class `id`, its base classes, the base classes of these and so on, each with its
+    /// offset in an object of the class `id`.
     pub fn bases(&self, id: TypeId) -> Vec<(u64, TypeId)> {
         let mut found: Vec<(u64, TypeId)> = vec![(0, id)];
         let mut at = 0;

@@ -34,8 +34,8 @@ pub struct Area {
     pub start: u64,
     /// Address after the last byte.
     pub end: u64,
-    /// Whether the whole range is one object, such as a heap block: it ends with an array of
-    /// unknown length.
+    /// Whether the whole range is one object, such as a heap block. A pointer to a structure at its
+    /// beginning then leads to an array of as many such structures as the range holds.
     pub is_block: bool,
 }
 
@@ -45,7 +45,7 @@ pub trait State: Memory {
     /// segment. `None` for an invalid pointer, also to a freed block or to read-only memory.
     fn area(&self, address: u64) -> Option<Area>;
 
-    /// Returns all live heap blocks, ascending.
+    /// Returns the address ranges of all live heap blocks, ascending.
     fn blocks(&self) -> Vec<Area>;
 
     /// Returns the memory that the program has mapped for itself, such as heaps of its own,
@@ -54,12 +54,14 @@ pub trait State: Memory {
         Vec::new()
     }
 
-    /// Returns the words in which the allocator keeps the sizes of the heap blocks, ascending.
+    /// Returns the words in which the allocator keeps the sizes of the heap blocks, ascending by
+    /// address.
     fn headers(&self) -> Vec<Header> {
         Vec::new()
     }
 
-    /// Returns the data segments of libraries: what only they point to belongs to a library.
+    /// Returns the data segments of libraries: memory to which only pointers in these segments lead
+    /// belongs to a library, and not to the program.
     fn library_data(&self) -> Vec<Area> {
         Vec::new()
     }
@@ -340,7 +342,7 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Adds the registers and words on the stack that no variable describes.
+    /// Adds to the memory graph the registers and words on the stack that no variable describes.
     fn undescribed(&mut self) {
         let taken: Vec<Place> = self
             .graph
@@ -513,10 +515,11 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Returns which member of a union is in use: the last enumeration among the fields `before`
-    /// the union tells it. Returns the index of the enumeration's value, and the number of its
-    /// values; `None` if no field is an enumeration with a known value. `bytes` are those of the
-    /// object, `at` is the offset in it of the record with these fields.
+    /// Returns which member of a union is in use, as the number of that member from 0, and the
+    /// number of members to choose from. Both are read from the last field before the union
+    /// (`before` has these fields) that is an enumeration: the index of its present value, and the
+    /// number of its values. `None` if no field is an enumeration with a known value. `bytes` are
+    /// those of the object, `at` is the offset in it of the record with these fields.
     fn tag(&self, before: &[crate::types::Field], at: u64, bytes: &[u8]) -> Option<(usize, usize)> {
         before.iter().rev().find_map(|field| {
             let of = self.types.get(field.of);
@@ -549,9 +552,9 @@ impl Unfolding<'_> {
         (valid.len(), invalid.len())
     }
 
-    /// Appends the atomic values of a union to `leaves`: those of the member that `tag` selects (an
-    /// index, of as many values as the union has members), else of the member with the fewest
-    /// invalid pointers. A union without valid pointers stays a run of raw bytes.
+    /// Appends the atomic values of a union to `leaves`: those of the member that `tag` selects by
+    /// an index, if `tag` chooses among as many members as the union has; else those of the member
+    /// with the fewest invalid pointers. A union without valid pointers stays a run of raw bytes.
     fn union(
         &mut self,
         of: TypeId,

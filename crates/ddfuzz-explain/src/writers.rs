@@ -17,8 +17,8 @@ use crate::graph::{Origin, Place};
 use crate::places::frame_record;
 use crate::report::FrameRecord;
 
-/// Largest number of statements in a record that the failing run executes instead of a write that
-/// only the passing run makes.
+/// Largest number of statements that a record gives as those which the failing run executes instead
+/// of a write that only the passing run makes.
 const INSTEAD: usize = 6;
 
 /// A point after which a write is searched for, with how often the run has reached, up to that
@@ -146,9 +146,9 @@ impl Runs {
         }
     }
 
-    /// Returns the address of the instruction that computed the value which `writer`, a statement
-    /// of the failing run, wrote to the variable `delta` of a link, if a function that the
-    /// statement called returned that value; else, or if that is not known, `None`.
+    /// Returns the address of the instruction, in a called function, that computed the value which
+    /// the statement `writer` of the failing run wrote to the variable `delta` of a link. `None` if
+    /// the statement did not get the value from a call, or if that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -466,11 +466,11 @@ impl Runs {
         }
     }
 
-    /// Takes the last statement that the failing run executed in the frame of a link's variable,
-    /// before the link's point, for the writer of the variable `delta`. Returns `None` where that
-    /// is not certain: if the variable already differed at the link before and points between were
-    /// not examined; if the statement is in another function; or if none of its instructions writes
-    /// the variable's register.
+    /// Returns as the writer of a link's variable `delta` the last statement that the failing run
+    /// executed in the variable's frame before the link's point. `None` where it is not certain
+    /// that this statement wrote the variable: if the variable already differed at the link before
+    /// and points between were not examined; if the statement is in another function; or if none of
+    /// its instructions writes the variable's register.
     fn statement_before(&self, link: &Link, delta: &Delta) -> Option<Writer> {
         let (before, to) = (self.matched[link.before?], self.matched[link.cause.point]);
         let states = self.states.get(&link.before?)?;

@@ -16,12 +16,13 @@ pub fn columns(group: &Group) -> Option<Columns> {
 }
 
 impl Columns {
-    /// Returns the number of columns, encoded as in the file.
+    /// Returns the bytes by which the number of columns is written in the file.
     pub fn write(&self) -> Vec<u8> {
         self.encoding.write(self.count as u64)
     }
 
-    /// Returns a copy of the tree without the columns with the indices `gone`.
+    /// Returns a copy of `tree`, the tree of a file, in which those columns of the picture whose
+    /// indices are in `gone` are deleted.
     pub fn without(&self, gone: &[usize], tree: &Group) -> Group {
         let gone = gone.iter().copied().collect();
         self.group(tree, &gone, false)

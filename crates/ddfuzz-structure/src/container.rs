@@ -315,8 +315,8 @@ fn list_payloads(group: &Group, payloads: &mut Vec<Arc<[u8]>>) {
     }
 }
 
-/// The two kinds of groups of the tree that a [`Removal`] can remove; it removes groups of one
-/// kind, which are given by their indices among all groups of that kind.
+/// A kind of groups in the tree of a file, by how they can be deleted. A [`Removal`] removes groups
+/// of one kind, given by their indices among all groups of that kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// The groups that searches can delete by themselves ([`Part::Own`]).
@@ -326,8 +326,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// Returns true if `group` is of this kind: deletable by itself, or together with another
-    /// group.
+    /// Returns true if `group` can be deleted in the way of this kind: by itself for
+    /// [`Kind::Parts`], only together with another group for [`Kind::Tied`].
     fn has(self, group: &Group) -> bool {
         match group.part {
             Part::No => false,
@@ -513,8 +513,9 @@ impl Packed {
         }
     }
 
-    /// Makes a compressed node as [`Packed::new`] does, to whose groups numbers outside of it refer
-    /// ([`Linked::Into`]).
+    /// Makes a compressed node of the tree `content`, compressed by the method `codec`, as
+    /// [`Packed::new`] does. Numbers outside of the node may state sizes and indices of groups in
+    /// its content ([`Linked::Into`]).
     pub fn linked(codec: Codec, content: Group) -> Packed {
         let inside = render(&content).inside;
         Packed {

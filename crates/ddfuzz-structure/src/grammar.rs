@@ -18,11 +18,10 @@ pub(crate) const DEEPEST: u32 = 200;
 /// grammar.
 const MOST_NODES: usize = 1 << 20;
 
-/// Number of steps that the parser may take for a text of any size, before one more step for each
-/// [`STEP`] bytes of the text is added. Steps are counted by the calls of tree-sitter's progress
-/// callback.
+/// Number of steps that the parser may take for any text; one more step is allowed for each
+/// [`STEP`] bytes of the text. A step is one call of tree-sitter's progress callback.
 const MOST_STEPS: usize = 1 << 8;
-/// Number of bytes of a text for each of which the parser may take one step more than
+/// Number of bytes of a text for each of which the parser may take one more step than
 /// [`MOST_STEPS`].
 const STEP: usize = 24;
 

@@ -69,7 +69,7 @@ pub enum Node {
         of: Label,
         /// The size of the preceding group is padded to a multiple of this number of bytes.
         align: usize,
-        /// Value of the padding bytes: mostly 0.
+        /// Value of each padding byte, mostly 0.
         fill: u8,
     },
     /// The header of a CFF INDEX: the number of items in the group `of` that follows, the width of
@@ -86,7 +86,7 @@ pub enum Node {
     Gap(usize),
     /// Text that states which numbers the rows of a table have, as runs of successive numbers.
     Runs(Runs),
-    /// The number of columns of a picture.
+    /// A number in the file that states how many columns a picture has.
     Columns(Columns),
     /// A group of nodes, with a label by which numbers can refer to it.
     Group(Group),
@@ -100,7 +100,7 @@ pub enum Node {
 pub struct Columns {
     /// How the number is encoded.
     pub encoding: Encoding,
-    /// Number of columns.
+    /// The number of columns of the picture.
     pub count: usize,
     /// Size of a pixel in bits.
     pub bits: usize,
@@ -189,24 +189,26 @@ pub enum Meaning {
         first: Label,
         /// Label of the last group of the chain.
         last: Label,
-        /// Number of the group at index 0.
+        /// The number by which the file refers to the group with the index 0.
         base: u64,
     },
     /// How many groups of the file were not deleted, of those whose labels are at least the first
     /// label and less than the second one.
     Present(Label, Label),
-    /// The index ([`Meaning::Index`]) of the first or the last glyph of a range of glyphs, of those
-    /// that were not deleted. Each glyph of the range has a group, with a label from `first` to
-    /// `last`; if that group was deleted, the glyph counts as deleted.
+    /// The index ([`Meaning::Index`]) of the first or the last glyph of a range of glyphs, as a
+    /// font states it. Deleted glyphs are left out: the number is the index of the first or last
+    /// glyph of the range that is still there. Each glyph of the range has a group with a label
+    /// from `first` to `last`, and counts as deleted if that group is deleted.
     End {
         /// Label of the group that stands in the range for its first glyph.
         first: Label,
         /// Label of the group that stands in the range for its last glyph.
         last: Label,
-        /// Label of the first glyph of the range itself, in the group of all glyphs; the labels of
-        /// the others follow. 0 if the glyphs of the font are not known.
+        /// Label of the group of the range's first glyph in the list of all glyphs of the font; the
+        /// labels of the other glyphs of the range follow it. 0 if the glyphs of the font are not
+        /// known.
         of: Label,
-        /// True if the index of the last glyph is stated, false if that of the first one.
+        /// True if the number is the index of the last glyph, false if it is that of the first one.
         is_last: bool,
     },
     /// The index of the group: how many deletable groups, whether by themselves or together with

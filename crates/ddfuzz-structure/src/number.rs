@@ -51,9 +51,9 @@ pub enum Encoding {
     Units {
         /// True if the written number is big-endian, false if it is little-endian.
         is_big: bool,
-        /// Size of the written number in bytes.
+        /// Size of the written number itself in bytes.
         width: usize,
-        /// Size of a unit in bytes.
+        /// Size in bytes of the unit in which the number counts.
         unit: usize,
     },
     /// A size in bytes, written as a number of words of 4 bytes in half a byte: the high four bits

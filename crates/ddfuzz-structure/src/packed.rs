@@ -66,8 +66,8 @@ pub enum Linked {
     Outwards,
 }
 
-/// Sizes, in bytes, and indices ([`Meaning::Index`](crate::node::Meaning::Index)) of groups, by
-/// their labels.
+/// Sizes and indices of the groups inside of a compressed node, by the labels of the groups. Sizes
+/// are in bytes; for indices see [`Meaning::Index`](crate::node::Meaning::Index).
 #[derive(Debug, Default)]
 pub struct Inside {
     pub sizes: ByLabel<usize>,
@@ -92,7 +92,7 @@ pub struct Packed {
     /// Label of the group in the file that says that the node is compressed: if that group is
     /// deleted, the content is written uncompressed. `None` if the node is always compressed.
     pub method: Option<Label>,
-    /// Which numbers connect the content with the groups outside of it.
+    /// How numbers in the file connect the content with groups outside of the node.
     pub linked: Linked,
 }
 

@@ -337,9 +337,9 @@ impl Reader {
         Some(at)
     }
 
-    /// Returns the meaning of `number`, which was read at offset `at` and states `stated` plus
-    /// `bias`. If it states the length of a span, ends the span there. `None` if the span cannot
-    /// have this length.
+    /// Returns the meaning of `number`, which was read at offset `at` of `text`: the length, count
+    /// or checksum of a span, as `stated` says, plus the constant `bias`. If it is a length, the
+    /// span will end after as many bytes. `None` if the span cannot have this length.
     fn state(
         &mut self,
         stated: Stated,

@@ -19,7 +19,7 @@ pub struct Rendered {
     /// Ranges of the group's numbers in `text`, in ascending order; numbers in compressed content
     /// are not included.
     pub numbers: Vec<Range<usize>>,
-    /// Sizes and indices of all groups in the group.
+    /// Sizes and indices of the group and of all groups in it, by their labels.
     pub inside: Inside,
 }
 
@@ -408,8 +408,9 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Compresses the nodes whose content depends on groups outside of it. Returns false if one has
-    /// other bytes than were written; these are then in `packs`, for another round.
+    /// Compresses the nodes whose content depends on groups outside of the node. Returns false if
+    /// the compressed bytes of a node are not those that were written for it; the new ones are then
+    /// in `packs`, for another round.
     fn settle_packed(&mut self) -> bool {
         let mut fits = true;
         for (packed, place) in std::mem::take(&mut self.open) {

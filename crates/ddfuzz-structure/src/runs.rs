@@ -63,9 +63,9 @@ impl Runs {
         }
     }
 
-    /// Returns true if the row at `index` continues a run: `has` says that the row before it was
-    /// not deleted, and that row has the preceding number. Returns false if a new run begins with
-    /// the row.
+    /// Returns true if the row at `index` continues a run: the row before it was not deleted, as
+    /// `has` says, and its number is lower by one. Returns false if a new run begins with the row
+    /// at `index`.
     fn continues(&self, index: usize, has: &impl Fn(usize) -> bool) -> bool {
         let before = index.checked_sub(1).filter(|before| has(*before));
         before

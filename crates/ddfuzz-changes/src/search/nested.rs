@@ -116,9 +116,10 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(self.best.len() == 1)
     }
 
-    /// Tests `half`, a half of the changes `rest`. As long as it does not build, adds changes to
-    /// which the compiler's messages point. Returns the set that could be built, with its outcome;
-    /// `None` if no set could that is smaller than the smallest failing one.
+    /// Tests `half`, a half of the changes `rest`. While it does not build, adds changes to which
+    /// the compiler's messages point, and tests again. Returns the set that builds, with its
+    /// outcome; `None` if the set would become as large as the smallest failing one, or no repair
+    /// is known.
     fn probe_half(
         &mut self,
         half: Config,
@@ -150,8 +151,9 @@ impl<'a, P: Prober> Nested<'a, P> {
         Ok(())
     }
 
-    /// Finishes the minimization: deletes single changes from the smallest failing set until no
-    /// removal of one of them fails, or the budget is used up; returns the minimal set.
+    /// Finishes the minimization: leaves single changes out of the smallest failing set until the
+    /// set without any one of its changes does not fail, or the budget is used up; returns the
+    /// minimal set.
     fn by_single_changes(mut self) -> Result<Minimal, P::Error> {
         loop {
             loop {
@@ -184,7 +186,7 @@ impl<'a, P: Prober> Nested<'a, P> {
 
     /// Tests the removal of each single change from the smallest failing set, until the budget is
     /// used up, and leaves out the changes without which the set still fails. Returns the changes
-    /// without which the set cannot be tested, or its test is unresolved, for how many of them it does
+    /// without which the set does not build or its test is UNRESOLVED, for how many of them it does
     /// not build, and whether any change was left out.
     fn prove(&mut self) -> Result<(Vec<usize>, usize, bool), P::Error> {
         let before = self.best.len();
@@ -301,8 +303,9 @@ impl<'a, P: Prober> Nested<'a, P> {
 
     /// Tests a candidate, which is a part of the smallest failing set of changes. Before that, it
     /// is completed or thinned by the known relations between changes, and it is repaired as long
-    /// as it does not build. Returns the tested set that fails, smaller than the smallest failing
-    /// set, which may have changes that the candidate lacks; `None` if no tested set fails.
+    /// as it does not build. Returns a tested set that fails and is smaller than the smallest
+    /// failing set; repairs may have added changes that the candidate lacks. `None` if no tested
+    /// set fails.
     fn attempt(
         &mut self,
         candidate: &Config,

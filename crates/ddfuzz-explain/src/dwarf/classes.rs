@@ -19,7 +19,8 @@ const VTABLE_HEAD: u64 = 16;
 pub(super) struct Classes {
     /// The classes by qualified name; `None` where different classes have the name.
     by_name: HashMap<String, Option<TypeId>>,
-    /// Classes with virtual bases, whose places in the object only the running program knows.
+    /// Classes with virtual base classes: where such a base is in an object, only the running
+    /// program knows.
     with_virtual_bases: HashSet<TypeId>,
 }
 
@@ -84,8 +85,8 @@ impl Vtables {
 }
 
 impl Reading<'_> {
-    /// Adds the name of a namespace or class to the qualified name in `around`, and records a class
-    /// that has virtual functions. Those inside functions are left out.
+    /// Enters a namespace or class of the debug information: appends its name to the qualified name
+    /// in `around`, and records a class that has virtual functions. Does nothing inside functions.
     pub(super) fn class(
         &mut self,
         unit: usize,

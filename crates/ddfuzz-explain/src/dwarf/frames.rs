@@ -21,6 +21,7 @@ pub const REGISTERS: usize = 17;
 pub const STACK_POINTER: u16 = 7;
 /// DWARF number of the frame pointer.
 pub const FRAME_POINTER: u16 = 6;
+/// DWARF number of the return address, which stands for the program counter.
 const RETURN_ADDRESS: u16 = 16;
 /// DWARF numbers of the registers that a function must preserve: rbx, rbp, r12…r15.
 const PRESERVED: [u16; 6] = [3, 6, 12, 13, 14, 15];
@@ -156,15 +157,15 @@ impl UnwindTable {
 pub enum Saved {
     /// The thread's register of the same number still has the value, which is this.
     Live(u64),
-    /// Saved in memory, at this address.
+    /// The value is saved in memory, at this address.
     Memory(u64),
     /// The caller's register is stored nowhere; the unwind rules compute this value for it.
     Value(u64),
-    /// Unknown, since the register was overwritten.
+    /// The value is unknown, since the register was overwritten.
     Lost,
 }
 
-/// A frame of a stopped thread.
+/// A frame on the stack of a stopped thread: a function call that is being executed.
 #[derive(Clone, Debug)]
 pub struct Frame {
     /// Program counter of the frame; in a caller, the return address.
@@ -173,7 +174,8 @@ pub struct Frame {
     pub code: u64,
     /// Canonical frame address: the stack pointer before the call.
     pub cfa: u64,
-    /// For each register, by DWARF number, where its value is found that the frame's function sees.
+    /// For each register, by DWARF number: where the value is found that the register has in this
+    /// frame.
     pub registers: [Saved; REGISTERS],
 }
 

@@ -21,7 +21,7 @@ pub struct Inlined {
 /// The place in the source to which a code address belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
-    /// Name of the function, which may be an inlined one.
+    /// Name of the function that contains the code, which may be an inlined one.
     pub function: &'a str,
     /// Source file of the code.
     pub file: &'a str,

@@ -77,8 +77,8 @@ mod tests {
     use super::super::Line;
     use super::*;
 
-    /// Returns the lines after [`inherit_in`] of three rows of two bytes each, of which the second
-    /// one has no line before.
+    /// Returns the lines that three rows of the line table have after [`inherit_in`]. Each row has
+    /// two bytes of `code`; their lines are 7, 0 (none) and 9 before.
     fn lines_of(code: [u8; 6]) -> Vec<u64> {
         let row = |(index, line): (u64, u64)| Line {
             address: 0x100 + 2 * index,

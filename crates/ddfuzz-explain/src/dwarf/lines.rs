@@ -15,10 +15,10 @@ pub struct Line {
     pub file: usize,
     /// Number of the source line, from 1; 0 for code that belongs to none.
     pub line: u64,
-    /// Whether a debugger may stop here as at the beginning of a statement.
+    /// Whether a statement begins at the row's first address, so that a debugger may stop there.
     pub is_statement: bool,
-    /// Whether another line has a row at the same address before this one: a line without code of
-    /// its own.
+    /// Whether a row of another source line comes before this one at the same address. The earlier
+    /// line has no code of its own.
     pub follows: bool,
 }
 
@@ -78,7 +78,8 @@ impl Lines {
         Ok(())
     }
 
-    /// Adds the names of a compilation unit's source files.
+    /// Adds the names of a compilation unit's source files, with their directories, to
+    /// [`Lines::files`].
     fn read_files(
         &mut self,
         dwarf: &Dwarf<Bytes>,

@@ -25,7 +25,7 @@ pub trait Context {
     /// unknown.
     fn register(&mut self, number: u16) -> Option<u64>;
 
-    /// Returns the memory of the process.
+    /// Returns the memory of the stopped process, from which it can be read.
     fn memory(&mut self) -> &mut dyn Memory;
 
     /// Returns the frame base of the frame's function; `None` where it is unknown.
@@ -38,7 +38,8 @@ pub trait Context {
         None
     }
 
-    /// Returns the address of the thread-local variable at `offset`.
+    /// Returns the address, in the process, of the thread-local variable at `offset` in the
+    /// program's thread-local memory.
     fn thread_local(&mut self, _offset: u64) -> Option<u64> {
         None
     }

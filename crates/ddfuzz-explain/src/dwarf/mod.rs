@@ -32,7 +32,8 @@ use symbols::{code_symbols, tls_size};
 pub(crate) type Bytes = EndianArcSlice<LittleEndian>;
 type Entry = DebuggingInformationEntry<Bytes>;
 
-/// Largest number of entries in a chain of which each takes its attributes from the next one.
+/// Largest number of entries of the debug information that are followed from one to the next, where
+/// an entry takes its attributes from another one (its origin).
 const MOST_ORIGINS: usize = 64;
 
 /// Error: debug information that cannot be read.
@@ -103,7 +104,8 @@ pub struct Function {
     pub name: String,
     /// Ranges of the function's code addresses in the file.
     pub ranges: Vec<Range<u64>>,
-    /// Expression for the function's frame base.
+    /// DWARF expression for the function's frame base, the address from which local variables are
+    /// located.
     pub frame_base: Located,
     /// Parameters and local variables, also of inlined functions; outer blocks first.
     pub variables: Vec<Declared>,
@@ -111,7 +113,7 @@ pub struct Function {
     pub inlined: Vec<Inlined>,
     /// Calls in the function for which the debug information describes the parameters.
     pub calls: Vec<CallSite>,
-    /// Encoding of the function's expressions.
+    /// Address size, format and DWARF version of the function's expressions.
     pub encoding: gimli::Encoding,
     /// Number of parameters that the function declares.
     pub parameters: usize,
@@ -205,12 +207,12 @@ impl DebugInfo {
         range.contains(&pc).then(|| &self.functions[*index])
     }
 
-    /// Returns true unless all units were compiled by GCC without optimization.
+    /// Returns true unless GCC has compiled all compilation units without optimization.
     pub fn is_optimized(&self) -> bool {
         !self.has_level(|level| level.is_none_or(|level| level == "-O0"))
     }
 
-    /// Returns true if all units were compiled by GCC with `-Og`, `-O0` or neither.
+    /// Returns true if GCC has compiled all compilation units with `-Og`, `-O0` or no such option.
     pub fn is_debuggable(&self) -> bool {
         self.has_level(|level| level.is_none_or(|level| ["-O0", "-Og"].contains(&level)))
     }
@@ -266,7 +268,7 @@ struct Around {
     scope: Vec<Range<u64>>,
     /// Qualified name of the namespace or class around the entry; empty outside of all.
     class: String,
-    /// Whether the function around the entry is only declared.
+    /// Whether the function around the entry is only declared, and has no code.
     is_prototype: bool,
 }
 

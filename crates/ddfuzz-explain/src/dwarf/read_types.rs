@@ -7,11 +7,11 @@ use gimli::{AttributeValue, Dwarf, Unit, UnitOffset, UnitSectionOffset};
 use super::{Bytes, Entry};
 use crate::types::{Bits, Encoding, Field, Shape, Type, TypeId, Types};
 
-/// The target of a pointer type that is nested deeper than this in other types is not read with it,
-/// but later.
+/// Depth of types within types from which on the target of a pointer type is not read together with
+/// the pointer, but later.
 const DEEP: usize = 64;
-/// Largest number of types that are read inside each other. In damaged debug information a type may
-/// lead to itself.
+/// Largest depth of types within types that is read. In damaged debug information, a type may
+/// contain itself.
 const DEEPEST: usize = 128;
 /// Largest number of typedefs, pointers and arrays that are followed to a name of a type.
 const MOST_NAMED: usize = 16;
@@ -76,8 +76,9 @@ impl TypeReader {
         Ok(id)
     }
 
-    /// Reads a type as [`read`](TypeReader::read) does, but leaves pointers pending that are nested
-    /// deeply. What is nested deeper still is damaged, and is the type `void`.
+    /// Reads a type as [`read`](TypeReader::read) does, but leaves the targets of pointers that are
+    /// nested more than [`DEEP`] types deep in `pending`. A type that is nested more than
+    /// [`DEEPEST`] types deep can only be damaged: the type `void` is returned for it.
     fn read_below(
         &mut self,
         dwarf: &Dwarf<Bytes>,
@@ -436,8 +437,8 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Adds the contents of an enumeration's variants to `fields`: as a union, where all of them
-    /// stand after the discriminant, which ends at `start`; else as bytes.
+    /// Adds the contents of an enumeration's variants to `fields`: a union of them if all begin
+    /// after the discriminant, which ends at `start`; else raw bytes.
     fn contents(&mut self, members: Vec<Field>, start: u64, size: u64, fields: &mut Vec<Field>) {
         let is_behind = |field: &Field| match &self.types.get(field.of).shape {
             Shape::Record(inner) => inner.iter().all(|inner| inner.offset >= start),
@@ -453,8 +454,8 @@ impl TypeReader {
         fields.push(plain_field("", at, of));
     }
 
-    /// Adds the contents of an enumeration's variants to `fields`: the only variant that has one,
-    /// or if several have, all bytes.
+    /// Adds the content of an enumeration without a discriminant to `fields`: that of the only
+    /// variant with a content or, if several variants have one, all bytes of the enumeration.
     fn only_content(&mut self, members: Vec<Field>, size: u64, fields: &mut Vec<Field>) {
         let is_content = |field: &Field| match &self.types.get(field.of).shape {
             Shape::Record(inner) => !inner.is_empty(),

@@ -18,37 +18,41 @@ use crate::types::{Encoding, Shape, TypeId, Types};
 /// Numbers in debug information of the registers in which the first integers and pointers are
 /// passed.
 const PASSED: [u16; 6] = [5, 4, 1, 2, 8, 9];
-/// Codes of operations in DWARF expressions: `DW_OP_addr` (an address follows), and the first of
-/// the operations that stand for a register (`DW_OP_reg0`).
+/// Code of the operation in DWARF expressions that an address follows (`DW_OP_addr`).
 const ADDRESS: u8 = 0x03;
+/// Code of the first of the operations in DWARF expressions that stand for a register
+/// (`DW_OP_reg0`).
 const REGISTER: u8 = 0x50;
-/// Largest number of fields and variables that one function sets.
+/// Largest number of fields and variables for which mutants of one function are made, each of which
+/// sets one of them.
 const PLACES: usize = 24;
 
-/// The value that is set.
+/// The value to which a mutant's function sets a place (a field or a global variable).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    /// Zero, or the null pointer.
+    /// The place is set to zero, or to the null pointer.
     Zero,
-    /// The value that the place has before the function sets it, plus this number.
+    /// The place is set to the value that it had before, plus this number.
     Changed(i64),
 }
 
-/// Where a set place begins.
+/// From which address the place is counted that a mutant's function sets in addition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
-    /// At the address that is passed to the function in this register (its DWARF number).
+    /// The place is counted from the address that is passed to the function in this register (DWARF
+    /// number), such as that of a record.
     Passed(u16),
-    /// At this address.
+    /// The place is counted from this fixed address, such as that of a global variable.
     Fixed(u64),
 }
 
-/// What a function does in addition.
+/// The assignment that a mutant's function makes in addition to what it does anyway: when it begins
+/// or returns, it sets a field or a global variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Added {
-    /// Address at which the function begins.
+    /// Address at which the function begins that makes the assignment.
     pub entry: u64,
-    /// Whether the place is set when the function returns, and not when it begins.
+    /// Whether the assignment is made when the function returns, and not when it begins.
     pub at_end: bool,
     /// Where the address of the set place is taken from: the place has `size` bytes, and begins
     /// `offset` bytes after that address.
@@ -56,7 +60,7 @@ pub(crate) struct Added {
     pub offset: u64,
     pub size: usize,
     pub value: Value,
-    /// Name of the place, such as `list->tail`.
+    /// Name of the set place, such as `list->tail`.
     pub name: String,
 }
 
@@ -131,13 +135,14 @@ impl Added {
 /// A place in memory with its size in bytes, named by the way in which an instruction addresses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
-    /// So many bytes after the address in any register, which does not point to the stack frame.
+    /// The place begins so many bytes (the first number) after the address in a register, which
+    /// does not point to the stack frame; the second number is its size in bytes.
     Behind(i64, usize),
-    /// At this fixed address.
+    /// The place is at this fixed address; the second number is its size in bytes.
     At(u64, usize),
 }
 
-/// The places that some code reads, and those that it writes.
+/// The places in memory that some code reads, and those that it writes.
 #[derive(Default)]
 struct Uses {
     read: HashSet<Place>,
@@ -182,9 +187,9 @@ fn settable(types: &Types, of: TypeId) -> Option<(usize, bool)> {
 
 /// A place that can be set, of a variable or one of its fields.
 struct Settable {
-    /// Offset in the variable, in bytes.
+    /// Offset of the place in the variable, in bytes.
     offset: u64,
-    /// Size in bytes.
+    /// Size of the place in bytes.
     size: usize,
     /// Whether the place holds a number that may be counted up and down.
     is_number: bool,
@@ -216,8 +221,8 @@ fn places(types: &Types, of: TypeId, own: &str, before: &str) -> Vec<Settable> {
 }
 
 /// Returns the parameters of a function that point to records, with the registers in which they are
-/// passed. Where a record is passed or returned by its value, only the parameters are known of which
-/// the debug information names the register.
+/// passed. If the function gets or returns a record by value, only those parameters are returned
+/// whose registers the debug information names.
 fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a Declared)> {
     let is_record = |of| matches!(types.get(of).shape, Shape::Record(_) | Shape::Union(_));
     let mut order = Some(PASSED.iter().copied());

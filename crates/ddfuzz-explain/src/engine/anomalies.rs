@@ -12,14 +12,14 @@ use super::library::LibraryCall;
 use super::recorded::Recorded;
 use crate::dwarf::frames::STACK_POINTER;
 
-/// Largest number of instructions through which an address is followed back.
+/// Largest number of instructions through which the computation of an address is followed back.
 const FOLLOWED: usize = 400;
 /// Largest cost (distance from the failure) of an instruction at which the search for a changed key
 /// begins.
 const CLOSE: u32 = 8;
 /// Largest size in bytes of a record that is filed by one of its fields.
 const RECORD: u64 = 512;
-/// Smallest number that is taken for the address of a record.
+/// Smallest number that can be the address of a record; smaller numbers are taken for other values.
 const LOWEST: u64 = 0x1_0000;
 /// Number of bytes by which the stack pointer rises at least when a function returns.
 const RETURNED: u64 = 16;

@@ -13,7 +13,7 @@ const COMPUTED: u32 = 2;
 const ADDRESSED: u32 = 4;
 /// Cost of a step back from an instruction to the conditional jump or call that led to it.
 const DECIDED: u32 = 6;
-/// Largest number of instructions that are visited.
+/// Largest number of instructions that are collected as those on which a failure depends.
 const VISITED: usize = 60_000;
 
 /// An instruction on which a failure depends.
@@ -26,7 +26,7 @@ pub struct Reached {
     pub cost: u32,
     /// Index of the instruction, one step nearer to the failure, that depends on it directly.
     pub from: usize,
-    /// How the instruction `from` depends on it.
+    /// How the instruction `from` depends on this one: by a value, an address, or a condition.
     pub how: Dependence,
 }
 

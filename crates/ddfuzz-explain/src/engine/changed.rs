@@ -13,10 +13,11 @@ use super::run::{Next, Pace, Run};
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Side};
 
-/// Largest number of times that a changed run is stopped at the failing statement to count that.
+/// Number of times that a changed run is stopped at the failing statement to count its arrivals
+/// there; later arrivals are not counted.
 const ARRIVALS: usize = 2_000;
 
-/// What a recorded instruction does instead.
+/// What the changed instruction of a recorded run does in place of its usual effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// The conditional jump goes the other way.
@@ -25,9 +26,9 @@ pub(crate) enum Change {
     LeftOut,
 }
 
-/// How a run with a changed instruction ends.
+/// The result of a run of the failing input in which one instruction was changed.
 pub(crate) struct ChangedRun {
-    /// How the run ends.
+    /// How the changed run ends.
     pub ending: Ending,
     /// How often the run has reached the failing statement after the changed instruction.
     pub arrivals: usize,

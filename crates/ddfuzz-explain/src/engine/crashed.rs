@@ -24,8 +24,9 @@ use super::writer::{By, Watched};
 use super::{Ending, Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::frames::STACK_POINTER;
 
-/// How many points before the failure the recording of single instructions begins. The first number
-/// is tried first; each next one if the recording from the earlier point has too many instructions.
+/// Numbers of points before the failure at which the recording of single instructions may begin.
+/// The first number is tried first; each next one if the recording was empty, because too many
+/// instructions were executed since the earlier point.
 const POINTS: [usize; 3] = [100, 20, 4];
 /// Largest distance, in bytes, from a pointer that was passed to a library's function to the
 /// faulting address, for the pointer to be taken for the cause.
@@ -40,13 +41,14 @@ const CONDITIONS: usize = 4;
 /// Number of the register in which a function of the C library takes the length of what it copies
 /// or fills.
 const LENGTH: usize = ARGUMENTS[2];
-/// If more instructions than this follow the last one of the program's own code, that one is taken
-/// for the instruction at which the run failed, and not the last of all.
+/// Largest number of instructions that a run may execute after the last one of the program's own
+/// code, for the run's last instruction to count as the one that failed. After more of them, the
+/// last one of the program's own code counts as that.
 const ENDING_STEPS: usize = 2000;
 
-/// Returns true if a library's function was given a pointer and, as its third argument, a length by
-/// which the function reaches the address `fault`, too far past the pointer for this one to be the
-/// cause ([`NEAR`]): the length is too large.
+/// Returns true if the call `call` of a library's function has failed because its length was too
+/// large: the faulting address `fault` is more than [`NEAR`] bytes after one of its first two
+/// arguments, but not further away than its third argument (the length) says.
 fn is_long(call: &Executed, fault: u64) -> bool {
     let length = call.registers[LENGTH];
     let distances = ARGUMENTS[..2]
@@ -58,7 +60,7 @@ fn is_long(call: &Executed, fault: u64) -> bool {
 
 /// Returns the values of which one may have made the instruction `last` crash: a divisor, the
 /// registers of an address, the arguments of a library's function that are close to the faulting
-/// address `fault`, or the address of code that is called where none is. `fault` is `None` where
+/// address `fault`, or the address that was called, if there is no code. `fault` is `None` where
 /// the processor does not report it, as for an address that no memory can have.
 fn suspects(last: &Executed, fault: Option<u64>) -> Vec<Value> {
     if last.is_division() {
@@ -125,7 +127,7 @@ pub(crate) struct Odd {
 /// depends.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// The instructions about which something is odd.
+    /// The instructions of the run about which something is odd.
     pub odd: Vec<Odd>,
     /// Addresses of instructions on which the failure depends: of each function the nearest one
     /// that computes a number, and the nearest one that decides; those nearest to the failure
@@ -310,10 +312,10 @@ impl Engine {
         nearest.into_iter().map(|it| it.1).collect()
     }
 
-    /// Returns the indices of the comparisons that made a program end itself. One is the last
-    /// before the call `own`, the last instruction of the program's own code; the others are in the
-    /// function of a standard library that `own` called (such as a check of an index), up to the
-    /// run's last instruction `end`.
+    /// Returns the indices, in `executed`, of the comparisons by which a program decided to end
+    /// itself. One is the last comparison of the program's own code before the instruction `own`,
+    /// which called a function of a standard library (such as a check of an index). The others are
+    /// in that function, between `own` and the run's last instruction `end`.
     fn compared_before(&self, executed: &[Executed], own: usize, end: usize) -> Vec<usize> {
         let function = |at: &usize| {
             let pc = executed[*at].pc().wrapping_sub(self.bias);

@@ -15,8 +15,8 @@ const ROUND_OF_TESTS: usize = 60;
 /// Largest number of runs of the failing input that are made, each with forks in which conditions
 /// are decided the other way.
 const ROUNDS: usize = 5;
-/// When this many jumps have a fork, decided the other way, that does not end in time, the search
-/// ends.
+/// The search for conditions ends when runs with another decision did not end in time for so many
+/// different jumps.
 const HANGING: usize = 8;
 
 /// A condition of the failing run whose other decision lets it end well.
@@ -36,11 +36,11 @@ pub(crate) struct Critical {
     pub calls: Vec<u64>,
 }
 
-/// Largest number of conditions that are returned.
+/// Largest number of conditions that a search for critical predicates returns.
 const FOUND: usize = 6;
-/// Penalty in the ranking of decisions: an execution of a jump ranks lower by this for each later
-/// execution of the same jump. A decision also ranks lower by 1 each time that the number of events
-/// which depend on it doubles.
+/// Number by which the place of a decision in the order of tests moves back for each later
+/// execution of the same jump. It also moves back by 1 each time that the number of events which
+/// depend on the decision doubles.
 const ROUND: usize = 4;
 
 /// Returns the decisions of a run in the order in which they are tried: later executions of a jump

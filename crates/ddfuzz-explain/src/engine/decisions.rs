@@ -37,7 +37,7 @@ pub(crate) struct Decision {
     pub time: usize,
     /// How often the run has executed the jump or return, this time included.
     pub nth: u64,
-    /// The stack pointer at the decision.
+    /// Value of the stack pointer when the decision was made.
     pub stack: u64,
     /// Number of recorded events (executions of jumps and statements) that depend on the decision.
     pub decided: usize,
@@ -45,7 +45,7 @@ pub(crate) struct Decision {
     pub arrivals: usize,
 }
 
-/// An execution of a jump or a statement, or the end of a function.
+/// A recorded event of a run: it executes a jump or a statement, or returns from a function.
 struct Event {
     pc: u64,
     stack: u64,
@@ -55,7 +55,7 @@ struct Event {
 }
 
 impl Jump {
-    /// Returns true if it is a return instruction.
+    /// Returns true if this [`Jump`] is a return instruction.
     pub fn returns(&self) -> bool {
         self.instruction.flow_control() == FlowControl::Return
     }
@@ -149,9 +149,10 @@ fn jumps_in(code: &[u8], start: u64) -> Vec<Jump> {
     conditional.map(jump).collect()
 }
 
-/// Returns for each of `events` (address and stack pointer) how many later events depend on it; 0
-/// if it is none of `jumps`. Those that depend on a jump end before the first one in the same
-/// function call that is outside of the code on which the jump decides, or in a caller.
+/// Returns for each of `events` (address and stack pointer) the number of later events that depend
+/// on it; 0 for an event that is none of `jumps`. The events after a jump depend on it up to the
+/// first one that is in a caller, or that is in the same function call and outside of the code
+/// which the jump skips or not.
 fn decided(events: &[(u64, u64)], jumps: &HashMap<u64, Jump>) -> Vec<usize> {
     let mut found = vec![0; events.len()];
     let mut open: Vec<usize> = Vec::new();

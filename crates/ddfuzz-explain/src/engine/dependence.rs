@@ -14,7 +14,7 @@ use super::library::LibraryCall;
 use super::recorded::Recorded;
 use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
-/// Index that stands for an unknown instruction.
+/// Stands in place of an index for an unknown instruction.
 const NONE: u32 = u32::MAX;
 /// Number of registers that are followed: the general ones, 32 of vectors, and the flags.
 const FOLLOWED: usize = REGISTERS + 33;
@@ -43,13 +43,15 @@ pub enum Dependence {
 /// The dependences of all instructions of a recorded run, by their indices.
 #[derive(Default)]
 pub struct Dependences {
-    /// For each instruction the index in `edges` after its last dependence.
+    /// For each instruction, the index in `edges` after its last dependence.
     ends: Vec<u32>,
+    /// The dependences of all instructions in turn: the index of an earlier instruction, and how
+    /// the instruction depends on it.
     edges: Vec<(u32, Dependence)>,
 }
 
 impl Dependences {
-    /// Finds the dependences of the instructions of a recording.
+    /// Finds, for each instruction of a recording, the earlier instructions on which it depends.
     pub fn of(recorded: &Recorded) -> Dependences {
         let mut pass = Pass::default();
         for at in 0..recorded.executed.len() {
@@ -58,7 +60,8 @@ impl Dependences {
         pass.found
     }
 
-    /// The instructions on which the instruction `at` depends directly.
+    /// Returns the instructions on which the instruction `at` depends directly, and how it depends
+    /// on each.
     pub fn from(&self, at: usize) -> &[(u32, Dependence)] {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.edges[start as usize..self.ends[at] as usize]

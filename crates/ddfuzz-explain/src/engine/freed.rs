@@ -14,7 +14,7 @@ use crate::dwarf::frames::REGISTERS;
 const MOST_CALLS: u64 = 20_000;
 /// Largest number of successive calls of `free` that are made to do nothing together.
 const TOGETHER: u64 = 4;
-/// The x86 instruction `ret`, which returns from a function.
+/// Machine code of the x86 instruction `ret`, which returns from a function.
 const RETURN: u8 = 0xc3;
 
 /// A call of `free`, or of `realloc` that moves a block, after which the program still uses the
@@ -50,9 +50,10 @@ fn is_returned(run: &Run, memory: &std::ops::Range<u64>) -> Result<bool, EngineE
 }
 
 impl Engine {
-    /// Finds the call of `free` without which the failing run does not fail (`averts` is true for
-    /// such an end). Where up to four successive calls must be left out together, returns the last
-    /// of them. `None` where there is none, or where the run fails inside that call.
+    /// Finds the call of `free` without which the failing run does not fail; `averts` is true for a
+    /// run's end without failure. If only several successive calls together (up to four) avert the
+    /// failure when they do nothing, returns the last of them. `None` where there is no such call,
+    /// or where the run fails inside it.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -56,9 +56,9 @@ pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
 /// overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged {
-    /// First address of the heap block.
+    /// Address at which the heap block begins.
     pub block: u64,
-    /// Address of the word that was overwritten after the block.
+    /// Address of the overwritten word: the size field of the block after this one.
     pub word: u64,
 }
 
@@ -234,9 +234,9 @@ impl Heap {
     /// Adds to `freed` the small freed chunks (fast bins) of glibc's main arena. The arena is found
     /// because it has the address `top` of the heap's last chunk.
     fn fast_bins(&self, top: u64, maps: &Maps, memory: &mut dyn Memory, freed: &mut HashSet<u64>) {
-        /// Offsets in glibc's arena of its pointer to the last chunk, and (below) of its lists of
-        /// freed chunks.
+        /// Offset, in glibc's arena, of its pointer to the last chunk.
         const TOP: u64 = 96;
+        /// Offset, in glibc's arena, of its lists of freed chunks.
         const LISTS: u64 = 16;
         for mapping in maps
             .iter()

@@ -31,17 +31,18 @@ pub struct Executed {
 /// instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// The general register with this DWARF number.
+    /// The whole general register with this DWARF number.
     Register(usize),
-    /// The memory at this address, with the number of bytes.
+    /// The memory that begins at the address (the first number) and has so many bytes (the second
+    /// one).
     Memory(u64, u64),
-    /// Some bytes of a register.
+    /// Some of the bytes of a register.
     Part {
         /// DWARF number of the register: of a general one, or a vector register (that of `xmm0` is 17).
         register: usize,
         /// Offset of the first of the bytes in the register.
         offset: u64,
-        /// Number of the bytes.
+        /// Number of the bytes of the register.
         size: u64,
     },
 }
@@ -56,7 +57,8 @@ impl Executed {
         (!instruction.is_invalid()).then(|| Executed::again(instruction, registers))
     }
 
-    /// Returns a decoded instruction as executed with the values `registers`.
+    /// Returns `instruction`, decoded before, as executed with the values `registers` of the
+    /// registers.
     pub(super) fn again(instruction: Instruction, registers: [u64; REGISTERS]) -> Executed {
         Executed {
             instruction,
@@ -165,9 +167,9 @@ impl Executed {
     }
 
     /// Returns true if the instruction calls a library's function that writes to `memory`, and
-    /// false if the function does not, or if the instruction is no such call. `None` if the
-    /// function's effect is not known; but memory in the callers' frames, at or close after which
-    /// no argument points, counts as not written.
+    /// false if the function does not, or if the instruction is no such call. `None` if that is not
+    /// known. Memory in the frames of callers counts as not written if no argument points there or
+    /// close before it.
     pub(super) fn library_writes(&self, memory: Value) -> Option<bool> {
         let Some(call) = self.library else {
             return Some(false);
@@ -449,8 +451,8 @@ const MOVES: [Mnemonic; 24] = [
 
 /// DWARF numbers of the registers of the first arguments: rdi, rsi, rdx, rcx.
 pub const ARGUMENTS: [usize; 4] = [5, 4, 1, 2];
-/// Distance in bytes: memory this far after an argument may be what the argument points to, and
-/// memory this far above the stack pointer is taken for callers' frames.
+/// Number of bytes after the address in an argument that count as memory to which the argument
+/// points, and number of bytes above the stack pointer that count as the callers' frames.
 const NEAR: u64 = 4096;
 /// DWARF number of the register (rbp) that points to the frame in most code without optimization.
 const FRAME_POINTER: usize = 6;

@@ -93,7 +93,8 @@ pub(super) fn frees(name: &str) -> bool {
 }
 
 impl LibraryCall {
-    /// Returns the kind of the C library's function of this name.
+    /// Returns what the C library's function with the name `name` does to memory;
+    /// [`LibraryCall::Other`] for functions that are not known.
     fn of(name: &str) -> LibraryCall {
         let plain = name.trim_end_matches("_chk");
         match plain.strip_prefix("__").unwrap_or(plain) {

@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 
 use crate::unfold::Area;
 
-/// Number of bytes before the address of a thread in which it keeps variables of libraries.
+/// Number of bytes before the address of a thread that are taken for its variables of libraries.
 const OF_THREAD: u64 = 4096;
 
 /// Returns the writable memory of the libraries of a process, and the variables of a thread at the

@@ -86,7 +86,7 @@ pub enum EngineError {
         /// Why the program's file cannot be read.
         why: DebugInfoError,
     },
-    /// The program does something that cannot be explained.
+    /// The program does something (the value says what) that keeps it from being explained.
     #[error("{0}")]
     Unsupported(Unsupported),
     /// The time for the whole explanation is over.
@@ -163,20 +163,23 @@ pub struct Ending {
 /// What makes a run a failure.
 #[derive(Clone, Debug)]
 pub enum Criterion {
-    /// A crash with this major key, which identifies crashes of one cause.
+    /// A run is a failure if it crashes with this major key, which identifies crashes of one cause.
     Crash(Key),
-    /// An exit with this status, if the stack or the output is the same as well.
+    /// A run is a failure if it exits with this status, and with the same stack or output as the
+    /// failing run.
     Exit(i32, Sameness),
-    /// An output that this pattern matches.
+    /// A run is a failure if this pattern matches its output.
     Wrong(Regex),
 }
 
 /// What two exits with the same status must have in common to count as the same failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sameness {
-    /// The stack on which the program asked to exit: addresses of the frames, innermost first.
+    /// The exits must have this stack, on which the program asked to exit: the addresses of the
+    /// frames, innermost first.
     Stack(Vec<u64>),
-    /// What was written to stdout, where the program exits by a return from `main`.
+    /// The exits must have this output on stdout. It is compared where the program exits by a
+    /// return from `main`, so that the stack says nothing.
     Output(Vec<u8>),
 }
 
@@ -193,7 +196,7 @@ pub struct Trace {
 pub struct Engine {
     sides: [(Traceable, Vec<u8>); 2],
     output: File,
-    /// Debug information of the program.
+    /// Debug information of the program that is explained.
     pub info: DebugInfo,
     /// Path of the program.
     pub program: PathBuf,
@@ -206,7 +209,7 @@ pub struct Engine {
     library_names: RefCell<HashMap<u64, String>>,
     watchdog: Watchdog,
     limits: Limits,
-    /// Whether the address at which the program is loaded is known.
+    /// Whether it is known at which address the program is loaded.
     pub(crate) is_located: bool,
     /// Addresses in the process at which statements begin, ascending.
     pub(crate) statements: Vec<u64>,
@@ -215,7 +218,8 @@ pub struct Engine {
     pub(crate) test_limit: TimeLimit,
     /// When the whole explanation must be finished.
     pub deadline: Instant,
-    /// Time until which values of the failing run are followed back, and changes of it are tested.
+    /// Time until which values of the failing run are followed back, and runs with changes are
+    /// made.
     pub(crate) facts_until: Allowance,
     /// Number of tests (forks of a run with a changed state) so far.
     pub tests: u64,
@@ -237,10 +241,10 @@ pub struct Engine {
     /// Address, in the file, of the function through which each Rust panic passes; `None` where
     /// there is none.
     panic: Option<u64>,
-    /// The functions of libraries that the program calls.
+    /// The functions of libraries that the program calls, and what they do to memory.
     imports: library::Imports,
-    /// Where values came from that the failing run has read from memory, one step back each, so
-    /// that none is followed back twice.
+    /// Where values came from that the failing run has read from memory, one step back for each
+    /// read, so that the same read is not followed back twice.
     followed: HashMap<origin::Reading, origin::Back>,
     /// Recordings of single instructions between points, so that none is made twice.
     recorded: HashMap<recorded::RecordingKey, Rc<recorded::Recorded>>,
@@ -248,8 +252,8 @@ pub struct Engine {
     pub(crate) whole: recorded::Whole,
     /// What is known of the program's own code that was executed one instruction at a time.
     code: recorded::KnownCode,
-    /// Number of further values, read from memory, of which a run may test whether anything had set
-    /// them.
+    /// Number of further values for which a run may be made that tests whether anything had set the
+    /// memory from which the value was read.
     lives_left: usize,
     /// Whether a Rust panic ends a run where it begins, so that its stack is known.
     pub ends_at_panics: bool,
@@ -352,21 +356,24 @@ impl Engine {
         }
     }
 
-    /// Returns the source file and line of an address in the process, those of the program's own
-    /// statement where it has inlined code of a standard library; `None` without debug information.
+    /// Returns the source file and line of an address in the process; `None` without debug
+    /// information. Code of a standard library that is inlined in the program has those of the
+    /// program's own statement which calls it.
     pub fn place(&self, pc: u64) -> Option<(&str, u64)> {
         let place = self.info.place(pc.wrapping_sub(self.bias))?;
         Some((place.file, place.line))
     }
 
-    /// Returns what [`place`](Engine::place) does, for comparisons.
+    /// Returns the source file and line that [`place`](Engine::place) finds for an address in the
+    /// process, as an owned copy, by which lines can be compared.
     pub(crate) fn line(&self, pc: u64) -> Option<(String, u64)> {
         let place = self.place(pc);
         place.map(|(file, line)| (file.to_owned(), line))
     }
 
-    /// Returns the name of the function at an address in the process, that of the program's own
-    /// function where it has inlined one of a standard library; `None` where none is known.
+    /// Returns the name of the function at an address in the process; `None` where none is known.
+    /// For code of a standard library that is inlined in the program, that is the program's own
+    /// function.
     pub fn function(&self, pc: u64) -> Option<&str> {
         let code = pc.wrapping_sub(self.bias);
         let name = self.info.name_at(code)?;
@@ -410,7 +417,8 @@ impl Engine {
         &self.sides[side as usize].1
     }
 
-    /// Returns what the current run has written to stdout.
+    /// Returns what the run that is under way, or has just ended, has written to stdout; empty if
+    /// it cannot be read.
     fn written(&self) -> Vec<u8> {
         let length = self.output.metadata().map_or(0, |facts| facts.len());
         let mut bytes = vec![0; length as usize];

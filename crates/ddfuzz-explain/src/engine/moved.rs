@@ -32,7 +32,8 @@ struct Allocators {
 struct Moved {
     /// How the run has ended; `None` if it was stopped before its end.
     ending: Option<Ending>,
-    /// Number of calls of `realloc` that could move a block.
+    /// Number of calls of `realloc` that the run has made with a block and a new size, so that they
+    /// could move the block.
     calls: u64,
     /// Addresses of the calls, in the program's own code, that led to the last moving `realloc`,
     /// innermost first.

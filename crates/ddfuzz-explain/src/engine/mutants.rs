@@ -8,41 +8,43 @@ use iced_x86::{
     ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
 };
 
-/// What a mutant does instead, small changes first.
+/// A kind of mutant: what its changed instruction does instead. Kinds of small changes come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum MutantKind {
     /// A comparison of two numbers gives the other result where they are equal (such as `<=` for
     /// `<`).
     Boundary,
-    /// A constant is larger or smaller by one.
+    /// The mutant has a constant that is larger or smaller by one.
     Constant,
     /// A number is not truncated to fewer bits, or is read as signed instead of unsigned, or the
     /// other way.
     Width,
-    /// Two arguments of a call are exchanged.
+    /// The mutant exchanges two arguments of a call.
     Exchanged,
-    /// An addition is a subtraction, or the other way; or bits are combined by another operator.
+    /// The mutant subtracts instead of adding, or the other way; or it combines bits by another
+    /// operator.
     Operator,
-    /// Another variable is read, or another field.
+    /// The mutant reads another variable, or another field, in place of one.
     Operand,
-    /// The original from which a local variable was copied is used in place of the copy.
+    /// The mutant uses the original from which a local variable was copied, in place of the copy.
     Original,
-    /// Another field is read at each place where the source line reads one field.
+    /// The mutant reads another field at each place where a source line reads one field.
     Fields,
     /// After one case of a `switch`, the program leaves the `switch` instead of falling through to
     /// the next case.
     Break,
-    /// A statement is executed before or after its neighbours.
+    /// The mutant executes a statement before or after its neighbours.
     Order,
-    /// A condition is negated.
+    /// The mutant negates a condition.
     Negated,
-    /// A value is not stored, or a function is not called: the instruction is left out.
+    /// The mutant leaves an instruction out: a value is not stored, or a function is not called.
     LeftOut,
-    /// A condition is always true, or always false.
+    /// The mutant makes a condition always true, or always false.
     Fixed,
-    /// A stored number is larger or smaller by one.
+    /// The mutant stores a number that is larger or smaller by one.
     Number,
-    /// A function sets a field or a global variable in addition.
+    /// The mutant sets a field or a global variable in addition, when a function is called or
+    /// returns.
     Added,
 }
 
@@ -80,19 +82,21 @@ impl MutantKind {
 /// How a mutant is made from the running program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Patch {
-    /// These bytes replace those of the code, from an address on.
+    /// These bytes replace those of the code, from the given address on.
     Code(u64, Vec<u8>),
-    /// Each time before the instruction at an address is executed, two registers are exchanged.
+    /// Two registers are exchanged each time before the instruction at the address is executed.
     Exchange(u64, [Register; 2]),
-    /// Each time before the instruction at an address is executed, a register is changed by this much.
+    /// This number is added to a register each time before the instruction at the address is
+    /// executed.
     Add(u64, Register, i64),
-    /// Each time after the instruction at an address is executed, the program goes on at another one.
+    /// The program goes on at the second address each time after the instruction at the first one
+    /// is executed.
     Leave(u64, u64),
-    /// Each time a function is called, it sets a place in memory.
+    /// A function sets a place in memory each time it is called.
     Addition(Box<Added>),
 }
 
-/// A program whose code differs in one place.
+/// A mutant of the program: the program with one place of its code changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mutant {
     /// Address of the instruction that stands for the change in reports.
@@ -120,10 +124,10 @@ const SETTING: usize = 24;
 /// Largest distance, in instructions, between two instructions of which one may use the registers
 /// of the other.
 pub(super) const NEARBY: usize = 10;
-/// The instruction that does nothing.
+/// Machine code of the instruction that does nothing (`nop`).
 const NOP: u8 = 0x90;
 
-/// The decoded code of a function.
+/// The decoded machine code of a function.
 pub(super) struct Code<'a> {
     pub bytes: &'a [u8],
     pub start: u64,
@@ -246,7 +250,8 @@ impl<'a> Code<'a> {
         )
     }
 
-    /// Passes to `push` the mutants of `it`, a conditional jump, move or `setcc`: other conditions.
+    /// Passes to `push` the mutants of `it` with another condition, if `it` is a conditional jump,
+    /// a conditional move or `setcc`: kind, address for reports, and new bytes of each.
     fn add_condition(
         &self,
         it: &Instruction,
@@ -288,7 +293,8 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Passes to `push` the mutants of `it` in which its constant is larger or smaller by one.
+    /// Passes to `push` the mutants of `it` in which its constant is larger or smaller by one:
+    /// kind, address for reports, and new bytes of each.
     fn add_constant(
         &self,
         at: usize,
@@ -337,8 +343,8 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Passes to `push` mutants of `it`: subtraction for addition or the other way, other bit
-    /// operators.
+    /// Passes to `push` the mutants of `it` with another operator (subtraction for addition or the
+    /// other way, other bit operators): kind, address for reports, and new bytes of each.
     fn add_operator(
         &self,
         it: &Instruction,
@@ -441,9 +447,9 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Adds the mutants of the instruction `it` for which a breakpoint stops each execution to
-    /// change registers: a call with two arguments exchanged, a stored number larger or smaller by
-    /// one.
+    /// Adds to `found` the mutants of the instruction `it` in which registers are changed, at a
+    /// breakpoint, each time it is executed: a call with two arguments exchanged, a stored number
+    /// larger or smaller by one.
     fn add_stops(&self, at: usize, it: &Instruction, found: &mut Vec<Mutant>) {
         let pc = it.ip();
         if self.is_call(it) {
@@ -535,7 +541,7 @@ pub(super) fn jump_tables(bytes: &[u8], start: u64) -> Vec<u64> {
 mod tests {
     use super::*;
 
-    /// Returns the kinds and bytes of the mutants of some code.
+    /// Returns the mutants of some code that replace its bytes: the kind and the new bytes of each.
     fn patches(code: &[u8]) -> Vec<(MutantKind, Vec<u8>)> {
         let all = mutants(code, 0x1000, |_| Some((1, true)), &[]).into_iter();
         let bytes = |patch| match patch {

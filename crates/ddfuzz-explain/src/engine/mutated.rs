@@ -20,30 +20,33 @@ use super::{Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::Function;
 use crate::suspects::MAIN;
 
-/// A run of a mutant that stops at its breakpoint more often than this counts as a timeout.
+/// Largest number of stops of a mutant's run at its breakpoint; a run with more counts as a
+/// timeout.
 const STOPS: usize = 400;
-/// One more than the largest size of an instruction, in bytes.
+/// One more than the largest size of an x86 instruction, in bytes.
 const LONGEST: u64 = 16;
 /// Largest number of entries of a jump table that are read.
 const CASES: usize = 256;
 /// Largest number of mutants that are run.
 const MUTANTS: usize = 8_000;
-/// If on this many source lines mutants of some kind do not end in time (each kind is counted for
-/// each line), no more mutants are run.
+/// Number of pairs of a source line and a kind of mutants of which a mutant does not end in time;
+/// when there are so many, no more mutants are run.
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;
 /// Largest number of mutants that are compared in runs of all other inputs, and not only of the few
 /// chosen ones.
 const COMPARED_CLOSELY: usize = 60;
+/// Largest number of runs of other inputs with which one of the most telling mutants is compared,
+/// counted for inputs that fail and for others.
 const CLOSELY: usize = 12;
-/// Largest number of mutants that are returned.
+/// Largest number of mutants that the search for mutants without the failure returns.
 const FOUND: usize = 6;
 
 /// How a run of a mutant, or of the unchanged program, ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MutantEnd {
-    /// Exit status or signal, or a timeout.
+    /// Exit status or signal with which the run ended, or a timeout.
     pub ended: Ended,
     /// What the run wrote to stdout.
     pub output: Vec<u8>,
@@ -62,7 +65,7 @@ impl MutantEnd {
 /// A mutant that keeps the failing run from failing.
 #[derive(Clone, Debug)]
 pub(crate) struct Averting {
-    /// The mutant.
+    /// The mutant that does not fail on the failing input.
     pub mutant: Mutant,
     /// Whether the mutant's output on the failing input begins with all that the failing run wrote
     /// before its failure.
@@ -97,10 +100,10 @@ impl Averting {
         self.others > 0 && self.alike * 2 < self.others
     }
 
-    /// Returns true if runs of other inputs support the mutant. It must leave at least half of
-    /// those alike that do not fail, and at least one of them; where it leaves none alike (as all
-    /// fail), it must avert at least [`ENOUGH`] other failures, or one if several runs execute its
-    /// statement and all fail.
+    /// Returns true if runs of other inputs support the mutant. Of those that do not fail, at least
+    /// one, and at least half, must end as without the mutation. If all of them fail, the mutant
+    /// must avert at least [`ENOUGH`] of these failures; one is enough if more than [`ENOUGH`]
+    /// failing runs execute its statement, and no others.
     fn is_telling(&self) -> bool {
         let all = self.executed.unwrap_or_default();
         let is_seen = all.passing == 0 && all.failing.0 > ENOUGH && self.mended > 0;
@@ -381,10 +384,11 @@ impl Engine {
         all.extend(ranked.into_iter().map(|it| it.1));
     }
 
-    /// Compares the mutants `found` with the program in runs of another input, stopped in `stand`.
-    /// Runs each mutant whose changed instruction the program executes there, unless more than
-    /// `enough` such runs are already counted in it, and counts the result in it. `averts` is true
-    /// for the end of a run that does not fail.
+    /// Compares the mutants `found` with the unchanged program in runs of another input, stopped in
+    /// `stand`. A mutant is run only if the program executes the changed instruction on that input,
+    /// and at most `enough` such runs are already counted for the mutant. Its run is counted in
+    /// `others` and `alike` if the program does not fail on the input, else in `failing` and
+    /// `mended`. `averts` is true for the end of a run that does not fail.
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,

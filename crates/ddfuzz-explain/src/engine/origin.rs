@@ -16,8 +16,8 @@ use super::{Engine, EngineError, Point, Side, if_supported};
 /// Number of points before a condition, or before a statement that writes, at which the recording
 /// of a run's single instructions begins.
 pub(super) const FEW_POINTS: usize = 30;
-/// Number of points before and after a write between which a run's single instructions are
-/// recorded.
+/// Number of points before a write, and after it, between which the instructions of a run are
+/// recorded one by one.
 const SHORT: usize = 30;
 /// Largest number of points of each run in which the condition is searched for after which the runs
 /// went different ways.
@@ -27,14 +27,14 @@ const TRIED: usize = 3;
 
 /// Largest number of statements to which one failing value is followed back.
 const STEPS: usize = 12;
-/// Largest number of values, read from memory by the failing run, of which a further run tests
-/// whether anything had set them.
+/// Largest number of values for which a further run is made that tests whether anything had set the
+/// memory from which the value was read.
 pub(super) const LIVES: usize = 6;
 /// Largest number of values that are followed back, one by one, for one failing value: it, and the
 /// values from which it was computed.
 const TERMS: usize = 40;
-/// Largest number of calls of libraries' functions of which, for one value, further runs test
-/// whether the call has written the value.
+/// Largest number of calls of libraries' functions that may have written one value, and for each of
+/// which a further run tests whether the call has written the value.
 const UNSURE: usize = 4;
 /// Largest size of an instruction, in bytes.
 pub(super) const LONGEST: u64 = 15;
@@ -76,7 +76,7 @@ pub struct Origin {
 /// value, and the place of the value.
 pub(super) type Used = (Rc<Recorded>, usize, Value);
 
-/// A value that is to be followed back.
+/// A value that is still to be followed back to the statement that made it.
 struct Pending {
     used: Used,
     /// Index, among the origins found so far, of the value that was made from this one; `None`
@@ -112,7 +112,7 @@ pub(super) struct Back {
     origin: Option<Origin>,
     /// The recorded instruction that made the value; `None` where none was recorded.
     moment: Option<(Rc<Recorded>, usize)>,
-    /// Values from which the value was made.
+    /// Values from which the instruction that made the value has made it.
     made_of: Vec<Used>,
     /// Pointers and indices by which the value was read from memory.
     selected_by: Vec<Used>,
@@ -126,7 +126,8 @@ struct MemoryWrite {
     last: LastWrite,
     address: u64,
     size: u64,
-    /// The point of the read, up to which the write is the last one.
+    /// The point of the failing run at which the memory is read. The write is the last one to the
+    /// memory before that point.
     to: Point,
 }
 
@@ -134,8 +135,8 @@ struct MemoryWrite {
 struct Told {
     /// Where values came from, in the order in which they were found, one origin for each line.
     found: Vec<Origin>,
-    /// Source file and line of each element of `found`. A first element is put before them: the
-    /// line whose statements are left out.
+    /// Source files and lines of the origins in `found`, in the same order, after one more element
+    /// at the beginning: the line whose statements are left out.
     places: Vec<Option<(String, u64)>>,
 }
 
@@ -196,9 +197,10 @@ pub(crate) struct History {
     pub(super) moments: Vec<(Rc<Recorded>, usize)>,
 }
 
-/// Returns true if the recorded instruction `by` has computed a number out of range which remains.
-/// Returns false if the instruction `at`, which uses the number, goes on computing in the same
-/// statement and gets a result that is not below zero.
+/// Returns true if the recorded instruction `by` has computed a number out of range, and the
+/// instruction `at`, which uses the number, does not bring it back into range. The number is
+/// brought back if `at` belongs to the same statement and computes a result from it that is not
+/// below zero.
 fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     let executed = &recorded.executed;
     let is_kept = !executed[at].computes()
@@ -246,11 +248,11 @@ fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending>
 }
 
 impl Engine {
-    /// Follows the values `values`, which recorded instructions use, back: to the statements that
+    /// Follows back the values `values`, which recorded instructions use: to the statements that
     /// wrote them, to those that wrote the values from which these were made, and so on. After
-    /// these, follows the pointers and indices by which the values were read. Leaves out statements
-    /// on the source line of the instruction at the address `of`, which fails. `points` are the
-    /// points of the failing run.
+    /// these, follows back the pointers and indices by which the values were read. Leaves out
+    /// statements on the source line of the instruction at the address `of`, which fails. `points`
+    /// are the points of the failing run.
     pub(super) fn history(
         &mut self,
         points: &[Point],
@@ -312,7 +314,7 @@ impl Engine {
     }
 
     /// Returns true if the recorded instruction `at` copies a value that its own function has read
-    /// from memory. A parameter is read by the calling function instead.
+    /// from memory, and not the calling function, which reads parameters.
     fn is_copy(&self, (recorded, at): (&Recorded, usize), source: Source) -> bool {
         let function = |at: usize| self.function(recorded.executed[at].pc());
         matches!(source, Source::Read { at: read, .. } if function(read) == function(at))

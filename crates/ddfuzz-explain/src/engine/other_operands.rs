@@ -178,10 +178,11 @@ impl Code<'_> {
         }
     }
 
-    /// Passes to `push` mutants of `it`, an instruction that takes the address of a local variable:
-    /// it loads the pointer to the original instead, from which the variable was copied. The
-    /// copying is recognized by the first instruction that takes the variable's address: a pointer
-    /// is loaded next to it. That instruction stands for the change in reports.
+    /// Passes to `push` mutants of `it`, an instruction that takes the address of a local variable
+    /// which is a copy. The mutants load the pointer to the original, from which the variable was
+    /// copied, in place of that address. The copying is recognized by the first instruction that
+    /// takes the variable's address: a pointer is loaded next to it. That instruction stands for
+    /// the change in reports.
     pub(super) fn add_original(
         &self,
         at: usize,

@@ -11,8 +11,8 @@ use super::mutants::{Code, Mutant, MutantKind, Patch};
 /// Largest number of statements of which one is executed first or last.
 const STATEMENTS: usize = 3;
 
-/// Returns true if an instruction does nothing but to let the next one follow, and leaves the stack
-/// as it is.
+/// Returns true if an instruction neither jumps nor changes the stack pointer, so that it can be
+/// executed before or after others. Calls are such instructions, too.
 fn is_plain(it: &Instruction) -> bool {
     let follows = matches!(
         it.flow_control(),
@@ -84,8 +84,9 @@ impl Code<'_> {
         }
     }
 
-    /// Adds the mutant that executes the last statements of `row`, from the index `begin` on,
-    /// before the others. The instruction with the index `of` stands for the change in reports.
+    /// Adds to `found` the mutant that executes the last statements of `row`, from the index
+    /// `begin` on, before the others of `row`. The instruction with the index `of` stands for the
+    /// change in reports.
     fn push_order(&self, row: &[Range<usize>], begin: usize, of: usize, found: &mut Vec<Mutant>) {
         let start = self.all[row[0].start].0.ip();
         let mut bytes = Vec::new();
@@ -107,8 +108,9 @@ impl Code<'_> {
         });
     }
 
-    /// Returns the bytes of the instruction `at` for another address, with the same effect there;
-    /// `None` where they would not be as many.
+    /// Returns the bytes of the instruction with the index `at` as they must be at the address `to`
+    /// for the same effect; `None` if the distance from `to` to what the instruction calls or
+    /// accesses does not fit.
     fn moved(&self, at: usize, to: u64) -> Option<Vec<u8>> {
         let (it, offsets) = &self.all[at];
         let mut bytes = self.bytes_of(it);
@@ -132,7 +134,8 @@ mod tests {
     use super::super::mutants::mutants;
     use super::*;
 
-    /// The orders of some code, of which each byte has a source line.
+    /// Returns the mutants of some code in which a statement is executed before or after its
+    /// neighbours: address and bytes of each. `lines` has the source line of each byte of the code.
     fn orders(code: &[u8], lines: &[u64]) -> Vec<(u64, Vec<u8>)> {
         let line = |pc: u64| Some((lines[(pc - 0x1000) as usize], true));
         let all = mutants(code, 0x1000, line, &[]).into_iter();

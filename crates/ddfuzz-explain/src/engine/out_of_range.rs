@@ -7,8 +7,8 @@ use super::instructions::{Executed, Value, general};
 
 /// DWARF number of the register in which divisions return the remainder: rdx.
 const REMAINDER: usize = 1;
-/// Number of instructions after a computation among which a copy of only the lower bytes of its
-/// result is searched for.
+/// Number of instructions after (or before) a computation among which one is searched for that
+/// copies only the lower bytes of its result, or that takes the number apart by shifts.
 const SOON: usize = 12;
 
 /// The operations on integers whose results may not fit into their destination.
@@ -127,8 +127,9 @@ fn carries(it: &Executed, number: usize, (result, size): (u64, usize)) -> bool {
     is_addition && !is_lowered && result & mask < it.registers[number] & mask
 }
 
-/// Returns true unless the last instruction before `at` that wrote the register `number` has set
-/// only its lower one or two bytes: its other bytes then belong to another number.
+/// Returns whether the register `number` holds one number before the instruction `at`: false if the
+/// last instruction that wrote the register has set only its lower one or two bytes, so that the
+/// other bytes belong to another number.
 fn is_whole(executed: &[Executed], at: usize, number: usize) -> bool {
     let mut before = executed[..at].iter().rev();
     let last = before.find(|it| it.is_write_to(Value::Register(number)));
@@ -138,8 +139,8 @@ fn is_whole(executed: &[Executed], at: usize, number: usize) -> bool {
     })
 }
 
-/// Returns true unless a register from which the instruction `by` computes a number was last set in
-/// its lower one or two bytes only.
+/// Returns whether all registers from which the instruction `by` computes a number hold one number
+/// each: false if only the lower one or two bytes of one of them were set last.
 fn are_terms_whole(executed: &[Executed], by: usize) -> bool {
     let terms = executed[by].terms().into_iter();
     let mut registers = terms.filter_map(|it| match it {

@@ -28,8 +28,9 @@ const FARTHEST: u64 = 16 << 20;
 /// Names of the C library's functions that allocate memory.
 const ALLOCATORS: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "memalign"];
 
-/// DWARF numbers of the registers with the first two arguments of a function.
+/// DWARF number of the register with the first argument of a function.
 const RDI: usize = 5;
+/// DWARF number of the register with the second argument of a function.
 const RSI: usize = 4;
 
 /// A write past the end of a heap block.
@@ -37,7 +38,7 @@ const RSI: usize = 4;
 pub struct Overflow {
     /// The allocation of the block past whose end the run has written.
     pub block: Allocated,
-    /// The write that changed the allocator's size field after the block.
+    /// The write after the block that changed the allocator's size field.
     pub write: LastWrite,
     /// Address of the overwritten size field.
     pub word: u64,
@@ -72,7 +73,7 @@ pub struct Beyond {
 /// A call of a function that allocates memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocationCall {
-    /// Return address of the call.
+    /// Return address of the call: where the caller goes on.
     pub back: u64,
     /// How often the run had called an allocating function with that return address, this time
     /// included.
@@ -97,7 +98,8 @@ struct Followed {
     allocated: Option<Allocated>,
     overwritten: Option<(Allocated, LastWrite)>,
     value: Option<u64>,
-    /// Number of writes to the watched word that the processor has seen.
+    /// Number of writes to the block's overwritten size field that the processor's watchpoint has
+    /// seen.
     writes: u64,
 }
 
@@ -268,8 +270,8 @@ impl Engine {
     }
 
     /// Returns the addresses of the calls on the stack that are in the program's own code,
-    /// innermost first. If only code in headers of a standard library is on the stack, returns
-    /// that.
+    /// innermost first. If the stack has only code in headers of a standard library, returns the
+    /// calls in that.
     pub(super) fn own_calls(&self, frames: &[Frame]) -> Vec<u64> {
         let codes = frames.iter().enumerate().map(|(index, frame)| match index {
             0 => frame.code - 1,

@@ -24,9 +24,9 @@ use crate::engine::watchdog::TimeLimit;
 pub enum Stop {
     /// A breakpoint was hit, one step was made, or a watched address was written.
     Trap,
-    /// The process enters or leaves a system call.
+    /// The process is entering or leaving a system call.
     SystemCall,
-    /// A signal is about to be delivered.
+    /// This signal is about to be delivered to the process.
     Signal(i32),
     /// An event of ptrace(2), such as a new process, with its number (`PTRACE_EVENT_…`).
     Event(i32),
@@ -36,7 +36,7 @@ pub enum Stop {
     Died(i32),
 }
 
-/// The instruction by which a breakpoint stops a program.
+/// Machine code of the instruction (`int3`) by which a breakpoint stops a program.
 const BREAKPOINT: u8 = 0xcc;
 
 /// A traced process of one thread. Dropping it kills the process.
@@ -49,7 +49,7 @@ pub struct Process {
     breakpoints: BTreeMap<u64, u8>,
     /// Whether the process has ended and was waited for.
     ended: bool,
-    /// CPU time of the process that is already counted in `cpu_spent`.
+    /// CPU time of the process that is already included in the sum that `cpu_spent` returns.
     counted: Duration,
     watchdog: Watchdog,
 }

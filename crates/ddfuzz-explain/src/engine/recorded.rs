@@ -29,8 +29,9 @@ const BEYOND: usize = 2000;
 
 /// Largest number of instructions that are recorded of a whole run.
 const MOST_WHOLE: usize = 60_000;
-/// After each so many instructions it is estimated, by the share of points that were passed,
-/// whether the whole run has too many instructions to be recorded.
+/// Number of recorded instructions after which it is estimated, each time, whether the whole run
+/// has too many instructions to be recorded; the estimate is made by the share of its points that
+/// were passed.
 const ESTIMATED: usize = 4_000;
 /// A recording of the whole run may take the time for facts about the failing run divided by this
 /// number.
@@ -38,7 +39,7 @@ const WHOLE_TIME: u32 = 2;
 /// Largest number of points of a recording of the whole run; of a longer run, the last ones are
 /// recorded.
 const WHOLE_POINTS: usize = 5_000;
-/// Number of bytes from which on code that a conditional jump skips is not decoded.
+/// If a conditional jump skips so many bytes of code or more, that code is not decoded.
 const FARTHEST: u64 = 2048;
 /// Number of bytes at a pointer argument that are compared before and after a call of a library's
 /// function.
@@ -68,8 +69,9 @@ pub(crate) struct Recorded {
     /// address and number of bytes. Only changes close to what the arguments point to are seen, and
     /// only in a recording of a whole run.
     pub changed: HashMap<usize, Vec<(u64, u64)>>,
-    /// For the address after the code that a conditional jump skips: the target of the jump with
-    /// which that code ends (the end of the other branch). Only in a recording of a whole run.
+    /// Ends of branches that conditional jumps skip. The key is the address after the skipped code;
+    /// the value is the target of the jump with which that code ends, which is the end of the other
+    /// branch. Only in a recording of a whole run.
     pub branches: HashMap<u64, u64>,
 }
 
@@ -84,7 +86,8 @@ pub(super) struct Code {
     is_user: bool,
 }
 
-/// The recording of the whole failing run.
+/// The recording of the whole failing run, instruction by instruction, and what was computed from
+/// it.
 #[derive(Default)]
 pub(crate) struct Whole {
     /// The recorded instructions: all, or the last ones; `None` where the run was not recorded.
@@ -100,7 +103,8 @@ pub(crate) struct Whole {
 #[derive(Default)]
 pub(super) struct KnownCode {
     instructions: HashMap<u64, Code>,
-    /// Ends of skipped code, as in [`Recorded::branches`].
+    /// Ends of branches that conditional jumps skip, by the address after the skipped code, as in
+    /// [`Recorded::branches`].
     branches: HashMap<u64, u64>,
 }
 
@@ -326,8 +330,9 @@ impl Engine {
         Some(code)
     }
 
-    /// Does what [`record`](Engine::record) does, in a new run. If it has not ended after `most`
-    /// instructions, an unbounded recording is empty.
+    /// Records instructions as [`record`](Engine::record) does, but always in a new run. If the end
+    /// of the recording is not bounded by a point and does not come within `most` instructions, the
+    /// recording is empty.
     fn record_anew(
         &mut self,
         side: Side,

@@ -44,8 +44,8 @@ struct Call {
 pub(super) enum Step {
     /// The step has executed an instruction that neither calls nor returns.
     Instruction,
-    /// The step has called a function, which is at its first instruction: the address to which it
-    /// returns.
+    /// The step has called a function, which is at its first instruction; the value is the address
+    /// to which this function will return.
     Called(u64),
     /// The step has returned from the frame's function.
     Left,

@@ -19,9 +19,9 @@ use crate::unfold::Area;
 /// Number of arrivals at a statement that a trace records; later ones are ignored, as those of a
 /// busy loop.
 pub const MOST_HITS: u64 = 400;
-/// A run that is stopped often may take this many times the target's limit on wall time.
+/// Factor by which a run that is stopped often may exceed the target's limit on wall time.
 pub(super) const STOPS: u32 = 20;
-/// Largest number of points of a trace.
+/// Largest number of points (statement executions) that a trace records.
 pub const MOST_POINTS: usize = 100_000;
 
 /// A run of the program that is under way. Dropping it kills the process.
@@ -29,9 +29,10 @@ pub struct Run {
     /// The traced process of the run, which is stopped.
     pub process: Process,
     // Dropped after the process, which must have ended before its server is asked how.
-    /// The run as the target's executor knows it, with its files.
+    /// The child process of the target's executor in which the run takes place, with the files of
+    /// the run.
     pub traced: Traced,
-    /// The run's input.
+    /// The input with which the run was started.
     pub input: Vec<u8>,
     _limit: Limit,
     /// Address ranges of the program's arguments: the array `argv`, and each text.
@@ -50,22 +51,22 @@ pub enum Next {
     Breakpoint(user_regs_struct),
     /// The run has stopped for another reason: one step, a watched address, a system call.
     Other(Stop),
-    /// The run has ended like this.
+    /// The run has ended, as the value says.
     Ended(Box<Ending>),
 }
 
 /// Why a resumed run halts, in detail.
 pub(super) enum Halt {
-    /// At a breakpoint, a watched address, or a trap instruction of the program, or after a single
-    /// step.
+    /// The process has stopped at a breakpoint, a watched address, or a trap instruction of the
+    /// program, or after a single step.
     Trap,
-    /// At the entry to or the exit from a system call.
+    /// The process is entering or leaving a system call.
     SystemCall,
-    /// Before the process dies of this signal.
+    /// The process is about to die of this signal.
     Dying(i32),
-    /// Before the process exits.
+    /// The process is about to exit.
     Exiting,
-    /// The process has ended like this.
+    /// The process has ended, as the value says.
     Ended(Ended),
 }
 
@@ -318,7 +319,8 @@ impl Engine {
         }))
     }
 
-    /// Returns the stack of a process that is about to exit; empty where it cannot be read.
+    /// Returns the code addresses on the stack of a process that is about to exit, innermost first;
+    /// empty where the stack cannot be read.
     fn exiting(&mut self, process: &mut Process) -> Vec<u64> {
         self.learn_library(process);
         match process.registers() {
@@ -489,7 +491,7 @@ impl Engine {
         Ok(reading.capture(&frames, &registers, process))
     }
 
-    /// Returns the frames of a stopped process.
+    /// Returns the stack frames of a stopped process, innermost first.
     pub(crate) fn frames(&mut self, process: &mut Process) -> Result<Vec<Frame>, EngineError> {
         let registers = process.registers()?;
         Ok(self.modules.frames(&registers, process))
@@ -526,7 +528,7 @@ pub(crate) fn unsupported(process: &mut Process, event: i32) -> Result<(), Engin
 }
 
 impl ShadowStack {
-    /// Returns a hash of the return addresses on the stack.
+    /// Returns a hash of the return addresses on the stack of a stopped run with these `registers`.
     fn hash(
         &mut self,
         engine: &mut Engine,

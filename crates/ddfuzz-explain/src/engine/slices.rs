@@ -17,21 +17,22 @@ use crate::slice::{CallTree, Slice, Stopped, find_slice};
 
 /// Largest number of events (statement executions) of a run for which a slice is searched.
 pub const MOST_EVENTS: usize = 2000;
-/// Number of events (statement executions) at which counting them ends.
+/// Number of recorded stops of a run, at statements and function entries, after which the run goes
+/// on without being stopped.
 const COUNTED: usize = 100_000;
 
 /// What the statements that a critical slice keeps have to reproduce.
 #[derive(Clone, Debug)]
 pub enum Goal {
-    /// The whole output of the run.
+    /// The slice has to reproduce the whole output of the run.
     Output,
-    /// The lines of the output that match this pattern.
+    /// The slice has to reproduce those lines of the output that match this pattern.
     Lines(Regex),
-    /// The failure of the run, by this criterion.
+    /// The slice has to reproduce the failure of the run, as judged by this criterion.
     Failure(Criterion),
 }
 
-/// Result of a search for a critical slice.
+/// The result of a search for a critical slice.
 pub enum Sliced {
     /// A slice was found; the call tree has the events (statement executions) of the run.
     Found(CallTree, Slice),
@@ -72,7 +73,7 @@ impl Goal {
 
 impl Engine {
     /// Searches for the smallest part of the failing run's statement executions that reproduces
-    /// `goal`. `limit`: time that a test may take.
+    /// `goal`. Each test may take at most `limit`.
     ///
     /// # Errors
     /// When the run cannot be made.

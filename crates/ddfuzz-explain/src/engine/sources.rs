@@ -7,8 +7,8 @@ use std::ops::Range;
 use super::instructions::{Executed, RESULT, Value, is_clobbered};
 use crate::dwarf::frames::STACK_POINTER;
 
-/// Number of computations, one on the result of another, through which the reads for a value are
-/// followed back.
+/// Largest number of computations, each on the result of the one before, through which a value is
+/// followed back to the reads of memory.
 const COMPUTED: usize = 2;
 
 /// Where a value came from, in a list of executed instructions.
@@ -28,9 +28,10 @@ pub enum Source {
     Computed(usize),
     /// The call of a library's function with this index may have written the value.
     Unsure {
-        /// Index of the call.
+        /// Index of the call among the executed instructions.
         at: usize,
-        /// Address of the value before the call.
+        /// Address of the memory that held the value before the call, and that the call may have
+        /// changed.
         address: u64,
         /// Number of bytes of the value.
         size: u64,

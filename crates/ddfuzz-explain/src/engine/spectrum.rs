@@ -12,12 +12,13 @@ use super::tests_at_point::Stand;
 use super::watchdog::TimeLimit;
 use super::{Engine, EngineError, Point, Trace};
 
-/// Largest number of inputs that are chosen for a comparison.
+/// Largest number of other inputs that are chosen to compare mutants with the program.
 const CHOSEN: usize = 20;
-/// Number of runs that suffice for a statement: further ones that execute it are not compared.
+/// Number of runs of other inputs that suffice to judge a mutated statement: so many that fail, and
+/// so many that do not fail.
 pub(super) const ENOUGH: usize = 3;
 
-/// Which runs execute a statement.
+/// How many runs, failing ones and others, execute a statement.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Executions {
     /// How often the failing run executes the statement, as far as its points were recorded.
@@ -62,7 +63,8 @@ impl Spectrum {
         self.statements.get(&statement).copied()
     }
 
-    /// Counts for each statement the runs that execute it.
+    /// Counts for each statement of the failing run how many failing runs execute it, that one
+    /// included, and how many runs without failure.
     fn count(&mut self) {
         let all = 1 + self.runs.iter().filter(|it| it.fails).count();
         for it in self.statements.values_mut() {

@@ -261,8 +261,9 @@ impl Reading<'_> {
         found.map(|place| (place, value))
     }
 
-    /// Calls `found` for each variable that is in scope in a frame: with `None` where its value is
-    /// unknown, with `Some(None)` where it has a value but no place that could be changed.
+    /// Calls `found` for each variable that is in scope in the frame with the index `index`: with
+    /// the variable; with `Some(None)` if it has a value but no place that could be changed; with
+    /// `None` if its value is unknown.
     fn locals(
         &self,
         frames: &[Frame],
@@ -442,9 +443,9 @@ fn global(declared: &Declared, address: u64) -> Variable {
     }
 }
 
-/// Returns the place at which a variable of `frame` can be changed, from where its location
-/// expression says that it is (`found`): a register of a caller may be saved in memory. `None`
-/// where the variable has no place, or its register was overwritten.
+/// Returns the place at which a variable of `frame` can be changed. `found` is where the variable's
+/// location expression says that it is; if that is a register of a caller, it may be saved in
+/// memory. `None` where the variable has no place, or its register was overwritten.
 fn in_frame(found: Found, frame: &Frame) -> Option<Place> {
     match found {
         Found::Memory(address) => Some(Place::Memory(address)),

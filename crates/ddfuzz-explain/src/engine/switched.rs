@@ -11,7 +11,8 @@ use super::sources::{comparison, guards};
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Point};
 
-/// Largest number of conditions that are tried for each statement.
+/// Largest number of conditions that are decided the other way for each statement that led to the
+/// failure.
 const NEAREST: usize = 4;
 /// Largest number of runs in which a condition is decided the other way.
 const TRIED: usize = 24;
@@ -31,8 +32,8 @@ pub struct Switched {
 }
 
 impl Engine {
-    /// Finds conditions that avert the failure when decided the other way. The tried ones led to
-    /// the failing statement, or to the statements that made the failing value (`history`).
+    /// Finds conditions that avert the failure when decided the other way, by trying those that led
+    /// to the failing statement, or to the statements that made the failing value (`history`).
     /// `averts` is true for the end of a run without the failure. At most one of the returned
     /// conditions keeps the run from reaching the failing statement. `limit` is the time limit of a
     /// run, `points` are the points (statement executions) of the failing run.

@@ -26,16 +26,16 @@ pub struct Stand {
     /// The input and the working directory as they are when the run has stopped: each test starts
     /// from them.
     left: RunFiles,
-    /// Size of the run's output when it stopped, in bytes.
+    /// Number of bytes that the stopped run had written to stdout before it stopped.
     written: u64,
     ended: Vec<Pid>,
-    /// Time limit of one test.
+    /// Time limit of one test that is made from the stopped run.
     limit: TimeLimit,
 }
 
-/// How a fork of a stopped run has continued.
+/// How a fork of a stopped run went on until it ended or reached a statement.
 pub enum Continued {
-    /// The fork ran to its end.
+    /// The fork ran to its end, which was this.
     Ended(Ending),
     /// The fork reached the point that it was to reach, in this state.
     Reached(Box<Captured>),
@@ -97,7 +97,7 @@ impl Criterion {
 
 impl Engine {
     /// Starts the passing or failing run and stops it at `point`, so that tests can fork it there.
-    /// `limit`: time that a test there may take.
+    /// Each test may take at most `limit`.
     ///
     /// # Errors
     /// When the run does not reach the point, or cannot be forked there.
@@ -150,7 +150,8 @@ impl Engine {
         })
     }
 
-    /// Ends the tests, and returns the run from which they were forked.
+    /// Returns the run from which tests were forked, when no more tests are made; its ended forks
+    /// are reaped before.
     pub(crate) fn released(&mut self, mut stand: Stand) -> Result<Run, EngineError> {
         let instruction = self.system_call.ok_or_else(no_system_call)?;
         for child in std::mem::take(&mut stand.ended) {
@@ -159,7 +160,7 @@ impl Engine {
         Ok(stand.run)
     }
 
-    /// Reads the memory graph of the run that has stopped for tests.
+    /// Returns the memory graph of the stopped run from which tests are forked.
     ///
     /// # Errors
     /// When the process is gone.
@@ -186,7 +187,7 @@ impl Engine {
         Ok(continued.unwrap_or(Continued::Unapplied))
     }
 
-    /// Sets a breakpoint in the stopped run, which its forks inherit.
+    /// Sets a breakpoint at an address of the stopped run, which forks made later inherit.
     pub(crate) fn stop_at(&self, stand: &mut Stand, address: u64) -> Result<(), EngineError> {
         Ok(stand.run.process.set_breakpoint(address)?)
     }

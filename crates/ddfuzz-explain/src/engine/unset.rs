@@ -11,19 +11,20 @@ use super::writer::Watched;
 use super::writer::watch;
 use super::{Engine, EngineError, Point, Side};
 
-/// Largest number of stops of the run.
+/// Largest number of times that a run is stopped in the search for unset memory.
 const MOST_STOPS: usize = 20_000;
 
 /// Number of bytes below the stack pointer that a function may use.
 const RED_ZONE: u64 = 128;
 
-/// The event with which the life of some memory begins.
+/// The event with which the life of some memory begins: before it, what was in the memory means
+/// nothing.
 #[derive(Clone, Copy)]
 enum Begins {
-    /// A call of the function at `entry` whose frame has the canonical frame address `cfa`: the
+    /// The function at `entry` is called, and its frame gets the canonical frame address `cfa`: the
     /// memory is a local variable of that call.
     Call { entry: u64, cfa: u64 },
-    /// The return of a heap block that contains the memory from an allocating function.
+    /// An allocating function returns a heap block that contains the memory.
     Allocation,
 }
 

@@ -135,7 +135,8 @@ struct Deadline {
     limit: TimeLimit,
     began: Instant,
     next_look: Instant,
-    /// When the time for the whole explanation is over.
+    /// The time at which the whole explanation must be over: the process is then killed in any
+    /// case.
     latest: Instant,
 }
 

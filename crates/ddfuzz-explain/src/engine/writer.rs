@@ -17,7 +17,8 @@ const MOST_WRITES: usize = 50_000;
 const LARGEST_FRAME: u64 = 1 << 20;
 /// Largest number of bytes that the processor's four watchpoints cover.
 const WATCHED: u64 = 32;
-/// End of the addresses that a process can have; the kernel lets the processor watch none behind it.
+/// End of the addresses that a process can have. The kernel does not let the processor watch an
+/// address from there on.
 const END_OF_ADDRESSES: u64 = 0x7fff_ffff_f000;
 
 /// The origin of a write to a variable: the code that made it, and the run.
@@ -61,7 +62,7 @@ pub(super) struct LastWrites {
 /// A write to the watched memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastWrite {
-    /// What made the write.
+    /// The code that made the write, and the run in which it was made.
     pub writer: Writer,
     /// Number of writes of the run to the memory that the processor has seen, this one included.
     pub(super) nth: u64,
@@ -315,7 +316,9 @@ impl Engine {
         }))
     }
 
-    /// Returns what made a write at the address `code` in a function of a library.
+    /// Returns what made a write by the instruction at the address `code` of a library:
+    /// [`By::Input`] if the function there reads a file and only the input is open for reading,
+    /// else that function.
     fn by_library(&self, code: u64, process: &super::process::Process) -> By {
         let name = self.library_function(code);
         match is_reader(&name) && self.has_only_input_open(process) {

@@ -10,8 +10,8 @@ use crate::unfold::{Area, LARGEST, PAGE, Unfolding};
 pub const LIBRARY_BUFFER: &str = "library buffer";
 
 impl Unfolding<'_> {
-    /// Adds the parts of memory that the program has mapped for itself and to which no pointer
-    /// leads, as raw bytes, if pointers lead to other parts of the same mapping.
+    /// Adds to the memory graph, as raw bytes, the parts of memory that the program has mapped for
+    /// itself to which no pointer leads. A mapping to which no pointer leads at all is left out.
     pub(super) fn gaps(&mut self) {
         for area in self.mapped.clone() {
             let mut at = area.start;
@@ -40,7 +40,8 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Adds the live heap blocks that no pointer of the program leads to, as raw bytes.
+    /// Adds to the memory graph, as raw bytes, the live heap blocks to which no pointer of the
+    /// program leads.
     pub(super) fn raw_blocks(&mut self) {
         // Without any variable the blocks are the program's own, too.
         let is_raw = self.graph.objects.is_empty();
@@ -67,8 +68,9 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Returns the beginnings of those of the `blocks`, ascending, to which the data of a library leads,
-    /// also by other ones of them: the buffers of open files, for example.
+    /// Returns the first addresses of those of `blocks` (ascending by address) that belong to
+    /// libraries, such as the buffers of open files: a pointer in a library's data leads to the
+    /// block, or a pointer in another such block does.
     fn blocks_of_libraries(&mut self, blocks: &[Area]) -> HashSet<u64> {
         let mut found = HashSet::new();
         let mut areas = self.state.library_data();

@@ -17,11 +17,12 @@ const INFOS: [usize; 7] = [12, 40, 52, 56, 64, 108, 124];
 const OLD: usize = 12;
 /// Compression methods of BMP for which pixels are stored without compression.
 const PLAIN: [u64; 2] = [0, 3];
-/// Size, in bytes, of an entry in the directory of an icon, and of the header before the directory.
+/// Size, in bytes, of an entry in the directory of an icon.
 const ENTRY: usize = 16;
+/// Size, in bytes, of the header that precedes the directory of an icon.
 const FRONT: usize = 6;
 
-/// The size of a row of pixels is padded to a multiple of this number of bytes.
+/// Number of bytes to a multiple of which the size of a row of pixels is padded.
 const ALIGN: usize = 4;
 
 /// Maximum size, in bytes, of pixels that become indices of colors, one node for each pixel.

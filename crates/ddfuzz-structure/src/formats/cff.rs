@@ -48,9 +48,9 @@ struct Region {
 }
 
 impl Index {
-    /// Returns the least width, in bytes, that the offsets are written with after deletions: 1, so
-    /// that the width follows the size of the items, unless the original offsets are wider than
-    /// needed.
+    /// Returns the least width, in bytes, with which offsets are written after deletions: the
+    /// original width if that is wider than needed; else 1, so that the width follows the size of
+    /// the items.
     fn least_width(&self) -> usize {
         let start = self.items.first().map_or(self.end, |item| item.start);
         let needed = Encoding::width_of((self.end - start + 1) as u64);

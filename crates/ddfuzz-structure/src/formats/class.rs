@@ -13,14 +13,16 @@ pub const SIGNATURE: &[u8] = b"\xca\xfe\xba\xbe";
 /// Major version of the oldest class files. Files of other formats with the same magic bytes have
 /// smaller numbers at this place.
 const OLDEST: u64 = 45;
-/// Maximum number of constants, and maximum size in bytes, of a file that is taken apart: to write
-/// an index, all constants before it are counted.
+/// Maximum number of constants of a class file that is taken apart: to write the index of a
+/// constant, all constants before it are counted.
 const MOST_CONSTANTS: u64 = 1 << 11;
+/// Maximum size, in bytes, of a class file that is taken apart.
 const LARGEST: usize = 1 << 18;
-/// Tags of constants with two indices of constants, with one index, and of those that count as two
-/// (`long` and `double`).
+/// Tags of those constants that consist of two indices of other constants, such as `Methodref`.
 const PAIRS: [u8; 4] = [9, 10, 11, 12];
+/// Tags of those constants that consist of one index of another constant, such as `Class`.
 const SINGLES: [u8; 5] = [7, 8, 16, 19, 20];
+/// Tags of the constants that count as two (`long` and `double`): the next index is unused.
 const WIDE: [u8; 2] = [5, 6];
 /// A body of the attribute `Code` that is valid for any method: it throws `null`. It has one value
 /// on the stack, room for all parameters, the instructions `aconst_null` and `athrow`, and neither
@@ -69,7 +71,7 @@ struct Class<'a> {
     references: RefCell<HashMap<u64, Option<Label>>>,
 }
 
-/// The nodes of an item, and the offset after the item.
+/// The tree nodes of something that was read, such as a method, and the offset after it.
 type Item = (Vec<Node>, usize);
 
 /// Reads a class file into the nodes of its tree; `None` if its constant pool cannot be read, or

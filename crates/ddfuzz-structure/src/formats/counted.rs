@@ -11,7 +11,7 @@ use crate::reader::Reader;
 const LARGEST: usize = 1 << 20;
 /// Separators that may stand between the size of a string and the string.
 const AFTER: [&[u8]; 8] = [b":", b"\r\n", b" ", b"\n", b"|", b"=", b";", b"#"];
-/// Separators that may follow a string.
+/// Separators that may follow a string whose size is stated before it.
 const END: [&[u8]; 6] = [b",", b"\r\n", b";", b"\n", b"|", b" "];
 /// Signs that may precede the size of a string, such as `$` in RESP.
 const BEFORE: [&[u8]; 2] = [b"", b"$"];
@@ -20,8 +20,8 @@ const BEFORE: [&[u8]; 2] = [b"", b"$"];
 const FEWEST: usize = 4;
 /// Minimum size, in bytes, of a string after its size if it is the only such string of a text.
 const SINGLE: usize = 16;
-/// Minimum number of strings for each number that is written like the size of a string but counts
-/// none.
+/// A style of strings fits a text only if the text has so many of its strings for each number that
+/// looks like the size of a string but counts none.
 const MISFITS: usize = 8;
 /// Minimum number of strings, one directly after another, that are more than chance.
 const CHAIN: usize = 3;
@@ -148,7 +148,8 @@ impl Style {
 struct NumberPlaces {
     /// Runs of decimal digits that are followed by one of the separators [`AFTER`].
     decimal: Vec<Range<usize>>,
-    /// Runs of hexadecimal digits at the beginnings of lines.
+    /// Runs of hexadecimal digits at the beginnings of lines, as the sizes of HTTP chunks stand
+    /// there.
     lines: Vec<Range<usize>>,
 }
 
@@ -273,7 +274,7 @@ fn count_before(text: &[u8], style: Style) -> Option<(usize, usize)> {
 }
 
 /// Makes a deletable part of `string` in `text`; if the file has too many parts, a group that
-/// stays.
+/// cannot be deleted by itself.
 fn string_node(reader: &mut Reader, text: &[u8], style: Style, string: &Counted) -> Node {
     let nodes = style.nodes(reader, text, string);
     match reader.count_part() {

@@ -326,9 +326,9 @@ impl Elf<'_> {
         Some(Meaning::Index(section.part))
     }
 
-    /// Describes the number at the beginning of a table's entry at offset `at`, which states where
-    /// a name begins in the string table; that is the section with the index `strings`. `None` if
-    /// no string is there.
+    /// Describes the number at the beginning of the table entry at offset `at`, which states where
+    /// a name begins in a string table, the section with the index `strings`. `None` if no string
+    /// is there.
     fn name(&self, at: usize, strings: usize) -> Option<Stated> {
         let section = self.sections.get(strings)?;
         let name = section.place.start.checked_add(self.object.size(at, 4)?)?;

@@ -29,9 +29,9 @@ const HALF: Encoding = Encoding::Units {
 /// The glyphs of a font: their labels, by which other tables refer to them, and where their data
 /// are.
 pub struct Glyphs {
-    /// Label of the group of all glyphs.
+    /// Label of the group that contains the groups of all glyphs.
     pub list: Label,
-    /// Labels of the glyphs, by their indices.
+    /// Labels of the groups of the glyphs, by the indices of the glyphs.
     pub labels: Vec<Label>,
     /// Label of the group of those entries of the table `hmtx` that have a width.
     metrics: Label,
@@ -225,7 +225,7 @@ impl Glyphs {
     }
 }
 
-/// Makes a payload of `bytes`; `None` if there are none.
+/// Makes a payload node of `bytes`, which searches may delete and change; `None` if there are none.
 fn payload(bytes: &[u8]) -> Option<Node> {
     (!bytes.is_empty()).then(|| Node::payload(bytes))
 }

@@ -11,7 +11,7 @@ const QUANTIZATION: u8 = 0xdb;
 const HUFFMAN: u8 = 0xc4;
 /// Marker of the segment that precedes compressed pixels (SOS).
 const SCAN: u8 = 0xda;
-/// Number of different lengths of Huffman codes: 1 to 16 bits.
+/// Number of different lengths that Huffman codes can have: from 1 to 16 bits.
 const CODE_LENGTHS: usize = 16;
 
 /// Reads a JPEG file: segments, each with a marker, a length that includes its own two bytes, and

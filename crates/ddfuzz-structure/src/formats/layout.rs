@@ -12,30 +12,32 @@ use crate::reader::Reader;
 /// Bit of a lookup's flags which says that the index of a mark filtering set follows the offsets of
 /// its subtables.
 const HAS_FILTER: usize = 0x10;
-/// The lowest bit of a GPOS value format that stands for an offset.
+/// The lowest bit of a value format of GPOS by which a value record contains an offset.
 const VALUE_OFFSETS: usize = 0x10;
-/// Maximum number of glyphs, in the ranges of one coverage table, with which elements of lists are
-/// deleted.
+/// Maximum number of glyphs that the ranges of a coverage table may contain if elements of lists
+/// are to be deleted together with these glyphs.
 const MOST_TIED: usize = 1 << 13;
 
-/// State that a subtable shares with the tables to which it leads: the values of variables, and for
-/// the number of each tie, how and under which labels the elements of the tied lists are deleted
-/// together with glyphs of a coverage table.
+/// What a subtable and the tables to which it leads know while they are read: the values of the
+/// numbered variables; and for the number of each tie, one pair for each element of the tied lists,
+/// of how the element is deleted (together with a glyph of the coverage table) and the element's
+/// label.
 #[derive(Default)]
 struct Scope {
     variables: [usize; 5],
     ties: Vec<(u8, Vec<(Part, Label)>)>,
 }
 
-/// State of reading one table of a layout table.
+/// State of reading one table to which an offset of a layout table leads, such as a subtable.
 struct Table {
-    /// Offset of the table, from which the offsets in it count; `own` is the label of its group.
+    /// Offset at which the table begins; the offsets in the table count from there.
     start: usize,
+    /// Label of the group of the table.
     own: Label,
     /// Offset of the item that is read next.
     at: usize,
-    /// How a region to which an item of the table leads is deleted: together with the table, or
-    /// with the list element that contains the item.
+    /// How a region to which an offset in the table leads is deleted: together with the table, or
+    /// with the list element that contains the offset.
     with: Part,
     /// The lists whose counts were read so far: the number of the list, its number of elements, and
     /// the label of the group of its elements.
@@ -55,8 +57,9 @@ struct Layout<'a> {
     text: &'a [u8],
     glyphs: Option<&'a Glyphs>,
     regions: Regions,
-    /// Labels of the feature records, and of the entries of the lookup list, by their indices.
+    /// Labels of the feature records, by their indices.
     features: Vec<Label>,
+    /// Labels of the entries of the lookup list, by their indices.
     lookups: Vec<Label>,
     /// True if the table is GSUB, which substitutes glyphs; false if it is GPOS, which positions
     /// them.
@@ -431,8 +434,9 @@ impl<'a> Layout<'a> {
         Some(())
     }
 
-    /// Returns the size, in bytes, of an item at offset `at` that is neither index, count nor
-    /// offset, so that its bytes stay as they are. If the item sets a variable, sets it in `scope`.
+    /// Returns the size, in bytes, of the item `item` at offset `at`, whose bytes stay as they are:
+    /// any item but an index, a count and an offset. If the item sets a variable, stores its value
+    /// in `scope`. `None` if the item cannot be read.
     fn kept(&self, item: &Item, at: usize, scope: &mut Scope) -> Option<usize> {
         let value = |format: usize| 2 * format.count_ones() as usize;
         match item {
@@ -454,9 +458,9 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Returns the tree node of the next item of `table`, which is a number of two bytes: the index
-    /// of a glyph or of a lookup, the number of elements of a list, or the first glyph of a range.
-    /// `None` if it cannot be read.
+    /// Returns the tree node of `item`, the next item of `table`, which is a number of two bytes:
+    /// the index of a glyph or of a lookup, the number of elements of a list, or the first glyph of
+    /// a range. `None` if it cannot be read.
     fn number(
         &self,
         reader: &mut Reader,
@@ -498,9 +502,10 @@ impl<'a> Layout<'a> {
         Some(reader.number(Encoding::Big(2), meaning, others, raw))
     }
 
-    /// Reads the elements of the list with the number `list`, each of which consists of `items`. An
-    /// element is deleted together with the glyph to which the tie `tie` ties it; without a tie, by
-    /// itself.
+    /// Reads the elements of the list with the number `list`, each of which consists of `items`,
+    /// from the next byte of `table` on. If the tie `tie` ties the elements to glyphs, each is
+    /// deleted together with its glyph, else by itself. `None` if an element cannot be read, or the
+    /// file has too many parts.
     fn elements(
         &mut self,
         reader: &mut Reader,
@@ -532,8 +537,9 @@ impl<'a> Layout<'a> {
         Some(Group::new(label, elements))
     }
 
-    /// Returns the tree node of the offset of `width` bytes that is the next item of `table`, and
-    /// the region, `target`, to which it leads. An offset of 0 leads to none.
+    /// Returns the tree node of the next item of `table`, an offset of `width` bytes, and makes the
+    /// region to which the offset leads, which `target` describes. An offset of 0 leads to no
+    /// region. `None` if the offset or the region cannot be read.
     fn refer(
         &mut self,
         reader: &mut Reader,
@@ -570,10 +576,10 @@ impl<'a> Layout<'a> {
         })
     }
 
-    /// Returns the tree nodes of the coverage table at offset `at` (the list of the glyphs to which
-    /// a subtable applies, singly or in ranges), and its size in bytes. Each glyph or range is a
-    /// deletable part. Elements of lists with the tie `tie` are deleted together with their glyph;
-    /// 0 is no tie.
+    /// Returns the tree nodes of the coverage table at offset `at`, a list of the glyphs to which a
+    /// subtable applies, singly or in ranges; and its size in bytes. Each glyph or range is a
+    /// deletable part. If `tie` is not 0, records in `scope` that each element of a list with the
+    /// tie `tie` is deleted together with its glyph. `None` if the table cannot be read.
     fn coverage(
         &mut self,
         reader: &mut Reader,
@@ -635,10 +641,11 @@ impl<'a> Layout<'a> {
         Some((nodes, 4 + size * count))
     }
 
-    /// Returns the tree nodes of a range in a coverage table at offset `at`: its first and last
-    /// glyph and the coverage index of the first one; then an empty deletable part for each glyph,
-    /// with the labels `glyphs`, which takes the elements tied to the glyph along. `front` is the
-    /// first label of all ranges of the coverage table.
+    /// Returns the tree nodes of the range of glyphs at offset `at` of a coverage table: its first
+    /// glyph, its last glyph, and the coverage index of the first one, which are computed anew.
+    /// They are followed by an empty deletable part for each glyph of the range, with the labels
+    /// `glyphs`: list elements that are tied to the glyph are deleted with it. `front` is the label
+    /// of the first glyph of the coverage table's first range.
     fn range(
         &self,
         reader: &Reader,
@@ -670,8 +677,8 @@ impl<'a> Layout<'a> {
         Some(nodes)
     }
 
-    /// Returns the label of the glyph with the index `glyph`; the labels of the glyphs after it
-    /// follow. 0 if the glyphs are not known, or there is no such glyph.
+    /// Returns the label of the glyph with the index `glyph`; the labels of the next glyphs follow
+    /// it. Returns 0 if the glyphs of the font are not known, or there is no such glyph.
     fn glyph_label(&self, glyph: usize) -> Label {
         let labels = self.glyphs.map(|glyphs| &glyphs.labels);
         let label = labels.and_then(|labels| labels.get(glyph));

@@ -9,17 +9,22 @@ use crate::reader::Reader;
 /// network protocol.
 const LINKS: [(usize, Option<usize>); 4] =
     [(14, Some(12)), (18, Some(16)), (16, Some(14)), (0, None)];
-/// Sizes, in bytes, of an IPv4 header without options, of an IPv6 header, of a UDP or ICMP header,
-/// and of a TCP header without options.
+/// Size, in bytes, of an IPv4 header without options.
 const IPV4: usize = 20;
+/// Size, in bytes, of an IPv6 header.
 const IPV6: usize = 40;
+/// Size, in bytes, of a UDP header, and also of an ICMP header.
 const UDP: usize = 8;
+/// Size, in bytes, of a TCP header without options.
 const TCP: usize = 20;
 
-/// Numbers by which the header of an IP packet states that it contains ICMP, TCP, UDP or ICMPv6.
+/// Number by which the header of an IP packet states that it contains ICMP.
 const IS_ICMP: u8 = 1;
+/// Number by which the header of an IP packet states that it contains TCP.
 const IS_TCP: u8 = 6;
+/// Number by which the header of an IP packet states that it contains UDP.
 const IS_UDP: u8 = 17;
+/// Number by which the header of an IP packet states that it contains ICMPv6.
 const IS_ICMPV6: u8 = 58;
 
 const WORD: Encoding = Encoding::Big(2);
@@ -46,7 +51,7 @@ pub fn packet(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Makes a deletable part of `nodes`, the header of a layer; if the file has too many parts, a
-/// group that stays.
+/// group that cannot be deleted by itself.
 fn head(reader: &mut Reader, nodes: Vec<Node>) -> Node {
     match reader.count_part() {
         true => Group::part(reader.label(), nodes).into(),

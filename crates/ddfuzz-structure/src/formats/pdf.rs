@@ -23,7 +23,7 @@ pub struct Object {
     pub place: Range<usize>,
     /// Offset at which the value of the object begins: in the file, after `NUMBER GENERATION obj`.
     pub body: usize,
-    /// Value of the object; `None` if it cannot be read.
+    /// Value of the object, such as a dictionary; `None` if it cannot be read.
     pub value: Option<Value>,
     pub label: Label,
     pub stream: Option<Stream>,
@@ -221,9 +221,9 @@ impl Pdf<'_> {
     }
 
     /// Finds the owner of each object: the dictionary entry or array element that is the only
-    /// reference to it, with which it is deleted. References in trailers and in the object itself
-    /// make that there is no owner, as several references do. Objects in chains of owners longer
-    /// than [`LONGEST_CHAIN`] get none.
+    /// reference to the object, and with which the object is deleted. An object has no owner if
+    /// several references lead to it, or one in a trailer or in the object itself, or if its chain
+    /// of owners would be longer than [`LONGEST_CHAIN`].
     fn find_owners(&mut self) {
         // Item with a reference, and the object that it is in; `None` if there are several.
         let mut references: HashMap<u64, Option<(Label, u64)>> = HashMap::new();

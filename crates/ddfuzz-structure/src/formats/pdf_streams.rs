@@ -22,7 +22,7 @@ pub struct Stream {
     /// Offset in the file of what follows the stream's bytes and the white space after them: mostly
     /// the word `endstream`.
     pub end: usize,
-    /// Label of the node group of the stream's bytes.
+    /// Label of the group that the stream's bytes become in the tree of the file.
     pub label: Label,
     /// The decompressed stream: its compression method, its content, how many bytes of the file the
     /// compressed data take, and the label of the dictionary entry `Filter`, without which the

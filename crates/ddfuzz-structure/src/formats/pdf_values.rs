@@ -30,7 +30,7 @@ pub enum Kind {
 
 /// An entry of a PDF dictionary, or an element of a PDF array, with the white space after it.
 pub struct Item {
-    /// Label of the node group that the entry or element becomes.
+    /// Label of the group that the entry or element becomes in the tree of the file.
     pub label: Label,
     /// Range of the text that the entry (key and value) or element takes, with the white space
     /// after it.

@@ -9,11 +9,13 @@ use crate::reader::Reader;
 
 /// Size of the DOS header, in bytes; the offset of the PE header is in its last four bytes.
 const DOS: usize = 64;
-/// Size, in bytes, of the PE signature with the COFF header, and of a section header.
+/// Size, in bytes, of the PE signature together with the COFF header.
 const HEAD: usize = 24;
+/// Size, in bytes, of a section header.
 const SECTION: usize = 40;
-/// Size, in bytes, of a data directory, and of the import table's entry for a library.
+/// Size, in bytes, of a data directory.
 const DIRECTORY: usize = 8;
+/// Size, in bytes, of the import table's entry for a library.
 const LIBRARY: usize = 20;
 /// Index of the data directory that states where the import table is.
 const IMPORTS: usize = 1;
@@ -270,8 +272,8 @@ impl Program<'_> {
     /// Makes a region of the list of imported functions at the memory address `address`, and
     /// regions of their names; returns the label of the list. If `again` is false, the list is the
     /// first one of a library: label and name of each of its entries are appended to `functions`.
-    /// If it is true, each entry is deleted together with that entry of the first list. `None` if
-    /// the list is empty, not in a section, or overlaps another region.
+    /// If `again` is true, each entry is deleted together with the entry at the same place of the
+    /// first list. `None` if the list is empty, not in a section, or overlaps another region.
     fn functions(
         &mut self,
         reader: &mut Reader,

@@ -21,15 +21,16 @@ pub const FREE: usize = 32;
 /// Offset, in the database header, of a number that is not 0 if the database has pointer-map pages
 /// (auto-vacuum), which state for each page where it is referred to.
 pub const VACUUM: usize = 52;
-/// Offsets, in a page header, of the offset of the first freeblock, of the number of cells, and of
-/// the offset at which the cells begin.
+/// Offset, in a page header, of the number that states where the first freeblock is.
 const FREE_BLOCK: usize = 1;
+/// Offset, in a page header, of the number of cells.
 const CELLS: usize = 3;
+/// Offset, in a page header, of the number that states where the cells begin.
 const CONTENT: usize = 5;
 /// Offset, in a page header, of the number of fragmented free bytes between cells.
 const FRAGMENTS: usize = 7;
-/// Size, in bytes, of the header of a leaf page; in the longer header of an interior page, the
-/// offset of the number of its right-most child.
+/// Size, in bytes, of the header of a leaf page. In an interior page, whose header is longer, the
+/// page number of the right-most child follows at this offset.
 pub const LEAF: usize = 8;
 /// Size, in bytes, of the beginning of a freeblock: the offset of the next freeblock, and the size
 /// of this one.
@@ -45,9 +46,9 @@ pub struct Kind {
 /// State of reading a SQLite database: its pages, their nodes, and the rows of its schema.
 pub struct Database<'a> {
     pub text: &'a [u8],
-    /// Size of a page in bytes; `usable` is the size without the reserved bytes at the end of each
-    /// page.
+    /// Size of a page in bytes.
     pub size: usize,
+    /// Size of a page in bytes, without the reserved bytes at its end.
     pub usable: usize,
     /// Label of the group of all pages except the first one.
     list: Label,
@@ -60,9 +61,9 @@ pub struct Database<'a> {
     rows: HashMap<u64, Label>,
     /// Rows of the schema table (`sqlite_schema`) that were read.
     schema: Vec<SchemaRow>,
-    /// Range of the labels of the freelist's trunk pages; `free` is the range of the labels of all
-    /// free pages, trunk pages included.
+    /// Range of the labels of the freelist's trunk pages.
     trunks: Range<Label>,
+    /// Range of the labels of all free pages, trunk pages included.
     free: Range<Label>,
 }
 
@@ -75,9 +76,9 @@ pub struct SchemaRow {
     pub cell: Label,
     /// Column `type` of the row: `table`, `index`, `view` or `trigger`.
     pub kind: Vec<u8>,
-    /// Column `name` of the row, in lower case; `table` is the column `tbl_name`, the table that an
-    /// index or trigger belongs to.
+    /// Column `name` of the row, in lower case.
     pub name: Vec<u8>,
+    /// Column `tbl_name` of the row: the table that an index or trigger belongs to.
     pub table: Vec<u8>,
     /// Labels of those clauses (`UNIQUE`, `PRIMARY KEY`) of a table's `CREATE TABLE` statement for
     /// which SQLite makes an automatic index, in the order of these indices.
@@ -92,7 +93,7 @@ struct Owned<'a> {
     /// Label of the group that the row is deleted together with: the clause that makes the index,
     /// or the table's row.
     with: Label,
-    /// True if the row can also be deleted by itself.
+    /// True if the row of the index or trigger can also be deleted by itself.
     is_part: bool,
     /// For an automatic index its name, and the labels of the first clause of its table that makes
     /// an index and of the clause that makes this index; `None` for all others.
@@ -163,8 +164,8 @@ impl<'a> Database<'a> {
         self.text.get(start..start.checked_add(self.size)?)
     }
 
-    /// Returns the tree node of a number of a page, `raw`, which states `page`: a number that is
-    /// computed anew, or fixed bytes if there is no such page or it is the first one.
+    /// Returns the tree node of the bytes `raw`, which state the page number `page`: a number that
+    /// is computed anew, or fixed bytes if there is no such page or it is the first one.
     pub fn reference(&self, reader: &Reader, page: usize, raw: &[u8]) -> Node {
         let label = self.labels.get(page.wrapping_sub(1)).filter(|_| page > 1);
         match label {

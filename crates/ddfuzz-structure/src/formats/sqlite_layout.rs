@@ -14,13 +14,15 @@ const DEEPEST: usize = 16;
 /// Minimum size of a cell, in bytes; a shorter one is filled up with zeros.
 const LEAST: usize = 4;
 
-/// Offset, in the database header, of the page size.
+/// Offset, in the database header, of the number that states the page size.
 const SIZE: usize = 16;
 /// Maximum page size, in bytes, that SQLite allows.
 const LARGEST: usize = 1 << 16;
 /// Maximum size of a database that is rewritten with larger pages to be taken apart, as a multiple
-/// of the size of the original. If that is less than [`SMALL`] bytes, the maximum is [`SMALL`].
+/// of the size of the original; but a size of [`SMALL`] bytes is always allowed.
 const LARGER: usize = 4;
+/// Size in bytes up to which a database is rewritten with larger pages, however small the original
+/// is.
 const SMALL: usize = 1 << 17;
 
 /// A row of a table or an entry of an index, with its complete record.

@@ -19,7 +19,7 @@ pub enum Shape {
 /// list with a tie has one element for each glyph of the coverage table with the same tie; the
 /// element is deleted together with the glyph.
 pub enum Item {
-    /// This many bytes, which stay as they are.
+    /// An item of this many bytes, which stay as they are.
     Keep(usize),
     /// A number of two bytes that stays as it is and becomes the value of the variable with this
     /// number.

@@ -19,9 +19,9 @@ const ENTRY: usize = 12;
 /// Tags of the TIFF directory entries that list the offsets of strips and of tiles, each paired
 /// with the tag of the entry that lists their sizes.
 const PIECES: [(u64, u64); 2] = [(273, 279), (324, 325)];
-/// Tag of the TIFF directory entry that states how strips and tiles are compressed, and the methods
-/// that are known.
+/// Tag of the TIFF directory entry that states how strips and tiles are compressed.
 const COMPRESSION: u64 = 259;
+/// Numbers of the known compression methods of strips and tiles, each with the method.
 const METHODS: [(u64, Codec); 4] = [
     (5, Codec::Tiff),
     (8, Codec::Zlib),
@@ -42,7 +42,7 @@ struct Region {
     end: usize,
     label: Label,
     part: Part,
-    /// Nodes of the region; `None` if its bytes become one payload.
+    /// Tree nodes that the region's bytes become; `None` if they become one payload.
     nodes: Option<Vec<Node>>,
 }
 
@@ -368,9 +368,10 @@ impl Tiff<'_> {
         known.map(|(_, codec)| *codec)
     }
 
-    /// Returns the range of a strip or tile, and the offset of the number that states its size. Its
-    /// own offset is the number of `width` bytes at offset `at`; its size is the value with the
-    /// given index of the given entry. `None` if the range is empty, or overlaps another region.
+    /// Reads where a strip or tile is. Its offset is the number of `width` bytes at offset `at` of
+    /// the file; its size is the value with the index `index` of the directory entry `sizes`.
+    /// Returns its range in the file, and the offset of the number that states its size. `None` if
+    /// the range is empty, or overlaps another region.
     fn piece(
         &self,
         at: usize,
@@ -388,9 +389,9 @@ impl Tiff<'_> {
         is_free.then_some((place, size_at))
     }
 
-    /// Makes a region of the strip or tile in the given range, whose size is stated at the given
-    /// offset; it is decompressed by `method`, if that is known, and deleted together with the
-    /// group `with`. Returns its label.
+    /// Makes a region of a strip or tile: `place` is its range in the file, `size_at` the offset of
+    /// the number that states its size. It is decompressed by `method`, if that is not `None`, and
+    /// deleted together with the group `with`. Returns its label.
     fn pixels(
         &mut self,
         reader: &mut Reader,

@@ -8,15 +8,23 @@ use crate::reader::Reader;
 
 /// Size of the signature and the version of a module, in bytes.
 const HEAD: usize = 8;
-/// First bytes of the sections of a module, by which their kinds are told.
+/// First byte of the section of function types.
 const TYPES: u8 = 1;
+/// First byte of the section of imports.
 const IMPORTS: u8 = 2;
+/// First byte of the section that states the type of each function.
 const FUNCTIONS: u8 = 3;
+/// First byte of the section of exports.
 const EXPORTS: u8 = 7;
+/// First byte of the section that states the start function.
 const START: u8 = 8;
+/// First byte of the section of element segments, which put functions into tables.
 const ELEMENTS: u8 = 9;
+/// First byte of the section of function bodies.
 const CODE: u8 = 10;
+/// First byte of the section of data segments.
 const DATA: u8 = 11;
+/// First byte of the section that states the number of data segments.
 const DATA_COUNT: u8 = 12;
 /// First byte of a function type.
 const FUNCTION_TYPE: u8 = 0x60;
@@ -30,9 +38,11 @@ const LEAST_BODY: &[u8] = &[0, 0, END];
 /// State of reading a WebAssembly module: labels of what indices in the module refer to.
 struct Module<'a> {
     text: &'a [u8],
-    /// Labels of the function types, and of the functions (imported ones first), by their indices
-    /// in the file. A written index is the number of those before it that remain.
+    /// Labels of the function types, by their indices in the file. A written index is the number of
+    /// function types before it that remain.
     types: Vec<Label>,
+    /// Labels of the functions, imported ones first, by their indices in the file. A written index
+    /// is the number of functions before it that remain.
     functions: Vec<Label>,
     /// Number of imported functions of the module, whose indices precede those of its own
     /// functions.
@@ -149,7 +159,7 @@ fn skip_expression(text: &[u8], mut at: usize) -> Option<usize> {
     Some(at + 1)
 }
 
-/// Makes a payload of `bytes`; `None` if there are none.
+/// Makes a payload node of `bytes`, which searches may delete and change; `None` if there are none.
 fn payload(bytes: &[u8]) -> Option<Node> {
     (!bytes.is_empty()).then(|| Node::payload(bytes))
 }
@@ -365,7 +375,7 @@ impl Module<'_> {
     }
 }
 
-/// The nodes of an item, and the offset after the item.
+/// The tree nodes of an item that was read, such as an import, and the offset after the item.
 type Item = (Vec<Node>, usize);
 
 /// Reads the function type at offset `at`: the types of parameters and of results, each after their
