@@ -44,7 +44,7 @@ pub(super) enum Request {
     },
     /// Counts runs of the worker that ended in a known group ([`CrashSink::count`]).
     Count { kind: Kind, major: Key, runs: u64 },
-    /// Stores a crash that a minimization has found, with the input as the body
+    /// Stores a crash that was found by the way during a minimization, with the input as the body
     /// ([`StoreWriter::file`]).
     File { kind: Kind, crash: Box<Crash> },
     /// Replaces the reproducer (minimized input) of an entry by the body
@@ -239,8 +239,9 @@ impl MainProcess {
         Ok(main_process)
     }
 
-    /// Takes the number of a worker and of one of its submissions of a suspected hang, and returns
-    /// the number of the submission if this worker has made it; `None` if another worker has.
+    /// Returns the number of a submission of a suspected hang if this worker has made it, and
+    /// `None` if another worker has. The parameter holds the number of the worker, and that of its
+    /// submission.
     pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
         (worker == self.worker).then_some(number)
     }
@@ -292,8 +293,8 @@ impl MainProcess {
     }
 }
 
-/// Returns the error for a failed connection to the main process: without it, the output directory
-/// cannot be written.
+/// Returns the error that says that the output directory at `reader` cannot be written, because the
+/// connection to the main process, which writes it, has failed with `error`.
 fn lost(reader: &Reader, error: &io::Error) -> StoreError {
     StoreError::Unwritable {
         path: reader.root().to_owned(),
