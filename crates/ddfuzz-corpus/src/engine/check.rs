@@ -93,8 +93,8 @@ impl Engine<'_> {
     }
 }
 
-/// Maximum number of files that the target's own fuzzer (such as libFuzzer) is asked to merge; if
-/// there are more, it is not asked, since it holds all of them in memory.
+/// Maximum number of files that the target's own fuzzer (such as libFuzzer) merges. With more files
+/// it is not asked, since it holds all of them in memory.
 const MOST: usize = 100_000;
 
 /// Merges corpora by the target's own fuzzer, which also counts their coverage. Its features may

@@ -21,8 +21,8 @@ use ddfuzz_store::report::clean::{
     CleanGroup, CleanResult, Distributions, GainedFeature, LostFeature, Step, StepName, UnreadFile,
 };
 
-/// Divisor: if the check misses more than 1 of 20 features, flaky coverage does not explain it, and
-/// the cleanup reports them as missing.
+/// If the final check misses more than one in so many features, flaky coverage does not explain it,
+/// and the cleanup reports the features as missing.
 const MISSING_DIVISOR: usize = 20;
 
 impl Engine<'_> {
@@ -466,7 +466,8 @@ impl CleanTotals {
         self.groups.iter().any(|known| is_same(known, group))
     }
 
-    /// Adds a group of crashes that occurred while files were trimmed, with no input of the corpus.
+    /// Adds a group of crashes that occurred only while files were trimmed; it counts no input of
+    /// the corpus.
     pub fn slipped(&mut self, group: CleanGroup) {
         self.group(CleanGroup { count: 0, ..group });
     }
@@ -498,7 +499,7 @@ impl CleanTotals {
     }
 }
 
-/// Returns the example files of `excluded`, each with the reason why it is not used.
+/// Returns the example files that `excluded` holds, each with the reason why the file is not used.
 fn examples(excluded: &Excluded) -> impl Iterator<Item = UnreadFile> {
     excluded.examples().map(|(path, why)| UnreadFile {
         file: OsText::from(path),

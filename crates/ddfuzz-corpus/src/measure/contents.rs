@@ -139,7 +139,8 @@ pub(super) fn read_entry(
     }
 }
 
-/// The distinct contents found while a corpus is read, with their paths, and counts of its files.
+/// The distinct contents that were found so far while a corpus is read, with their paths, and
+/// counts of the corpus's files.
 #[derive(Debug)]
 pub(super) struct ContentIndex {
     pub(super) table: ContentTable,
@@ -271,7 +272,8 @@ pub(super) struct ContentCache {
     /// For each cached content, the offset of its end in the buffer that holds the bytes of all of
     /// them.
     ends: Vec<usize>,
-    /// True once a content did not fit into the cache; no later one is cached then.
+    /// Whether a content did not fit into the cache; after the first such content no further one is
+    /// cached.
     is_full: bool,
 }
 
@@ -421,7 +423,8 @@ impl ContentTable {
     }
 }
 
-/// Number of bytes of paths that a `PathSpool` collects before it writes them to its file.
+/// Number of bytes of paths that a `PathSpool` collects in memory before it writes them to its
+/// file.
 const AT_ONCE: usize = 64 * 1024;
 /// Number of bytes in which a `PathSpool` stores the length of a path, before the path.
 const LENGTH: usize = 4;
