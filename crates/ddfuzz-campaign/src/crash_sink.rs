@@ -62,7 +62,6 @@ pub trait CrashSink: StoreWriter {
     /// group, can then be [claimed](CrashSink::claim).
     ///
     /// # Errors
-    ///
     /// When the finding cannot be written; then it is not counted and may be submitted again.
     fn submit(&mut self, report: &Report<'_>) -> Result<Option<EntryId>, StoreError>;
 

@@ -30,8 +30,8 @@ const HANG_DIVISOR: u32 = 5;
 /// Least time for which all hangs and memory blow-ups together are minimized after fuzzing, unless
 /// the user has set a time limit for each entry.
 const MIN_TOTAL: Duration = Duration::from_secs(5);
-/// If less time than this is left for hangs and memory blow-ups after fuzzing, no further one is
-/// minimized.
+/// If a time budget that several entries share has less than this left, no further entry of the
+/// budget is minimized.
 const MIN_ENTRY: Duration = Duration::from_secs(1);
 
 /// Least time for which all crashes that only minimizations have met are minimized together after

@@ -28,12 +28,12 @@ use ddfuzz_store as store;
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 
-/// To find another input with the minor key of the original crash, at most this many candidates of
-/// the search are run.
+/// Greatest number of candidates that are run to find an input with the minor key of the original
+/// crash.
 const MAX_CANDIDATES: u64 = 256;
 
-/// Before a minimization replaces the files of an earlier one, its input is run at most this many
-/// times; if it never fails, the minimization ends with an error.
+/// Before a minimization replaces the files of an earlier one, its input must fail in one of so
+/// many runs; else the minimization ends with an error.
 const CONFIRMING_TRIES: u64 = 12;
 
 /// The target and the settings by which entries of an output directory are minimized.
@@ -126,9 +126,8 @@ pub struct Finished {
     pub start: StartLine,
     /// The minimized input, with the counts of tests, and how minimal it is claimed to be.
     pub minimized: Minimized,
-    /// A note for the user about an earlier minimization of the entry: either that this one
-    /// continued it within its limits, or that its smaller result was kept. `None` if there is
-    /// nothing to say.
+    /// A note for the user about an earlier minimization of the entry: that this one went on within
+    /// its limits, or that its smaller result was kept. `None` if there is nothing to say.
     pub note: Option<String>,
     /// A further entry, made of an earlier minimization's result because that was smaller; `None`
     /// if there is none.
@@ -248,10 +247,9 @@ impl Minimizing {
         }
     }
 
-    /// Returns the limits of each run while the search minimizes `input`: those of the target, in
-    /// most cases. Each failing run of a hang takes the whole time limit; so for a hang, a shorter
-    /// time limit is returned if a run shows that the input hangs within it, too
-    /// (docs/decisions/0050).
+    /// Returns the limits of each run while the search minimizes `input`: those of the target. For
+    /// a hang, whose failing runs each take the whole time limit, it returns a shorter time limit
+    /// if a run shows that the input also hangs within that one (docs/decisions/0050).
     fn search_limits(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
         let whole = self.target.limits;
         let hurried = hang_search_limit(TimeLimit::from(whole)).within(whole);
@@ -441,12 +439,10 @@ impl Minimizing {
         })
     }
 
-    /// Checks by several runs that `input` shows `crash`. This is needed before a minimization
-    /// replaces the files of an earlier one, or writes files for an entry that was found on another
-    /// target.
+    /// Checks by several runs that `input` shows `crash`, before a minimization replaces files of
+    /// an earlier one, or writes files for an entry that was found on another target.
     ///
     /// # Errors
-    ///
     /// [`MinimizeError::NotFailing`] if none of several runs shows the crash; when the target
     /// cannot be run.
     fn confirm(&self, input: &[u8], crash: &Crash) -> Result<(), MinimizeError> {

@@ -237,7 +237,6 @@ fn warn_of_unlisted(contents: &Contents, screen: &mut dyn Screen<CleanPhase>) {
 /// output directory `out`. Does not check whether an input can be read.
 ///
 /// # Errors
-///
 /// When a path cannot be listed, or there is no input.
 pub fn check_any_input(roots: &[PathBuf], out: &Path, max_len: u64) -> Result<(), CleanError> {
     let mut listing = Listing::new(roots, Some(out)).map_err(CleanError::NotListed)?;
