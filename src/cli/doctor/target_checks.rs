@@ -5,8 +5,9 @@ use crate::exec::facts::{Kind, Libc, TargetFacts};
 use crate::exec::machine::{About, Check};
 use crate::exec::{Channel, Program, Target, Terminal, Way};
 
-/// Runs all checks of a target for `ddfuzz doctor`; those about ELF files are left out for scripts
-/// and other programs.
+/// Makes all checks of a target for `ddfuzz doctor`, from facts about its program and from its
+/// behaviour `seen` in trial runs. The checks of ELF files are left out for scripts and other
+/// programs.
 pub(super) fn checks(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Vec<Check> {
     let mut checks = vec![
         kind(facts),
