@@ -37,7 +37,7 @@ pub struct Subcommand {
     name: &'static str,
     /// Adds the options and help texts of the subcommand to its description.
     describe: fn(Command) -> Command,
-    /// Converts the parsed options to a function that runs the subcommand.
+    /// Converts the parsed options of the subcommand to a function that runs it.
     understand: Understand,
 }
 
@@ -101,9 +101,9 @@ impl CommandLine {
     }
 }
 
-/// Moves options under the headings in `RARE` to the end of a command's help. Each of these options
-/// is modified without effect, because clap lists modified options last, and headings in the order
-/// of their first options.
+/// Moves the options under the headings in `RARE` to the end of a command's help. Each of them is
+/// modified without effect: clap lists modified options last, and headings in the order of their
+/// first options.
 fn with_rare_options_last(command: Command) -> Command {
     let is_rare = |arg: &&Arg| {
         arg.get_help_heading()
