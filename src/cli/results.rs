@@ -405,7 +405,8 @@ fn check_regular(file: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Returns true if two paths lead to the same file, or would if the files were created.
+/// Returns true if two paths lead to the same file, or would if both files were created; else
+/// false.
 pub fn is_same_path(one: &Path, other: &Path) -> bool {
     let place = |path: &Path| {
         let path = absolute(path);
@@ -416,7 +417,8 @@ pub fn is_same_path(one: &Path, other: &Path) -> bool {
     one == other || same || is_same_file(one, other)
 }
 
-/// Returns true if two paths lead to the same existing file (by device and inode).
+/// Returns true if both paths lead to one existing file, with the same device and inode; else
+/// false.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.metadata(), other.metadata()) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),

@@ -61,8 +61,8 @@ fn utility(crash: &Crash) -> Option<String> {
     crash.of.as_ref().map(|subject| subject.utility.clone())
 }
 
-/// Returns the kind and the major key (12 hex digits) of the group to which a classified run
-/// belongs.
+/// Returns the group to which the classified run `what` belongs: its kind, and its major key (12
+/// hex digits).
 pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
     match what {
         Classified::Known { kind, major } => (*kind, major.short()),
@@ -217,9 +217,9 @@ impl<'a> CampaignState<'a> {
         self.commit_found(&finding.what, &finding.input, found)
     }
 
-    /// Commits a finding with the given origin (a run, a file or a minimization): counts it in its
-    /// group, and stores its input under the conditions of [`CampaignState::commit`]. Returns the
-    /// new entry if the input is stored, else `None`.
+    /// Commits the finding `what`, which `input` has shown; `found` says how (by a run, a file or a
+    /// minimization). Counts it in its group, and stores the input under the conditions of
+    /// [`CampaignState::commit`]. Returns the new entry if the input is stored, else `None`.
     pub(crate) fn commit_found(
         &mut self,
         what: &Classified,

@@ -179,9 +179,9 @@ fn is_slow_crash(ended: Ended, class: &Class) -> bool {
     matches!(ended, Ended::Signal(_)) && Kind::of_class(class) == Kind::Hang
 }
 
-/// Builds the record of a crash that did not happen again, from the copies of registers, memory
-/// maps and stack that the dying process made of itself, if there are any. `preceding`: the inputs
-/// that the same process had run before, since state left by them may have caused the crash.
+/// Builds the record of a crash that did not happen again; `ended` is how its run ended. `copies`:
+/// the registers, memory maps and stack that the dying process copied, if it did. `preceding`: the
+/// inputs that the same process had run before, since state left by them may have caused the crash.
 fn flaky_record(
     triager: &mut Triager,
     ended: Ended,

@@ -320,8 +320,9 @@ fn unfinished(
         .collect())
 }
 
-/// Returns the entries that [`minimize_pending`] would minimize now, if called without `resume`,
-/// on `target`, the most urgent first; each minimization may add others.
+/// Returns the entries that [`minimize_pending`] would minimize now, if called without `resume`, on
+/// `target`, the most urgent first. Groups in `known` (muted) are left out. Each minimization may
+/// add further entries.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -507,8 +508,8 @@ impl RestBudget {
         }
     }
 
-    /// Returns notes to the user how many hangs and memory blow-ups, and how many crashes that only
-    /// minimizations have met, are not minimized, because there was no time left for them.
+    /// Returns notes that tell the user how many entries are not minimized because no time was
+    /// left: hangs and memory blow-ups, and crashes that only minimizations have met.
     pub(crate) fn notes(&self) -> Vec<String> {
         let [slow, slipped] = self.refused.each_ref().map(HashSet::len);
         let are = |count: usize| if count == 1 { "is" } else { "are" };

@@ -226,8 +226,8 @@ impl<'a> CampaignSession<'a> {
         Ok(done)
     }
 
-    /// Minimizes one entry (stored failing input) on this thread. Meanwhile shows the user
-    /// `progress` with the time that has passed.
+    /// Minimizes one entry (stored failing input) on this thread by the settings `how`. Meanwhile
+    /// shows the user `progress` with the time that has passed.
     pub(crate) fn minimize(
         &mut self,
         id: &EntryId,

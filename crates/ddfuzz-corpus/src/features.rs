@@ -123,7 +123,7 @@ impl Features {
         Features(reached.copied().collect())
     }
 
-    /// Returns the intersection: the features that are in both sets.
+    /// Returns the intersection: the features that are in this set and in `other`.
     pub fn and(&self, other: &Features) -> Features {
         let mut left = self.0.as_slice();
         let mut both = Vec::new();
@@ -136,7 +136,7 @@ impl Features {
         Features(both)
     }
 
-    /// Returns the union: the features that are in at least one of both sets.
+    /// Returns the union: the features that are in this set or in `other`.
     pub fn or(&self, other: &Features) -> Features {
         let mut all = self.0.clone();
         all.extend_from_slice(&other.0);

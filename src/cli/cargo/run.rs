@@ -150,8 +150,8 @@ fn output_tests(place: &Path, written: &str, output: &Output) {
     }
 }
 
-/// Tries the harness on some inputs, and runs a campaign on it with ddfuzz's own engine. The seeds
-/// include the corpus of the cargo-fuzz project.
+/// Tries the harness `name`, built as `program`, on some inputs, and runs a campaign on it with
+/// ddfuzz's own engine. The seeds include the corpus of the cargo-fuzz project.
 fn by_campaign(
     mut run: run::RunArgs,
     project: &Project,

@@ -321,8 +321,8 @@ fn show_progress(session: &mut Session<'_>, output: &Output) {
     });
 }
 
-/// Makes the result of a search for changes in the form in which it is printed and written to
-/// `changes.json`.
+/// Makes the result of a search for changes that has found `found`, in the form in which it is
+/// printed and written to `changes.json`.
 fn result_of(
     goal: Goal,
     session: &Session<'_>,

@@ -411,8 +411,9 @@ impl Subject {
         })
     }
 
-    /// Makes the record of the search for changes that the first line of its log contains:
-    /// repository or directories, the two versions, and how they are built and tested.
+    /// Makes the record of the search for changes for the first line of its log: repository or
+    /// directories, the commit ids `old` and `new` of the two versions, and how they are built and
+    /// tested. `history`: whether the search begins with whole commits.
     pub fn record(
         &self,
         args: &ChangesArgs,

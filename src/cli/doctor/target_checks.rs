@@ -170,8 +170,8 @@ fn instrumentation(target: &Target, facts: &TargetFacts) -> Check {
     }
 }
 
-/// Returns the check whether the target needs a terminal, by the terminal functions that it calls:
-/// `isatty` only asks whether there is one, all others need one.
+/// Makes the check whether the target needs a terminal, by the terminal functions that its program
+/// calls: `isatty` only asks whether there is one, all others need one.
 fn terminal(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
     let name = "terminal";
     if let Channel::Terminal(Terminal { rows, columns, .. }) = target.channel {

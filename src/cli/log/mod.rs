@@ -416,8 +416,8 @@ pub fn oracle_of_log(
     }
 }
 
-/// Returns the target that is recorded in the log, changed by what the command line says. Fails if
-/// neither names a program.
+/// Returns the target that the log records, changed by what the command line (`asked`) says. Fails
+/// if neither names a program.
 fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result<Target, Failure> {
     match (asked.is_named(), start.target.target(start.limits)) {
         (_, Some(target)) => asked.over(target),

@@ -182,16 +182,16 @@ fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     }
 }
 
-/// Divides the directories of PATH into two lists: first those that the user can access as whom
-/// sandboxed utilities run, then the others.
+/// Divides the directories of PATH into two lists: first those that the account under which
+/// sandboxed utilities run (such as `nobody`) can access, then the others.
 fn path_folders() -> (Vec<PathBuf>, Vec<PathBuf>) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     folders.partition(|folder| targets_reach(folder))
 }
 
-/// Returns the directories of PATH that the user can access as whom sandboxed utilities run. The
-/// system's default directories for programs follow.
+/// Returns the directories of PATH that the account under which sandboxed utilities run (such as
+/// `nobody`) can access, followed by the system's default directories for programs.
 fn open_folders() -> Vec<PathBuf> {
     let (mut folders, _) = path_folders();
     for folder in installed::PATH.map(PathBuf::from) {
@@ -202,8 +202,9 @@ fn open_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the directories in which utilities are searched. Last come those that the user cannot
-/// access as whom sandboxed utilities run: utilities from there are copied before they are run.
+/// Returns the directories in which utilities are searched. Last come those that the account under
+/// which sandboxed utilities run (such as `nobody`) cannot access: utilities from there are copied
+/// before they are run.
 fn searched_folders() -> Vec<PathBuf> {
     let mut folders = open_folders();
     folders.extend(path_folders().1);

@@ -98,7 +98,8 @@ pub(super) fn join(
     Ok(link)
 }
 
-/// Sets the state of a link; returns false, and changes nothing, if the link was dropped.
+/// Sets the state `now` of a link to `state`, and returns true. If the link was dropped, changes
+/// nothing and returns false.
 fn set_state(now: &Mutex<LinkState>, state: LinkState) -> bool {
     let mut now = lock(now);
     if matches!(*now, LinkState::Ended) {

@@ -302,7 +302,7 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Sends a note for the user to the main thread, which shows it.
+    /// Sends `text`, a note for the user, to the main thread, which shows it.
     pub(super) fn tell(&self, text: String) {
         drop(self.note.send(text));
     }
@@ -333,8 +333,9 @@ impl<'a> GuidedEngine<'a> {
         Ok(())
     }
 
-    /// If the program was rebuilt, checks all groups with the new build and forgets the coverage
-    /// and hangs of the old one. Returns true if the workers must be started again.
+    /// Switches to the new build if the program was rebuilt: checks all groups with it, and forgets
+    /// the coverage and hangs of the old one. Returns true if workers are to fuzz the new build.
+    /// Returns false if the program was not rebuilt, or fuzzing is over.
     pub(super) fn take_build(&mut self) -> Result<bool, CampaignError> {
         // A worker may have failed to start because the program was being written.
         let another = self.rebuilt || self.failed.is_some() && self.watch.is_another();

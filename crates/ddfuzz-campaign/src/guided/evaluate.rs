@@ -238,7 +238,8 @@ where
     }
 
     /// Reports a crash to LibAFL, to be classified. Returns true if nothing new was stored of it;
-    /// the time that this took then counts as that of failing runs.
+    /// the time that this took then counts as that of failing runs. Returns false if something was
+    /// stored.
     fn process_crash(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<bool, Error> {
         let began = Instant::now();
         let is_new = self.process_run(input, noted)?;
@@ -249,7 +250,8 @@ where
     }
 
     /// Reports a run to LibAFL if the run did not pass or has reached new coverage; does nothing
-    /// for other runs. Returns true if LibAFL keeps the input as a solution.
+    /// for other runs. Returns true if LibAFL keeps the input as a solution, and false if it does
+    /// not.
     fn process_run(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<bool, Error> {
         let kind = self.executor.exit_kind(noted.run.ended);
         let counters = match (&noted.counters, kind) {
@@ -264,9 +266,9 @@ where
         self.report(input, kind)
     }
 
-    /// Reports the last run to LibAFL, whose feedbacks and objective evaluate the observers; if
-    /// LibAFL keeps the input as a solution, and the campaign is linked with other hosts, also
-    /// sends the input to these. Returns true if LibAFL keeps it as a solution.
+    /// Reports the last run to LibAFL, whose feedbacks and objective evaluate the observers.
+    /// Returns true if LibAFL keeps the input as a solution, and false if it does not. If it does
+    /// and the campaign is linked with other hosts, also sends the input to them.
     fn report(&mut self, input: &BytesInput, kind: ExitKind) -> Result<bool, Error> {
         let mut observers = self.executor.observers_mut();
         observers.post_exec_all(self.state, input, &kind)?;

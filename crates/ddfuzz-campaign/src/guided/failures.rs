@@ -31,9 +31,9 @@ const MAX_TURNS: usize = 15;
 /// The time that all runs of a worker have taken, and how much of it failing runs have taken.
 pub(super) struct FailureTime {
     began: Instant,
-    /// Runs that were stopped as hangs.
+    /// Number and time of the runs that were stopped as hangs.
     hangs: Failures,
-    /// Crashes of which nothing new was stored.
+    /// Number of crashes of which nothing new was stored, and the time that classifying them took.
     crashes: Failures,
     /// Time that all runs of the worker have taken, passing and stopped ones.
     ran: Duration,

@@ -261,9 +261,9 @@ impl HangExaminer {
         Some(done.unwrap_or(ExaminedHang { suspect, verdict }))
     }
 
-    /// Records the group of an examined hang for each of its signatures. If the examination found
-    /// no group, the signatures are forgotten instead, so that the next suspected hang that has one
-    /// of them is examined.
+    /// Records the group of the examined hang `done` for each of its signatures. If the examination
+    /// found no group, the signatures are forgotten instead, so that the next suspected hang that
+    /// has one of them is examined.
     fn learn(&mut self, done: &ExaminedHang) {
         let group = match &done.verdict {
             Some(Verdict::Crash(crash)) => Some((Kind::of_class(&crash.class), crash.keys.major)),

@@ -334,7 +334,7 @@ mod tests {
         }
     }
 
-    /// A run that was stopped early at a known signature.
+    /// Makes a run that was stopped early because it showed the known signature `number`.
     fn stopped(number: u64) -> Stuck {
         Stuck {
             signatures: Vec::new(),

@@ -90,7 +90,8 @@ impl<D: CrashSink> GroupObjective<D> {
     }
 
     /// Classifies a run that did not pass and submits it to the crash sink. Returns true if LibAFL
-    /// should keep the input as a solution: it was stored, or could not be classified.
+    /// should keep the input as a solution: it was stored, or could not be classified. Returns
+    /// false if it was only counted, or is no crash.
     fn classify<EM, I, S>(
         &mut self,
         state: &mut S,

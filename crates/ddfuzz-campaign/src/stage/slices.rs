@@ -154,7 +154,8 @@ impl<D: CrashSink + 'static> Minimizations<D> {
 
     /// Asks the crash sink for one more group, and begins to minimize it. If `MAX_ACTIVE` groups
     /// are being minimized already, a group that is new to this process replaces the one that has
-    /// taken the most time; any other group is given back to the sink.
+    /// taken the most time; any other group is given back to the sink. `now`: the time since the
+    /// stage was made.
     fn claim(&mut self, now: Duration, minimizing: &Minimizing) -> Result<(), CampaignError> {
         self.claims_from = now + CLAIM_EVERY;
         let claimed = lock(&self.sink).claim()?;

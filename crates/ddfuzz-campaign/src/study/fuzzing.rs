@@ -198,16 +198,17 @@ impl StudyEngine<'_> {
         all || undecided.is_empty()
     }
 
-    /// Returns true if a time limit ends the runs of the utility: all runs then count, even those
-    /// behind runs that were left out. Returns false if only the number of runs ends them: they
-    /// then count only up to the first one that was left out.
+    /// Returns true if a time limit ends the runs of the utility whose record has the index `at`:
+    /// all runs then count, even those behind runs that were left out. Returns false if only the
+    /// number of runs ends them: they then count only up to the first one that was left out.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.stop_condition.is_late()
     }
 
     /// Commits a chunk (results of successive runs) as a whole: stores its findings and counts its
     /// runs for the utility whose record has the index `at`. Returns true if later chunks may be
-    /// committed, too: the chunk is complete, or a time limit ends the runs.
+    /// committed, too: the chunk is complete, or a time limit ends the runs. Returns false if the
+    /// chunk is incomplete and later chunks must be dropped.
     fn commit(
         &mut self,
         shared: &WorkerContext<'_>,

@@ -34,10 +34,10 @@ pub(super) struct ContentRegistry<'a> {
 }
 
 impl<'a> ContentRegistry<'a> {
-    /// Reads from the journal of triage which contents earlier calls of ddfuzz for the campaign
-    /// have run on this target, and counts the runs of each group. The journal lacks at most one
-    /// input, whose finding was stored just before a call was killed. Fails if the output directory
-    /// belongs to a campaign of `ddfuzz run`.
+    /// Reads from the journal of triage which contents earlier calls of ddfuzz have run on this
+    /// target for the campaign with the id `name`, and counts the runs of each group. The journal
+    /// lacks at most one input, whose finding was stored just before a call was killed. Fails if
+    /// the output directory belongs to a campaign of `ddfuzz run`.
     pub(super) fn open(
         store: &'a Mutex<Store>,
         name: &str,
@@ -133,8 +133,8 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Marks the content with this hash as run and, if `leaks` is true, as searched for memory
-    /// leaks. Returns true if the caller is to run it: it was not marked before, or not as searched
-    /// for leaks although `leaks` is true ([`mark_as_run`]).
+    /// leaks. Returns true if the caller has to run it: it was not marked before, or not as
+    /// searched for leaks although `leaks` is true ([`mark_as_run`]). Else returns false.
     pub(super) fn mark(&mut self, content: ContentHash, leaks: bool) -> bool {
         mark_as_run(&mut self.contents, content, leaks)
     }

@@ -106,8 +106,9 @@ impl<'a> Candidates<'a> {
         Ok(numbers.iter().copied().zip(repeated).collect())
     }
 
-    /// Returns true if the reruns of a content show that it may be kept: none of them may have
-    /// failed. Otherwise records the content as failing, or as unreadable if its file is gone.
+    /// Returns true if the reruns of the content `number` show that it may be kept: none of them
+    /// may have failed. Otherwise records the content as failing, or as unreadable if its file is
+    /// gone, and returns false.
     fn is_fit(&mut self, number: usize, repeated: &Repeated) -> Result<bool, CleanError> {
         if repeated.not_read.is_some() {
             self.unfit.insert(number);

@@ -141,7 +141,8 @@ impl Engine<'_> {
     }
 
     /// Returns all steps of the cleanup, each with the number and size of the files that it
-    /// removed; and, as the second value, the number of bytes that trimming removed.
+    /// removed, and second the number of bytes that trimming removed. `chosen`: number and size of
+    /// the kept files before trimming. `after`: the same after trimming.
     fn steps(&self, totals: &CleanTotals, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
         let left = totals.left();
         let mut steps = totals.steps();
@@ -331,7 +332,7 @@ impl FileNames {
     }
 }
 
-/// Whether the file name of `path` is at most as long as file systems allow.
+/// Returns true if the file name of `path` is at most as long as file systems allow.
 fn fits(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     name.len() <= LONGEST_NAME
@@ -417,7 +418,8 @@ impl CleanTotals {
         }
     }
 
-    /// Counts a failing input that is not stored in a group (`--skip groups`).
+    /// Counts a failing input of `bytes` bytes that is not stored in a group (`--skip groups`), by
+    /// how its run ended.
     pub fn unfiled(&mut self, ended: Ended, bytes: u64) {
         match ended {
             Ended::Timeout => self.hangs.add(bytes),

@@ -103,8 +103,8 @@ impl TrimRounds<'_> {
         Ok(ran)
     }
 
-    /// Trims each kept file once. Returns true if at least one file became shorter, and false if
-    /// none did.
+    /// Trims each kept file once, in the round with the number `round`, and adds the runs made to
+    /// `ran`. Returns true if at least one file became shorter, and false if none did.
     fn round(
         &self,
         round: u32,

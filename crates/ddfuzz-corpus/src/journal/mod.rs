@@ -107,7 +107,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads the record at a position: the content and number of the run, and what the run did.
+    /// Reads the record at the position `place`: the content and number of the run, and what the
+    /// run did.
     pub fn read(&self, place: RecordPosition) -> Result<(RecordHead, Observation), FileError> {
         read_whole(self.file.file(), place).map_err(FileError::at("read", self.path()))
     }
@@ -145,7 +146,7 @@ fn read_whole(file: &File, place: RecordPosition) -> io::Result<(RecordHead, Obs
     Ok((head, seen))
 }
 
-/// Reads the record of a run at a position of the journal; its features replace those in
+/// Reads the record of a run at the position `place` of the journal; its features replace those in
 /// `features`.
 fn read_record(
     file: &File,

@@ -37,7 +37,8 @@ pub struct RecordHead {
     pub suspicious: bool,
 }
 
-/// Appends the journal record of a run, with the observation `seen`, to `bytes`.
+/// Appends the journal record of a run to `bytes`: which content was run, the number of the run
+/// (`round`, 0 for the first), and the observation `seen`.
 pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Observation) {
     frame(bytes, |body| {
         body.push(SEEN);

@@ -81,8 +81,8 @@ impl Contents {
         Ok(self.journal.read(self.place(number)?)?.1)
     }
 
-    /// Replaces `features` by the features that the first run of a content reached, ascending, and
-    /// returns the rest of that run's observation, without features.
+    /// Replaces `features` by the features that the first run of the content `number` reached,
+    /// ascending, and returns the rest of that run's observation, without features.
     pub fn features(
         &self,
         number: usize,
@@ -244,8 +244,8 @@ impl ContentIndex {
         }
     }
 
-    /// Excludes a content whose file could not be read again for its run, and counts the file as
-    /// unreadable or vanished.
+    /// Excludes the content `number`, whose file could not be read again for its run, and counts
+    /// the file as unreadable or vanished, with the reason `why`.
     fn lose(&mut self, number: usize, why: &NotRead) {
         let entry = self.table.get_mut(number);
         let size = entry.content.size();

@@ -273,8 +273,8 @@ impl CoverageOracle {
         Ok(Ok(TrimCondition::of(exit, &found, wanted)))
     }
 
-    /// Runs a file's content `times` times in fresh processes; returns each run with its hit
-    /// counters, which are `None` if the run did not report them.
+    /// Runs the content `text` of a file `times` times in fresh processes; returns each run with
+    /// its hit counters, which are `None` if the run did not report them.
     fn fresh_runs(&mut self, text: &[u8], times: usize) -> Result<Vec<CountedRun>, ExecError> {
         let mut all: Vec<CountedRun> = Vec::with_capacity(times);
         while all.len() < times {
@@ -287,8 +287,8 @@ impl CoverageOracle {
         Ok(all)
     }
 
-    /// Sets the condition that the candidates of the next file must meet, and forgets the crashes
-    /// of earlier files.
+    /// Sets `held` as the condition that the candidates of the next file must meet, and forgets the
+    /// crashes of earlier files.
     pub fn hold(&mut self, held: TrimCondition) {
         self.held = held;
         self.prefilter = Prefilter::for_runs(self.quick.freshness());
@@ -342,8 +342,8 @@ impl CoverageOracle {
         Ok(steady)
     }
 
-    /// Runs a content `times` times in fresh processes, and returns the features that every run
-    /// reached, whether or not the runs meet the condition for candidates.
+    /// Runs the content `text` `times` times in fresh processes, and returns the features that
+    /// every run reached, whether or not the runs meet the condition for candidates.
     pub fn reached(&mut self, text: &[u8], times: usize) -> Result<Features, ExecError> {
         let mut reached: Option<Features> = None;
         for (run, counters) in self.fresh_runs(text, times)? {

@@ -182,7 +182,7 @@ impl Trimmer {
     }
 
     /// Returns the first line of a file's log, which records the target, the search and the
-    /// condition.
+    /// condition `held` for candidates.
     fn start_line(&self, file: &ToTrim, held: &TrimCondition) -> StartLine {
         let TrimSettings { target, way, .. } = &self.trimming;
         let record = TargetRecord::new(target, *way);

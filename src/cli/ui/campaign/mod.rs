@@ -205,7 +205,8 @@ impl Drop for FullScreen {
     }
 }
 
-/// Returns true if the interval `every` has passed since the time `last`, or if `last` is `None`.
+/// Returns true if at the time `now` the interval `every` has passed since the time `last`, or if
+/// `last` is `None`; else false.
 fn is_due(last: Option<Instant>, every: Duration, now: Instant) -> bool {
     last.is_none_or(|last| now.duration_since(last) >= every)
 }

@@ -176,7 +176,7 @@ impl ScreenModel {
         self.put(group);
     }
 
-    /// Adds a note for the user to the list of events.
+    /// Adds `text`, a note for the user, to the list of events.
     pub fn note(&mut self, text: &str) {
         self.tell(text, true);
     }

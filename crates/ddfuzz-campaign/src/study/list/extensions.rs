@@ -97,7 +97,8 @@ pub fn in_text(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// Removes font changes and other escapes of troff: `\fIfile\fP\&.c` becomes `file.c`.
+/// Returns `line` without font changes and other escapes of troff: `\fIfile\fP\&.c` becomes
+/// `file.c`.
 fn without_fonts(line: &str) -> String {
     let mut plain = String::new();
     let mut rest = line.chars();
