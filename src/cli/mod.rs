@@ -148,7 +148,7 @@ fn called(typed: Vec<OsString>, line: &CommandLine) -> ExitCode {
 struct ParsedCall {
     /// The words of the command line that were parsed, with those added from the settings file.
     call: config::Call,
-    /// Hint that `--` seems to be missing.
+    /// Hint for the user that `--` seems to be missing; `None` if there is none.
     hint: Option<String>,
     matches: Result<ArgMatches, clap::Error>,
 }

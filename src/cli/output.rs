@@ -169,9 +169,9 @@ pub fn print(line: &str) {
     print_bytes(format!("{line}\n").as_bytes());
 }
 
-/// Whether output to stdout failed, so that some of it is missing there.
+/// Whether some of the output to stdout is missing, because writing it failed.
 static IS_CUT_OFF: AtomicBool = AtomicBool::new(false);
-/// Whether a result could not be written as JSON.
+/// Whether a result is missing, because it could not be written as JSON.
 static IS_BROKEN: AtomicBool = AtomicBool::new(false);
 
 /// Writes `bytes` to stdout unchanged. Returns true if all of them are written, and false if not.

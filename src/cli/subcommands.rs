@@ -35,7 +35,8 @@ struct CommonArgs {
 /// A subcommand: its name, its options, and the function that runs it.
 pub struct Subcommand {
     name: &'static str,
-    /// Adds the options and help texts of the subcommand to its description.
+    /// A function that adds the options and help texts of the subcommand to clap's description of
+    /// it.
     describe: fn(Command) -> Command,
     /// Converts the parsed options of the subcommand to a function that runs it.
     understand: Understand,
@@ -61,9 +62,10 @@ pub fn subcommand<A: Args + 'static>(
 
 /// The command line of a program: `ddfuzz` or `cargo ddfuzz`.
 pub struct CommandLine {
-    /// Adds the name, help texts and version of the program to its description.
+    /// A function that adds the name, help texts and version of the program to clap's description
+    /// of it.
     pub program: fn(Command) -> Command,
-    /// Changes the description of a subcommand for this program.
+    /// A function that changes clap's description of a subcommand for this program.
     pub adapt: fn(Command) -> Command,
     pub subcommands: Vec<Subcommand>,
 }

@@ -71,14 +71,14 @@ pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
     }
 }
 
-/// The groups of an output directory when a campaign opens it.
+/// What a campaign learns of the groups in its output directory when it opens the directory.
 #[derive(Default)]
 struct StoredGroups {
     /// The stored inputs of each group that were found on the campaign's target.
     founded: HashMap<GroupName, StoredInputs>,
     /// Major keys (12 hex digits) of all groups of crashes.
     crashes: BTreeSet<String>,
-    /// Major keys of groups of crashes that only other targets have shown.
+    /// Major keys (12 hex digits) of the groups of crashes that were found on other targets only.
     foreign: HashSet<String>,
 }
 

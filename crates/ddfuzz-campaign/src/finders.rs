@@ -40,7 +40,8 @@ pub struct Finders {
     is_same_but_moved: bool,
     /// Whether a campaign of the directory is on a target whose program has the same file name.
     is_near: bool,
-    /// Groups that are gone, each by kind and major key (12 hex digits).
+    /// The groups that did not fail any more when they were checked with the last build, and in
+    /// which no run has failed since: by kind and major key (12 hex digits).
     gone: HashSet<(Kind, String)>,
     /// The last build of the target's program; `None` if none is recorded.
     last: Option<Build>,
@@ -49,7 +50,7 @@ pub struct Finders {
 /// Which failures of a directory with results of several targets count as found on one of them.
 #[derive(Debug)]
 struct FailureSelection {
-    /// Ids of the campaigns whose failures count.
+    /// Ids of the campaigns whose failures count as found on the target.
     campaigns: HashSet<String>,
     /// The crashes that triage has found for these campaigns, as its journal records them: the hash
     /// of the input's content (16 hex digits) and the major key (12 hex digits) of each.

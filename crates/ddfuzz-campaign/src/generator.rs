@@ -255,7 +255,7 @@ pub struct Stream {
     rest: Rest,
 }
 
-/// What is left of a generated input: the part that a [`Stream`] still has to produce.
+/// The part of a generated input that a [`Stream`] still has to produce.
 #[derive(Debug)]
 enum Rest {
     /// `left` bytes of the generated input are still to be produced; no newlines are added to them.

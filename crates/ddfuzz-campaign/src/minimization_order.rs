@@ -240,7 +240,8 @@ impl<'a> Bug<'a> {
         shown.map(|entry| entry.id.minor()).collect()
     }
 
-    /// Checks whether the minimization of an entry has begun: its log exists.
+    /// Returns true if the minimization of an entry has begun, that is, if it has a log; else
+    /// false.
     pub(crate) fn is_begun(&self, entry: &Entry) -> bool {
         entry.id.log(self.root).exists()
     }
@@ -266,7 +267,7 @@ pub(crate) fn is_result(finders: &Finders, entry: &Entry) -> bool {
     was_minimized(entry) && !finders.doubts(entry)
 }
 
-/// Checks whether an entry was minimized, and its minimization was not given up.
+/// Returns true if an entry was minimized and its minimization was not given up; else false.
 fn was_minimized(entry: &Entry) -> bool {
     let outcome = entry.minimized.as_ref();
     outcome.is_some_and(|outcome| outcome.given_up.is_none())

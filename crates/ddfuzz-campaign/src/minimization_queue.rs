@@ -169,7 +169,7 @@ struct PendingEntries<'a> {
     finders: Finders,
     /// The store's count of changes of groups at the time when `groups` was read.
     seen: u64,
-    /// The campaigns that `finders` were read from.
+    /// The campaigns recorded in the output directory, from which `finders` was made.
     campaigns: CampaignFile,
     /// The entries to minimize of each group, by the group's kind and major key (12 hex digits);
     /// groups without such entries are left out.
@@ -179,7 +179,7 @@ struct PendingEntries<'a> {
 /// The entries of one group that are to be minimized.
 #[derive(Default)]
 struct GroupWork {
-    /// The entries to minimize next.
+    /// The entries of the group that are to be minimized next, in order.
     pending: Vec<PendingEntry>,
     /// In a call that resumes minimizations: entries whose minimization was ended by its budget, or
     /// whose crash did not occur with another build; else empty.

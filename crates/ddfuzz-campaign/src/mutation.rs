@@ -169,7 +169,7 @@ struct SharedSeeds {
     seeds: Seeds,
     current: Option<CorpusId>,
     shown: RefCell<Testcase<BytesInput>>,
-    /// Index of the seed of which this corpus presently holds a copy, in the field `shown`.
+    /// Index of the seed of which the field `shown` holds a copy at present.
     place: Cell<usize>,
 }
 

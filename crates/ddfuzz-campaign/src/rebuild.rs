@@ -126,7 +126,8 @@ impl ProgramWatch {
         !same
     }
 
-    /// Returns the path of the program if there is no file at it.
+    /// Returns the path of the watched program if there is no file at that path; `None` if there is
+    /// one.
     pub(crate) fn missing(&self) -> Option<&Path> {
         self.program
             .as_deref()

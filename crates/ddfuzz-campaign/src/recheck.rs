@@ -17,7 +17,7 @@ use ddfuzz_triage::{Conditions, Crash, Triager, Unobservable, Verdict};
 
 /// The result of running an input up to three times ([`examined`]).
 pub struct Examined {
-    /// How the crashing try of the input ended; the last try if none crashed.
+    /// How the run that crashed has ended; if none crashed, how the last run has ended.
     pub ended: Ended,
     /// Number of times that the input was run.
     pub tries: u32,
@@ -42,7 +42,7 @@ pub struct StoredGroup {
 }
 
 impl StoredGroup {
-    /// Reads the entries of a group.
+    /// Reads the entries of `group`, in the order in which their inputs are run to check the group.
     pub fn read(reader: &Reader, group: Group) -> Result<StoredGroup, StoreError> {
         let mut entries = Vec::new();
         entries.extend(reader.best_entry(&group, &LastBuilds::default())?);

@@ -254,7 +254,7 @@ impl<'a> StopCondition<'a> {
         ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Checks whether the time for fuzzing is over.
+    /// Returns true if the time for fuzzing is over; false if it is not, or has no limit.
     pub(crate) fn is_late(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| Instant::now() >= deadline)

@@ -55,7 +55,7 @@ struct PendingDirectory {
     in_instance: bool,
 }
 
-/// The directory whose entries are being read while inputs are listed.
+/// The directory that is being listed at present, with what is left of its entries.
 struct OpenDirectory {
     entries: ReadDir,
     path: PathBuf,

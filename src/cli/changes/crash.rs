@@ -27,7 +27,8 @@ pub(super) struct SoughtFailure<'a> {
 }
 
 impl<'a> SoughtFailure<'a> {
-    /// Returns the failure that tests by `recipe` look for; `None` with `--run`.
+    /// Returns the failure whose cause tests by `recipe` search for; `None` with `--run`, by which
+    /// a command decides what fails.
     pub(super) fn of(recipe: &'a Recipe) -> Option<SoughtFailure<'a>> {
         match &recipe.test {
             TestKind::Program {

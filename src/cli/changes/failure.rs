@@ -101,7 +101,7 @@ fn of_versions(error: &ChangesError) -> Option<(Exit, &'static str, &'static str
     })
 }
 
-/// Hint to the user when the build misses changes.
+/// Hint to the user when a build has missed changes, so that its results were wrong.
 const STALE_BUILD: &str = "the build does not notice all changes: let it begin with a clean-up, \
                            as in --build 'make clean && make'; or the test seldom has another outcome";
 /// Hint to the user when tests without a build influence each other.

@@ -207,13 +207,13 @@ pub fn verify(
     Ok(if holds { Exit::Done } else { Exit::Found })
 }
 
-/// What the tests on which a claim rests have shown when they were run again.
+/// What was found when the tests on which a claim rests were run again.
 #[derive(Default)]
 struct Tested {
     /// How many changes were tested within the time limits without refuting the claim, and how many
     /// changes the claim is about.
     proved: Proved,
-    /// Says what refutes the claim; `None` if nothing does.
+    /// What refutes the claim, in words; `None` if nothing does.
     refuted: Option<String>,
 }
 

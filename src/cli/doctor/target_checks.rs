@@ -235,7 +235,7 @@ const ENTRY: &str = "define a function `target_main` in it: in Rust with `ddfuzz
 const AFL: &str = "compile it with afl-clang-fast of AFL++; ddfuzz then also sees its coverage";
 /// Advice for users: how to make the entry function of a libFuzzer binary visible to ddfuzz.
 const SYMBOLS: &str = "keep its symbols: build it without `strip` and `-s`";
-/// Advice for users if the program needs no change, because the way `command` runs it.
+/// Text in place of advice if the program needs no change, because the way `command` can run it.
 const ENOUGH: &str = "none needed: `command` runs it";
 
 /// Returns advice on what would make the way of execution `way` work for the target; `None` if

@@ -56,7 +56,7 @@ pub fn html(it: &Explanation) -> String {
     page_without_script(&title, STYLE, &page)
 }
 
-/// Returns the markup of the explanation as text.
+/// Returns the HTML markup of `text`, the explanation as plain text.
 fn whole_text(text: &str) -> String {
     let text = escaped_lines(text);
     format!("<pre class=\"story\" tabindex=\"0\">{text}</pre>")

@@ -28,16 +28,16 @@ pub(super) struct WrittenTests {
     /// Lines that the user has to add to a `main.rs` that was edited and is therefore not
     /// overwritten.
     to_add: Vec<String>,
-    /// Groups of which no test could be made.
+    /// The groups of which no test could be made, each with the reason.
     left_out: Vec<LeftOut>,
 }
 
-/// A group of which no test could be made.
+/// A group of which no test could be made, with the reason.
 #[derive(Serialize)]
 struct LeftOut {
     /// Major key of the group, 12 hex digits.
     major: String,
-    /// Error message that says why.
+    /// Why no test could be made: the message of the error.
     why: String,
 }
 

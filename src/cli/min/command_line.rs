@@ -44,9 +44,9 @@ pub(super) struct CallMinimization<'a> {
     pub(super) original: Option<(&'a Path, &'a [u8])>,
     pub(super) result: &'a Path,
     pub(super) files: CallFiles,
-    /// The target with its command line and environment as far as they are minimized.
+    /// The target with the command line and environment that are the smallest so far.
     pub(super) target: Target,
-    /// The program's input, as far as it is minimized.
+    /// The smallest input of the program so far.
     pub(super) input: Vec<u8>,
     /// Wall time of the runs that have shown the crash; it counts for `--budget-time`.
     pub(super) shown_in: Duration,

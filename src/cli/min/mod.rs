@@ -157,7 +157,8 @@ fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Says that the search has met other crashes, and where their inputs are.
+/// Prints how many inputs with another crash the search has met, and where the first one is stored;
+/// prints nothing if there are none.
 fn say_slips(record: &MinRecord, output: &Output) {
     let files = record.slips.iter().filter_map(|slip| slip.file.as_ref());
     let places: Vec<&Path> = files.map(|file| Path::new(&file.0)).collect();

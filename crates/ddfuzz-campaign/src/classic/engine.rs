@@ -77,7 +77,7 @@ pub fn run(
 /// Why a classic campaign commits no more runs, that is counts none and stores no findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndReason {
-    /// A condition of `--until` has ended the fuzzing.
+    /// A condition of `--until` was met, so the fuzzing has ended.
     Until {
         until: Until,
         /// Number of the first run that is not counted any more; `None` if a condition on the clock

@@ -237,7 +237,7 @@ const DECADES: [(u64, u64); 3] = [(1_000, 10_000), (10_000, 100_000), (100_000, 
 /// else the longest.
 const SHARES: [u8; 2] = [160, 236];
 
-/// The name of a run's input, from which the input is rebuilt.
+/// The name of the input of a run; the input can be built again from its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunInput {
     /// The name of an input of the classic generator.

@@ -171,7 +171,7 @@ fn of_2020(size: DataSet, variant: Variant) -> Vec<InputShare> {
     groups.into_iter().flat_map(of_group).collect()
 }
 
-/// Draws names of inputs at random from the seed of a preset; no name is drawn twice.
+/// Draws names of inputs at random, from the seed of a preset of inputs; no name is drawn twice.
 struct SeededDraws {
     stream: blake3::OutputReader,
     known: HashSet<InputName>,

@@ -191,7 +191,8 @@ mod tests {
     use super::super::process::UnlinkedShMem;
     use super::*;
 
-    /// Accepts one connection as a broker does.
+    /// Accepts one connection on `broker` in the way that a LibAFL broker does, for tests; returns
+    /// the connection.
     fn accept(broker: &TcpListener) -> TcpStream {
         let (mut stream, _) = broker.accept().unwrap();
         let page = UnlinkedShMem::new().unwrap().new_shmem(4096).unwrap();

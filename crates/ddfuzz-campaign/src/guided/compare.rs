@@ -63,7 +63,8 @@ pub(super) struct Comparer {
     spent: Duration,
     /// Time that repairing mutants has taken.
     spent_on_repairs: Duration,
-    /// The mutator that makes compared operands of the scheduled input equal.
+    /// The mutator that changes the corpus entry being mutated so that two compared values become
+    /// equal.
     pub(super) solve: ComparisonSolver,
 }
 
@@ -246,7 +247,7 @@ impl Mutator<BytesInput, State> for Repairing<'_> {
 /// are cut.
 const MAX_OPERAND: usize = 32;
 
-/// The values that one run of a target has compared.
+/// The values that one run of a target has compared with each other.
 #[derive(Debug, Default)]
 pub struct ComparisonValues {
     /// Pairs of values that the target has compared with each other in one run, each pair once.

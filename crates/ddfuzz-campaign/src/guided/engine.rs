@@ -484,7 +484,7 @@ impl GuidedEngine<'_> {
         self.session.count_new(&self.state, elapsed);
     }
 
-    /// Returns the progress that the screen and `stats.jsonl` show.
+    /// Returns the present progress of the campaign, for the screen and for `stats.jsonl`.
     pub(super) fn progress(&self) -> Progress {
         let checkpoint = &self.state.checkpoint;
         let best = self.best;

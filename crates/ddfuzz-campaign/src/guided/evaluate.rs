@@ -23,7 +23,7 @@ use ddfuzz_exec::{Ended, Stuck};
 /// input fails if it hangs, or if it crashes in a way of which nothing new is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterFailure {
-    /// The remaining inputs are run, too, after an input that fails.
+    /// After an input that fails, the remaining inputs of the list are run as usual.
     Run,
     /// The remaining inputs are skipped after an input that fails, if failing runs have taken more
     /// than their share of the worker's time.
@@ -33,7 +33,7 @@ pub(super) enum AfterFailure {
 /// How many of the inputs given to [`Evaluator::evaluate`] were run, and which of them failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Evaluated {
-    /// Number of the inputs given to the evaluator that were run, from the first on.
+    /// How many inputs of the list were run; these are the first ones.
     pub(super) runs: usize,
     /// Indices, among the inputs given to the evaluator, of those that hung, or crashed
     /// without anything new to store.

@@ -80,7 +80,8 @@ impl Default for BatchSize {
 }
 
 impl BatchSize {
-    /// Adapts the size after a batch of `inputs` runs that took the time `time`.
+    /// Adapts the number of inputs in a batch to `time`, which a batch of `inputs` runs took:
+    /// halves it if that is too long, and doubles it if it is short.
     fn took(&mut self, inputs: usize, time: Duration) {
         if time > MAX_BATCH_TIME {
             self.0 = (inputs / 2).max(1);
@@ -98,7 +99,7 @@ pub(super) struct NotedRun {
 }
 
 impl NotedRun {
-    /// Creates the result of a run without its coverage counters.
+    /// Makes the result of a run of which no coverage counters are known.
     fn of(run: Run) -> NotedRun {
         let counters = None;
         NotedRun { run, counters }
@@ -114,7 +115,8 @@ pub(super) struct TargetExecutor {
     pub(super) map: Handle<Map>,
     /// Exit status that counts as a crash; `None` if none does.
     crash_exit: Option<i32>,
-    /// The executor's observations of the last failed run, which the objective reads.
+    /// A slot with what was observed of the last failed run, from which the LibAFL objective reads
+    /// it.
     pub(super) failed_run: FailedRunSlot,
     coverage_mode: CoverageReporting,
     batch: BatchSize,
@@ -131,7 +133,7 @@ pub(super) struct TargetExecutor {
     pub(super) timeouts: AdaptiveTimeout,
     /// The hangs that this worker knows by their sites in the program.
     pub(super) hangs: KnownHangs,
-    /// The time that hangs and known crashes have taken.
+    /// How much time hangs, and crashes that are known already, have taken.
     pub(super) failures: FailureTime,
     /// The number of runs that the worker may make, and when it sends its next heartbeat.
     pub(super) heartbeat: HeartbeatTimer,
@@ -383,7 +385,7 @@ pub(super) struct EndObserver {
 }
 
 impl EndObserver {
-    /// Creates an observer of how runs end, before the first run.
+    /// Makes an observer of how runs end, which has seen no run yet.
     pub(super) fn new() -> EndObserver {
         EndObserver {
             name: Cow::Borrowed("ended"),
@@ -419,9 +421,9 @@ pub(super) struct AdaptiveTimeout {
     full: TimeLimit,
     /// The learned time limit of runs, which is at most the target's limit (`full`).
     pub(super) learned: TimeLimit,
-    /// Number of recorded runs from which the time limit is learned.
+    /// Number of runs from whose CPU time the learned time limit is computed.
     runs: u32,
-    /// CPU time of all runs together from which the time limit is learned.
+    /// CPU time of all runs together, from which the learned time limit is computed.
     cpu: Duration,
     began: Instant,
     /// Wall time that repeating runs over the learned time limit has taken so far.

@@ -224,7 +224,8 @@ impl FailureRates {
 mod tests {
     use super::*;
 
-    /// Records 100 hangs of 10 ms, with 100 passing runs of 10 µs for each.
+    /// Makes the times of a worker for tests: 100 hangs of 10 ms, and 100 passing runs of 10 µs for
+    /// each of them.
     fn hanging() -> FailureTime {
         let mut time = FailureTime::default();
         time.took(1000, Duration::from_millis(10), false);

@@ -31,7 +31,8 @@ const MAX_WAITING: usize = 64;
 /// Greatest number of suspected hangs that wait to be examined; while so many wait, each further
 /// one is dropped, even at a new site.
 const MAX_WAITING_FIRST: usize = 1024;
-/// Greatest number of signatures of known hangs; no further ones are recorded.
+/// Greatest number of signatures (hashes of places in the program at which runs hang) that are
+/// recorded; further ones are ignored.
 const MAX_KNOWN: usize = 1 << 20;
 
 /// An input whose run at a worker took too long; an examination is to show whether it hangs.
@@ -75,7 +76,7 @@ pub(super) struct HangExaminer {
     busy: Option<(SuspectedHang, Instant)>,
     /// Wall time that all examinations of suspected hangs together have taken so far.
     spent: Duration,
-    /// Number of suspected hangs at new sites in the program so far.
+    /// Number of suspected hangs so far at places in the program where none was seen before.
     first: u32,
     /// Wall time that examinations of suspected hangs without a signature have taken so far; `None`
     /// before the first one.
@@ -279,7 +280,8 @@ impl HangExaminer {
         }
     }
 
-    /// Gives the examining thread a suspected hang to examine.
+    /// Sends the suspected hang `suspect` to the examining thread, which is started if it does not
+    /// run.
     fn begin(&mut self, suspect: SuspectedHang) {
         let (target, way) = (&self.target, self.way);
         let thread = self

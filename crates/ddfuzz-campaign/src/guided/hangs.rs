@@ -86,7 +86,8 @@ pub(super) struct KnownHangs {
     /// For each known signature of a hang, the index of the site (place in the program) to which it
     /// belongs, in the list of known sites.
     of: HashMap<Signature, usize>,
-    /// Signatures of known hangs, at which the executor stops runs early.
+    /// Signatures (hashes of places in the program) of known hangs. The executor stops a run early
+    /// when the run shows one of them.
     known: HashSet<Signature>,
     /// CPU time after which the executor compares a run with the signatures of known hangs, to stop
     /// it early.
@@ -213,7 +214,8 @@ impl KnownHangs {
         HangAction::Submit { number, first }
     }
 
-    /// Returns a new number, for the next submission of a hang to the main process.
+    /// Returns a number that this worker has not used yet, for its next submission of a hang to the
+    /// main process.
     pub(super) fn next_number(&mut self) -> u64 {
         self.number += 1;
         self.number
@@ -325,7 +327,7 @@ mod tests {
         serde_json::from_value(number.into()).unwrap()
     }
 
-    /// A run over its limit, with these signatures.
+    /// Makes a run that exceeded its time limit and shows these signatures, for tests.
     fn over(signatures: &[u64]) -> Stuck {
         Stuck {
             signatures: signatures.iter().copied().map(signature).collect(),
@@ -343,7 +345,8 @@ mod tests {
         }
     }
 
-    /// The verdict about the submission `number`, with these signatures.
+    /// Makes the verdict of the main process about the submission `number` with these signatures,
+    /// for tests.
     fn judged(signatures: &[u64], number: u64, verdict: HangVerdict) -> JudgedHang {
         JudgedHang {
             from: (1, number),

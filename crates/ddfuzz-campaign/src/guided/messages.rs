@@ -246,7 +246,8 @@ impl MainProcess {
         (worker == self.worker).then_some(number)
     }
 
-    /// Sends a request to which the main process gives no answer.
+    /// Sends `request` with `body` to the main process, which gives no answer to requests of this
+    /// kind.
     pub(super) fn tell(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         send(&mut lock(&self.stream), request, body).map_err(|error| lost(&self.reader, &error))
     }
@@ -275,7 +276,7 @@ impl MainProcess {
         }
     }
 
-    /// Returns the error of an answer of the main process that does not fit the request.
+    /// Returns the error for an answer of the main process that does not fit the request.
     fn wrong_answer(&self) -> StoreError {
         lost(&self.reader, &io::ErrorKind::InvalidData.into())
     }

@@ -42,7 +42,8 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// Records the id and the processors of the current process, which is the main process.
+    /// Records the process id of the current process, which is the main process, and the processors
+    /// that it may run on.
     pub(super) fn this() -> io::Result<Parent> {
         Ok(Parent {
             pid: getpid(),
@@ -112,7 +113,8 @@ pub(super) struct OneProcessor {
 }
 
 impl OneProcessor {
-    /// Prepares the choice among the processors that this process may run on.
+    /// Creates the chooser, which has chosen no processor yet; it chooses among those that this
+    /// process may run on.
     pub(super) fn new() -> io::Result<OneProcessor> {
         Ok(OneProcessor {
             all: sched_getaffinity(Pid::from_raw(0))?,

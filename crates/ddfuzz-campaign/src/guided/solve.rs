@@ -131,7 +131,7 @@ impl Mutator<BytesInput, State> for ComparisonSolver {
     }
 }
 
-/// A place in an input, and the bytes to put there.
+/// A change of an input: the range of bytes to replace, and the bytes to put there.
 pub(super) type Replacement = (Range<usize>, Vec<u8>);
 
 /// Returns replacements in `input` of one value of a comparison by the other one. There is one for
@@ -273,7 +273,7 @@ fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// The inputs that `edits` make of `input`.
+    /// Returns the inputs that arise from `input` if each of `edits` is applied by itself.
     fn edited(input: &[u8], edits: Vec<Replacement>) -> Vec<Vec<u8>> {
         let edit = |(place, new): Replacement| {
             let mut bytes = input.to_vec();

@@ -58,7 +58,7 @@ pub(super) struct WorkerSettings<'a> {
     pub(super) socket: PathBuf,
     /// Greatest length of an input in bytes.
     pub(super) max_len: u64,
-    /// Number of runs of the campaign before these workers were started.
+    /// Number of the campaign's runs that were made before these workers were started.
     pub(super) run_before: u64,
 }
 

@@ -622,7 +622,7 @@ impl SolutionCursor {
         }
     }
 
-    /// Moves the cursor to the solution `id`, which the stage has now processed.
+    /// Records that the stage has processed the solution `id`, and moves the cursor to it.
     pub fn pass(&mut self, id: CorpusId) {
         self.last = Some(id);
     }

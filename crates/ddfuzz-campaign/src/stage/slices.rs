@@ -439,7 +439,7 @@ mod tests {
         assert_eq!(coroutine.resume(6), Slice::Broken);
     }
 
-    /// A value that counts its drops.
+    /// A value for tests that counts how many of its kind were dropped.
     struct DropCounter(Arc<AtomicU32>);
 
     impl Drop for DropCounter {

@@ -117,7 +117,7 @@ pub(super) struct StudyEngine<'a> {
     /// Number of findings of this call that were not stored because the disk was full.
     pub(super) unstored: u64,
     pub(super) phase: Phase,
-    /// Number of entries that wait to be minimized, as the user's screen shows it.
+    /// Number of entries that wait to be minimized, which the user's screen shows.
     pub(super) waiting: u64,
     /// When the runs of the present utility began; `None` while no utility runs.
     pub(super) running: Option<Instant>,

@@ -74,7 +74,7 @@ pub(super) struct WatchEngine<'a> {
     early: BTreeMap<u64, ExaminedInput>,
     /// How long the call of ddfuzz has watched for files; `None` until it stops watching.
     watched: Option<Duration>,
-    /// Whether results were committed that the saved checkpoint does not count yet.
+    /// Whether results were counted and stored that are not in the saved checkpoint yet.
     unsaved: bool,
     /// Number of inputs that earlier calls (invocations of ddfuzz) of the watch have examined.
     first: u64,

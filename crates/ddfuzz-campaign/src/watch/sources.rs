@@ -72,7 +72,8 @@ pub(super) struct Sources {
     /// Files that the last search saw for the first time or found changed, and that may still be
     /// written to, with their stamps (metadata) at that time.
     waiting: HashMap<PathBuf, FileStamp>,
-    /// Files that were queued to be run, with their stamps (metadata) at that time.
+    /// Files that were put into the queue of files to run, each with its stamp (metadata) at that
+    /// time.
     taken: HashMap<PathBuf, FileStamp>,
     /// Paths about which the user has got a note, so that no path gets a second one.
     noted: HashSet<PathBuf>,
@@ -111,7 +112,7 @@ impl Sources {
         }
     }
 
-    /// Lets the next searches find all files again.
+    /// Forgets which files were queued, so that the next searches find all files again.
     fn find_all_again(&mut self) {
         self.taken.clear();
         let announced = self.announced.iter();
@@ -302,7 +303,7 @@ impl FileQueue {
         None
     }
 
-    /// Notes that the result of the task with the number `at` is committed.
+    /// Records that the result of the task with the number `at` is committed (counted and stored).
     pub(super) fn close(&mut self, at: u64) {
         self.open.remove(&at);
     }

@@ -220,7 +220,7 @@ impl Search {
 /// What the reduced costs (cost minus the prices of the rows) show about columns: which ones every
 /// better cover contains, and which ones none contains.
 enum FixedColumns {
-    /// No cover has less weight (total cost) than the best known one.
+    /// No cover can weigh less (cost less in total) than the best known one.
     Nothing,
     Smaller {
         forced: Vec<Column>,
@@ -330,7 +330,7 @@ const STEP: (i128, i128) = (2_000, 8);
 /// Number of subgradient steps without a better lower bound after which the step size is halved.
 const PATIENCE: u32 = 8;
 
-/// Interval, in subgradient steps, at which a cover is constructed from the row prices.
+/// After this many subgradient steps, a cover is constructed from the row prices; this is repeated.
 const COVERS: u32 = 5;
 
 /// Computes a lower bound of the weight of any cover of a matrix with at least one row, and a good

@@ -513,7 +513,8 @@ impl Matrix {
     }
 }
 
-/// Makes a matrix in memory readable as [`Columns`]; reading never fails.
+/// Lets a matrix in memory be read as [`Columns`], like an instance that is read from files;
+/// reading never fails.
 pub(super) struct InMemory<'a>(pub &'a Matrix);
 
 impl Columns for InMemory<'_> {

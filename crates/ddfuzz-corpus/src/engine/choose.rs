@@ -101,7 +101,7 @@ pub(super) struct Choice {
     /// For each input that was run again, kept or not, by its number: the features and CPU times of
     /// its runs.
     pub again: BTreeMap<usize, Reruns>,
-    /// Stable features: at least one input reaches them in every run.
+    /// The stable features: those that at least one input reaches in every run.
     pub universe: Features,
     /// Features that any run of any input of the corpus reached.
     pub seen: Features,

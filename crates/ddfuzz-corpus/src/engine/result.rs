@@ -264,7 +264,7 @@ fn gained(gained: &Features) -> Vec<GainedFeature> {
     gained.collect()
 }
 
-/// Returns the number of instrumented places (edges) that `features` belong to.
+/// Returns the number of different instrumented places (edges) among `features`.
 fn edges(features: &Features) -> u64 {
     let places: BTreeSet<u32> = features.as_slice().iter().map(|one| one.place()).collect();
     places.len() as u64

@@ -259,9 +259,9 @@ impl Engine<'_> {
 /// For how many features a file is kept, counted by the reason why no other file can stand for it.
 #[derive(Clone, Copy)]
 struct Reasons {
-    /// Features that no other input of the corpus reaches.
+    /// Number of features that no other input of the corpus reaches.
     only_here: u64,
-    /// Features that no other kept file reaches.
+    /// Number of features that no other kept file reaches.
     private: u64,
     /// Features of code that runs once per process which no other kept file is known to reach.
     once_per_process: u64,
@@ -328,7 +328,7 @@ pub(super) struct KeptFile {
     /// Features that every run of the kept file's current content reached; if it was run once,
     /// those of this run.
     pub features: Features,
-    /// The shortest CPU time of all runs of the kept file.
+    /// The shortest CPU time that a run of the kept file took.
     pub time: Duration,
     /// Number of features of the kept file that no other input of the corpus reaches.
     pub only_here: u64,

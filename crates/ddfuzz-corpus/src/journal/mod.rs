@@ -282,7 +282,7 @@ fn scan(
 struct Records<'a> {
     file: &'a File,
     buffer: Vec<u8>,
-    /// Offset in the buffer at which the next record starts.
+    /// Offset in the buffer at which the next record to return starts.
     from: usize,
 }
 

@@ -278,7 +278,7 @@ pub(super) struct ContentCache {
 }
 
 impl ContentCache {
-    /// Adds the bytes of the next content to the cache, if they fit.
+    /// Adds `bytes`, the next content of the corpus, to the cache, if they fit.
     pub(super) fn hold(&mut self, bytes: &[u8]) {
         self.is_full |= self.bytes.len() + bytes.len() > MOST;
         if !self.is_full {

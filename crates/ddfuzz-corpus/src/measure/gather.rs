@@ -230,7 +230,7 @@ impl Inputs for UnknownContents<'_> {
     }
 }
 
-/// Number of files that a reading worker thread takes from the listing at once.
+/// A worker thread that reads files takes this many from the listing at a time.
 const MANY: usize = 128;
 /// Number of bytes of contents that a worker thread reads before it passes them on, either to the
 /// shared index or to the target.

@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CrashSuspicion {
     crash_exit: Option<i32>,
-    /// Whether a run that exits with the status of a Rust panic (101) may have failed.
+    /// Whether the exit status of a Rust panic (101) shows that a run may have failed.
     panics: bool,
 }
 

@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::oracle::TrimCondition;
 use crate::{Feature, Features};
 
-/// Maximum number of missing features that are stored of one run.
+/// Of the features that a rejected candidate lacks, at most this many are recorded.
 const MOST_FEATURES: usize = 16;
-/// Maximum number of rejected candidates that are stored of one file.
+/// Of one file, at most this many rejected candidates are recorded.
 const MOST_CANDIDATES: usize = 4096;
 
 /// What runs in fresh processes have shown of one file's contents in earlier rounds of trimming.
@@ -34,7 +34,7 @@ pub struct KnownRuns {
 /// Why a candidate was rejected: how its run violated the condition of the round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Rejection {
-    /// The run had this exit status, not the required one.
+    /// The run ended with this exit status, while another one is required.
     #[serde(rename = "exit")]
     Exit(i32),
     /// The run did not reach these required features; at most [`MOST_FEATURES`] of them are stored.

@@ -32,7 +32,8 @@ struct SettleTask {
 /// has changed or is gone.
 type SettleResult = Option<(Vec<u8>, Examined)>;
 
-/// The files of each crash variant, the smallest first.
+/// For each crash variant (pair of major and minor key), the files whose inputs show it, the
+/// smallest first.
 #[derive(Default)]
 struct SmallestFiles {
     /// For each variant, by its index: the size in bytes and the index of each of its files,

@@ -300,7 +300,7 @@ impl Detail {
         &mut self.log
     }
 
-    /// Returns the index of the last line of a tab's content, which limits scrolling.
+    /// Returns the index of the last line of the content of `tab`; scrolling ends there.
     pub(super) fn last_line(&self, tab: Tab) -> usize {
         let lines = match tab {
             Tab::Stack => self.trace.as_ref().map_or(0, Vec::len),

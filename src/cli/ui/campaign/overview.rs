@@ -250,7 +250,7 @@ const WIDE: usize = 78;
 /// omitted if there is less room.
 const MIN_PLACE_WIDTH: usize = 12;
 
-/// The widths of the columns in the table of crash groups, in characters.
+/// The widths, in characters, of the columns in the table of crash groups.
 struct Columns {
     class: usize,
     key: usize,

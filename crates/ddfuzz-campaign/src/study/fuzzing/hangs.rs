@@ -28,7 +28,7 @@ const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::study) struct Hangs {
     places: BTreeMap<Key, HangSite>,
-    /// Number of runs over their time limit that were repeated with a longer limit so far.
+    /// Number of runs that exceeded their time limit and were repeated with a longer limit so far.
     asked: u32,
 }
 

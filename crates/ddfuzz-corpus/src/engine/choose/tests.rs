@@ -13,7 +13,7 @@ struct Script {
     /// Features of code that runs once per process: of the inputs that reach them in a separate
     /// process, only the one that is run first in a shared process reaches them there.
     once: Vec<u32>,
-    /// Inputs that were run again.
+    /// Numbers of the inputs that the choice has had run again.
     repeated: Vec<usize>,
     slow: Vec<usize>,
 }
