@@ -114,7 +114,8 @@ impl Versions {
         }
     }
 
-    /// Makes the versions of two directories. Fails if one is none, or an option does not fit them.
+    /// Makes the versions from the paths of two directories. Fails if one of the paths is not a
+    /// directory, or if an option is given that fits only revisions of a repository.
     fn directories(args: &ChangesArgs, directories: [&Path; 2]) -> Result<Versions, Failure> {
         let unused = [
             ("--repo", args.repo.is_some()),

@@ -256,9 +256,9 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Does that part of the main process's regular work which is due: shows notes and the
-    /// progress, checks the conditions that end the fuzzing, continues the examinations of hangs,
-    /// saves the state, and records the best coverage of a worker.
+    /// Does the regular work of the main process, each part if its time has come: shows notes and
+    /// the progress, checks the conditions that end the fuzzing, continues the examinations of
+    /// hangs, saves the state, and records the best coverage of a worker.
     fn tick(&mut self, server: &WorkerServer) -> Result<(), CampaignError> {
         self.show_notes();
         if self.drawn.elapsed() >= DRAW_EVERY {

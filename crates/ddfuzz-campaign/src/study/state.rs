@@ -134,7 +134,7 @@ impl StudyState {
     }
 
     /// Returns true if `--runs` sets no number of runs for a utility, so that only a time limits
-    /// them. `at`: index of the utility's record in the study.
+    /// them, else false. `at`: index of the utility's record in the study.
     pub(super) fn is_timed(&self, at: usize) -> bool {
         self.shares[at].is_none()
     }

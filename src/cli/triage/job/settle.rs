@@ -79,8 +79,8 @@ impl SmallestFiles {
 impl TriageJob<'_> {
     /// Replaces the stored crash of each pair of major and minor key by the crash of the smallest
     /// input with this pair, so that the result does not depend on which worker thread was first.
-    /// An input that turns out flaky, or to crash otherwise, is moved to the crashes that it shows,
-    /// and the next one is taken.
+    /// If that input turns out to be flaky or to cause another crash, it is recorded under what it
+    /// shows now, and the next larger input with the pair is examined.
     pub(super) fn settle(&self, progress: &mut TriageState) -> Result<(), Failure> {
         let mut files = SmallestFiles::of(progress);
         let mut open: BTreeSet<usize> = files.files.keys().copied().collect();
