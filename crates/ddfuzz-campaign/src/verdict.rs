@@ -162,10 +162,10 @@ fn hang_without_place(triager: &Triager, hang: &Crash) -> Crash {
 const NO_PLACE_MESSAGE: &str = "hangs at another place in each run";
 
 /// Returns true if an input fails in each of `runs` runs, made one after the other: `major` is the
-/// key that each crash must have, `None` for any crash. Returns false after a run that does
-/// not fail or fails with another key, or if `stop` turned true. The caller makes no other runs meanwhile, since a program
-/// that uses a fixed port, lock or file may fail in another way, or not at all, while others of its
-/// kind run.
+/// key that each crash must have, `None` for any crash. Returns false after a run that does not
+/// crash or crashes with another key, or if `stop` turned true. The caller makes no other runs
+/// meanwhile, since a program that uses a fixed port, lock or file may fail in another way, or not
+/// at all, while others of its kind run.
 ///
 /// # Errors
 /// When the target cannot be started or traced.
