@@ -320,8 +320,9 @@ pub fn insert_dashes(words: Vec<OsString>, root: &clap::Command) -> CompletedWor
     unchanged(words, None)
 }
 
-/// Returns the first word that `root` does not accept as an argument, if it names an executable
-/// program; else `None`.
+/// Returns the first of the command-line words `words` that clap, by the description `root` of all
+/// subcommands, does not accept as an argument, if this word names an executable program; else
+/// `None`.
 fn stray_program(words: &[OsString], root: &clap::Command) -> Option<String> {
     let error = root.clone().try_get_matches_from(words).err()?;
     match (error.kind(), error.get(ContextKind::InvalidArg)) {

@@ -135,9 +135,9 @@ impl<'a> CampaignSession<'a> {
             .with_space(&mut |text| screen.note(text), write)
     }
 
-    /// Returns true if the operation with this `result` is to be repeated: it has failed because
-    /// the disk is full; before returning, pauses for up to 2 seconds. Returns false for any other
-    /// result, and when waiting for space has ended.
+    /// Returns true if an operation with this `result` is to be repeated because the disk was full;
+    /// then pauses for up to 2 seconds before it returns. Returns false for any other result, and
+    /// for a full disk if the user has stopped, the time limit is over, or waiting is off.
     pub(crate) fn waits_for_space<T, E: DiskFullError>(&mut self, result: &Result<T, E>) -> bool {
         let screen = &mut *self.screen;
         self.disk_wait

@@ -109,7 +109,8 @@ const STALE_TEST: &str = "the test leaves files behind that change later tests: 
      seldom has another outcome";
 
 /// Returns a hint for a version whose build or test says nothing about it, such as one that
-/// exceeded a time limit. `what` says in words how it ended. `None` if there is no hint for that.
+/// exceeded a time limit. `what` says in words how the build or test ended; `None` for an end for
+/// which there is no hint.
 fn hint_by_end(what: &str) -> Option<&'static str> {
     match what {
         "the test ended with timeout" => Some(

@@ -174,7 +174,7 @@ impl Versions {
 
     /// Returns the commits from the old version (itself excluded) to the new one, oldest first; of
     /// a merge only the first parent is followed. `None` if the versions are directories, or if the
-    /// old version is not found on this way.
+    /// old version is not among the ancestors of the new one that are reached by first parents.
     pub fn line(
         &self,
         repository: &Repository,

@@ -329,8 +329,9 @@ pub(super) fn check_baseline_test(
     })
 }
 
-/// Returns the failure for a passing input that `--invert` does not allow. `shown`: the name of the
-/// input. `what`: what it does wrong, in words. `must`: what it would have to do.
+/// Creates the failure that says that with `--invert` the passing input `shown` (its path) does not
+/// behave as it must. `what`: how the input behaves. `must`: how the input has to behave. Both are
+/// words for the message.
 fn has_to(what: &str, must: &str, shown: &Path) -> Failure {
     let message = format!("{} {what}; with --invert it {must}", shown.display());
     Failure::new(Exit::Baseline, "not-passing", message)

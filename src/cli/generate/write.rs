@@ -34,7 +34,8 @@ pub struct Parts {
     pub epilog: Vec<u8>,
 }
 
-/// Where and how fast `ddfuzz gen` writes its output: to a file, to stdout, or to both.
+/// The places to which `ddfuzz gen` writes its output (a file, stdout, or both), and the time that
+/// it waits after each character.
 pub struct Sinks<'a> {
     /// Path of the file to which the characters are written, which must not exist; `None` writes to
     /// stdout only.

@@ -239,9 +239,8 @@ impl MainProcess {
         Ok(main_process)
     }
 
-    /// Returns the number of a submission of a suspected hang if this worker has made it, and
-    /// `None` if another worker has. The parameter holds the number of the worker, and that of its
-    /// submission.
+    /// Takes the number of a worker, and the number that this worker gave to an input that it
+    /// submitted as a suspected hang. Returns the latter if the worker is this one, else `None`.
     pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
         (worker == self.worker).then_some(number)
     }

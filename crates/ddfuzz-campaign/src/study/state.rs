@@ -176,9 +176,9 @@ impl StudyState {
     }
 
     /// Returns true if it is still to be measured how often the reproducer of a group fails with
-    /// the utility `utility`, and else false. It is if a run of this study has failed in the group
-    /// and no rate is recorded. It also is if no run has failed in the group, but a minimization
-    /// has met it by chance (`slipped`).
+    /// the utility `utility`, and else false. True if the utility's record has the group without a
+    /// rate. If the record lacks the group, because no run has failed in it, returns `slipped`:
+    /// whether a minimization has met the group by chance. False for an unknown utility.
     pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
         let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
             return false;
