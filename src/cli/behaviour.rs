@@ -13,11 +13,11 @@ use crate::report::text::shell_word;
 
 /// Input of a trial run: a short text that most programs that read text accept.
 const TRIAL_TEXT: &[u8] = b"1 2 3\nname = value\n";
-/// Minimum number of runs that a campaign must have made before a warning about its target is
-/// derived from them.
+/// A warning about the target is derived from the runs of a campaign only if there are at least
+/// this many.
 const MIN_RUNS: u64 = 200;
 
-/// How the target behaved in two trial runs: on an empty input and on a short text.
+/// How the target behaved in two trial runs, one on an empty input and one on a short text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Behaviour {
     pub on_nothing: Option<String>,
@@ -25,14 +25,14 @@ pub struct Behaviour {
     /// Number of bytes that the target read of the short text in its trial run; `None` if that
     /// cannot be found out.
     pub read: Option<u64>,
-    /// Whether the target's trial run on the empty input reached a time limit.
+    /// Whether the target exceeded a time limit in its trial run on the empty input.
     pub waits: bool,
     /// Whether the target crashed on both trial inputs.
     pub crashes: bool,
 }
 
-/// A warning to the user: why fuzzing the target with this command line would find little, and what
-/// to do about it.
+/// A warning to the user that fuzzing the target with this command line would find little: what was
+/// observed, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetWarning {
     /// What the warning says was observed of the target, for example "the target does not read
@@ -57,10 +57,10 @@ pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
     }
 }
 
-/// Returns advice on a run that ended by `ended` without a crash; `None` if there is none. If
-/// SIGKILL ended the run: the program may have killed itself. If the run ended with an error
-/// status, and the program reads its input from a file (`@@`): it may have refused the file for its
-/// name, which has no ending, unlike that of the input at `path`.
+/// Returns advice on a run that ended by `ended` without a crash; `None` if there is none. After
+/// SIGKILL, the advice is that the program may have killed itself. After an error status of a
+/// program that reads its input from a file (`@@`), it is that the program may have refused the
+/// file for its name, which has no ending, unlike that of the input at `path`.
 pub fn advice_on_end(target: &Target, path: Option<&Path>, ended: Ended) -> Option<String> {
     let status = match ended {
         Ended::Exit(status) => status,
@@ -84,11 +84,11 @@ pub fn advice_on_end(target: &Target, path: Option<&Path>, ended: Ended) -> Opti
     })
 }
 
-/// Checks by trial runs whether breakpoints, by which the covered blocks of an unmodified program
-/// are found, change how its runs end: such a program handles or blocks SIGTRAP, or reads its own
-/// code. Returns true if a run with breakpoints ends differently from runs without, or had to be
-/// made again without. Returns false if coverage is not measured by breakpoints, or if runs without
-/// breakpoints differ from each other, too.
+/// Returns true if breakpoints change how runs of the target end: a trial run with breakpoints ends
+/// differently from those without, or had to be made again without. The covered blocks of an
+/// unmodified program are found by breakpoints; a program is disturbed by them if it handles or
+/// blocks SIGTRAP, or reads its own code. Returns false if they change nothing, if coverage is not
+/// measured by breakpoints, or if runs without them also differ from each other.
 pub fn is_disturbed(executor: &mut dyn Executor) -> Result<bool, ExecError> {
     if executor.code().is_none() {
         return Ok(false);
@@ -111,10 +111,11 @@ pub fn is_disturbed(executor: &mut dyn Executor) -> Result<bool, ExecError> {
 }
 
 impl Behaviour {
-    /// Returns a warning if the target gets its input on stdin and read no byte of the short text
-    /// in its trial run; `None` if it read some, if the number of bytes read is not known, if the
-    /// text made the run end in another way than the empty input did (a program that maps stdin
-    /// into memory), or if an argument names stdin as a file.
+    /// Returns a warning if the target gets its input on stdin, but read no byte of the short text
+    /// in its trial run. Returns `None` if it read some, or if the number of bytes read is unknown.
+    /// Also returns `None` if it may have got the input in another way: the text made the run end
+    /// otherwise than the empty input did (a program may map stdin into memory), or an argument
+    /// names stdin as a file.
     pub fn ignored_stdin(&self, target: &Target) -> Option<TargetWarning> {
         let on_stdin = !target.takes_file() && !matches!(target.channel, Channel::Terminal(_));
         let is_ignored = self.read == Some(0) && self.on_nothing == self.on_text;
@@ -150,8 +151,8 @@ impl Behaviour {
     }
 }
 
-/// Returns true if an argument names stdin as a file, such as `/dev/stdin`: the target then opens
-/// that file, and what it reads there is not counted as read from stdin.
+/// Returns true if an argument names stdin as a file, such as `/dev/stdin`; else false. The target
+/// then opens that file, and what it reads there is not counted as read from stdin.
 fn opens_stdin(target: &Target) -> bool {
     const NAMES: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
     let mut args = target.args.iter().map(|arg| arg.to_string_lossy());
@@ -174,10 +175,10 @@ pub fn unused_entry(target: &Target, way: Way) -> Option<TargetWarning> {
 const CHECK_BY_HAND: &str = "run it by hand, and check its arguments, its libraries and the files that it \
                         needs: a crash on any input hides all other bugs";
 
-/// Returns a warning about the target after a campaign of at least 200 runs in two cases: if every
-/// run crashed, or if none crashed and no run reached coverage that the first had not, so that the
-/// corpus has at most one input. Else returns `None`. `corpus`: number of inputs in the corpus;
-/// `None` if coverage is not known.
+/// Returns a warning about the target after a campaign of at least 200 runs, in two cases: every
+/// run has crashed; or none has, and no run has reached coverage that the first run had not, so
+/// that the corpus has at most one input. Else returns `None`. `corpus`: number of inputs in the
+/// corpus; `None` if coverage is unknown.
 pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<TargetWarning> {
     if summary.runs_of_campaign < MIN_RUNS {
         return None;

@@ -71,11 +71,11 @@ impl SeedArgs {
         }
     }
 
-    /// Reads the seeds and dictionary words of a resumed campaign, and returns them with the
-    /// sources of the seeds. Seeds and dictionaries that the user gives again replace those of
-    /// `recorded`, the settings with which the campaign began. For a classic `generator`, only
-    /// seeds that the user gives again are returned, because such a campaign finds the recorded
-    /// ones itself. Seeds of more than `max_len` bytes are left out.
+    /// Reads the seeds and dictionary words of a resumed campaign; returns them with the sources of
+    /// the seeds. `recorded`: the settings with which the campaign began. Seeds and dictionaries
+    /// that the user gives in this call replace the recorded ones. For a classic `generator`, only
+    /// the seeds of this call are returned, because such a campaign finds the recorded ones itself.
+    /// Seeds of more than `max_len` bytes are left out.
     pub fn read_resumed(
         &self,
         recorded: &RecordedSettings,
@@ -193,8 +193,8 @@ impl SeedArgs {
     }
 }
 
-/// Builds the failure that the files and directories `paths` give no seed of at most `max_len`
-/// bytes.
+/// Builds the failure that says that the files and directories `paths` give no seed of at most
+/// `max_len` bytes. `left_out`: how many files gave none, by the reason.
 fn none(paths: &[PathBuf], left_out: SkippedSeeds, max_len: u64) -> Failure {
     let message = match left_out.too_long {
         0 => "there is no file in what --seeds names".to_owned(),
@@ -339,9 +339,9 @@ impl MinimizationArgs {
         }
     }
 
-    /// Returns how many further crashes of a crash group are minimized after its first one, each
-    /// with a minor key (a hash of the path into the bug) that no other minimized crash of the
-    /// group has: the value of `--variants`, else `otherwise`.
+    /// Returns how many further crashes of a group are minimized after its first one: the value of
+    /// `--variants`, or `otherwise` without that option. Each has a minor key (a hash of the path
+    /// into the bug) that no other minimized crash of the group has.
     pub fn variants(&self, otherwise: Variants) -> Variants {
         let asked = self.variants.map(usize::from);
         asked.map_or(otherwise, Variants::Most)
@@ -375,9 +375,10 @@ pub enum GeneratorArg {
 }
 
 impl GeneratorArg {
-    /// Returns the generator that is given, or else that of the resumed campaign, whose settings
-    /// are `recorded`. Fails if a guided campaign is to go on as a classic one, whose runs depend on
-    /// the seeds with which it began.
+    /// Returns the generator that the user gives. If the user gives none and the campaign is
+    /// resumed, returns the generator in `recorded`, the settings with which it began. Fails if a
+    /// guided campaign is to go on as a classic one, whose runs depend on the seeds with which it
+    /// began.
     pub fn or_recorded(self, recorded: Option<&RecordedSettings>) -> Result<GeneratorArg, Failure> {
         match (self, recorded.map(|recorded| recorded.generator)) {
             (GeneratorArg::Classic, Some(Generator::Guided)) => {
@@ -450,8 +451,8 @@ pub enum MutateStructureArg {
 }
 
 impl MutateStructureArg {
-    /// Returns the name of the structure (grammar or file format) that most seeds have, by which
-    /// inputs are mutated; `None` if they are not mutated by structure but by havoc only.
+    /// Returns the name of the structure (grammar or file format) by which inputs are mutated: the
+    /// one that most of the `seeds` have. `None` if inputs are mutated only by havoc.
     pub fn choose<'a>(self, seeds: impl ExactSizeIterator<Item = &'a [u8]>) -> Option<String> {
         let usual = match self {
             MutateStructureArg::Off => None,

@@ -103,8 +103,8 @@ pub fn run(args: CheckArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(report(&args, checked, not_run, target, output))
 }
 
-/// Fails if the options of the command line do not fit one of the targets that failures in `groups`
-/// record. Does nothing if the command line names a target.
+/// Fails if an option of the command line does not fit one of the recorded targets on which
+/// failures in `groups` were found. Does nothing if the command line names a target.
 fn check_options(
     args: &CheckArgs,
     recorded: &Recorded,
@@ -121,7 +121,9 @@ fn check_options(
     Ok(())
 }
 
-/// Prints a warning for each group none of whose inputs could be run, and returns their number.
+/// Prints a warning for each group of which no input could be run, and returns the number of these
+/// groups. `checked`: the result for each of `groups`, `None` if no input was run. Groups in
+/// `known` are left out.
 fn warn_of_incomplete(
     (reader, known): (&Reader, &KnownGroups),
     groups: &[StoredGroup],
@@ -241,8 +243,8 @@ fn one_target(
     Ok(Some(args.target.over(target)?))
 }
 
-/// Returns the ids of the campaigns that have found the failures in `groups`; none if the record of
-/// some failure names no campaign.
+/// Returns the ids of the campaigns that have found the failures in `groups`. Returns none if the
+/// record of a failure names no campaign; slips (met during a minimization) need not name one.
 fn finders(groups: &[StoredGroup]) -> BTreeSet<String> {
     let mut finders = BTreeSet::new();
     for entry in entries(groups) {
@@ -258,19 +260,19 @@ fn finders(groups: &[StoredGroup]) -> BTreeSet<String> {
     finders
 }
 
-/// Reasons why passing runs do not show that groups are fixed.
+/// Reasons to doubt that groups are fixed although no run of their inputs fails.
 #[derive(Default)]
 struct Doubts {
     /// The reason that holds for all groups; `None` if there is none.
     all: Option<Unobservable>,
-    /// The reasons for single groups, by kind and major key.
+    /// Reasons that hold for single groups, by kind and major key.
     single: HashMap<(Kind, Key), Unobservable>,
 }
 
 impl Doubts {
-    /// Returns the reasons why passing runs on the recorded targets do not show that groups are
-    /// fixed: options of the command line change the conditions under which the groups were found.
-    /// `subject` returns the target and the way with which an entry is run again.
+    /// Returns the reasons to doubt that groups are fixed although runs on the recorded targets
+    /// pass: options of the command line change the conditions under which the groups were found.
+    /// `subject`: returns the target and the way with which an entry is run again.
     fn of_recorded(
         reader: &Reader,
         groups: &[StoredGroup],
@@ -296,10 +298,10 @@ impl Doubts {
         self.all.as_ref().or(single)
     }
 
-    /// Adds a reason for each group that has no reason yet and whose crashes were all found with
-    /// the very build of `target` that is checked now ([`same_build`]). Adds none if `target` is a
-    /// script, or if its arguments name existing files: what such a target does depends on the
-    /// contents of these files, too.
+    /// Adds a reason for each group without one whose crashes were all found with the same build of
+    /// `target` that is being checked ([`same_build`]): a build cannot have fixed its own crash.
+    /// Adds none if `target` is a script or its arguments name existing files, since what it does
+    /// depends on those files, too.
     fn add_same_build(&mut self, groups: &[StoredGroup], target: &Target) -> Result<(), Failure> {
         let Program::Path(path) = &target.program else {
             return Ok(());
@@ -325,12 +327,12 @@ impl Doubts {
     }
 }
 
-/// Returns the reasons why passing runs of `target` do not show that a group is fixed. There are
-/// three kinds: the group was found with other arguments, or by another input channel, or in
-/// another environment or directory; in an output directory with results of several targets, the
-/// group was also found on another one; the program has another file name than the recorded ones,
-/// and contains none of the functions in which the group failed. There are none of the last kind if
-/// no program is recorded, or if `target` comes with ddfuzz.
+/// Returns the reasons to doubt that groups are fixed although runs of `target` pass. A group gets
+/// one if it was found with other arguments, by another input channel, or in another environment or
+/// directory. In an output directory with results of several targets, a group gets one if it was
+/// also found on another target. Groups get one if the program has another file name than the
+/// recorded ones and contains none of the functions in which they failed; not if no program is
+/// recorded, or if `target` comes with ddfuzz.
 fn doubts(reader: &Reader, groups: &[StoredGroup], target: &Target) -> Result<Doubts, Failure> {
     let file = reader.campaigns()?;
     let finders = Finders::of_target(reader, target)?;
@@ -391,9 +393,8 @@ fn target_of_finder<'a>(file: &'a CampaignFile, entry: &Entry) -> Option<&'a Tar
     file.all().find(|one| one.id == id)?.target.as_ref()
 }
 
-/// Returns a reason why passing runs of `target` do not show that a group is fixed: all of the
-/// group's `entries` were found on a program of the same file name, but with other arguments.
-/// `None` if that is not so.
+/// Returns the reason to doubt that a group is fixed if all its `entries` were found on a program
+/// with the file name of `target`'s, but with other arguments; else `None`.
 fn other_arguments(
     file: &CampaignFile,
     entries: &[Entry],
@@ -418,9 +419,9 @@ fn other_arguments(
     })
 }
 
-/// Returns a reason why passing runs of `target` do not show that a group is fixed: one of the
-/// group's `entries` was found by another input channel, in another environment or in another
-/// directory. `None` if none was.
+/// Returns the reason to doubt that a group is fixed if one of its `entries` was found by another
+/// input channel than that of `target`, in another environment or in another directory; else
+/// `None`.
 fn other_than_found(
     file: &CampaignFile,
     entries: &[Entry],
@@ -432,9 +433,9 @@ fn other_than_found(
     })
 }
 
-/// Returns the reason why passing runs of `target` do not show that a group is fixed, if inputs of
-/// the group were found on another target: these inputs are `entries`. `None` if there are none, or
-/// if the target of the last one is not recorded.
+/// Returns the reason to doubt that a group is fixed because some of its inputs, `entries`, were
+/// found on another target than `target`. `None` if there are no such inputs, or if the target of
+/// the last one is not recorded.
 fn found_elsewhere<'a>(
     file: &CampaignFile,
     entries: impl Iterator<Item = &'a Entry>,
@@ -471,8 +472,8 @@ fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) 
     }
 }
 
-/// Returns two bools: whether there is a failure in `groups` for which [`Recorded::of_entry`] has a
-/// target of its own, and whether there is one for which it has none.
+/// Returns two bools about the failures in `groups`: whether at least one has a target of its own
+/// ([`Recorded::of_entry`]), and whether at least one has none.
 fn have_own_targets(recorded: &Recorded, groups: &[StoredGroup]) -> (bool, bool) {
     let (mut own, mut others) = (false, false);
     for entry in entries(groups) {
@@ -488,8 +489,9 @@ fn have_own_targets(recorded: &Recorded, groups: &[StoredGroup]) -> (bool, bool)
 /// need.
 type Stranded = (Group, PathBuf);
 
-/// Splits the groups into those that can be checked, and those that cannot because the programs of
-/// all their inputs are missing. Fails if there are groups of the second kind only.
+/// Divides the groups into those that can be checked, and those that cannot because the programs
+/// for all their inputs are missing. `subject`: returns the target and the way with which an entry
+/// is run. Fails if no group can be checked.
 fn runnable(
     groups: Vec<StoredGroup>,
     subject: &dyn Fn(&Entry) -> Option<(Target, Way)>,
@@ -549,9 +551,10 @@ impl Recorded {
         Ok(Recorded(if is_one { HashMap::new() } else { records }))
     }
 
-    /// Returns the target on which a failure was found, and the way of execution: those in the
-    /// failure's own record, as in a study of many programs, else those of its campaign, if the
-    /// output directory has results of several targets; else `None`.
+    /// Returns the target on which a failure was found, and the way of execution. They come from
+    /// the failure's own record, as in a study of many programs. Otherwise they come from the
+    /// failure's campaign, if the output directory has results of several targets. Else returns
+    /// `None`.
     fn of_entry(&self, entry: &Entry) -> Option<(Target, Way)> {
         let of_campaign = || self.0.get(entry.crash.campaign()?);
         let record = match &entry.crash.of {
@@ -562,11 +565,12 @@ impl Recorded {
     }
 }
 
-/// Returns the target and the way with which a recorded failure is run again: `one` if the command
-/// line names a target; else those recorded for this failure alone ([`Recorded::of_entry`]),
-/// changed by the options; else `one`, which all other failures share. A hang or an out-of-memory
-/// failure gets its recorded limits unless the command line gives others. `None` if there is no
-/// such target, as for a failure that another process has added meanwhile.
+/// Returns the target and the way with which a recorded failure is run again. If the command line
+/// names a target, that is `one`. Otherwise it is the target recorded for this failure alone
+/// ([`Recorded::of_entry`]), changed by the options, and if there is none, `one`, which all such
+/// failures share. A hang or an out-of-memory failure gets its recorded limits unless the command
+/// line gives others. `None` if there is no target at all, as for a failure that another process
+/// has just added.
 fn subject(
     args: &CheckArgs,
     recorded: &Recorded,

@@ -95,8 +95,9 @@ impl Failure {
         .hint_of(path, error.kind())
     }
 
-    /// Creates a failure for an output file at `path` that cannot be written because of `error`. A
-    /// full disk has the same exit code and name as for a file of an output directory.
+    /// Creates a failure for the output file at `path`, which cannot be written because of `error`.
+    /// If the disk is full, the failure has the same exit code and name as for a file of an output
+    /// directory.
     pub fn unwritten(path: &Path, error: FileError) -> Failure {
         match error.is_full() {
             true => Failure::from(error),
@@ -152,7 +153,8 @@ impl Failure {
         self
     }
 
-    /// Creates a failure for the log at `path` of a minimization that cannot be resumed.
+    /// Creates a failure for a minimization that cannot be resumed, because of `error` in its log
+    /// at `path`.
     pub fn unresumable(error: LogError, path: &Path) -> Failure {
         let is_damage = error.is_damage();
         let failure = Failure::from(error).path(path);
@@ -162,8 +164,8 @@ impl Failure {
         }
     }
 
-    /// Returns the failure with a hint that names the first directory or file of `path` that does
-    /// not exist. If all of `path` exists, the failure stays as it is.
+    /// Returns the failure with a hint that names the first part of `path` that does not exist, a
+    /// directory or the file. Returns it unchanged if `path` exists.
     pub fn hint_where_missing(self, path: &Path) -> Failure {
         let absolute = absolute(path);
         let is_missing = |path: &&Path| matches!(path.try_exists(), Ok(false));
@@ -180,8 +182,9 @@ impl Failure {
         }
     }
 
-    /// Returns the failure with a hint for an operation on `path` that the system refused with an
-    /// error of this kind; without a new hint if there is none.
+    /// Returns the failure with a hint what to do about an operation on `path` that the system has
+    /// refused with an error of the kind `kind`. Returns it unchanged if there is no hint for that
+    /// kind.
     pub fn hint_of(self, path: &Path, kind: io::ErrorKind) -> Failure {
         let is_there = path.symlink_metadata().is_ok();
         match kind {
@@ -236,8 +239,8 @@ impl Failure {
         }
     }
 
-    /// Returns the failure of a command that has the option `--resume`: if the failure's hint is to
-    /// repeat the command, `with --resume` is appended to the hint.
+    /// Adapts the failure of a command that has the option `--resume`, and returns it: if its hint
+    /// is to repeat the command, `with --resume` is appended.
     pub fn of_resumable(self) -> Failure {
         match &self.report.error.hint {
             Some(hint) if hint.ends_with("repeat the command") => {
@@ -248,8 +251,8 @@ impl Failure {
         }
     }
 
-    /// Returns the failure; in its hint, if it has one, the advice to continue with `--resume` is
-    /// replaced by `how`, for a command that is continued in another way.
+    /// Adapts the failure of a command that is not continued with `--resume`, and returns it: if
+    /// its hint is to continue with `--resume`, that advice is replaced by `how`.
     pub fn continued_by(self, how: &str) -> Failure {
         match &self.report.error.hint {
             Some(hint) if hint.contains(CONTINUE) => {
@@ -467,8 +470,8 @@ impl From<OracleError> for Failure {
     }
 }
 
-/// Converts the error of a callback that stores a file during a minimization to a failure with
-/// hints for lack of disk space; `what` names the file's content.
+/// Converts the error of a callback, which was to store a file during a minimization, to a failure,
+/// with a hint if the disk is full. `what`: what the file holds, in words.
 fn not_kept(what: &str, source: CallbackError) -> Failure {
     let source = match source.downcast::<StoreError>() {
         Ok(error) => return Failure::from(*error),

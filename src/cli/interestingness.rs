@@ -16,8 +16,9 @@ use crate::minimize::{Kind, Oracle, OracleError, Script, TestOracle};
 /// Default limit on the CPU time of one run of the interestingness test; most tests start several
 /// programs.
 const CPU: Duration = Duration::from_secs(10);
-/// Maximum number of runs of the interestingness test on the original input; if none accepts it, it
-/// counts as not interesting. More than one, because tests may be flaky.
+/// The interestingness test is run on the original input at most this many times; if it never
+/// accepts the input, the input counts as not interesting. One run is not enough, since tests may
+/// be flaky.
 const TRIES: u32 = 12;
 
 /// An interestingness test script (`--test`), with its limits and the file name under which it gets
@@ -29,8 +30,8 @@ pub struct Interestingness {
     /// Whether the time limit of the interestingness test is adapted to the duration of its runs;
     /// false if the user has set a limit.
     learn_limit: bool,
-    /// Whether the test accepted the original input only after it had rejected it at least once: a
-    /// sign that it is flaky.
+    /// Whether the test is probably flaky: it rejected the original input at least once before it
+    /// accepted it.
     doubtful: bool,
 }
 
@@ -100,8 +101,8 @@ impl Interestingness {
         start
     }
 
-    /// Runs the interestingness test on the original input, up to 12 times until it accepts it.
-    /// Fails if it never does, or as soon as the time limit cuts off a run. Called before any file
+    /// Runs the interestingness test on the original input until it accepts it, at most 12 times.
+    /// Fails if it never does, or when a run exceeds the time limit. To be called before any file
     /// is written.
     pub fn baseline(
         &mut self,

@@ -102,9 +102,9 @@ pub fn main() -> ExitCode {
     called(std::env::args_os().collect(), &command_line())
 }
 
-/// Runs one call of `ddfuzz` or `cargo ddfuzz`: adds the options from the settings file
-/// (`ddfuzz.toml`) to the words that the user typed, parses all, runs the subcommand, and returns
-/// its exit code.
+/// Runs one call of `ddfuzz` or `cargo ddfuzz`, whichever `line` describes: adds options from the
+/// settings file (`ddfuzz.toml`) to the words that the user typed, parses them, runs the
+/// subcommand, and returns its exit code.
 fn called(typed: Vec<OsString>, line: &CommandLine) -> ExitCode {
     release_freed_memory();
     let asks_json = wants_json(&typed);
@@ -146,9 +146,9 @@ fn called(typed: Vec<OsString>, line: &CommandLine) -> ExitCode {
 
 /// A command line, and the result of parsing it with clap.
 struct ParsedCall {
-    /// The words that were parsed.
+    /// The words of the command line that were parsed, with those added from the settings file.
     call: config::Call,
-    /// Hint that `--` seems to be missing.
+    /// Hint for the user that `--` seems to be missing; `None` if there is none.
     hint: Option<String>,
     matches: Result<ArgMatches, clap::Error>,
 }
@@ -185,8 +185,8 @@ fn parse(typed: Vec<OsString>, line: &CommandLine) -> Result<ParsedCall, Failure
     })
 }
 
-/// Returns how the call with this parsed command line is continued after an interruption, as a hint
-/// for people.
+/// Returns a hint for people how the call with this parsed command line can be continued after an
+/// interruption.
 fn continuation(matches: &ArgMatches) -> &'static str {
     let is_given = |matches: &ArgMatches, name: &str| matches.ids().any(|id| id == name);
     match matches.subcommand() {
@@ -215,8 +215,8 @@ fn wants_json(words: &[OsString]) -> bool {
     own.any(|word| word == "--json")
 }
 
-/// Returns the value of `--color` for help texts and usage errors, which clap prints before it has
-/// parsed that option.
+/// Finds the value of `--color` in the words of a command line. Needed for help texts and usage
+/// errors, which clap prints before it has parsed that option.
 fn color(words: &[OsString]) -> ColorChoice {
     let own: Vec<&OsString> = words.iter().take_while(|word| *word != "--").collect();
     let says = |value: &str| {
@@ -272,8 +272,8 @@ fn usage(error: &clap::Error, call: &config::Call, hint: Option<&str>) -> ExitCo
     Exit::Usage.into()
 }
 
-/// The words of a command line after [`insert_dashes`] has inserted a missing `--`, or why it has
-/// not.
+/// The words of a command line, into which a missing `--` was inserted if it is clear where it
+/// belongs; if it is not clear, a hint.
 pub struct CompletedWords {
     /// The words of the command line, with `--` inserted before the target program if it was
     /// missing and the command line has only one meaning with it.
@@ -282,9 +282,9 @@ pub struct CompletedWords {
     pub hint: Option<String>,
 }
 
-/// Inserts a missing `--` before the first word that ddfuzz does not accept and that names a
-/// program. If options of ddfuzz follow that program, they might be meant for the program: then the
-/// words stay as they are, and a hint is returned with them.
+/// Inserts a missing `--` before the target program: the first word that ddfuzz does not accept and
+/// that names a program. If options of ddfuzz follow that program, they might be meant for it; so
+/// the words stay unchanged, and a hint is returned.
 pub fn insert_dashes(words: Vec<OsString>, root: &clap::Command) -> CompletedWords {
     let unchanged = |words, hint| CompletedWords { words, hint };
     if words.iter().any(|word| word == "--") {
@@ -320,8 +320,9 @@ pub fn insert_dashes(words: Vec<OsString>, root: &clap::Command) -> CompletedWor
     unchanged(words, None)
 }
 
-/// Returns the first word that `root` does not accept as an argument, if it names an executable
-/// program; else `None`.
+/// Returns the first of the command-line words `words` that clap, by the description `root` of all
+/// subcommands, does not accept as an argument, if this word names an executable program; else
+/// `None`.
 fn stray_program(words: &[OsString], root: &clap::Command) -> Option<String> {
     let error = root.clone().try_get_matches_from(words).err()?;
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
@@ -349,7 +350,8 @@ fn is_option(word: &OsString, command: &clap::Command) -> bool {
 /// Minimum size in bytes of heap blocks that glibc returns to the system as soon as they are freed.
 #[cfg(target_env = "gnu")]
 const LARGE_BLOCK: i32 = 1 << 20;
-/// Maximum size in bytes of free memory at the end of glibc's heap; more is returned to the system.
+/// glibc keeps at most this many bytes of free memory at the end of its heap, and returns more to
+/// the system.
 #[cfg(target_env = "gnu")]
 const SPARE_HEAP: i32 = 4 << 20;
 

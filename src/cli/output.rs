@@ -108,11 +108,11 @@ impl Output {
         }
     }
 
-    /// Returns the output settings of a command that writes a file to stdout: its messages go to
+    /// Returns these output settings for a command that writes a file to stdout: its messages go to
     /// stderr.
     ///
     /// # Errors
-    /// When `--json` is given, whose output also goes to stdout.
+    /// When `--json` is given, whose output would also go to stdout.
     pub fn beside_bytes(&self) -> Result<Output, Failure> {
         if self.json {
             return Err(
@@ -169,12 +169,12 @@ pub fn print(line: &str) {
     print_bytes(format!("{line}\n").as_bytes());
 }
 
-/// Whether output to stdout failed, so that some of it is missing there.
+/// Whether some of the output to stdout is missing, because writing it failed.
 static IS_CUT_OFF: AtomicBool = AtomicBool::new(false);
-/// Whether a result could not be written as JSON.
+/// Whether a result is missing, because it could not be written as JSON.
 static IS_BROKEN: AtomicBool = AtomicBool::new(false);
 
-/// Writes bytes to stdout unchanged; returns false if they are not written as a whole.
+/// Writes `bytes` to stdout unchanged. Returns true if all of them are written, and false if not.
 pub fn print_bytes(bytes: &[u8]) -> bool {
     let mut stdout = std::io::stdout();
     let printed = stdout.write_all(bytes).and_then(|()| stdout.flush());
@@ -188,9 +188,9 @@ pub fn print_bytes(bytes: &[u8]) -> bool {
     printed.is_ok()
 }
 
-/// Returns the exit code of a command that ends with `exit`. If a result could not be written as
-/// JSON, it is that of an internal error; if output to stdout failed, as on a full disk, it is not
-/// that of success.
+/// Returns the exit code of a command that would end with `exit`. If a result could not be written
+/// as JSON, returns that of an internal error. If writing to stdout has failed, as on a full disk,
+/// and `exit` is success, returns that of a failure.
 pub fn exit_code(exit: Exit) -> Exit {
     match exit {
         _ if IS_BROKEN.load(Ordering::Relaxed) => Exit::Internal,
@@ -265,9 +265,9 @@ impl Output {
     }
 }
 
-/// Returns the `ddfuzz export` format of a regression test in the language of the target: Rust or
-/// C; `None` if the target is written in another language, or reads a terminal, a named file or two
-/// files.
+/// Returns the format of `ddfuzz export` for a regression test in the language of `target`, Rust or
+/// C. `None` if the target is written in another language, or gets its input at a terminal, in a
+/// file of a certain name, or in two files.
 pub(super) fn test_form(target: &Target) -> Option<&'static str> {
     if target.channel != Channel::Plain {
         return None;

@@ -9,10 +9,11 @@ use crate::exec::{Channel, Target, TargetRecord, Way};
 use crate::report::text::{printable, shell_word};
 use crate::triage::{Crash, Unobservable};
 
-/// Returns the reason why passing runs of `now` do not show that `crash`, found on the target
-/// `record`, is fixed: the input is given on stdin in place of a file or the other way round, or
-/// the input channel, the environment or the working directory is another one. The reason also says
-/// which options to add or omit. `None` if there is no such difference.
+/// Compares the conditions under which `crash` was found, on the target `record`, with those of the
+/// target `now`. Returns the reason to doubt that the crash is fixed if runs of `now` pass: input
+/// on stdin in place of a file or the other way round, another input channel, environment or
+/// working directory. The reason also says which options to add or omit. `None` if there is no such
+/// difference.
 pub(super) fn other_conditions(
     record: &TargetRecord,
     crash: &Crash,
@@ -63,15 +64,15 @@ pub(super) fn other_conditions(
 #[derive(Default)]
 struct Difference {
     what: Vec<&'static str>,
-    /// Options with which the failure was found, and which the run does not have.
+    /// Options with which the failure was found and that the present run lacks.
     add: Vec<OsString>,
-    /// Options of the run without which the failure was found.
+    /// Options of the present run that were not given when the failure was found.
     omit: Vec<OsString>,
 }
 
 impl Difference {
-    /// Adds a difference in the condition that `what` names. `found` are the options for this
-    /// condition with which the failure was found, `now` those of the present run.
+    /// Adds a difference in one condition, such as the environment. `what`: name of the condition.
+    /// `found`: its options when the failure was found. `now`: its options in the present run.
     fn note(&mut self, what: &'static str, found: Vec<OsString>, now: Vec<OsString>) {
         self.what.push(what);
         self.add.extend(found);
@@ -109,16 +110,16 @@ fn assignment_option((name, value): &Variable) -> OsString {
     option
 }
 
-/// Returns true if both paths of working directories lead to the same directory; `None` stands for
-/// a temporary one.
+/// Returns true if two working directories are the same, even if their paths differ by links;
+/// `None` stands for a temporary directory. Else false.
 fn is_same_directory(one: Option<&Path>, other: Option<&Path>) -> bool {
     let whole = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     one.map(whole) == other.map(whole)
 }
 
-/// Returns true if the target `now` does not get its input: its arguments contain `@@` less often
-/// than the recorded target `found` needs, and its program has no entry function that is given the
-/// input. All crashes of such a target would seem to be fixed.
+/// Returns true if the target `now` would not get its input: its arguments have fewer `@@` than
+/// those of the recorded target `found`, and its program has no entry function that is given the
+/// input. All crashes of such a target would seem to be fixed. Else false.
 pub(super) fn lacks_files(found: &Target, now: &Target) -> bool {
     let needed = match &found.channel {
         Channel::TwoFiles => marks(found).min(2),
@@ -133,7 +134,8 @@ fn marks(target: &Target) -> usize {
     target.args.iter().map(count).sum()
 }
 
-/// Returns true if the program has a function that is given the input itself, without a file.
+/// Returns true if the program has an entry function that gets the input as an argument, without a
+/// file; else false.
 fn calls_entry(target: &Target) -> bool {
     TargetFacts::of(target).is_ok_and(|facts| facts.libfuzzer || facts.target_main)
 }
@@ -141,12 +143,13 @@ fn calls_entry(target: &Target) -> bool {
 /// An environment variable: its name and its value.
 type Variable = (OsString, OsString);
 
-/// Environment variable with the directories of shared libraries. A check may set it although a
-/// failure was found without it: like the name of the program, it says what is checked.
+/// Environment variable that names the directories of shared libraries. A check may set it although
+/// the failure was found without it: like the path of the program, it says which build is checked.
 const LIBRARIES: &str = "LD_LIBRARY_PATH";
 
-/// Returns whether a target inherits no environment variables, and which variables ddfuzz sets for
-/// it, sorted. [`LIBRARIES`] is left out of these if `names_libraries` is true.
+/// Returns two facts about a target: whether it inherits no environment variables, and the
+/// variables that ddfuzz sets for it, sorted. `names_libraries`: whether [`LIBRARIES`] is left out
+/// of the variables.
 fn environment(target: &Target, names_libraries: bool) -> (bool, Vec<&Variable>) {
     let counts = |(name, _): &&Variable| !(names_libraries && name == LIBRARIES);
     let mut variables: Vec<_> = target.env.iter().filter(counts).collect();

@@ -104,8 +104,8 @@ fn issue_of(group: &Path, out: &Path) -> Result<String, Failure> {
     Ok(issue(&report, &reproducer))
 }
 
-/// A lookup for reports: given a stored crash of the output directory, it returns the cargo-fuzz
-/// command that runs its reproducer, and the text of a regression test for it.
+/// Answers two questions of a report about a stored crash of the output directory: which cargo-fuzz
+/// command runs its reproducer, and what the text of a regression test for it is.
 struct OfTargets<'a>(&'a Reader);
 
 impl TargetKnowledge for OfTargets<'_> {
@@ -118,8 +118,8 @@ impl TargetKnowledge for OfTargets<'_> {
     }
 }
 
-/// Generates the HTML page of an output directory, with links that are right if the page is stored
-/// at `file`.
+/// Generates the HTML page of an output directory. Its links are relative to the place `file` at
+/// which the page is to be stored.
 fn page_text(reader: &Reader, file: &Path) -> Result<String, Failure> {
     let whole = match is_standard(file) {
         true => absolute(Path::new(PAGE)),
@@ -185,13 +185,14 @@ impl HtmlArgs {
     }
 }
 
-/// Minimum wall time before the HTML page is first written, and before the next attempt after one
-/// that failed, for example because the output directory did not exist yet.
+/// Least wall time before the HTML page is written for the first time. It is also the least time
+/// before the next attempt after a failed one, for example because the output directory did not
+/// exist yet.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// Minimum wall time between two versions of the HTML page.
 const MIN_PAUSE: Duration = Duration::from_secs(5);
-/// The pause after writing a version of the HTML page is this factor times the time that writing it
-/// took, so that writing takes at most one hundredth of the time.
+/// After a version of the HTML page is written, the next one is written after a pause that is this
+/// many times as long as the writing took, so that writing takes at most a hundredth of the time.
 const PAUSE_FACTOR: u32 = 99;
 
 /// An HTML page of an output directory that a thread writes again at intervals until it is stopped.
@@ -254,8 +255,8 @@ impl Drop for LivePage {
     }
 }
 
-/// Waits until the time `pause` is over, or until the flag in `stop` tells the thread that writes
-/// the HTML page to end. Returns true if the flag does so, false if the time is over.
+/// Waits until the time `pause` is over, or the flag in `stop` is set, which tells the thread that
+/// writes the HTML page to end. Returns true if the flag is set, and false if the time is over.
 fn is_stopped(stop: &(Mutex<bool>, Condvar), pause: Duration) -> bool {
     let (stop, changed) = stop;
     let stopped = stop.lock().unwrap_or_else(PoisonError::into_inner);

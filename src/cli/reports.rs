@@ -30,8 +30,8 @@ pub struct ReportArgs {
     pub junit: Option<PathBuf>,
 }
 
-/// A text by which ddfuzz recognizes its own report, so that it may overwrite it, and the number of
-/// bytes at the beginning of the file in which the text must occur.
+/// How ddfuzz recognizes a report as its own, which it may overwrite: a text that must occur in the
+/// file, and the number of bytes at the beginning of the file within which it must occur.
 pub type Mark = (&'static str, usize);
 
 /// Text at the beginning of a Markdown report by which ddfuzz recognizes its own report.
@@ -39,8 +39,8 @@ pub const MARKDOWN: Mark = ("<!-- ddfuzz -->", 16);
 /// Text at the beginning of an HTML page by which ddfuzz recognizes its own page.
 pub const HTML: Mark = ("<!-- ddfuzz -->", 64);
 /// Text that a SARIF report of ddfuzz contains. It may be anywhere in the file: JSON members are
-/// sorted by name, so the tool's name comes after all results. Files of others may contain it, too,
-/// so that it is looked for in its place ([`is_own_sarif`]).
+/// sorted by name, so the tool's name comes after all results. Since files of others may contain
+/// the text, too, [`is_own_sarif`] checks that it is in its place.
 const SARIF: Mark = ("\"name\": \"ddfuzz\"", usize::MAX);
 /// Text at the beginning of a JUnit report by which ddfuzz recognizes its own report.
 const JUNIT: Mark = ("<testsuites name=\"ddfuzz\"", 128);
@@ -166,8 +166,8 @@ fn written_twice(file: &Path) -> Failure {
     failure.hint("give each its own file")
 }
 
-/// Returns true if the text of `mark` occurs in the first `within` bytes of a report, which shows
-/// that ddfuzz has written the report.
+/// Returns true if the text of the mark occurs in the first `within` bytes of `report`: then ddfuzz
+/// has written the report. Else false.
 pub fn begins_with(report: &[u8], (mark, within): Mark) -> bool {
     let begin = &report[..report.len().min(within)];
     String::from_utf8_lossy(begin).contains(mark)
@@ -183,9 +183,9 @@ fn is_own_sarif(report: &[u8]) -> bool {
     runs.is_some_and(|runs| !runs.is_empty() && runs.iter().all(is_own))
 }
 
-/// Checks that a report file may be written: it is empty, or its first bytes contain the text of
-/// `mark`, by which ddfuzz recognizes its own reports; or it does not exist, but its directory
-/// does.
+/// Checks that the file of a report may be written, and fails if not. It may if it is empty, if it
+/// is a report that ddfuzz has written (recognized by `mark`), or if it does not exist and its
+/// directory does.
 fn may_be_written(file: &Path, mark: Mark) -> Result<(), Failure> {
     if let Some(what) = (file.metadata().ok()).and_then(|facts| regular::special(facts.file_type()))
     {

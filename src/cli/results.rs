@@ -53,8 +53,7 @@ pub const CONTINUE_OR_OVERWRITE: &str =
 
 /// Where `min`, `max` or `diff` writes its result: into files or an output directory.
 pub enum ResultPlace {
-    /// The command's result goes into one or two result files, and its minimization log into
-    /// another file.
+    /// The result is written to one or two result files, and the minimization log to another file.
     File {
         /// Paths of the result files that `min`, `max` or `diff` writes; the first is the one that
         /// `-o` names.
@@ -65,11 +64,11 @@ pub enum ResultPlace {
 }
 
 impl ResultPlace {
-    /// Chooses by the options where the result is written, and checks that this overwrites none of
-    /// the files `only_read` (inputs, interestingness test, program), and no other file unless
-    /// `--force` or `--resume` is given. Without `-o`, the result file is called `named` with the
-    /// first of `endings` appended; further result files are called like the first, with the other
-    /// endings appended.
+    /// Chooses by the options `args` where the result is written. Without `-o`, the result file is
+    /// called `named` with the first of `endings` appended. Further result files are called like
+    /// the first, with the other endings appended. Fails if the result would overwrite one of the
+    /// files `only_read` (inputs, interestingness test, program), or, without `--force` and
+    /// `--resume`, any other file.
     pub fn choose(
         args: &ResultArgs,
         only_read: &[&Path],
@@ -155,8 +154,7 @@ fn is_taken(path: &Path) -> bool {
 
 /// The file name that stands for stdin or stdout on the command line.
 const STANDARD: &str = "-";
-/// Number of hex digits of the content's hash in the name of the file that stores an input from
-/// stdin.
+/// A file that stores an input from stdin is named by so many hex digits of the content's hash.
 const HASH_DIGITS: usize = 8;
 
 /// Returns true if the path is `-`, which stands for stdin or stdout.
@@ -177,16 +175,18 @@ impl ResultArgs {
         }
     }
 
-    /// Returns true if the search goes on where an earlier one stopped that left its log: with
-    /// `--resume`, and also if the result goes to stdout (`-o -`) and neither `--log` nor `--force`
-    /// is given, because in a pipe the same command is called again and again.
+    /// Returns true if the search goes on where an earlier search that left its log has stopped;
+    /// else false. It does with `--resume`. It also does if the result goes to stdout (`-o -`) and
+    /// neither `--log` nor `--force` is given: in a pipe, the same command is called again and
+    /// again.
     pub fn continues(&self) -> bool {
         self.resume || (self.to_stdout() && self.log.is_none() && !self.force)
     }
 
-    /// Returns the failure, in two cases with a hint to give another log; both concern calls whose
-    /// result goes to stdout and that have no `--log`. Either the log beside the input is that of
-    /// another search, or no log can be written beside the input. Other failures stay as they are.
+    /// Adds a hint to `failure` in two cases, and returns it. Both concern calls whose result goes
+    /// to stdout and that have no `--log`; the hint is to give another log. In the first case the
+    /// log beside the input is that of another search, in the second no log can be written beside
+    /// the input.
     pub fn explain(&self, failure: Failure) -> Failure {
         let is_beside = self.to_stdout() && self.log.is_none();
         match failure.kind() {
@@ -214,10 +214,9 @@ impl ResultArgs {
         named.unwrap_or_else(|| with_ending(result, ".log.jsonl"))
     }
 
-    /// Prints for each input that can be read only once the name of the file in which it was saved.
-    /// But if the command failed before it wrote a log, and was not interrupted by the user,
-    /// removes these files instead. `done` is the command's result, and `result` the default name
-    /// of its result file.
+    /// Prints the names of the files in which inputs that can be read only once were saved. If the
+    /// command failed before it wrote a log, and the user did not interrupt it, removes these files
+    /// instead. `done`: the result of the command. `result`: the default name of its result file.
     pub fn keep_or_remove_saved<T>(
         &self,
         done: &Result<T, Failure>,
@@ -245,8 +244,8 @@ impl ResultArgs {
         self.out.as_deref().is_some_and(is_standard)
     }
 
-    /// If the result goes to stdout, takes the path of the temporary result file out of `output`, a
-    /// field of the JSON record, and returns it. Else changes nothing and returns `None`.
+    /// Takes the path of the temporary result file out of `output`, a field of the JSON record, and
+    /// returns it, if the result goes to stdout. Else changes nothing and returns `None`.
     pub fn take_output(&self, output: &mut Option<OsText>) -> Option<OsText> {
         match self.to_stdout() {
             true => output.take(),
@@ -254,8 +253,9 @@ impl ResultArgs {
         }
     }
 
-    /// Prints the content of the result file to stdout, and removes the file; keeps it if it is not
-    /// printed as a whole. Does nothing for `None`.
+    /// Prints the content of the result file `result` to stdout, and removes the file. If the
+    /// content cannot be printed as a whole, keeps the file and says where it is. Does nothing for
+    /// `None`.
     pub fn print(&self, result: Option<OsText>) -> Result<(), Failure> {
         if let Some(OsText(file)) = &result {
             let file = Path::new(file);
@@ -328,8 +328,8 @@ pub fn read_if_once(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
         .transpose()
 }
 
-/// Reads an input that can be read only once, from stdin, a pipe or a device; fails if it goes on after
-/// 1 GiB.
+/// Reads an input that can be read only once, from stdin, a pipe or a device (`from`). Fails if it
+/// has more than 1 GiB.
 fn read_once(path: &Path, from: io::Result<impl Read>) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = from.and_then(|from| from.take(MOST_READ + 1).read_to_end(&mut bytes));
@@ -343,8 +343,8 @@ fn read_once(path: &Path, from: io::Result<impl Read>) -> Result<Vec<u8>, Failur
     Ok(bytes)
 }
 
-/// Returns true if another command cannot read the input at `path` again: it is a pipe or a device, or
-/// the path is that of a file descriptor of this process, such as `/dev/stdin`.
+/// Returns true if the input at `path` cannot be read a second time: it is a pipe or a device, or
+/// `path` is that of a file descriptor of this process, such as `/dev/stdin`. Else false.
 fn is_read_once(path: &Path) -> bool {
     let Ok(facts) = path.metadata() else {
         return false;
@@ -364,8 +364,8 @@ fn is_descriptor(path: &Path) -> bool {
     is_in_proc(path) || target.is_ok_and(|target| is_in_proc(&folder::parent(path).join(target)))
 }
 
-/// Returns the name of the file in which an input is saved that was read from `path`: with the digits
-/// of its hash, and the ending that `path` has.
+/// Returns the name of the file in which an input read from `path` is saved: the digits of the
+/// input's hash `hash`, and the ending that `path` has.
 fn saved_name(path: &Path, hash: &str) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name = match &*stem {
@@ -405,7 +405,8 @@ fn check_regular(file: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Returns true if two paths lead to the same file, or would if the files were created.
+/// Returns true if two paths lead to the same file, or would if both files were created; else
+/// false.
 pub fn is_same_path(one: &Path, other: &Path) -> bool {
     let place = |path: &Path| {
         let path = absolute(path);
@@ -416,7 +417,8 @@ pub fn is_same_path(one: &Path, other: &Path) -> bool {
     one == other || same || is_same_file(one, other)
 }
 
-/// Returns true if two paths lead to the same existing file (by device and inode).
+/// Returns true if both paths lead to one existing file, with the same device and inode; else
+/// false.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     match (one.metadata(), other.metadata()) {
         (Ok(one), Ok(other)) => (one.dev(), one.ino()) == (other.dev(), other.ino()),
@@ -444,8 +446,8 @@ pub fn shown_path(path: &Option<OsText>) -> String {
     path.unwrap_or_default().into_owned()
 }
 
-/// Removes a minimization log that contains no test if the search failed on the original input, so
-/// that the command can be repeated without `--force`.
+/// Removes a minimization log without any test, if the search failed with `error` on the original
+/// input. So the command can be repeated without `--force`.
 pub fn remove_useless_log(log: &Path, error: &MinimizeError) {
     let of_baseline = matches!(
         error,
@@ -493,9 +495,9 @@ fn is_input_of(path: &Path, slip: &SlipRecord) -> bool {
         .is_some_and(|name| name.starts_with(&begins) && !name.ends_with(SCRIPT_ENDING))
 }
 
-/// Returns those of the files `kept` whose slips are not in `listed`. Each file holds the input of
-/// a slip (another crash, found while minimizing), and `listed` are the slips in the log. The log
-/// may lack some, because workers also test candidates that the search has not asked for.
+/// Returns those of the files `kept` whose slips are not in `listed`, the slips of the log. Each
+/// file holds the input of a slip (another crash, found while minimizing). The log may lack some,
+/// since workers also test candidates that the search has not asked for.
 pub fn unlisted_slips<'a>(
     kept: &'a [PathBuf],
     listed: &[SlipRecord],
@@ -506,9 +508,9 @@ pub fn unlisted_slips<'a>(
         .filter(move |path| !is_listed(path))
 }
 
-/// Returns a copy of the slip (another crash, found while minimizing) with the path of the file
-/// that stores its input, and of the script beside it: one of `kept`, else a file that an earlier
-/// call of ddfuzz wrote beside `result`; without a path if there is no such file.
+/// Returns a copy of `slip` (another crash, found while minimizing) with the paths of the file that
+/// stores its input and of the script beside that. The file is one of `kept`, or one that an
+/// earlier call of ddfuzz wrote beside `result`. Without such a file, the copy has no path.
 pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
     let named = |path: &PathBuf| is_input_of(path, slip);
     let folder = with_ending(result, ".slips");
@@ -529,9 +531,9 @@ pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipR
     }
 }
 
-/// Sets the path of each slip (another crash, found while minimizing) to that of its original input
-/// in the output directory; to `None` if the directory does not store that crash. Fails if the
-/// directory cannot be read.
+/// Sets the path of each slip (another crash, found while minimizing) to that of its input in the
+/// output directory, or to `None` if the directory does not store the slip. Fails if the directory
+/// cannot be read.
 pub fn find_in_store(store: &Store, slips: &mut [SlipRecord]) -> Result<(), Failure> {
     for slip in slips {
         slip.file = None;

@@ -159,10 +159,10 @@ struct Corpus {
     _made: Option<Scratch>,
 }
 
-/// Plans, by the flags on the user's command line, how libFuzzer is run and where it stores new
-/// inputs. If a limit on time or runs is given, libFuzzer is started again after each crash.
-/// Without a limit it ends with the first crash, as users of cargo-fuzz expect; it also does if a
-/// flag names one file for all crashes.
+/// Decides by the flags on the user's command line how libFuzzer is run, and where it stores new
+/// inputs. If there is a limit on time or runs, libFuzzer is started again after each crash.
+/// Without a limit, it ends with the first crash, as users of cargo-fuzz expect, and so it does if
+/// a flag names one file for all crashes.
 fn plan(program: &Path, words: &[OsString]) -> Result<(LibFuzzerPlan, Corpus), Failure> {
     let mut flags = Flags::of(words);
     let corpus = match flags.corpora.is_empty() {
@@ -211,7 +211,8 @@ fn watching(target: Target, way: crate::exec::Way) -> Watching {
     }
 }
 
-/// Returns the directory of libFuzzer's artifacts if `-artifact_prefix` names one; else `None`.
+/// Returns the directory of libFuzzer's artifacts if `prefix`, the value of `-artifact_prefix`,
+/// names a directory other than the working directory; else `None`.
 fn folder_of(prefix: &std::ffi::OsStr) -> Option<PathBuf> {
     let is_folder = prefix.as_encoded_bytes().ends_with(b"/") && prefix != "./";
     is_folder.then(|| PathBuf::from(prefix))
@@ -298,9 +299,9 @@ fn asks_for_fuzzing(words: &[OsString]) -> bool {
         && has_folders(&flags)
 }
 
-/// Returns true if all directories exist that the flags name for inputs and artifacts, or if
-/// libFuzzer is told to make them. If false, the error is left to libFuzzer: the name of a crash
-/// file may be mistyped, for example.
+/// Returns true if all directories that the flags name for inputs and artifacts exist, or if
+/// libFuzzer is told to create them. Returns false if not: then libFuzzer is to report the error,
+/// since the name of a crash file may be mistyped, for example.
 fn has_folders(flags: &Flags) -> bool {
     let artifacts = flags.artifact_prefix.as_deref().and_then(folder_of);
     let mut folders = flags.corpora.iter().chain(&artifacts);
@@ -342,11 +343,12 @@ pub const PRINT_AFTER: &str = "--print-after";
 /// Maximum time in milliseconds that the helper process waits for cargo-fuzz to end, before it
 /// prints; cargo-fuzz runs the program once more for each failing input.
 const LONGEST_WAIT_MS: u16 = 60_000;
-/// Number of ancestors of this process among which cargo-fuzz is searched for.
+/// cargo-fuzz is searched for among this many nearest ancestors of this process.
 const ANCESTORS: usize = 4;
 
-/// Prints a text on stderr: at once, or, if cargo-fuzz runs this process and `failed` is true, by a
-/// helper process once cargo-fuzz, which then still prints messages of its own, has ended.
+/// Prints a text on stderr. Usually prints it at once. If cargo-fuzz runs this process and `failed`
+/// is true, cargo-fuzz still prints messages of its own; then a helper process prints the text
+/// after cargo-fuzz has ended.
 pub fn print_last(text: &str, failed: bool) {
     let cargo_fuzz = if failed { calling_cargo_fuzz() } else { None };
     if cargo_fuzz.is_none_or(|pid| print_after(pid, text).is_err()) {
@@ -398,7 +400,7 @@ fn process_handle(pid: i32) -> Option<OwnedFd> {
 }
 
 /// Returns the process id of the cargo-fuzz that has started this process, directly or through
-/// cargo; `None` if there is none among the nearest ancestors.
+/// cargo. `None` if it is not among the nearest ancestors of this process.
 fn calling_cargo_fuzz() -> Option<Pid> {
     let mut pid = getppid();
     for _ in 0..ANCESTORS {

@@ -170,7 +170,7 @@ fn all_views(reader: &Reader, studied: &Studied) -> Result<Vec<GroupView>, Store
 }
 
 /// Prints a warning for each group in an output directory that has no complete input, and so is in
-/// no list of groups; `done` is what is not done with such a group, as a word like `shown`. Also
+/// no list of groups. `done`: what the command does with other groups, as a word like `shown`. Also
 /// prints a warning for each file `minimized` that has lost its content.
 pub fn warn_of_incomplete(reader: &Reader, done: &str, output: &Output) -> Result<(), StoreError> {
     for group in reader.incomplete_groups()? {
@@ -190,8 +190,8 @@ pub fn warn_of_lost_reproducers(reader: &Reader, output: &Output) -> Result<(), 
     Ok(())
 }
 
-/// Returns the warning about a group without a complete input in the output directory `out`; `done`
-/// is what is not done with the group, as a word like `shown`.
+/// Returns the warning about a group without a complete input in the output directory `out`.
+/// `done`: what the command does with other groups, as a word like `shown`.
 pub fn incomplete_group(out: &Path, group: &IncompleteGroup, done: &str) -> String {
     let (folder, major, out) = (group.kind.folder(), &group.major, out.display());
     let (lacks, advice) = (what_is_missing(group), advice_where_incomplete(group));
@@ -201,7 +201,7 @@ pub fn incomplete_group(out: &Path, group: &IncompleteGroup, done: &str) -> Stri
     )
 }
 
-/// Returns which files of a group without a complete input are missing or damaged.
+/// Says which files of a group are missing or damaged, so that the group has no complete input.
 pub fn what_is_missing(group: &IncompleteGroup) -> &'static str {
     match (group.has_originals, group.has_reproducers) {
         (true, false) => "each crash.json is missing or damaged",
@@ -210,7 +210,7 @@ pub fn what_is_missing(group: &IncompleteGroup) -> &'static str {
     }
 }
 
-/// Returns how a group without a complete input is made complete from what is left of it.
+/// Says how the user can make complete inputs of a group from the files that are left of it.
 pub fn advice_where_incomplete(group: &IncompleteGroup) -> String {
     let files = match (group.has_originals, group.has_reproducers) {
         (true, false) => "original",

@@ -90,8 +90,8 @@ fn explain_delay(stop: Arc<AtomicBool>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes the first signal end ddfuzz at once, with the error "interrupted", and all traced
-/// processes with it. For commands that have nothing to save.
+/// Makes the first SIGINT or SIGTERM end ddfuzz at once, together with all processes that it
+/// traces, with the error "interrupted". This is for commands that have nothing to save.
 pub fn end_at_first(stop: &Arc<AtomicBool>, output: &Output) -> Result<(), Failure> {
     let (stop, output) = (Arc::clone(stop), output.clone());
     let watch = move || {
@@ -116,8 +116,8 @@ pub fn deadline(total: Option<Duration>, stop: &Arc<AtomicBool>) -> Result<Deadl
     deadline.map_err(|error| Failure::new(Exit::Internal, "system", error))
 }
 
-/// Returns `result`; but if it is a failure and `stop` is true, returns the failure "interrupted"
-/// in its place, because Ctrl-C also kills a target that is being started.
+/// Returns `result`, except in one case: if it is a failure and `stop` is true, returns the failure
+/// "interrupted". Ctrl-C also kills a target that is being started, and so causes other failures.
 pub fn unless_stopped<T>(stop: &AtomicBool, result: Result<T, Failure>) -> Result<T, Failure> {
     let of_target = |exit| matches!(exit, Exit::Baseline | Exit::Internal);
     result.map_err(|failure| match stop.load(Ordering::Relaxed) {

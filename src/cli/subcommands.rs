@@ -35,9 +35,10 @@ struct CommonArgs {
 /// A subcommand: its name, its options, and the function that runs it.
 pub struct Subcommand {
     name: &'static str,
-    /// Adds the options and help texts of the subcommand to its description.
+    /// A function that adds the options and help texts of the subcommand to clap's description of
+    /// it.
     describe: fn(Command) -> Command,
-    /// Converts the parsed options to a function that runs the subcommand.
+    /// Converts the parsed options of the subcommand to a function that runs it.
     understand: Understand,
 }
 
@@ -61,9 +62,10 @@ pub fn subcommand<A: Args + 'static>(
 
 /// The command line of a program: `ddfuzz` or `cargo ddfuzz`.
 pub struct CommandLine {
-    /// Adds the name, help texts and version of the program to its description.
+    /// A function that adds the name, help texts and version of the program to clap's description
+    /// of it.
     pub program: fn(Command) -> Command,
-    /// Changes the description of a subcommand for this program.
+    /// A function that changes clap's description of a subcommand for this program.
     pub adapt: fn(Command) -> Command,
     pub subcommands: Vec<Subcommand>,
 }
@@ -101,9 +103,9 @@ impl CommandLine {
     }
 }
 
-/// Moves options under the headings in `RARE` to the end of a command's help. Each of these options
-/// is modified without effect, because clap lists modified options last, and headings in the order
-/// of their first options.
+/// Moves the options under the headings in `RARE` to the end of a command's help. Each of them is
+/// modified without effect: clap lists modified options last, and headings in the order of their
+/// first options.
 fn with_rare_options_last(command: Command) -> Command {
     let is_rare = |arg: &&Arg| {
         arg.get_help_heading()

@@ -70,8 +70,8 @@ pub struct TargetArgs {
 }
 
 /// Prints which parts of the sandbox this system supports, and returns their names. Fails if they
-/// cannot protect the user's files. For the error message, `against` names what the files would be
-/// protected from, and `without` says how to do without the sandbox.
+/// cannot protect the user's files. `against`: what the files would be protected from, for the
+/// message. `without`: how to do without the sandbox, for the hint.
 pub(super) fn file_sandbox(
     output: &Output,
     against: &str,
@@ -246,8 +246,8 @@ impl TargetArgs {
         Ok(recorded)
     }
 
-    /// Returns the name of the first option on the command line that says how a program is run and
-    /// that no interestingness test heeds; `None` if there is none.
+    /// Returns the name of the first given option that says how a program is run, but has no effect
+    /// on an interestingness test; `None` if there is none.
     pub fn not_for_tests(&self) -> Option<&'static str> {
         let channel = &self.channel;
         values::first_given(&[
@@ -269,7 +269,7 @@ impl TargetArgs {
         }
     }
 
-    /// Sets all that the options say of `target`, except its program and limits; a variable of the
+    /// Changes `target` by all options except those for its program and limits. A variable of the
     /// environment replaces the one of the same name.
     fn apply(&self, target: &mut Target) -> Result<(), Failure> {
         for (name, value) in &self.env {
@@ -619,10 +619,10 @@ pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure
     asked.over(recorded)
 }
 
-/// Returns the target that the command line names, to run the groups of an output directory on it.
-/// What the line does not give, such as an environment variable, is taken from the latest target in
-/// `campaigns` with the same file name of the program; if there is none, all but the limits is
-/// taken from the latest target, because a new build may have another name.
+/// Returns the target on which the groups of an output directory are run again: the one that the
+/// command line names. What the command line does not give, such as environment variables, comes
+/// from the latest target in `campaigns` whose program has the same file name. If there is none,
+/// all but the limits comes from the latest target, since a new build may have another name.
 pub fn rerun_target(campaigns: &CampaignFile, asked: &TargetArgs) -> Result<Target, Failure> {
     let named = asked.target()?;
     let is_of = |record: &&Target| match (&record.program, &named.program) {

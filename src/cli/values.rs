@@ -10,8 +10,8 @@ pub fn first_given(options: &[(&'static str, bool)]) -> Option<&'static str> {
     given.map(|(name, _)| *name)
 }
 
-/// Parses a network address; a host name is resolved to its first IPv4 address, or if it has none
-/// to its first address.
+/// Parses a network address. A host name is resolved to its first IPv4 address; if it has none, to
+/// its first address of another kind. The error says how to write an address.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let found = text.to_socket_addrs().map_err(|error| {
         format!("{error}; write an address like localhost:1337 or 127.0.0.1:1337")

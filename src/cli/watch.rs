@@ -120,7 +120,8 @@ pub fn run(args: WatchArgs, output: &Output) -> Result<Exit, Failure> {
     watched.run(started, || Ok(producer), output)
 }
 
-/// Fails if a watched directory is in the output directory, or, with `--once`, does not exist.
+/// Fails if one of the watched directories is in the output directory. With `--once`, also fails if
+/// one does not exist.
 fn check_sources(args: &WatchArgs) -> Result<(), Failure> {
     let out = args.out.canonicalize().ok();
     for dir in &args.dirs {
@@ -157,8 +158,8 @@ fn settings(args: &WatchArgs, target: Target, way: Way) -> Result<Watching, Fail
     })
 }
 
-/// A watch of another fuzzer: settings, output directory and display with which the inputs that it
-/// finds are run, grouped and minimized.
+/// What is needed to watch another fuzzer: how the inputs that it finds are run, grouped and
+/// minimized, and where results are stored and shown.
 pub struct WatchJob<'a> {
     pub settings: &'a Watching,
     pub out: &'a Path,
@@ -181,9 +182,10 @@ pub struct WatchJob<'a> {
 }
 
 impl WatchJob<'_> {
-    /// Runs, groups and minimizes the inputs of the other fuzzer until it ends or the time is over,
-    /// prints the result, and returns the exit code. `start` starts that fuzzer, after the output
-    /// directory was opened; `started` is the target, already started for a trial run.
+    /// Runs, groups and minimizes the inputs of the other fuzzer until it ends or the time is over.
+    /// Then prints the result, and returns the exit code. `started`: the target, already started
+    /// for a trial run. `start`: starts the other fuzzer; it is called when the output directory is
+    /// open.
     pub fn run<P: Producer>(
         self,
         started: Started,

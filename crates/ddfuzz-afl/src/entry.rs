@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use crate::TrimSearch;
 
-/// What AFL++ finds out for the trimming by its next run of the target.
+/// The question that the next run of the target by AFL++ answers for the trimming.
 enum Asked {
     /// The next run tells whether the unchanged queue entry has the same coverage again. If it has
     /// not (the outcome is not FAIL), the trimming ends.
@@ -28,16 +28,16 @@ pub(crate) struct Entry {
     asked: Asked,
     /// Length of the queue entry as AFL++ gave it, in bytes; candidates are padded to it.
     untrimmed_len: usize,
-    /// The bytes with which the current search began: the queue entry, or in the second search the
-    /// result of the first.
+    /// The text from which the current search deletes: the queue entry, or, in the second search,
+    /// the result of the first.
     original: Vec<u8>,
     /// The shortest text so far that has the coverage of the queue entry.
     best: Vec<u8>,
-    /// The current candidate, padded with zeros to the length of the queue entry. With the option
-    /// `-g`, AFL++ reads its minimum length from this buffer, whatever the length of the candidate
-    /// is.
+    /// The current candidate, followed by zeros up to the length of the queue entry. They are
+    /// needed because with the option `-g` AFL++ reads its minimum length from this buffer, even if
+    /// the candidate is shorter.
     buffer: Vec<u8>,
-    /// Length in bytes of the candidate in `buffer`, without the padding.
+    /// Length in bytes of the candidate in `buffer`, without the zeros after it.
     len: usize,
     /// Maximum number of executions of the target that the trimming of this queue entry may take.
     steps: u32,
@@ -75,17 +75,17 @@ impl Entry {
         self.steps
     }
 
-    /// Returns the buffer, which begins with the candidate and is padded with zeros to the length
-    /// of the queue entry, and the length of the candidate. After the end of trimming, the
-    /// candidate is the shortest text that kept the coverage.
+    /// Returns a buffer and a length: the buffer begins with the candidate of that length, followed
+    /// by zeros up to the length of the queue entry. After the end of trimming, the candidate is
+    /// the shortest text that kept the coverage.
     pub fn candidate(&mut self) -> (&mut [u8], usize) {
         (&mut self.buffer, self.len)
     }
 
     /// Receives the outcome of the candidate that AFL++ has run; FAIL means the same coverage as
-    /// the queue entry. The first candidate is the unchanged entry; without FAIL the trimming ends
-    /// there. Returns the number of outcomes so far, or at the end the maximum number of steps that
-    /// was announced to AFL++.
+    /// the queue entry. The first candidate is the unchanged entry; if its outcome is not FAIL, the
+    /// trimming ends. Returns the number of outcomes so far; at the end of trimming, returns the
+    /// maximum number of steps, which tells AFL++ to stop.
     pub fn tell(&mut self, outcome: Outcome) -> u32 {
         self.outcomes += 1;
         match std::mem::replace(&mut self.asked, Asked::Nothing) {
@@ -104,8 +104,8 @@ impl Entry {
         self.outcomes
     }
 
-    /// Ends the trimming: writes the shortest text that kept the coverage into the buffer, and
-    /// returns the maximum number of steps that was announced to AFL++.
+    /// Ends the trimming: writes the shortest text that kept the coverage into the buffer. Returns
+    /// the maximum number of steps, which tells AFL++ to stop.
     fn end(&mut self) -> u32 {
         self.asked = Asked::Nothing;
         self.buffer.clone_from(&self.best);
@@ -113,8 +113,8 @@ impl Entry {
         self.steps
     }
 
-    /// Stores the outcome of the candidate that is in the buffer in the cache of outcomes. If it is
-    /// FAIL (same coverage), the candidate becomes the best text so far.
+    /// Records the outcome of the candidate in the buffer, so that the same bytes are not run
+    /// again. If the outcome is FAIL (same coverage), the candidate becomes the best text so far.
     fn record(&mut self, outcome: Outcome) {
         let text = &self.buffer[..self.len];
         let seen = Seen {
@@ -129,9 +129,9 @@ impl Entry {
         }
     }
 
-    /// Takes candidates from the search, answers those whose outcome is known without a run, and
-    /// writes the first one that must be run into the buffer. Returns `false` if all searches of
-    /// this trimming have ended.
+    /// Finds the next candidate that AFL++ must run, and writes it into the buffer. Candidates of
+    /// the search whose outcome is known without a run are answered on the way. Returns true if
+    /// there is a candidate, and false if all searches of this trimming have ended.
     fn ask(&mut self) -> bool {
         loop {
             let Some(candidate) = self.search.next() else {
@@ -153,8 +153,8 @@ impl Entry {
         }
     }
 
-    /// Starts the next search of the trimming on the shortest text so far that kept the coverage;
-    /// returns `false` if there is no further search.
+    /// Begins the next search of the trimming, on the shortest text so far that kept the coverage.
+    /// Returns true, or false if there is no further search.
     fn next_stage(&mut self) -> bool {
         self.stage += 1;
         let Some(search) = self.searches.stage(self.stage, &self.best) else {
@@ -165,16 +165,16 @@ impl Entry {
         true
     }
 
-    /// Stores the length of the candidate in `buffer`, and pads `buffer` with zeros to the length
-    /// of the queue entry.
+    /// Records the length of the candidate in `buffer`, and appends zeros to it up to the length of
+    /// the queue entry.
     fn pad(&mut self) {
         self.len = self.buffer.len();
         self.buffer.resize(self.untrimmed_len, 0);
     }
 
-    /// Returns the outcome of the candidate in the buffer if it is known without a run: PASS for
-    /// the empty text and for one longer than the best text so far, else the outcome of an earlier
-    /// test of the same bytes; `None` if there was none.
+    /// Returns the outcome of the candidate in the buffer if it is known without a run, else
+    /// `None`. The empty text, and a text longer than the best one so far, have the outcome PASS.
+    /// Any other text has the outcome of an earlier test of the same bytes, if there was one.
     fn known(&self) -> Option<Outcome> {
         // AFL++ runs no empty entries, and a longer text than the best is no progress.
         if self.buffer.is_empty() || self.buffer.len() > self.best.len() {
@@ -185,8 +185,8 @@ impl Entry {
     }
 }
 
-/// Returns the id of a text in the cache of outcomes, made of two 64-bit hashes. Two texts that are
-/// made to have the same id would only prevent one deletion from being tried.
+/// Returns the id of a text in the cache of outcomes: two 64-bit hashes. Texts can be made on
+/// purpose so that two have the same id; that would only prevent one deletion from being tried.
 pub(crate) fn name(text: &[u8]) -> TextId {
     let half = |which: u64| {
         let mut hasher = DefaultHasher::new();

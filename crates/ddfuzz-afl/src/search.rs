@@ -64,8 +64,8 @@ impl TrimSearch {
         TrimSearch([Some(begin), None])
     }
 
-    /// Starts the search of stage `number`, counted from 0, on the text `entry`, whose test gave
-    /// FAIL; `None` after the last stage.
+    /// Starts the search with the number `number`, counted from 0, on the text `entry`, whose test
+    /// gave FAIL. `None` if there is no search with this number.
     pub fn stage(self, number: usize, entry: &[u8]) -> Option<Box<dyn Search>> {
         let begin = self.0.get(number).copied().flatten()?;
         Some(begin(entry))
@@ -83,8 +83,8 @@ impl Default for TrimSearch {
 /// A search that deletes blocks from the front to the end: first blocks of 1/16 of the entry, then
 /// blocks of half that size, and so on, in the order of AFL's own trimming.
 ///
-/// The coverage of a run counts how often code is executed in classes of counts. Repeated data can
-/// be deleted until the count falls into a lower class. Large blocks use this allowance better than
+/// The coverage of a run counts how often code is executed, in ranges of counts. Repeated data can
+/// be deleted as long as the count stays in its range. Large blocks use this allowance better than
 /// single bytes would.
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks {

@@ -67,8 +67,8 @@ fn no_count(count: &OsStr) -> String {
     )
 }
 
-/// AFL's own trimming begins with blocks of the entry's length (as a power of two) divided by this
-/// number (`TRIM_START_STEPS` in its `config.h`).
+/// AFL's own trimming begins with blocks of the entry's length, rounded up to a power of two,
+/// divided by this number (`TRIM_START_STEPS` in its `config.h`).
 const FIRST_DIVISOR: usize = 16;
 /// AFL's own trimming ends with blocks of the entry's length, rounded up to a power of two, divided
 /// by this number (`TRIM_END_STEPS`), but at least [`MIN_BLOCK`] bytes.
@@ -76,8 +76,8 @@ const LAST_DIVISOR: usize = 1024;
 /// Smallest block that AFL's own trimming deletes, in bytes (`TRIM_MIN_BYTES`).
 const MIN_BLOCK: usize = 4;
 
-/// The default number of steps (executions) is this multiple of the steps of AFL's own trimming,
-/// plus [`EXTRA_STEPS`].
+/// The default number of steps (executions) is that of AFL's own trimming times this number, plus
+/// [`EXTRA_STEPS`].
 const FACTOR: u32 = 2;
 /// Number that is added to the default number of steps of each entry, because AFL's own trimming
 /// makes none for the smallest entries.
@@ -93,8 +93,8 @@ pub(crate) fn blocks(len: usize) -> impl Iterator<Item = usize> {
         .take_while(move |&block| block >= last)
 }
 
-/// Returns the number of executions of AFL's own trimming for an entry of `len` bytes if nothing
-/// can be deleted, which is its maximum; at most about 2000.
+/// Returns how many executions AFL's own trimming of an entry of `len` bytes takes at most, that
+/// is, if nothing can be deleted. The result is never above about 2000.
 pub fn afl_steps(len: usize) -> u32 {
     // AFL never deletes the first block of an entry.
     let steps: usize = blocks(len)

@@ -16,9 +16,9 @@ use ddfuzz_model::files::Base64;
 use ddfuzz_store::{Entry, EntryId, Kind, Reader, Store, StoreError};
 use ddfuzz_triage::{Crash, Found, Key};
 
-/// Greatest number of minor keys (finer hashes of crashes) of one group for which the first input
-/// is stored. After that, an input with a new minor key is stored only if it is a crash smaller
-/// than all stored inputs of the group.
+/// Number of minor keys (finer hashes of crashes) of one group up to which the first input of each
+/// is stored. In a group with so many, an input with a new minor key is stored only if it is a
+/// crash smaller than all stored inputs of the group.
 pub(crate) const MAX_MINORS: usize = 16;
 
 /// The result of committing a finding (a run that did not pass) whose input was stored: the id of
@@ -61,8 +61,8 @@ fn utility(crash: &Crash) -> Option<String> {
     crash.of.as_ref().map(|subject| subject.utility.clone())
 }
 
-/// Returns the kind and the major key (12 hex digits) of the group to which a classified run
-/// belongs.
+/// Returns the group to which the classified run `what` belongs: its kind, and its major key (12
+/// hex digits).
 pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
     match what {
         Classified::Known { kind, major } => (*kind, major.short()),
@@ -71,14 +71,14 @@ pub(crate) fn group_of(what: &Classified) -> (Kind, String) {
     }
 }
 
-/// The groups of an output directory when a campaign opens it.
+/// What a campaign learns of the groups in its output directory when it opens the directory.
 #[derive(Default)]
 struct StoredGroups {
     /// The stored inputs of each group that were found on the campaign's target.
     founded: HashMap<GroupName, StoredInputs>,
     /// Major keys (12 hex digits) of all groups of crashes.
     crashes: BTreeSet<String>,
-    /// Major keys of groups of crashes that only other targets have shown.
+    /// Major keys (12 hex digits) of the groups of crashes that were found on other targets only.
     foreign: HashSet<String>,
 }
 
@@ -142,7 +142,7 @@ pub(crate) struct CampaignState<'a> {
     /// minimized is missing, since a run may still find its founder.
     founded: HashMap<GroupName, StoredInputs>,
     /// For each group, by kind and major key (12 hex digits): the number of runs that this process
-    /// last wrote to the group's record. It is not written again until the number changes.
+    /// has last written to the group's record, so that an unchanged number is not written again.
     written: BTreeMap<(Kind, String), u64>,
     unsaved: bool,
 }
@@ -193,9 +193,9 @@ impl<'a> CampaignState<'a> {
         })
     }
 
-    /// Forgets the stored inputs of groups, each given by kind and major key (12 hex digits): since
-    /// the program was rebuilt, they do not fail as before, so the next input that fails in one of
-    /// these groups is stored.
+    /// Forgets the stored inputs of the groups `gone` (kind and major key, 12 hex digits), which do
+    /// not fail any more in the new build of the program. The next input that fails in one of these
+    /// groups is then stored.
     pub(crate) fn forget(&mut self, gone: &HashSet<(Kind, String)>) {
         let is_gone = |kind, major: &String| gone.contains(&(kind, major.clone()));
         self.founded.retain(|(kind, major, _), _| {
@@ -217,9 +217,9 @@ impl<'a> CampaignState<'a> {
         self.commit_found(&finding.what, &finding.input, found)
     }
 
-    /// Commits a finding with the given origin (a run, a file or a minimization): counts it in its
-    /// group, and stores its input under the conditions of [`CampaignState::commit`]. Returns the
-    /// new entry if the input is stored, else `None`.
+    /// Commits the finding `what`, which `input` has shown; `found` says how (by a run, a file or a
+    /// minimization). Counts it in its group, and stores the input under the conditions of
+    /// [`CampaignState::commit`]. Returns the new entry if the input is stored, else `None`.
     pub(crate) fn commit_found(
         &mut self,
         what: &Classified,
@@ -288,9 +288,9 @@ impl<'a> CampaignState<'a> {
         self.save()
     }
 
-    /// Returns the entries to minimize next, the most urgent first, at most one for each group.
-    /// `variants` says how many further minor keys of a group are minimized. With `last`, entries
-    /// that are minimized after all others, such as hangs, are included
+    /// Returns the entries to minimize next, the most urgent first, at most one of each group.
+    /// `variants`: how many further minor keys of a group are minimized. `last`: whether entries
+    /// are included that are minimized after all others, such as hangs
     /// ([`minimization_order::pending`]).
     pub(crate) fn pending(
         &self,
@@ -327,11 +327,11 @@ pub(crate) struct Checkpoint {
     /// Number of the first run of the campaign that is not committed (counted, and its finding
     /// stored) yet.
     pub(crate) next: u64,
-    /// Number of the campaign's run at which the present count of runs for the option `--runs`
-    /// begins. Several calls of ddfuzz may continue one count.
+    /// Number of the run of the campaign from which runs are counted for `--runs`; several calls of
+    /// ddfuzz may continue one count.
     pub(crate) count_start: u64,
-    /// Number of the first run that `--runs` does not ask for any more; `None` if all runs that it
-    /// asks for are complete, or their number is not limited.
+    /// Number of the run before which `--runs` ends, counted from the start of the campaign. `None`
+    /// if all its runs are complete, or their number is not limited.
     pub(crate) goal: Option<u64>,
     /// Number of committed runs (which are counted, and whose findings are stored) that ended in
     /// each group, by kind and major key (12 hex digits).
@@ -358,12 +358,11 @@ pub(crate) struct Checkpoint {
     /// Major keys (12 hex digits) of groups of crashes that existed before the campaign or that a
     /// completed call of ddfuzz has reported.
     pub(crate) known_before: BTreeSet<String>,
-    /// Number of runs that crashed in each group before the present count of runs for `--runs`
-    /// began, by major key (12 hex digits).
+    /// For each group, by major key (12 hex digits): the number of runs that had crashed in it when
+    /// the present count of runs for `--runs` began.
     #[serde(default)]
     pub(crate) seen_before: BTreeMap<String, u64>,
-    /// Whether the last call of ddfuzz was completed, and so has reported the new groups to the
-    /// user.
+    /// Whether the last call of ddfuzz was complete; it has then told the user of its new groups.
     #[serde(default, rename = "told")]
     pub(crate) reported: bool,
     /// Progress of a study, that is of a campaign on many utilities; `None` in other campaigns.
@@ -372,9 +371,9 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Begins to count `runs` runs for `--runs` (`None`: without limit), or continues an unfinished
-    /// count with the same limit. So a campaign that was killed and resumed makes the same runs,
-    /// and finds the same groups new, as one that was not.
+    /// Begins to count runs for `--runs`, `runs` in number (`None`: without limit). If an earlier
+    /// count with the same limit is unfinished, continues that one, so that a campaign that was
+    /// killed and resumed makes the same runs as one that was not, and calls the same groups new.
     pub(crate) fn begin_count(&mut self, runs: Option<u64>) {
         let unfinished = self.goal.is_some_and(|goal| {
             runs.is_none_or(|runs| self.count_start.saturating_add(runs) == goal)

@@ -1,5 +1,6 @@
-//! Classification of runs that did not pass: [`RunClassifier`] for workers that report their
-//! findings in order, [`SuspectClassifier`] for fuzzers that submit each to a [`CrashSink`].
+//! Classification of runs that did not pass. [`RunClassifier`] is for workers that report their
+//! findings in the order of the runs; [`SuspectClassifier`] is for fuzzers that submit each finding
+//! to a [`CrashSink`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -21,14 +22,15 @@ const KNOWN_EVERY: Duration = Duration::from_secs(1);
 pub(crate) struct RunClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
-    /// Minor keys for which this worker has reported a full crash record. The worker makes its runs
-    /// in ascending order, so whoever reads its reports in order has seen these keys before.
+    /// Minor keys of which this worker has reported a full crash record. The worker reports its
+    /// runs in ascending order, so a reader of its reports has that record before any later run
+    /// with the key.
     reported: HashSet<Key>,
     /// Size in bytes of the smallest input that was reported with a full crash record, by the major
     /// key of its group of crashes.
     least: HashMap<Key, u64>,
-    /// Whether each hang is reported with a full crash record; else only the first of each minor
-    /// key.
+    /// Whether every hang is reported with a full crash record; if false, only the first one of
+    /// each minor key is.
     hangs_in_full: bool,
     steady_hangs: SteadyHangs,
 }
@@ -46,8 +48,8 @@ impl RunClassifier {
         })
     }
 
-    /// Makes the classifier report every hang with a full crash record, also those with known keys,
-    /// for a caller that itself decides by a run's time whether it is a hang.
+    /// Makes the classifier report every hang with a full crash record, even if its keys are known,
+    /// for a caller that decides itself, by the time of a run, whether it is a hang.
     pub(crate) fn with_hangs_in_full(self) -> RunClassifier {
         RunClassifier {
             hangs_in_full: true,
@@ -56,9 +58,9 @@ impl RunClassifier {
     }
 
     /// Classifies the last run of `executor`, which ran `input` and ended as `ended` says; returns
-    /// `None` if the run passed. An input whose run may have failed is run again under triage. If
-    /// that run crashes with new keys, its own crash record is returned, and no further run is made
-    /// for the record, since another run may crash by another bug.
+    /// `None` if the run passed. If the run may have failed, the input is run again under triage. A
+    /// crash with new keys in that run is reported with the record of that very run, since another
+    /// run might crash by another bug.
     pub(crate) fn judge(
         &mut self,
         ended: Ended,
@@ -94,22 +96,22 @@ impl RunClassifier {
         }
     }
 
-    /// Forgets which crashes were reported with a full crash record, so that the next crash with
-    /// the same keys is reported in full again: for a caller that has dropped the last reports.
+    /// Forgets which crashes were reported with a full crash record, so that the next one with the
+    /// same keys is reported in full again. A caller needs this after it has dropped reports.
     pub(crate) fn forget_reported(&mut self) {
         self.reported.clear();
         self.least.clear();
     }
 
-    /// Returns true if this worker has reported a crash with this minor key before, and `input` is
-    /// no smaller than every input that it has reported of the group `major`; the crash then needs
-    /// no full record.
+    /// Returns true if a crash of `input` needs no full record: this worker has reported a crash
+    /// with the minor key `minor` before, and `input` is not smaller than all inputs of the group
+    /// `major` that it has reported.
     fn is_known(&self, major: Key, minor: Key, input: &[u8]) -> bool {
         self.reported.contains(&minor) && !self.is_smaller(major, input)
     }
 
-    /// Checks whether `input` is smaller than every input of its group that this worker has
-    /// reported with a full crash record, so that it may have to be stored.
+    /// Returns true if `input` is smaller than every input of the group `major` that this worker
+    /// has reported with a full crash record; it may then have to be stored. Else false.
     fn is_smaller(&self, major: Key, input: &[u8]) -> bool {
         let least = self.least.get(&major);
         least.is_some_and(|least| (input.len() as u64) < *least)
@@ -163,23 +165,23 @@ impl RunClassifier {
     }
 }
 
-/// Checks whether a run ended (`ended`) by an exit whose status does not count as a crash, because
-/// it is not `crash_exit`. Such a run is a crash only if a sanitizer's report in its output says
-/// so.
+/// Returns true if the run ended by an exit that does not count as a crash: `ended` has another
+/// exit status than `crash_exit`. Such a run is a crash only if its output has a sanitizer's
+/// report. False for signals and all other ends.
 fn is_plain_exit(ended: Ended, crash_exit: Option<i32>) -> bool {
     ended.is_exit() && !ended.is_crash(crash_exit)
 }
 
-/// Checks whether a run died of a signal (`ended`), but exceeded its time limit when it was
-/// repeated under a tracer (`class`). Such a run counts as a crash that did not happen again, and
-/// not as a hang.
+/// Returns true if a run died of a signal (`ended`), but exceeded its time limit when it was
+/// repeated under a tracer, which gave it the class `class`. It counts as a crash that did not
+/// happen again, and not as a hang.
 fn is_slow_crash(ended: Ended, class: &Class) -> bool {
     matches!(ended, Ended::Signal(_)) && Kind::of_class(class) == Kind::Hang
 }
 
-/// Builds the record of a crash that did not happen again, from the copies of registers, memory
-/// maps and stack that the dying process made of itself, if there are any. `preceding`: the inputs
-/// that the same process had run before, since state left by them may have caused the crash.
+/// Builds the record of a crash that did not happen again; `ended` is how its run ended. `copies`:
+/// the registers, memory maps and stack that the dying process copied, if it did. `preceding`: the
+/// inputs that the same process had run before, since state left by them may have caused the crash.
 fn flaky_record(
     triager: &mut Triager,
     ended: Ended,
@@ -192,12 +194,12 @@ fn flaky_record(
     }
 }
 
-/// The result of classifying a run that did not pass: its crash record, or only its group if the
-/// record was reported before.
+/// What a run that did not pass is classified as: a crash record, or only the group if the worker
+/// has reported the same keys before.
 pub(crate) enum Classified {
     /// The complete record of a crash, hang or memory blow-up. A worker reports it for the first
-    /// run with a minor key, for a crash by a smaller input than all that it has reported of the
-    /// group, and if hangs are reported in full, for each hang.
+    /// run with a minor key, and for a crash by an input smaller than all that it has reported of
+    /// the group; if so set, also for every hang.
     Crash(Box<Crash>),
     /// A failure with a minor key that the worker has reported before; only its group is given, so
     /// that the run is counted.
@@ -265,8 +267,8 @@ pub(crate) enum Submission {
 pub(crate) struct SuspectClassifier {
     triager: Triager,
     crash_exit: Option<i32>,
-    /// Size limits in bytes by kind, major key and minor key: an input with these keys is stored
-    /// only if it is smaller than the limit.
+    /// Size limits in bytes, by kind, major key and minor key of an input: it is stored only if it
+    /// is smaller than the limit.
     known: HashMap<(Kind, Key, Key), u64>,
     /// When the crash sink was last asked for the keys of the stored inputs; `None` before the
     /// first request.
@@ -333,8 +335,8 @@ impl SuspectClassifier {
         self.submit_as(sink, Kind::of_class(&crash.class), crash, suspect)
     }
 
-    /// Submits a suspect that does not fail again, or cannot be classified now, to the crash sink
-    /// as a flaky crash; drops it if how its run ended is unknown.
+    /// Submits a suspect that did not fail again, or cannot be classified now, to the crash sink as
+    /// a flaky crash. Drops it if the fuzzer does not tell how its run ended.
     pub(crate) fn submit_unclassified<D: CrashSink>(
         &mut self,
         sink: &Mutex<D>,
@@ -387,10 +389,10 @@ impl SuspectClassifier {
         matches!(ended, Ended::Timeout | Ended::OutOfMemory) || self.triager.suspects(ended)
     }
 
-    /// Checks whether an input of `size` bytes with these keys is too large to be stored, so that
-    /// its run is only counted. If the last request is more than a second old, asks the sink again
-    /// for the keys and size limits of stored inputs, since a finished minimization may have
-    /// changed the limits.
+    /// Returns true if an input of `size` bytes with the keys `key` is too large to be stored, so
+    /// that its run is only counted. If the last request to the crash sink is more than a second
+    /// old, first asks it again for the size limits of stored inputs, since a minimization may have
+    /// changed them.
     fn is_known<D: CrashSink>(
         &mut self,
         sink: &Mutex<D>,
@@ -422,9 +424,9 @@ pub struct FailedRun {
     pub preceding: Vec<Base64>,
 }
 
-/// A slot for the observations of one failed run: an executor puts those of the last run that did
-/// not pass into it, and an objective takes them for the record of a crash that does not happen
-/// again. Clones share the slot.
+/// A slot that passes what was observed of a failed run from an executor to an objective. The
+/// executor puts the last run that did not pass into it; the objective takes it for the record of a
+/// crash that does not happen again. Clones share the slot.
 #[derive(Clone, Default)]
 pub struct FailedRunSlot(Arc<Mutex<FailedRun>>);
 

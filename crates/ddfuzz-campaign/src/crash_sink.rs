@@ -24,9 +24,9 @@ pub struct KnownKey {
     pub major: Key,
     /// Minor key of the stored inputs, which tells similar crashes of one group apart.
     pub minor: Key,
-    /// Size limit in bytes: inputs of at least this many bytes are not stored, since they are not
-    /// smaller than the smallest stored input or reproducer, and minimizing them is not expected to
-    /// give a smaller one.
+    /// Size limit in bytes for further inputs with these keys: only smaller ones are stored. An
+    /// input of this size or more is not smaller than the smallest stored input or reproducer, and
+    /// minimizing it is not expected to give a smaller result.
     pub least: u64,
 }
 
@@ -55,11 +55,11 @@ pub trait CrashSink: StoreWriter {
     /// minor key of each group.
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
-    /// Counts a finding. Stores its input and returns the new entry if the input is the first of
-    /// its minor key, smaller than all stored inputs of the key, or so small that minimizing it may
-    /// give a smaller result than the group has; else returns `None`. The founder (first finding)
-    /// of a new group, and a smaller input of a minimized group, can then be
-    /// [claimed](CrashSink::claim).
+    /// Counts a finding, and stores its input if it is worth it; returns the new entry if the input
+    /// was stored, else `None`. It is stored if it is the first of its minor key, smaller than all
+    /// stored inputs of the key, or so small that minimizing it may give a smaller result than the
+    /// group has. The founder (first finding) of a new group, and a smaller input of a minimized
+    /// group, can then be [claimed](CrashSink::claim).
     ///
     /// # Errors
     /// When the finding cannot be written; then it is not counted and may be submitted again.
@@ -70,9 +70,8 @@ pub trait CrashSink: StoreWriter {
     fn count(&mut self, kind: Kind, major: Key, runs: u64) -> Result<(), StoreError>;
 
     /// Returns the next entry (stored crash) to minimize, and reserves it for the caller until it
-    /// is [released](CrashSink::release); at most one entry of a group is reserved at a time.
-    /// `None` if no group has an entry to minimize, apart from groups of which an entry is reserved
-    /// already.
+    /// is [released](CrashSink::release). At most one entry of a group is reserved at a time.
+    /// `None` if no entry is left to minimize in groups without a reserved one.
     fn claim(&mut self) -> Result<Option<EntryId>, StoreError>;
 
     /// Releases a claimed entry. `ended`: its minimization is complete, and another input of its
@@ -88,9 +87,9 @@ pub trait StoreWriter: Send {
     /// Returns a reader of the output directory.
     fn reader(&self) -> &Reader;
 
-    /// Returns the number of changes that were made to groups so far, and the groups (kind and
-    /// major key) changed after the first `since` of these changes; pass 0 at first, and later the
-    /// number that the last call returned. `None` if changes are not counted, as in a process that
+    /// Tells which groups have changed. `since`: 0 in the first call, and later the number that the
+    /// last call returned. Returns that number (of changes made so far), and the groups (kind and
+    /// major key) that have changed since. `None` if changes are not counted, as in a process that
     /// does not own the directory ([`Store::changed_since`]).
     fn changed_since(&self, _since: u64) -> Option<(u64, Vec<(Kind, String)>)> {
         None

@@ -44,7 +44,7 @@ pub enum DictionaryError {
 /// What is wrong with a line of a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
-    /// The line of the dictionary has no value in quotes.
+    /// The line of the dictionary has no double quote that would begin a value.
     #[error("there is no value in quotes; a line looks like name=\"value\"")]
     NoValue,
     /// The quoted value in the line of the dictionary has no closing quote.
@@ -132,8 +132,9 @@ fn word(line: &[u8]) -> Result<Vec<u8>, Malformed> {
     }
 }
 
-/// Parses an escape in the value of a word. `text` begins after the backslash; returns the byte
-/// that the escape stands for, and the text after the escape; `None` if the escape is unknown.
+/// Parses an escape in the value of a word. `text` begins after the backslash. Returns the byte
+/// that the escape stands for, and the rest of the text behind it; `None` if there is no such
+/// escape.
 fn escaped(text: &[u8]) -> Option<(u8, &[u8])> {
     let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
     match text {

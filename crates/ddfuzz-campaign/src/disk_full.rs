@@ -16,8 +16,7 @@ use ddfuzz_store::{StoreError, report::size};
 const SHORTEST: Duration = Duration::from_millis(200);
 /// The longest pause between two tries of a write on a full disk; pauses do not grow beyond it.
 const LONGEST: Duration = Duration::from_secs(2);
-/// Number of free bytes (1 MiB) that a full disk must have again before it no longer counts as
-/// full.
+/// A disk that was full counts as free again when at least this many bytes (1 MiB) are free.
 const ENOUGH: u64 = 1 << 20;
 /// Time between two checks whether the user has stopped the call of ddfuzz, during a pause because
 /// of a full disk.
@@ -107,9 +106,9 @@ impl PauseGate {
     }
 }
 
-/// Repeats writes that fail on a full disk, after pauses that grow from 0.2 to 2 seconds, until
-/// they succeed, the user stops, or the time limit is over. Meanwhile a [`PauseGate`] pauses the
-/// workers.
+/// Repeats writes that fail because the disk is full, after pauses that grow from 0.2 to 2 seconds.
+/// Gives up when the user stops or the time limit is over. While the disk is full, a [`PauseGate`]
+/// pauses the workers.
 pub struct DiskWait<'a> {
     stop: &'a AtomicBool,
     /// When waiting for free space on the disk ends; `None` means no limit.
@@ -199,9 +198,10 @@ impl<'a> DiskWait<'a> {
         !self.is_over()
     }
 
-    /// Handles the `result` of a write, and returns true if the write is to be tried again: after
-    /// an error, waits for free space as [`DiskWait::wait_after`] does. Returns false after `Ok`,
-    /// which is recorded, and after other errors. `say` gets messages for the user.
+    /// Handles the `result` of a write, and returns true if the write is to be repeated. After the
+    /// error of a full disk, waits and decides as [`DiskWait::wait_after`] does. After `Ok`,
+    /// records the success and returns false; after other errors, returns false. `say` gets
+    /// messages for the user.
     pub fn retry_after<T, E: DiskFullError>(
         &mut self,
         result: &Result<T, E>,
@@ -217,9 +217,9 @@ impl<'a> DiskWait<'a> {
     }
 
     /// Records a successful write. If the disk was full and has space again, opens the gate for the
-    /// workers and tells the user. `again`: whether the same write failed before, so that its
-    /// success shows that there is space; after any other write, which may have needed less, the
-    /// disk counts as full until at least 1 MiB is free.
+    /// workers and tells the user by `say`. `again`: whether the same write failed before, so that
+    /// its success proves that there is space. Any other write may have needed less, so after it at
+    /// least 1 MiB must be free.
     pub fn note_written(&mut self, again: bool, say: &mut dyn FnMut(&str)) {
         let free = |path: &Path| space::free(path).is_none_or(|free| free >= ENOUGH);
         let has_space = |(_, path): &(Instant, PathBuf)| again || free(path);
@@ -232,7 +232,8 @@ impl<'a> DiskWait<'a> {
         }
     }
 
-    /// Checks whether waiting has ended, by the time limit or a stop, while the disk is still full.
+    /// Returns true if the disk is still full, and waiting for space has ended by the time limit or
+    /// by the user's stop.
     pub fn is_given_up(&self) -> bool {
         self.full.is_some() && self.is_over()
     }

@@ -14,11 +14,12 @@ use ddfuzz_store::{Archived, Entry, EntryId, Kind};
 use ddfuzz_triage::{Triager, Verdict};
 
 impl Minimizing {
-    /// If an earlier minimization of `entry` has a result, and its log differs from `start` only by
-    /// the limits of runs, sets the limits in `start` to those of the log, so that the log is
-    /// continued. A result is here a claim other than best-so-far, or any reduction. If the log has
-    /// no such claim, so that further runs are made, these settings also get the limits, and a note
-    /// says so to the user. In all other cases returns `None`.
+    /// Makes a minimization of `entry` continue an earlier log whose first line differs from
+    /// `start` only by the limits of runs. Does so if the log has a result: a claim other than
+    /// best-so-far, or any reduction. The limits in `start` are then set to those of the log. If
+    /// the log ends with such a claim, no further runs are made, and `None` is returned; else these
+    /// settings get the limits of the log, too, and a note for the user is returned. Without such a
+    /// log nothing changes, and `None` is returned.
     pub(crate) fn keep_limits(&mut self, entry: &Entry, start: &mut StartLine) -> Option<String> {
         let logged = Log::read_start(&entry.log())?;
         if logged.limits == start.limits {
@@ -52,11 +53,11 @@ impl Minimizing {
         ))
     }
 
-    /// After a minimization of `entry` with a result of `size` bytes: searches the archived results
-    /// of earlier minimizations, which had another search or build for example, for the smallest
-    /// one that is smaller than `size` and still crashes in the same group. Stores that result as a
-    /// further entry of the group, which waits to be minimized, and returns the entry; `None` if
-    /// there is no such result.
+    /// Looks for a smaller result than that of a minimization of `entry`, which has `size` bytes:
+    /// among the archived results of earlier minimizations, made with another search or build for
+    /// example. Stores the smallest one that is smaller than `size` and still crashes in the same
+    /// group as a further entry of the group, still to be minimized, and returns that entry; `None`
+    /// if there is no such result.
     pub(crate) fn file_smaller_archived<S: StoreWriter>(
         &self,
         store: &Mutex<S>,

@@ -77,7 +77,7 @@ pub enum CampaignError {
     /// panic is printed on stderr.
     #[error("a minimization ended with an internal error of ddfuzz, which is printed on stderr")]
     Broken,
-    /// The campaign is resumed with other seeds than it was started with.
+    /// The campaign is resumed with other seeds than those with which it began.
     #[error("the campaign was started with other seeds and cannot be resumed with these")]
     OtherSeeds,
     /// The campaign is resumed without seeds, and those with which it began are not complete in its
@@ -98,7 +98,7 @@ pub enum CampaignError {
     /// what another fuzzer finds.
     #[error("the last campaign in the output directory filed the findings of another fuzzer")]
     NoRun,
-    /// The campaign is resumed with other dictionaries than it was started with.
+    /// The campaign is resumed with other dictionaries than those with which it began.
     #[error("the campaign was started with other dictionaries and cannot be resumed with these")]
     OtherDictionary,
     /// A minimization failed or was interrupted, for the reason that the inner error says.
@@ -106,8 +106,8 @@ pub enum CampaignError {
     Minimize(#[from] MinimizeError),
 }
 
-/// Formats, for an error message, that the seeds of a campaign have changed or are gone at the
-/// paths from which they were read; empty if no path is known.
+/// Formats the part of an error message that says from which `paths` the seeds were read, and that
+/// they are changed or gone there; empty if no path is known.
 fn read_from(paths: &[PathBuf]) -> String {
     let names: Vec<String> = paths
         .iter()

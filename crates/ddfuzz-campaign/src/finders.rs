@@ -40,7 +40,8 @@ pub struct Finders {
     is_same_but_moved: bool,
     /// Whether a campaign of the directory is on a target whose program has the same file name.
     is_near: bool,
-    /// Groups that are gone, each by kind and major key (12 hex digits).
+    /// The groups that did not fail any more when they were checked with the last build, and in
+    /// which no run has failed since: by kind and major key (12 hex digits).
     gone: HashSet<(Kind, String)>,
     /// The last build of the target's program; `None` if none is recorded.
     last: Option<Build>,
@@ -49,23 +50,23 @@ pub struct Finders {
 /// Which failures of a directory with results of several targets count as found on one of them.
 #[derive(Debug)]
 struct FailureSelection {
-    /// Ids of the campaigns whose failures count.
+    /// Ids of the campaigns whose failures count as found on the target.
     campaigns: HashSet<String>,
-    /// The crashes that the journal of triage records for these campaigns: the hash of the input's
-    /// content (16 hex digits) and the major key (12 hex digits) of each.
+    /// The crashes that triage has found for these campaigns, as its journal records them: the hash
+    /// of the input's content (16 hex digits) and the major key (12 hex digits) of each.
     files: HashSet<(String, String)>,
-    /// Whether failures of other campaigns count, too: those whose input's content and major key
+    /// Whether a failure of another campaign also counts if its input's content and its major key
     /// are in `files`.
     shares: bool,
 }
 
-/// How near the target of a campaign is to the one that is run, the nearest first.
+/// How near the target of a campaign is to the target that is run now; the nearest comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Nearness {
     Same,
-    /// The same but for the directory of the program's file.
+    /// The two targets are the same except for the directory of the program's file.
     Moved,
-    /// Another one whose program has the same file name.
+    /// The two targets have programs of the same file name, and differ otherwise.
     SameName,
     Other,
 }
@@ -94,9 +95,10 @@ impl Nearness {
 }
 
 impl Finders {
-    /// Determines which failures in the directory of `reader`, which has the campaigns `all`, count
-    /// as found on the target `now`. For a study, which records the target of each of its failures,
-    /// `now` is `None`, and all failures count. `shares`: as [`FailureSelection::shares`].
+    /// Determines which failures in the directory of `reader` count as found on the target `now`.
+    /// `all`: the campaigns of the directory. In a study, each failure has its own target; `now` is
+    /// then `None`, and all failures count. `shares`: whether failures of other campaigns count if
+    /// triage has found the same crash of the same content.
     fn of(
         reader: &Reader,
         all: &CampaignFile,
@@ -153,12 +155,10 @@ impl Finders {
         Finders::of(reader, &reader.campaigns()?, Some(&record_of(target)), true)
     }
 
-    /// Checks whether the failure `entry` counts as found on the target: by a run, in a file, or
+    /// Returns true if the failure `entry` counts as found on the target: by a run, in a file, or
     /// while another failure of the target was minimized. Always true for a failure that a study
-    /// has found, whose record names its program.
-    ///
-    /// A record of an older version names no campaign: it counts if the journal of triage has the
-    /// input.
+    /// has found, whose record names its program. A record of an older version of ddfuzz names no
+    /// campaign: it counts if the journal of triage has the input.
     pub fn include(&self, entry: &Entry) -> bool {
         let Some(selection) = self.selection.as_ref().filter(|_| entry.crash.of.is_none()) else {
             return true;
@@ -202,9 +202,10 @@ impl Finders {
         Ok(left_out)
     }
 
-    /// Checks whether a run of the target that does not fail as recorded shows that the failure
-    /// `entry` does not reproduce: only if a campaign on exactly this target, or a study, has
-    /// stored the entry. On another target the failure may still occur.
+    /// Returns true if a run of the target that does not fail as recorded shows that the failure
+    /// `entry` does not reproduce. That is so only if a campaign on exactly this target, or a
+    /// study, has stored the entry; for any other entry, the failure may still occur on the target
+    /// on which it was found.
     pub(crate) fn can_refute(&self, entry: &Entry) -> bool {
         let is_own = |selection: &FailureSelection| {
             let campaign = entry.crash.campaign();
@@ -220,15 +221,16 @@ impl Finders {
         !self.gone.is_empty() && self.gone.contains(&(kind, major.to_owned()))
     }
 
-    /// Returns true if it is unknown whether `entry` still fails with the last build: another entry
-    /// of its group does ([`Build::doubts`]), but an incomplete fix may have fixed this one. Its
-    /// result then does not count as one of the group, and its sizes do not keep other inputs from
-    /// being stored.
+    /// Returns true if it is unknown whether `entry` fails with the last build: the check of its
+    /// group stopped at another entry that still fails ([`Build::doubts`]), while this one may have
+    /// been fixed. The result of such an entry does not count for the group, and its sizes do not
+    /// keep other inputs from being stored.
     pub(crate) fn doubts(&self, entry: &Entry) -> bool {
         self.last.as_ref().is_some_and(|build| build.doubts(entry))
     }
 
-    /// Records that a run has failed in a group; returns true if the group was gone.
+    /// Records that a run has failed in a group, given by kind and major key. Returns true if the
+    /// group was gone (did not fail with the last build), and false if it was not.
     pub(crate) fn forget_gone(&mut self, kind: Kind, major: &str) -> bool {
         !self.gone.is_empty() && self.gone.remove(&(kind, major.to_owned()))
     }
@@ -248,11 +250,11 @@ pub(crate) fn gone_with(build: &Build) -> HashSet<(Kind, String)> {
     gone
 }
 
-/// Returns true if a failure was found with the last recorded build of the program of `target`;
-/// also if no build is recorded at all, as in a study. Returns false if its group was checked with
-/// that build, since only groups found with an earlier one are. Otherwise the last build recorded
-/// by the failure's campaign decides; if that campaign has recorded none, all recorded builds must
-/// be the same.
+/// Returns true if a failure was found with the last recorded build of the program of `target`, or
+/// if no build is recorded at all. Returns false if the failure's group was checked with the last
+/// build, since such checks are made of groups found earlier. In other cases decides by the
+/// failure's campaign: true if the last build that it recorded is the last one. If that campaign
+/// recorded none, true if all recorded builds are the same.
 pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry: &Entry) -> bool {
     let builds = campaigns.builds(&record_of(target)).unwrap_or_default();
     let Some(last) = builds.last() else {

@@ -132,7 +132,7 @@ pub enum Lines {
     /// The input consists of lines of 0 to `below - 1` characters, uniformly distributed (option
     /// `-l below` of the `fuzz` program). The length of such an input is a number of lines.
     Strings {
-        /// Upper limit, never 0, that the number of characters in each line stays below; with 1 all
+        /// Upper limit of the number of characters in a line, itself excluded; never 0. With 1, all
         /// lines are empty.
         below: u32,
     },
@@ -240,8 +240,9 @@ impl FromStr for Kind {
     }
 }
 
-/// Range of the exponent e that sets how long the lines of an input are: distances between its
-/// newlines are drawn below 2^e bytes, since programs have line buffers from 80 to 8000 characters.
+/// Range of the exponent e by which the lengths of an input's lines are drawn: distances between
+/// newlines are below 2^e bytes. The range is wide because programs have line buffers of 80 to 8000
+/// characters.
 const LINE_SCALES: std::ops::Range<u32> = 4..14;
 
 /// A reader that produces the bytes of a generated input ([`InputName::stream`]). Reading never
@@ -254,7 +255,7 @@ pub struct Stream {
     rest: Rest,
 }
 
-/// What is left of a generated input: the part that a [`Stream`] still has to produce.
+/// The part of a generated input that a [`Stream`] still has to produce.
 #[derive(Debug)]
 enum Rest {
     /// `left` bytes of the generated input are still to be produced; no newlines are added to them.
@@ -405,8 +406,8 @@ impl Read for Stream {
     }
 }
 
-/// Returns how many bytes of a generated input can be written now: the smaller of `left` (bytes
-/// still to be produced) and `free` (bytes free in the buffer).
+/// Returns how many bytes of a generated input are written now: the smaller of `left`, the bytes
+/// still to be produced, and `free`, the bytes free in the buffer.
 fn part(left: u64, free: usize) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(free)
 }
@@ -447,9 +448,9 @@ pub fn unescape(text: &[u8]) -> Result<Vec<u8>, WrongEscape> {
     Ok(bytes)
 }
 
-/// Decodes one backslash escape of C; `after` is the text after the backslash. Returns the byte
-/// that the escape stands for, and how many characters after the backslash belong to it; `None` if
-/// C has no such escape.
+/// Decodes one backslash escape of C. `after`: the text behind the backslash. Returns the byte that
+/// the escape stands for, and the number of characters behind the backslash that belong to it;
+/// `None` if C has no such escape.
 fn escape(after: &[u8]) -> Option<(u8, usize)> {
     let simple = |byte| Some((byte, 1));
     match after.first()? {

@@ -1,10 +1,10 @@
 //! The order in which the entries of a group are minimized.
 //!
 //! First comes the founder. When the group has a result, those inputs follow that may give a
-//! smaller one: inputs smaller than the result, and inputs that runs have found and that are at
-//! most a tenth as large as the smallest input minimized so far. Some are *slips*: candidates that
-//! crashed in this group while an entry of another group was minimized, as the log of that
-//! minimization records; most slips are small, because a search has reduced them. Last come the
+//! smaller one: inputs smaller than the result, and inputs found by runs that are at most a tenth
+//! as large as the smallest input minimized so far. Some inputs are *slips*: candidates that
+//! crashed in this group while an entry of another group was minimized. Slips are recorded in the
+//! log of that minimization, and most are small, because a search has reduced them. Last come the
 //! variants: inputs with minor keys that no result of the group has.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
@@ -16,9 +16,9 @@ use ddfuzz_minimize::{LeastSlip, MinimizeError, least_slips, log::Log};
 use ddfuzz_store::{Entry, EntryId, Group, Kind, Reader, StoreError};
 use ddfuzz_triage::{Found, Triager, Verdict};
 
-/// Divisor: an input may give a smaller result when it is minimized, even if it is larger than the
-/// smallest result, if its size is at most a tenth of that of the smallest input minimized so far
-/// in its group.
+/// An input larger than the smallest result of its group may still give a smaller result. It is
+/// minimized if its size is at most that of the smallest input minimized so far in the group,
+/// divided by this number.
 const SIZE_DIVISOR: u64 = 10;
 
 /// How urgent it is to minimize an entry (a stored failing input); the most urgent variant comes
@@ -68,10 +68,10 @@ impl Priority {
 /// name of the file or entry.
 pub(crate) type Rank = (u8, u64, String);
 
-/// Returns the position of an entry, given its origin, in the order in which founders are chosen.
-/// First come entries found by runs, in the order of the runs; then those from files, by path; then
-/// slips (met by chance while another entry was minimized), by the number of the test and the name
-/// of the minimized entry; last those of unknown origin.
+/// Returns the position of an entry in the order in which founders are chosen; `found` is how the
+/// entry was found. Entries found by runs come first, in the order of the runs. Those from files
+/// follow, by path, and then slips (found by chance while another entry was minimized), by the
+/// number of the test and the name of the minimized entry. Entries of unknown origin come last.
 pub(crate) fn rank(found: Option<&Found>) -> Rank {
     match found {
         Some(Found::Run { run, .. }) => (0, *run, String::new()),
@@ -81,8 +81,8 @@ pub(crate) fn rank(found: Option<&Found>) -> Rank {
     }
 }
 
-/// Returns true if an entry with this origin is a slip: a candidate with another crash that a
-/// minimization has met by chance.
+/// Returns true if `found`, how an entry was found, says that it is a slip: a candidate with
+/// another crash that a minimization has met by chance. Else false.
 pub(crate) fn is_slip(found: Option<&Found>) -> bool {
     matches!(found, Some(Found::Slip { .. }))
 }
@@ -114,8 +114,8 @@ impl<'a> Bug<'a> {
         Bug::new(reader, finders, found.collect())
     }
 
-    /// Divides the entries of one group into bugs: one for each utility in a study of many
-    /// utilities, else one.
+    /// Divides the entries of one group into bugs. In a study of many utilities there is one bug
+    /// for each utility; else all entries are one bug.
     pub(crate) fn all(reader: &'a Reader, finders: &Finders, entries: &'a [Entry]) -> Vec<Bug<'a>> {
         let mut of_utilities: BTreeMap<Option<&str>, Vec<&Entry>> = BTreeMap::new();
         for entry in entries {
@@ -126,22 +126,25 @@ impl<'a> Bug<'a> {
             .collect()
     }
 
-    /// Returns true if an entry of the bug (group of crashes) was minimized, its minimization was
-    /// not given up, and the last build does not leave the result in doubt ([`is_result`]).
+    /// Returns true if at least one entry of the bug (group of crashes) has a result that counts
+    /// ([`is_result`]): it was minimized, this was not given up, and the last build does not leave
+    /// the result in doubt. Else false.
     pub(crate) fn has_result(&self) -> bool {
         !self.results.is_empty()
     }
 
-    /// Returns the entries that are not minimized; none if the bug has a result.
+    /// Returns the entries of the bug that wait to be minimized while it has no result: those that
+    /// are not minimized. If the bug has a result, returns none.
     fn waiting(&self) -> impl Iterator<Item = &'a Entry> {
         let open = self.entries.iter().copied();
         let has_result = self.has_result();
         open.filter(move |entry| !has_result && entry.minimized.is_none())
     }
 
-    /// Returns the entry of the bug to minimize first: the one found first by a run; of several
-    /// files, whose names do not tell which came first, one whose minimization has begun, else the
-    /// smallest. `None` if an entry has a result already.
+    /// Returns the entry of the bug to minimize first, or `None` if an entry has a result already.
+    /// Entries found by runs come before those from files; of the former, the one found first is
+    /// chosen. Of files, whose names do not tell which came first, one is chosen whose minimization
+    /// has begun, or else the smallest.
     pub(crate) fn founder(&self) -> Option<&'a Entry> {
         let place = |entry: &&'a Entry| {
             let (place, run, name) = rank(entry.crash.found.as_ref());
@@ -155,8 +158,8 @@ impl<'a> Bug<'a> {
         self.waiting().min_by_key(place)
     }
 
-    /// Returns the entry of the bug to minimize first, or to go on with: one whose minimization has
-    /// begun, else the one found first. `None` if an entry has a result already.
+    /// Returns the entry of the bug whose minimization is to begin or go on: one whose minimization
+    /// has begun, or else the one found first. `None` if an entry has a result already.
     pub(crate) fn founder_or_begun(&self) -> Option<&'a Entry> {
         let place = |entry: &&'a Entry| {
             let found = entry.crash.found.as_ref();
@@ -165,10 +168,10 @@ impl<'a> Bug<'a> {
         self.waiting().min_by_key(place)
     }
 
-    /// Returns the next entry of the bug that was found by a run or given as a file and may give a
-    /// smaller result than the entries minimized so far: one whose minimization has begun, else the
-    /// one found first. `None` if there is none, or nothing was minimized. It depends on the runs
-    /// alone, not on when it is asked for.
+    /// Returns the next entry that may give a smaller result than those minimized so far, among the
+    /// entries found by runs or given as files. One whose minimization has begun comes first, then
+    /// the one found first. `None` if there is none, or nothing was minimized. Slips (found by
+    /// chance while other entries were minimized) have no influence on the choice.
     pub(crate) fn smaller_of_runs(&self) -> Option<&'a Entry> {
         let is_found = |entry: &&Entry| !is_slip(entry.crash.found.as_ref());
         let order = |entry: &&Entry| {
@@ -182,10 +185,10 @@ impl<'a> Bug<'a> {
         smaller.min_by_key(order)
     }
 
-    /// Returns the smallest entry, of any origin, that may give a smaller result than the bug has;
-    /// an entry whose minimization has begun comes first. `None` if there is none, or nothing was
-    /// minimized. Entries that a minimization has met by chance in a test without a number are left
-    /// out, since which of them are met depends on the number of workers.
+    /// Returns the smallest entry, found in any way, that may give a smaller result than the bug
+    /// has; one whose minimization has begun comes first. `None` if there is none, or nothing was
+    /// minimized. Slips (found by chance during a minimization) whose test has no number are left
+    /// out, since which of them occur depends on the number of workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
         let reached = SmallestSizes::of(self.results.iter().copied());
         let order = |entry: &&Entry| {
@@ -203,10 +206,10 @@ impl<'a> Bug<'a> {
         open.filter(is_smaller).min_by_key(order)
     }
 
-    /// Returns the entry of the bug to minimize next as a variant (an input with another minor
-    /// key): the smallest one whose minor key none of the minimized reproducers has. `None` if
-    /// there is none, nothing was minimized, or the reproducers already have more than `most` minor
-    /// keys.
+    /// Returns the entry of the bug to minimize next as a variant: one whose minor key no minimized
+    /// reproducer has. One whose minimization has begun comes first; then the minor key that was
+    /// found first decides, and then the size. `None` if there is no such entry, nothing was
+    /// minimized, or the reproducers already have more than `most` minor keys.
     pub(crate) fn variant(&self, most: usize) -> Option<&'a Entry> {
         let shown = self.minors_of_results();
         if most == 0 || shown.len() > most || !self.has_result() {
@@ -237,7 +240,8 @@ impl<'a> Bug<'a> {
         shown.map(|entry| entry.id.minor()).collect()
     }
 
-    /// Checks whether the minimization of an entry has begun: its log exists.
+    /// Returns true if the minimization of an entry has begun, that is, if it has a log; else
+    /// false.
     pub(crate) fn is_begun(&self, entry: &Entry) -> bool {
         entry.id.log(self.root).exists()
     }
@@ -246,8 +250,8 @@ impl<'a> Bug<'a> {
         entry.minimized.is_none()
     }
 
-    /// Checks whether the entry is a slip within its own group: a candidate that failed while
-    /// another entry of this same group was minimized.
+    /// Returns true if the entry is a slip within its own group: it was found while another entry
+    /// of this same group was minimized. Else false.
     fn is_own_slip(&self, entry: &Entry) -> bool {
         let Some(Found::Slip { of, .. }) = &entry.crash.found else {
             return false;
@@ -263,15 +267,15 @@ pub(crate) fn is_result(finders: &Finders, entry: &Entry) -> bool {
     was_minimized(entry) && !finders.doubts(entry)
 }
 
-/// Checks whether an entry was minimized, and its minimization was not given up.
+/// Returns true if an entry was minimized and its minimization was not given up; else false.
 fn was_minimized(entry: &Entry) -> bool {
     let outcome = entry.minimized.as_ref();
     outcome.is_some_and(|outcome| outcome.given_up.is_none())
 }
 
-/// Two sizes that tell which further inputs of a bug (group of crashes) are worth minimizing: that
-/// of the smallest minimized result, and that of the smallest minimized input before its
-/// minimization. The two may come from different inputs.
+/// Two sizes of a bug (group of crashes) that tell which further inputs are worth minimizing: the
+/// size of its smallest result, and the size that the smallest minimized input had before it was
+/// minimized. The two may come from different inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SmallestSizes {
     /// Size of the smallest minimized result of a bug, in bytes; `None` without results.
@@ -282,8 +286,8 @@ pub(crate) struct SmallestSizes {
 }
 
 impl SmallestSizes {
-    /// Returns the size of the smallest minimized result of all `entries`, which have results, and
-    /// the size, before minimization, of the smallest of their inputs.
+    /// Returns two sizes of `entries`, which all have results: the size of the smallest result, and
+    /// the size of the smallest input that was minimized.
     pub(crate) fn of<'a>(entries: impl Iterator<Item = &'a Entry>) -> SmallestSizes {
         let mut reached = SmallestSizes::default();
         let results = entries.filter_map(|entry| entry.minimized.as_ref());
@@ -298,15 +302,15 @@ impl SmallestSizes {
         (self.input, self.result) = (least(self.input, before), least(self.result, after));
     }
 
-    /// Checks whether minimizing an input of `size` bytes may give a smaller result than all
-    /// results so far: it is smaller than the smallest result, or at most a tenth of the smallest
-    /// input that was minimized. False if there is no result.
+    /// Returns true if minimizing an input of `size` bytes may give a smaller result than all
+    /// results so far: it is smaller than the smallest result, or at most a tenth as large as the
+    /// smallest input that was minimized. Else false, and also if there is no result.
     pub(crate) fn is_beaten_by(&self, size: u64) -> bool {
         self.most().is_some_and(|most| size <= most)
     }
 
-    /// Checks whether the smallest minimized result of the bug is larger than `size` bytes; false
-    /// if there is no result.
+    /// Returns true if the bug's smallest result is larger than `size` bytes; false if it is not,
+    /// or if there is no result.
     fn is_larger_than(&self, size: u64) -> bool {
         self.result.is_some_and(|result| size < result)
     }
@@ -345,8 +349,9 @@ pub(crate) fn pending(
     Ok(pending.into_iter().map(|(.., id)| id).collect())
 }
 
-/// Position of an entry in the order in which pending entries are minimized, the lowest first, and
-/// its id: its priority, whether its minimization has not begun, and when it was found.
+/// An entry to minimize, with its position among all such entries; the lowest comes first. The
+/// parts are its priority, whether its minimization was not begun yet, its place by how it was
+/// found, and its id.
 pub(crate) type PendingEntry = (Priority, bool, Rank, EntryId);
 
 /// Returns those entries of one group that [`pending`] returns, at most one for each bug, each with
@@ -395,10 +400,10 @@ pub(crate) fn smaller_of_runs(
     Ok(bug.smaller_of_runs().map(|entry| entry.id.clone()))
 }
 
-/// Returns the entry of a bug (group of crashes, of one utility in a study) to minimize next, and
+/// Returns the entry of a bug (group of crashes, in a study of one utility) to minimize next, and
 /// its priority; `None` if there is none. `variants`: greatest number of further minor keys to
-/// minimize in the group. Entries that are minimized after all others, such as hangs, are returned
-/// only with `last`.
+/// minimize in the group. `last`: whether to return entries, too, that are minimized after all
+/// others: slips, variants and the like.
 fn next_of<'a>(
     bug: &Bug<'a>,
     kind: Kind,
@@ -428,10 +433,9 @@ fn next_of<'a>(
     }
 }
 
-/// Checks whether an entry would be minimized as a variant, that is for its minor key alone: its
-/// group has a result, the entry is not expected to give a smaller one, and no result shows its
-/// minor key. Its minimization then preserves that minor key. Entries that `finders` does not
-/// include do not count.
+/// Returns true if an entry would be minimized for its minor key alone (as a variant): its group
+/// has a result, the entry is not expected to give a smaller one, and no result has its minor key.
+/// The minimization then keeps that minor key. Entries that `finders` does not include are ignored.
 pub(crate) fn is_variant(
     reader: &Reader,
     finders: &Finders,
@@ -454,28 +458,28 @@ pub(crate) fn is_variant(
     }))
 }
 
-/// A queue of slips: inputs that crashed in other groups while entries were minimized. It is filled
-/// from the logs of minimizations, each of which is read once.
+/// A queue of slips, that is inputs that crashed in other groups while entries were minimized. It
+/// is filled from the logs of minimizations, each of which is read only once.
 #[derive(Debug, Default)]
 pub(crate) struct SlippedInputs {
-    /// Minimized entries whose logs were already read for slips (inputs with another crash), or are
-    /// queued to be read.
+    /// Entries whose logs were read for slips (inputs with another crash), or are in the queue to
+    /// be read.
     seen: HashSet<EntryId>,
     /// Minimized entries whose logs are still to be read for slips (inputs with another crash).
     unread: VecDeque<EntryId>,
     /// Slips (inputs with another crash that a minimization has met) that were read from logs and
     /// not handled yet, each with the entry that was minimized.
     slips: VecDeque<(EntryId, LeastSlip)>,
-    /// Number of changes of groups that the store had made when all groups were last looked through
-    /// for minimized entries; `None` before that, and where a store does not tell of changes.
+    /// The store's count of changes of groups at the time when all groups were last searched for
+    /// minimized entries. `None` before the first search, and if the store does not count changes.
     changes: Option<u64>,
 }
 
 impl SlippedInputs {
-    /// Returns the next slip (input with another crash that a minimization has met) that is smaller
-    /// than all results of its own group and all entries of that group still to be minimized, with
-    /// the entry whose minimization has met it; `None` if there are no more. Groups whose major key
-    /// (12 hex digits) `accepts` rejects are left out.
+    /// Returns the next slip that is worth storing, and the entry whose minimization has met it;
+    /// `None` if there are no more. A slip is an input with another crash. It is worth storing if
+    /// it is smaller than all results of the group it crashed in, and than all entries there that
+    /// wait to be minimized. Groups whose major key (12 hex digits) `accepts` rejects are left out.
     pub(crate) fn next<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,
@@ -497,8 +501,8 @@ impl SlippedInputs {
         }
     }
 
-    /// Reads the slips (inputs with another crash) from the next log of a finished minimization;
-    /// returns false if all logs were read.
+    /// Reads the slips (inputs with another crash) from the log of one more finished minimization.
+    /// Returns true if a log was read, and false if all logs were read before.
     fn read_next<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,
@@ -523,9 +527,9 @@ impl SlippedInputs {
         Ok(true)
     }
 
-    /// Returns the major keys (12 hex digits) of the groups of crashes in which another entry may
-    /// have been minimized since the last call: the groups that the store has changed since.
-    /// Returns all groups at the first call, and where the store does not tell of changes.
+    /// Returns the major keys (12 hex digits) of those groups of crashes that the store has changed
+    /// since the last call; another entry may have been minimized in them. Returns all groups in
+    /// the first call, and if the store does not count changes.
     fn changed<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,
@@ -542,11 +546,10 @@ impl SlippedInputs {
         Ok(groups.map(|group| group.record.major.short()).collect())
     }
 
-    /// Stores the next slip ([`SlippedInputs::next`], an input with another crash that a
-    /// minimization has met) as an entry of the group of that crash, and returns true. Slips that
-    /// do not crash in their group again, when they are run by the settings `minimizing`, are
-    /// skipped, and so are groups whose major key `accepts` rejects. Returns false if no slip is
-    /// left.
+    /// Stores the next slip ([`SlippedInputs::next`]; an input with another crash that a
+    /// minimization has met) as an entry of the group it crashed in, and returns true; returns
+    /// false if no slip is left. Skipped are slips that do not crash in that group again, when they
+    /// are run by the settings `minimizing`, and groups whose major key `accepts` rejects.
     pub(crate) fn file_next<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,
@@ -600,9 +603,9 @@ fn slips_of(entry: &Entry) -> Result<Vec<LeastSlip>, CampaignError> {
     }
 }
 
-/// Checks whether a slip (input that the minimization of `entry` has met) is smaller than all
-/// results of its group, for the same utility, and smaller than all its entries still to be
-/// minimized.
+/// Returns true if `slip`, an input that the minimization of `entry` has met, is smaller than all
+/// results of the group it crashed in, and than all entries there that wait to be minimized; in a
+/// study, those of the same utility. Else false.
 fn is_smaller(reader: &Reader, entry: &Entry, slip: &LeastSlip) -> Result<bool, StoreError> {
     let mut entries = reader.entries(Kind::Crash, &slip.keys.major.short())?;
     entries.retain(|other| utility(other) == utility(entry));

@@ -30,8 +30,8 @@ const HANG_DIVISOR: u32 = 5;
 /// Least time for which all hangs and memory blow-ups together are minimized after fuzzing, unless
 /// the user has set a time limit for each entry.
 const MIN_TOTAL: Duration = Duration::from_secs(5);
-/// Least time that must be left for minimizing hangs and memory blow-ups after fuzzing, so that
-/// another of these minimizations begins.
+/// If a time budget that several entries share has less than this left, no further entry of the
+/// budget is minimized.
 const MIN_ENTRY: Duration = Duration::from_secs(1);
 
 /// Least time for which all crashes that only minimizations have met are minimized together after
@@ -125,8 +125,8 @@ pub fn minimize_pending(
     Ok(())
 }
 
-/// Shows the user the result of the minimization of an entry; `None` stands for a crash that did
-/// not happen again.
+/// Tells the user how the minimization of the entry `id` has ended. In `result`, `None` stands for
+/// a crash that did not happen again. `stopped`: whether the user has stopped the call of ddfuzz.
 fn show_result(
     reader: &Reader,
     minimizing: &Minimizing,
@@ -150,7 +150,7 @@ fn show_result(
     Ok(())
 }
 
-/// Checks whether the entry `id` was found on another target than that of `minimizing`, so that it
+/// Returns true if the entry `id` was found on another target than that of `minimizing`. It then
 /// does not count as flaky if runs of this target do not show its crash.
 fn is_foreign(reader: &Reader, minimizing: &Minimizing, id: &EntryId) -> Result<bool, StoreError> {
     let finders = Finders::of_target(reader, &minimizing.target)?;
@@ -167,9 +167,9 @@ struct PendingEntries<'a> {
     known: &'a KnownGroups,
     resume: bool,
     finders: Finders,
-    /// Number of changes of groups that the store had made when `groups` was read.
+    /// The store's count of changes of groups at the time when `groups` was read.
     seen: u64,
-    /// The campaigns that `finders` were read from.
+    /// The campaigns recorded in the output directory, from which `finders` was made.
     campaigns: CampaignFile,
     /// The entries to minimize of each group, by the group's kind and major key (12 hex digits);
     /// groups without such entries are left out.
@@ -179,7 +179,7 @@ struct PendingEntries<'a> {
 /// The entries of one group that are to be minimized.
 #[derive(Default)]
 struct GroupWork {
-    /// The entries to minimize next.
+    /// The entries of the group that are to be minimized next, in order.
     pending: Vec<PendingEntry>,
     /// In a call that resumes minimizations: entries whose minimization was ended by its budget, or
     /// whose crash did not occur with another build; else empty.
@@ -253,9 +253,9 @@ impl<'a> PendingEntries<'a> {
         })
     }
 
-    /// Reads the groups that have changed since the last call, and returns the entries to minimize
-    /// that are not in `taken`: the most urgent first, and last those whose minimization was ended
-    /// before and is resumed.
+    /// Reads those groups again that have changed since the last call. Returns the entries to
+    /// minimize, except those in `taken`: the most urgent first, and last those whose minimization
+    /// had ended and is taken up again.
     fn except(&mut self, taken: &HashSet<EntryId>) -> Result<Vec<EntryId>, StoreError> {
         let (changed, campaigns) = {
             let store = lock(self.store);
@@ -320,8 +320,9 @@ fn unfinished(
         .collect())
 }
 
-/// Returns the entries that [`minimize_pending`] would minimize now, if called without `resume`,
-/// on `target`, the most urgent first; each minimization may add others.
+/// Returns the entries that [`minimize_pending`] would minimize now, if called without `resume`, on
+/// `target`, the most urgent first. Groups in `known` (muted) are left out. Each minimization may
+/// add further entries.
 ///
 /// # Errors
 /// When the directory cannot be read.
@@ -418,7 +419,7 @@ pub(crate) fn minimize_with<S: StoreWriter>(
     }
 }
 
-/// Entries that have a common time budget when fuzzing is over.
+/// Kinds of entries that share a time budget after fuzzing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Budgeted {
     /// Hangs and memory blow-ups: each of their failing runs takes all its permitted time or
@@ -447,10 +448,12 @@ pub(crate) fn is_slipped(reader: &Reader, id: &EntryId) -> bool {
 /// Time budgets for what is minimized when fuzzing is over: one for all hangs and memory blow-ups
 /// together, and one for all crashes that only minimizations have met.
 pub(crate) struct RestBudget {
-    /// Time that is left for hangs and memory blow-ups, and for crashes that only minimizations
-    /// have met; `None` if only the time limit of each entry counts, since the user has set one.
+    /// Time left of the two budgets: first for hangs and memory blow-ups, second for crashes that
+    /// only minimizations have met. `None` if the user has set a time limit for each entry, which
+    /// then is the only limit.
     left: Option<[Duration; 2]>,
-    /// Entries for whose minimization no time was left: hangs and memory blow-ups, and others.
+    /// Entries that were not minimized because no time was left: first hangs and memory blow-ups,
+    /// second crashes that only minimizations have met.
     refused: [HashSet<EntryId>; 2],
 }
 
@@ -467,10 +470,10 @@ impl RestBudget {
         }
     }
 
-    /// Returns the settings `minimizing` with a time limit for the entry `id`: at most what is left
-    /// of the budget that the entry shares, if it shares one. `None` if less than a second is left:
-    /// the entry is then not minimized, but counted for [`notes`](RestBudget::notes); other entries
-    /// may have another budget. `slipped`: whether only a minimization has met the entry.
+    /// Returns the settings by which the entry `id` is minimized: `minimizing`, but limited to the
+    /// time left of the budget that the entry shares with others, if it shares one. `slipped`:
+    /// whether only a minimization has met the entry. Returns `None` if less than a second is left;
+    /// the entry is then not minimized, and [`notes`](RestBudget::notes) counts it.
     pub(crate) fn of(
         &mut self,
         id: &EntryId,
@@ -505,8 +508,8 @@ impl RestBudget {
         }
     }
 
-    /// Returns notes to the user how many hangs and memory blow-ups, and how many crashes that only
-    /// minimizations have met, are not minimized, because there was no time left for them.
+    /// Returns notes that tell the user how many entries are not minimized because no time was
+    /// left: hangs and memory blow-ups, and crashes that only minimizations have met.
     pub(crate) fn notes(&self) -> Vec<String> {
         let [slow, slipped] = self.refused.each_ref().map(HashSet::len);
         let are = |count: usize| if count == 1 { "is" } else { "are" };
@@ -538,9 +541,9 @@ pub(crate) fn is_slow(id: &EntryId) -> bool {
     matches!(id.kind(), Kind::Hang | Kind::Oom)
 }
 
-/// Returns true if `result` is that of a complete minimization, and false if the minimization was
-/// interrupted. After Ctrl-C (`stopped`), the errors of a full disk and of a target that cannot run
-/// count as interruptions too; any other error is returned.
+/// Returns true if `result` says that a minimization is complete, and false if it was interrupted.
+/// After Ctrl-C (`stopped`), the errors of a full disk and of a target that cannot run also count
+/// as interruptions. Any other error is returned as it is.
 pub(crate) fn is_done(
     result: Result<(), CampaignError>,
     stopped: bool,

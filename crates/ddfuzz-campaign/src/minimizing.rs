@@ -28,12 +28,12 @@ use ddfuzz_store as store;
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 
-/// Greatest number of candidates of the search that are run to find another input with the same
-/// minor key as the original crash.
+/// Greatest number of candidates that are run to find an input with the minor key of the original
+/// crash.
 const MAX_CANDIDATES: u64 = 256;
 
-/// Number of runs in which an input must fail at least once before its minimization replaces the
-/// files of an earlier one; if it does not, the minimization ends with an error.
+/// Before a minimization replaces the files of an earlier one, its input must fail in one of so
+/// many runs; else the minimization ends with an error.
 const CONFIRMING_TRIES: u64 = 12;
 
 /// The target and the settings by which entries of an output directory are minimized.
@@ -48,7 +48,8 @@ pub struct Minimizing {
     /// Name of the structure (file format or language) that the search `full` parses inputs by, or
     /// `none`; `None` chooses by the content of each input.
     pub structure: Option<String>,
-    /// Whether the user has named `structure`, so that a minimization by another one starts again.
+    /// Whether the user has named `structure`; a log made with another structure is then not
+    /// continued, and the minimization begins anew.
     pub structure_is_named: bool,
     /// Name of the grammar that fits most seeds of the target; text inputs that fit no grammar are
     /// parsed by it nevertheless. `None` if there is none.
@@ -68,8 +69,8 @@ pub struct Minimizing {
     /// Whether the time limit of a test is learned from the first runs of the minimized input;
     /// false if the user has set a limit.
     pub learn_limit: bool,
-    /// Whether all hangs and memory blow-ups together may take only a part of the fuzzing's time
-    /// when fuzzing is over; false if the user has set a time limit for each entry.
+    /// Whether time is short after fuzzing: hangs and memory blow-ups then share a part of the
+    /// fuzzing's time. False if the user has set a time limit for each entry.
     pub hurried: bool,
     /// Number of worker threads of one minimization; the result does not depend on it.
     pub jobs: usize,
@@ -125,11 +126,11 @@ pub struct Finished {
     pub start: StartLine,
     /// The minimized input, with the counts of tests, and how minimal it is claimed to be.
     pub minimized: Minimized,
-    /// What the user should know about an earlier minimization of the entry: that this one went on
-    /// within its limits, or that its smaller result is kept. `None` if there is nothing.
+    /// A note for the user about an earlier minimization of the entry: that this one went on within
+    /// its limits, or that its smaller result was kept. `None` if there is nothing to say.
     pub note: Option<String>,
-    /// The entry that was made of the smaller result of an earlier minimization; `None` if there is
-    /// none.
+    /// A further entry, made of an earlier minimization's result because that was smaller; `None`
+    /// if there is none.
     pub smaller: Option<EntryId>,
 }
 
@@ -194,8 +195,8 @@ impl Minimizing {
         self.oracle_within(self.target.limits, held.into())
     }
 
-    /// Starts the target with the limits `limits` on each run of the search, and creates the oracle
-    /// (interestingness test) that [`Minimizing::oracle`] describes.
+    /// Starts the target with `limits` on each run of the search, and creates the oracle
+    /// (interestingness test) for the crash `held` that [`Minimizing::oracle`] describes.
     fn oracle_within(&self, limits: Limits, held: HeldCrash) -> Result<CrashOracle, ExecError> {
         let (mut target, way) = (self.target.clone(), self.way);
         target.limits = limits;
@@ -312,8 +313,8 @@ impl Minimizing {
         Ok(minimized)
     }
 
-    /// Checks whether the target crashes with the major key `major` whatever its input is, by
-    /// running a few very different inputs.
+    /// Returns true if the target crashes with the major key `major` on any input, which a few very
+    /// different inputs show; else false.
     fn fails_on_anything(&self, major: Key) -> Result<bool, MinimizeError> {
         let triager = Triager::of_target(&self.target, self.way);
         let fails = triager.and_then(|mut triager| fails_on_anything(&mut triager, major));
@@ -438,12 +439,12 @@ impl Minimizing {
         })
     }
 
-    /// Checks that `input` shows `crash`. Called before a minimization replaces the files of an
-    /// earlier one, or writes files for an entry that was found on another target.
+    /// Checks by several runs that `input` shows `crash`, before a minimization replaces files of
+    /// an earlier one, or writes files for an entry that was found on another target.
     ///
     /// # Errors
-    /// [`MinimizeError::NotFailing`] if none of several runs shows the crash; when the target cannot
-    /// be run.
+    /// [`MinimizeError::NotFailing`] if none of several runs shows the crash; when the target
+    /// cannot be run.
     fn confirm(&self, input: &[u8], crash: &Crash) -> Result<(), MinimizeError> {
         let mut oracle = self.oracle(crash).map_err(OracleError::from)?;
         let mut last = Outcome::Unresolved;
@@ -457,9 +458,9 @@ impl Minimizing {
         Err(MinimizeError::NotFailing { last, tries })
     }
 
-    /// Records the result of an entry's minimization: reproducer, script and outcome. Before,
-    /// stores further entries: the result, if its minor key is not that of the input, and the
-    /// result of an earlier minimization, if it is smaller.
+    /// Records the result of a minimization of the entry `id`: writes the reproducer, the script
+    /// and the outcome. Before that, stores up to two further entries: the result, if its minor key
+    /// is not that of the input, and the result of an earlier minimization, if that is smaller.
     pub(crate) fn record_result<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -481,9 +482,9 @@ impl Minimizing {
         minimizing.store_result(store, id, &finished.minimized)
     }
 
-    /// Checks whether the program is another build than the one that the output directory records
-    /// last, or is missing: the runs of a minimization say nothing of the recorded crash then.
-    /// False if no build of it is recorded, as in a study of many programs.
+    /// Returns true if the program is another build than the last one that the output directory
+    /// records, or is missing; runs then say nothing of the recorded crash. False if it is the same
+    /// build, or if no build is recorded, as in a study of many programs.
     pub(crate) fn is_rebuilt<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -498,10 +499,9 @@ impl Minimizing {
         }))
     }
 
-    /// If the result of minimizing an entry crashes with another minor key than the entry's input,
-    /// stores the result as a further entry of the group, and also an input with the original minor
-    /// key, if one is found; variants show both. Not without variants, nor for hangs and memory
-    /// blow-ups.
+    /// Stores further entries if the result of minimizing `entry` crashes with another minor key
+    /// than the entry's input: the result itself, and an input with the original minor key, if one
+    /// is found. Does nothing if no variants are wanted, or for hangs and memory blow-ups.
     fn file_moved<S: StoreWriter>(
         &self,
         store: &Mutex<S>,
@@ -531,9 +531,9 @@ impl Minimizing {
         Ok(())
     }
 
-    /// Runs candidates of the search, other than `input`, until one crashes with the minor key of
-    /// `crash`, and returns it; `None` if none of the first `MAX_CANDIDATES` does. An error if
-    /// `stop` turned true.
+    /// Runs candidates of the search for `input` until one crashes with the minor key of `crash`,
+    /// and returns that candidate, which is never `input` itself. `None` if none of the first
+    /// `MAX_CANDIDATES` does. Fails if `stop` turns true.
     fn first_with_same_minor(
         &self,
         input: &[u8],

@@ -24,8 +24,8 @@ use libafl_bolts::tuples::Merge;
 
 use crate::{Seeds, Words, generator::NotAName};
 
-/// Number of powers of two, from 2^0 to 2^6, from which the number of stacked mutations of a mutant
-/// is drawn.
+/// How many mutations are applied to make one mutant: 2^e, where e is drawn from the numbers below
+/// this one.
 const HAVOC_STACK_POWERS: usize = 7;
 
 /// Builds mutated seeds from their names. Each thread has its own `Mutation`; they share the seeds.
@@ -91,8 +91,8 @@ impl Mutation {
     }
 }
 
-/// A trait object for a LibAFL tuple of mutators, whatever its type: returns how many mutators it
-/// has, and applies the one with a given index.
+/// What is needed of a LibAFL tuple of mutators, whatever its type: the number of its mutators, and
+/// a way to apply the one with a given index.
 trait MutateAt {
     fn count(&self) -> usize;
     fn mutate_at(&mut self, which: usize, state: &mut MutatorState, input: &mut BytesInput);
@@ -169,7 +169,7 @@ struct SharedSeeds {
     seeds: Seeds,
     current: Option<CorpusId>,
     shown: RefCell<Testcase<BytesInput>>,
-    /// Index of the seed of which this corpus presently holds a copy, in the field `shown`.
+    /// Index of the seed of which the field `shown` holds a copy at present.
     place: Cell<usize>,
 }
 

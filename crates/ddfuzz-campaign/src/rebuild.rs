@@ -101,14 +101,14 @@ impl ProgramWatch {
         }
     }
 
-    /// Checks whether the program differs from the watched build, or is missing or cannot be read.
+    /// Returns true if the program differs from the watched build, is missing or cannot be read.
     /// The file is checked every two seconds at most; calls in between return false.
     pub fn has_changed(&mut self) -> bool {
         self.looked.elapsed() >= LOOK_EVERY && self.is_another()
     }
 
-    /// Checks now whether the program differs from the watched build, or is missing; reads the file
-    /// only if its metadata has changed.
+    /// Returns true if the program differs from the watched build, or is missing, at this moment;
+    /// else false. The file is read only if its metadata has changed.
     pub fn is_another(&mut self) -> bool {
         self.looked = Instant::now();
         let Some(path) = &self.program else {
@@ -126,16 +126,17 @@ impl ProgramWatch {
         !same
     }
 
-    /// Returns the path of the program if there is no file at it.
+    /// Returns the path of the watched program if there is no file at that path; `None` if there is
+    /// one.
     pub(crate) fn missing(&self) -> Option<&Path> {
         self.program
             .as_deref()
             .filter(|path| FileStamp::at(path).is_none())
     }
 
-    /// Waits until the program's file has not changed for a second, and watches this build from now
-    /// on. Returns true if it differs from the build watched before; false if it is the same, or if
-    /// `stop` turns true meanwhile.
+    /// Waits until the program's file has not changed for a second, and watches its build from then
+    /// on. Returns true if that is another build than the one watched before. Returns false if it
+    /// is the same, or if `stop` turns true meanwhile.
     ///
     /// # Errors
     /// When the program is missing for two minutes, or cannot be read.
@@ -171,14 +172,15 @@ fn build_of(path: &Path) -> Result<String, CampaignError> {
     Ok(hash.to_string())
 }
 
-/// Checks whether runs of the target of `finders` can show if the crash of an entry still occurs:
-/// the entry was found on this target, and not by a study, which records the program of each crash.
+/// Returns true if runs of the target of `finders` can show whether the crash of an entry still
+/// occurs: the entry was found on this target, and not by a study, which records the program of
+/// each crash. Else false.
 pub(crate) fn is_checked(finders: &Finders, entry: &Entry) -> bool {
     entry.crash.of.is_none() && finders.include(entry)
 }
 
-/// Reads the groups that are checked with each new build of the target of `finders`: those with an
-/// entry for which [`is_checked`] is true.
+/// Reads the groups that are checked when the target of `finders` has a new build: those with at
+/// least one entry for which [`is_checked`] returns true.
 fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
@@ -193,9 +195,9 @@ fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, Sto
 }
 
 /// Records the present build of the program of `target` as its first one, so that a later call
-/// notices when the program was rebuilt. Does so only if no build of the program is recorded yet,
-/// and no group was found on the target, since its crashes may be due to another build. Also tells
-/// the store which build runs ([`note_running_build`]).
+/// notices that the program was rebuilt. Does so only if no build of the program is recorded yet
+/// and no group was found on the target; the crashes of such a group may come from another build.
+/// Also tells the store which build runs ([`note_running_build`]).
 ///
 /// # Errors
 /// When the program cannot be read, or the record cannot be written.
@@ -237,8 +239,8 @@ pub struct BuildCheck<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Records the status of a checked group with a build and, if the group fails as before, the entry
-/// by whose input it failed.
+/// Records the status of a checked `group` in the record of a `build`. If the group fails as
+/// before, also records the entry whose input has failed.
 fn add_checked(build: &mut Build, group: CheckedGroup) {
     if let Some(of_kind) = build.failing.get_mut(&group.kind) {
         of_kind.remove(&group.major);
@@ -252,8 +254,8 @@ fn add_checked(build: &mut Build, group: CheckedGroup) {
     of_kind.insert(group.major, group.status);
 }
 
-/// Formats, for the user, how many of the checked groups are fixed, how many are undecided, and
-/// that `passing` results of groups that still fail were archived.
+/// Formats a text for the user: how many of the `checked` groups are fixed, and how many undecided.
+/// `passing`: how many results of groups that still fail were archived, because they pass.
 fn counts(checked: &[CheckedGroup], passing: u64) -> String {
     let number = |status| checked.iter().filter(|one| one.status == status).count() as u64;
     let mut text = format!("{} fixed", size::grouped(number(Status::Fixed)));
@@ -269,8 +271,8 @@ fn counts(checked: &[CheckedGroup], passing: u64) -> String {
     text
 }
 
-/// Returns the minor key and the hash of the entry to which the file at this path belongs: the
-/// names of the two innermost folders of the path. `None` if it has no such folders.
+/// Returns the minor key and the hash of the entry to which `file` belongs: the names of the two
+/// innermost folders in its path. `None` if the path has no such folders.
 fn entry_of_file(file: &Path) -> Option<(String, String)> {
     let mut folders = file.ancestors().skip(1);
     let mut name = || Some(folders.next()?.file_name()?.to_str()?.to_owned());
@@ -279,8 +281,8 @@ fn entry_of_file(file: &Path) -> Option<(String, String)> {
 }
 
 impl BuildCheck<'_> {
-    /// Checks whether the directory's own campaign is on the target, and has run more than one
-    /// build of the program.
+    /// Returns true if the directory's own campaign is on the target and has run more than one
+    /// build of the program; else false.
     pub fn is_rebuilt(&self) -> bool {
         let store = lock(self.store);
         let own = store.campaigns().current.as_ref();
@@ -312,11 +314,11 @@ impl BuildCheck<'_> {
         self.recorded().as_ref().map(gone_with).unwrap_or_default()
     }
 
-    /// Compares the program, at the start of a call of ddfuzz, with the build that the output
-    /// directory records last. If it is another build, all groups are checked with it; if it is the
-    /// same, only the groups that are recorded as unchecked. If no build is recorded, the present
-    /// one is recorded, and all groups are checked if there are any. Does nothing if no campaign of
-    /// the directory is on the target.
+    /// Compares the program with the build that the output directory has recorded last; called at
+    /// the start of a call of ddfuzz. If it is another build, all groups are checked with it. If it
+    /// is the same, only groups recorded as unchecked are. If none is recorded, the present build
+    /// is recorded, and all groups there are are checked. Does nothing if no campaign of the
+    /// directory is on the target.
     pub fn begin(
         &self,
         watch: &ProgramWatch,
@@ -383,9 +385,8 @@ impl BuildCheck<'_> {
         Ok(())
     }
 
-    /// Checks the groups that the last recorded build, which is the present one, lists as
-    /// unchecked, as [`BuildCheck::recheck`] does; but unfinished minimizations are continued, not
-    /// started again.
+    /// Checks the groups that `build`, the last recorded and present build, lists as unchecked, as
+    /// [`BuildCheck::recheck`] does. Unfinished minimizations are continued, not started again.
     fn check_again(&self, mut build: Build, screen: &mut dyn Screen) -> Result<(), CampaignError> {
         let unchecked = std::mem::take(&mut build.unchecked);
         if unchecked.is_empty() {
@@ -451,11 +452,11 @@ impl BuildCheck<'_> {
         Ok(Some(counts))
     }
 
-    /// Updates the result of the entry by whose input a checked group still fails. Returns true if
-    /// the result passes: its minimization is archived, so that the entry is minimized again, and
-    /// its input is shown until then. Otherwise returns false. If the result itself failed, that is
-    /// recorded in `build`. Of the archived results of the entry, the smallest one that still fails
-    /// and is smaller than the result becomes a further entry of the group.
+    /// Updates the result of the entry whose input still fails in a checked `group`; does nothing
+    /// if none does. If the entry's result passes, archives its minimization, so that the entry is
+    /// minimized again, and returns true. Else returns false. If the result itself was the input
+    /// that failed, that is recorded in `build`. The smallest archived result of the entry that
+    /// still fails and is smaller than its result becomes a further entry of the group.
     fn settle_result(
         &self,
         group: &CheckedGroup,
@@ -477,7 +478,7 @@ impl BuildCheck<'_> {
         Ok(group.has_passing_result)
     }
 
-    /// Reads the entry by whose input a checked group still fails; `None` if the group does not
+    /// Reads the entry whose input has failed in the check of a group; `None` if the group does not
     /// fail as before.
     fn failing_entry(&self, group: &CheckedGroup) -> Result<Option<Entry>, StoreError> {
         if !group.status.is_as_before(group.kind) {

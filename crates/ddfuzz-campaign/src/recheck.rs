@@ -17,7 +17,7 @@ use ddfuzz_triage::{Conditions, Crash, Triager, Unobservable, Verdict};
 
 /// The result of running an input up to three times ([`examined`]).
 pub struct Examined {
-    /// How the crashing try of the input ended; the last try if none crashed.
+    /// How the run that crashed has ended; if none crashed, how the last run has ended.
     pub ended: Ended,
     /// Number of times that the input was run.
     pub tries: u32,
@@ -42,7 +42,7 @@ pub struct StoredGroup {
 }
 
 impl StoredGroup {
-    /// Reads the entries of a group.
+    /// Reads the entries of `group`, in the order in which their inputs are run to check the group.
     pub fn read(reader: &Reader, group: Group) -> Result<StoredGroup, StoreError> {
         let mut entries = Vec::new();
         entries.extend(reader.best_entry(&group, &LastBuilds::default())?);
@@ -65,9 +65,9 @@ pub struct Recheck<'a> {
     /// A function that returns the target and the way of execution by which the inputs of an entry
     /// are run; `None` leaves the entry out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
-    /// A function that returns why passing runs do not show that a group is fixed: the program that
-    /// is run seems to be another one than that which crashed. Returns `None` if passing runs show
-    /// it.
+    /// A function that returns a doubt whether passing runs show that a group is fixed, because the
+    /// program that is run seems to be another one than that which crashed. Returns `None` if there
+    /// is no doubt.
     pub doubt: &'a (dyn Fn(&Group) -> Option<&'a Unobservable> + Sync),
     /// The stored groups whose crashes are to be checked by running inputs again.
     pub groups: &'a [StoredGroup],
@@ -76,8 +76,9 @@ pub struct Recheck<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Number of groups, of those that did not fail as before, that are checked once more one at a
-/// time. If one of them then fails as before, all others are checked once more, too.
+/// After groups were checked side by side, at most this many of those that did not fail as before
+/// are checked once more one at a time. If one of them then fails as before, all others are checked
+/// once more, too.
 const CHECKED_ALONE: u32 = 8;
 
 impl Recheck<'_> {
@@ -113,9 +114,9 @@ impl Recheck<'_> {
         Ok(answers)
     }
 
-    /// Checks each group that did not fail as before once more, while no other group is checked. If
-    /// the group fails as before in this second check, takes its result, since runs made at the
-    /// same time have disturbed the first one. Stops after [`CHECKED_ALONE`] groups if none of them
+    /// Checks each group that did not fail as before once more, with no other group being checked.
+    /// If it now fails as before, the result in `answers` is replaced, since runs made at the same
+    /// time have disturbed the first check. Stops after [`CHECKED_ALONE`] groups if none of them
     /// fails as before.
     fn check_alone(&self, answers: &mut [Option<CheckedGroup>]) -> Result<(), CampaignError> {
         let mut triagers = LastTriager::default();
@@ -143,10 +144,10 @@ impl Recheck<'_> {
         Ok(())
     }
 
-    /// Checks one group: runs the reproducer and the original input of its
-    /// [entries](StoredGroup) until one crashes as before. Returns the result of the input
-    /// with the worst status, in the order of [`Status`]; `None` if the user stops, or the group
-    /// has no entries to check.
+    /// Checks one group: runs the reproducer and the original input of each of its
+    /// [entries](StoredGroup) until one crashes as before. Returns the result of the input whose
+    /// status is worst in the order of [`Status`]; `None` if the user stops, or the group has no
+    /// entries to check.
     fn check(
         &self,
         triagers: &mut LastTriager,
@@ -202,8 +203,9 @@ impl Recheck<'_> {
     }
 }
 
-/// Makes the result of checking a group by one of its inputs, `file`: its status, with the reason
-/// if it cannot be told, and how the input has failed now.
+/// Makes the result of checking `group` by one of its inputs, the `file` of `entry`. `status` says
+/// whether the crash still occurs, `doubt` why that cannot be told (else `None`), and `now` what
+/// the runs have shown.
 fn checked_group(
     group: &Group,
     entry: &Entry,
@@ -280,11 +282,11 @@ pub fn examined(triager: &mut Triager, input: &[u8], leaks: bool) -> Result<Exam
     })
 }
 
-/// Maximum number of tries without a crash that are made of an input that fails in few of its runs.
+/// An input that fails only in some of its runs is run at most this many times without a crash.
 const MAX_TRIES: u32 = 300;
 
-/// Returns how often the input of an entry failed, if it is recorded that the input failed in some
-/// of its runs but not in all; else `None`.
+/// Returns how often the input of an entry failed in its recorded runs. `None` if it failed in all
+/// or in none of them.
 fn known_rate(entry: &Entry) -> Option<Rate> {
     let tried = || Rate {
         hits: entry.crash.hits.into(),
@@ -295,8 +297,8 @@ fn known_rate(entry: &Entry) -> Option<Rate> {
     (0 < rate.hits && rate.hits < rate.tries).then_some(rate)
 }
 
-/// Returns the least number of runs of which at least one fails with a probability of more than 999
-/// in 1000. Each is taken to fail with the probability at the lower end of the confidence interval
+/// Returns how many runs are needed so that at least one fails with a probability of more than 999
+/// in 1000. The probability that a run fails is taken from the lower end of the confidence interval
 /// of `rate`. `None` if more than 300 runs are needed.
 fn tries_needed(rate: Rate) -> Option<u32> {
     let passes = 1.0 - rate.lower_end();
@@ -304,8 +306,9 @@ fn tries_needed(rate: Rate) -> Option<u32> {
     (tries <= f64::from(MAX_TRIES)).then_some(tries as u32)
 }
 
-/// Runs an input as [`examined`] does; repeats that for an input with a known failure `rate`, until
-/// it crashes or has passed in [`tries_needed`] runs. The result counts all runs as tries.
+/// Runs an input as [`examined`] does. If it is known to fail only at a certain `rate`, runs it
+/// again until it crashes or has passed [`tries_needed`] times. The result counts all runs as
+/// tries.
 fn examined_at_rate(
     triager: &mut Triager,
     input: &[u8],
@@ -365,10 +368,10 @@ fn status(
 /// load one of its libraries.
 const NOT_EXECUTED: [i32; 2] = [126, 127];
 
-/// Returns the reason why the passing run `now` of an input of `entry` does not show that the crash
-/// is fixed; `None` if there is no such reason. Reasons are: the run ended with a status that says
-/// that a program or library could not be executed, or it read no byte of its input, although the
-/// run that crashed is not known to have read none.
+/// Returns the reason why a passing run of `input` does not show that the crash of `entry` is
+/// fixed; `None` if there is none. `now`: the result of the run. One reason is an exit status that
+/// says that a program or library could not be executed. The other is that the run has read nothing
+/// of its input, unless the crashing run is known to have read nothing either.
 fn not_run(entry: &Entry, now: &Examined, input: &[u8]) -> Option<Unobservable> {
     let hint = "run the program by hand on the input; a script may name a file that is missing, and \
                 a program a configuration";
@@ -399,8 +402,9 @@ fn not_run(entry: &Entry, now: &Examined, input: &[u8]) -> Option<Unobservable> 
     )))
 }
 
-/// Checks whether the program had read some of its input when it failed: as the crash record says,
-/// else as the log of the entry's minimization does; `None` if neither does.
+/// Returns true if the program had read some of its input when it failed, and false if it had read
+/// nothing. That is taken from the crash record, else from the log of the entry's minimization;
+/// `None` if neither tells.
 fn has_read(entry: &Entry) -> Option<bool> {
     let logged = || {
         let lines = Log::read(&entry.log()).ok()?.lines;
@@ -413,12 +417,12 @@ fn has_read(entry: &Entry) -> Option<bool> {
     read.map(|bytes| bytes > 0)
 }
 
-/// Returns true if two crash records are of the same bug: their major keys are equal, or one of the
-/// following holds. Two panics, one of them after a rebuild, have the same class and matching
-/// messages. Two other crashes have the same class, and also the same source line, or the same
-/// function names (compared only after a rebuild, or if `before` has older keys), or one has no
-/// frames. If the builds are not `comparable`, an equal source line is enough, since each sanitizer
-/// has its own classes.
+/// Returns true if two crash records are of the same bug, and else false. They are if their major
+/// keys are equal, or in one of these cases. Two panics, one of them after a rebuild, have the same
+/// class and matching messages. Two other crashes have the same class, and also the same source
+/// line, or the same function names (compared only after a rebuild, or if `before` has older keys),
+/// or one has no frames. If the builds are not `comparable`, since their sanitizers differ, the
+/// same source line is enough.
 fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if before.keys.major == now.keys.major {
         return true;
@@ -438,9 +442,9 @@ fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     same_class && ((rebuilt || older) && by_names || by_line || nameless) || by_line && !comparable
 }
 
-/// Returns true if the keys of the crash record `before` were made by an older version of the key
-/// algorithm than those of `now`, so that they cannot be compared, and `before` has a key of
-/// function names, so that names can be compared instead.
+/// Returns true if function names must be compared in place of keys: the keys of `before` were made
+/// by an older version of the key algorithm than those of `now`, and `before` has a key of function
+/// names. Else false.
 fn is_older(before: &Crash, now: &Crash) -> bool {
     before.keys.version < now.keys.version && before.keys.stable.is_some()
 }

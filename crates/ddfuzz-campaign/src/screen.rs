@@ -25,8 +25,8 @@ pub enum Phase {
         /// Number of entries (stored failing inputs) whose minimization has ended since fuzzing
         /// ended.
         done: u64,
-        /// Number of all entries (stored failing inputs) to minimize, including those whose
-        /// minimization has ended.
+        /// Number of all entries (stored failing inputs) to minimize: those whose minimization has
+        /// ended, and those still to be minimized.
         of: u64,
         /// Time limit for the minimization of each entry, in milliseconds; `None` means no limit.
         each_ms: Option<u64>,
@@ -115,8 +115,8 @@ impl Progress {
         runs as f64 / time.as_secs_f64().max(0.001)
     }
 
-    /// Returns a copy of this progress in which the time since the call of ddfuzz began to fuzz is
-    /// `time`.
+    /// Returns a copy of this progress with `time` as the time since the call of ddfuzz began to
+    /// fuzz.
     pub(super) fn at(&self, time: Duration) -> Progress {
         Progress {
             time_ms: time.as_millis() as u64,

@@ -12,10 +12,10 @@ use std::sync::Arc;
 use ddfuzz_model::files::regular::{self, Unread};
 use ddfuzz_store::hash_of;
 
-/// Greatest size of all seeds together, in bytes; of more, those with the greatest hashes are left
-/// out.
+/// Greatest total size of all seeds, in bytes. If there are more, the seeds with the greatest
+/// hashes are left out.
 const MOST_BYTES: u64 = 256 << 20;
-/// Greatest number of seeds; of more, those with the greatest hashes are left out.
+/// Greatest number of seeds. If there are more, those with the greatest hashes are left out.
 const MOST_SEEDS: usize = 1 << 18;
 
 /// A seed: an input that the user gives, which the campaign runs and mutates.
@@ -116,8 +116,8 @@ impl Seeds {
     }
 }
 
-/// Returns the blake3 hash, in hex, of all texts in order, each with its length. `purpose` is
-/// hashed first, so that the same texts have different hashes for different uses.
+/// Returns the blake3 hash, in hex, of `texts` in their order, each hashed with its length.
+/// `purpose` is hashed first, so that equal texts get different hashes for different uses.
 pub(crate) fn hash_all<'a>(purpose: &[u8], texts: impl Iterator<Item = &'a [u8]>) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(purpose);
@@ -128,8 +128,7 @@ pub(crate) fn hash_all<'a>(purpose: &[u8], texts: impl Iterator<Item = &'a [u8]>
     hasher.finalize().to_hex().to_string()
 }
 
-/// The seeds read so far while the files of seeds are read, and the numbers of files that gave
-/// none.
+/// What was read so far while the files of seeds are read: the seeds, and how many files gave none.
 #[derive(Default)]
 struct Gathered {
     max_len: u64,
@@ -137,9 +136,9 @@ struct Gathered {
     found: BTreeMap<String, Vec<u8>>,
     /// Total size, in bytes, of the seeds read so far.
     bytes: u64,
-    /// The smallest hash of a seed that was left out because of the limits on size and number;
-    /// seeds with greater hashes are left out, too, so that the order of reading does not matter.
-    /// `None` while nothing was left out.
+    /// The smallest hash of a seed that was left out because of the limits on size and number.
+    /// Seeds with greater hashes are left out, too, so that the result does not depend on the order
+    /// of reading. `None` while no seed was left out.
     end: Option<String>,
     left_out: SkippedSeeds,
 }
@@ -152,8 +151,8 @@ impl Gathered {
         }
     }
 
-    /// Adds the file at `path` to the seeds, or all files below it if it is a directory. `named`:
-    /// the metadata of `path`, after following links.
+    /// Adds the file at `path` as a seed; if `path` is a directory, adds all files below it.
+    /// `named`: metadata of `path`, or if it is a link, of what it leads to.
     fn below(&mut self, path: PathBuf, named: &Metadata) -> Result<(), SeedError> {
         if !named.is_dir() {
             return self.file(&path);

@@ -15,8 +15,8 @@ use ddfuzz_exec::{ExecError, RefusalReason};
 use ddfuzz_store::report::{EndedBy, GroupView};
 use ddfuzz_store::{EntryId, Kind, KnownGroups, Reader, Store};
 
-/// Least time between two lines of `stats.jsonl`, and between two saves of the checkpoint while no
-/// finding is stored.
+/// Least time between two lines of `stats.jsonl`. While no finding is stored, also the least time
+/// between two saves of the checkpoint.
 const SAVE_EVERY: Duration = Duration::from_secs(2);
 
 /// The settings of one call of ddfuzz that every kind of campaign has: time limits, conditions to
@@ -56,7 +56,8 @@ pub(crate) struct CampaignSession<'a> {
     /// The number of new groups of crashes as last counted, and the fuzzing time at which it last
     /// grew; the conditions of `--until` are compared with both.
     pub(crate) new_groups: NewGroups,
-    /// When a line was last written to `stats.jsonl` or, in a study, the checkpoint was last saved.
+    /// When the last line was written to `stats.jsonl`; in a study, when the checkpoint was last
+    /// saved.
     pub(crate) saved: Instant,
 }
 
@@ -109,9 +110,9 @@ impl<'a> CampaignSession<'a> {
         error.full_at().is_some() && (self.stopped() || self.disk_wait.is_given_up())
     }
 
-    /// Returns `result`; but if it is the error of a full disk and the campaign [gives
-    /// up](Self::gives_up) waiting for space, returns `Ok(otherwise)`, so that the call of ddfuzz
-    /// ends with what is stored.
+    /// Returns `result`. If it is the error of a full disk and the campaign [gives
+    /// up](Self::gives_up) waiting for space, returns `Ok(otherwise)` instead, so that the call of
+    /// ddfuzz ends with what is stored.
     pub(crate) fn or_stopped<T>(
         &self,
         result: Result<T, CampaignError>,
@@ -134,9 +135,9 @@ impl<'a> CampaignSession<'a> {
             .with_space(&mut |text| screen.note(text), write)
     }
 
-    /// If `result` is the error of a full disk, pauses up to 2 seconds, and returns true if the
-    /// failed operation is to be tried again. Returns false for any other result, and when waiting
-    /// has ended.
+    /// Returns true if an operation with this `result` is to be repeated because the disk was full;
+    /// then pauses for up to 2 seconds before it returns. Returns false for any other result, and
+    /// for a full disk if the user has stopped, the time limit is over, or waiting is off.
     pub(crate) fn waits_for_space<T, E: DiskFullError>(&mut self, result: &Result<T, E>) -> bool {
         let screen = &mut *self.screen;
         self.disk_wait
@@ -179,8 +180,8 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// Returns `spent` (time for minimization) as a fraction of the time that all workers together
-    /// have had since the call of ddfuzz began to fuzz, from 0 to 1.
+    /// Returns which fraction, from 0 to 1, of the time of all workers together was spent on
+    /// minimization. `spent`: the time of minimization in this call of ddfuzz.
     pub(crate) fn minimizer_share(&self, spent: Duration) -> f64 {
         let jobs = self.settings.jobs.max(1) as f64;
         spent.as_secs_f64() / jobs / self.began.elapsed().as_secs_f64().max(0.001)
@@ -206,12 +207,13 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// If `result`, that of the minimization of an entry, is `Ok`, shows the user the entry's group
-    /// as minimized. Returns true then, and false if the minimization was interrupted.
+    /// Handles the `result` of the minimization of the entry `id`. If it is complete, shows the
+    /// entry's group to the user as minimized and returns true; if it was interrupted, returns
+    /// false.
     ///
     /// # Errors
-    /// The error of the minimization, unless the call of ddfuzz was stopped and that may have
-    /// caused it; or the error of reading the group from the output directory.
+    /// The error of the minimization, unless the user's stop may have caused it; or the error of
+    /// reading the group from the output directory.
     pub(crate) fn show_minimized(
         &mut self,
         id: &EntryId,
@@ -224,8 +226,8 @@ impl<'a> CampaignSession<'a> {
         Ok(done)
     }
 
-    /// Minimizes one entry (stored failing input) on this thread. Meanwhile shows the user
-    /// `progress` with the time that has passed.
+    /// Minimizes one entry (stored failing input) on this thread by the settings `how`. Meanwhile
+    /// shows the user `progress` with the time that has passed.
     pub(crate) fn minimize(
         &mut self,
         id: &EntryId,
@@ -251,8 +253,8 @@ impl<'a> CampaignSession<'a> {
     }
 
     /// Returns the first condition of `--until` that is met after the fuzzing time `fuzzed`; `None`
-    /// if none is met. If `of_runs` is true, considers only conditions on the number of new groups;
-    /// if false, only those on the time without a new group.
+    /// if none is met. `of_runs`: true considers only conditions on the number of new groups, and
+    /// false only those on the time without a new group.
     pub(crate) fn reached(&self, of_runs: bool, fuzzed: Duration) -> Option<Until> {
         let status = self.new_groups.status(fuzzed);
         let mut ends = self.settings.until.iter().copied();
@@ -299,9 +301,10 @@ impl<'a> CampaignSession<'a> {
         }
     }
 
-    /// At the start of a call of ddfuzz, compares the program with the build that the output
-    /// directory records last. Records the first build; checks all groups if the program was
-    /// rebuilt. `campaign` forgets the inputs of groups that are gone with this build.
+    /// Compares the program with the build that the output directory has recorded last; called at
+    /// the start of a call of ddfuzz. If none is recorded, records the present build; if the
+    /// program was rebuilt, checks all groups. `campaign` then forgets the stored inputs of groups
+    /// that do not fail any more.
     pub(crate) fn begin_build(
         &mut self,
         watch: &ProgramWatch,
@@ -312,9 +315,9 @@ impl<'a> CampaignSession<'a> {
         Ok(())
     }
 
-    /// Waits until the file of a rebuilt program is completely written, and checks all groups with
-    /// the new build if it differs from the one before. `campaign` forgets the inputs of groups
-    /// that are gone with it.
+    /// Waits until the file of a rebuilt program is completely written, and checks all groups if
+    /// the build is another one than before. `campaign` then forgets the stored inputs of groups
+    /// that do not fail any more.
     ///
     /// # Errors
     /// When the program is still missing at the deadline of the call, or after two minutes, or

@@ -203,7 +203,7 @@ pub(crate) struct StopCondition<'a> {
     /// Turns true when the user stops the call of ddfuzz or its deadline is over; the workers then
     /// stop.
     stop: &'a AtomicBool,
-    /// End of the time for fuzzing; `None` means no limit.
+    /// Point in time at which the time for fuzzing ends; `None` means no limit.
     deadline: Option<Instant>,
     /// Whether the workers have to stop for good, because one has failed or no more of their runs
     /// are counted.
@@ -233,8 +233,8 @@ impl<'a> StopCondition<'a> {
         self.broken.fetch_or(now, Ordering::Relaxed);
     }
 
-    /// Called by a worker before its next work: blocks while the disk is full, then returns true if
-    /// the worker is to go on, and false if it has to stop.
+    /// Called by a worker before each new piece of work. Blocks while the disk is full; then
+    /// returns true if the worker may go on, and false if it has to stop.
     pub(crate) fn go_on(&self) -> bool {
         self.gate.pass(|| self.is_over());
         !self.is_over()
@@ -247,14 +247,14 @@ impl<'a> StopCondition<'a> {
         stopped || self.is_late()
     }
 
-    /// Checks whether a run that ended with `ended` is to be classified: false only for a hang
-    /// after the call of ddfuzz was stopped, since classifying it takes as long as the run; the
-    /// next call repeats the run.
+    /// Returns true if a run that ended with `ended` is to be classified. False only for a hang
+    /// after the call of ddfuzz was stopped: classifying it takes as long as the run, and the next
+    /// call repeats the run.
     pub(crate) fn may_classify(&self, ended: Ended) -> bool {
         ended != Ended::Timeout || !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Checks whether the time for fuzzing is over.
+    /// Returns true if the time for fuzzing is over; false if it is not, or has no limit.
     pub(crate) fn is_late(&self) -> bool {
         self.deadline
             .is_some_and(|deadline| Instant::now() >= deadline)

@@ -18,8 +18,8 @@ use ddfuzz_triage::{Class, Crash, Key, Keys, Quick, Severity, Triager, keys};
 
 /// The result of running an input of another fuzzer to tell what it does ([`judged`]).
 pub enum Judged {
-    /// The input crashed with a major and minor key that were known before, so it was run only once
-    /// and not examined further.
+    /// The input crashed with keys (major and minor) that were known before; so it was run only
+    /// once, and not examined further.
     Again {
         /// Major and minor key of the crash.
         variant: (Key, Key),
@@ -30,10 +30,10 @@ pub enum Judged {
     New(Examined),
 }
 
-/// Runs an input that another fuzzer has found, to tell what it does. If `any` is true (some keys
-/// are known), runs it once, only to learn the keys of its crash, and returns [`Judged::Again`] if
-/// `is_known` accepts these. Else examines the input in full ([`examined_thrice`]), with `leaks`
-/// also for memory leaks.
+/// Runs an input of another fuzzer to tell what it does. `any`: whether any keys are known. If so,
+/// first runs the input once for the keys of its crash, and returns [`Judged::Again`] if `is_known`
+/// accepts them. Otherwise examines the input in full ([`examined_thrice`]); `leaks`: also for
+/// memory leaks.
 pub fn judged(
     triager: &mut Triager,
     input: &[u8],
@@ -113,15 +113,16 @@ pub fn examined_thrice(
     Ok(examined)
 }
 
-/// Major keys of the hangs for which a second run of an input has shown no other place of the hang.
-/// Only the first input of a group is run twice, since each run takes the whole time limit.
+/// Major keys of hangs of which a second run of the same input has hung at no other place. Only the
+/// first input of each group is run twice, since each run takes the whole time limit.
 #[derive(Default)]
 pub(crate) struct SteadyHangs(HashSet<Key>);
 
 impl SteadyHangs {
-    /// If `crash`, the record of an input's first run, is a hang of a group for which no second run
-    /// was made yet, runs the input once more. If that run hangs at another place, replaces `crash`
-    /// by the record of a hang whose place is not known. Does nothing for other crashes.
+    /// Checks whether a hang is at the same place in a second run. `crash` is the record of the
+    /// first run of `input`. If it is a hang, and no second run was made for its group, runs the
+    /// input once more. If that run hangs at another place, replaces `crash` by the record of a
+    /// hang whose place is not known. Does nothing for other crashes.
     ///
     /// # Errors
     /// When the target cannot be started or traced.
@@ -146,10 +147,10 @@ impl SteadyHangs {
     }
 }
 
-/// Makes the record of a hang whose place is not known, for an input that hangs at another place in
-/// another run, as after an overflow that has damaged the stack or the condition of a loop. All
-/// such hangs are one group. `hang`: the record of one of the runs, from which the counts of hits
-/// and tries are taken.
+/// Makes the record of a hang whose place is not known. It is for inputs that hang at another place
+/// in each run, as after an overflow that has damaged the stack or the condition of a loop; all of
+/// them are one group. `hang`: the record of one of the runs, from which the counts of hits and
+/// tries are taken.
 fn hang_without_place(triager: &Triager, hang: &Crash) -> Crash {
     let mut crash = triager.untraced_record(hang.ended);
     (crash.hits, crash.tries) = (hang.hits, hang.tries);
@@ -157,14 +158,14 @@ fn hang_without_place(triager: &Triager, hang: &Crash) -> Crash {
     crash
 }
 
-/// Message in the record of a hang that is at another place in each run.
+/// Message in the record of a hang whose place is not known.
 const NO_PLACE_MESSAGE: &str = "hangs at another place in each run";
 
 /// Returns true if an input fails in each of `runs` runs, made one after the other: `major` is the
 /// key that each crash must have, `None` for any crash. Returns false after a run that does not
-/// fail so, or if `stop` turned true. The caller makes no other runs meanwhile, since a program
-/// that uses a fixed port, lock or file may fail in another way, or not at all, while others of its
-/// kind run.
+/// crash or crashes with another key, or if `stop` turned true. The caller makes no other runs
+/// meanwhile, since a program that uses a fixed port, lock or file may fail in another way, or not
+/// at all, while others of its kind run.
 ///
 /// # Errors
 /// When the target cannot be started or traced.
@@ -187,8 +188,8 @@ pub fn fails_alone(
     Ok(true)
 }
 
-/// Checks whether the target crashes with this major key whatever its input is: returns true if the
-/// empty input and four very different others all crash so.
+/// Returns true if the target crashes with this major key on the empty input and on four very
+/// different others, so that its crash does not depend on the input; else false.
 pub fn fails_on_anything(triager: &mut Triager, major: Key) -> Result<bool, ExecError> {
     let all_bytes: Vec<u8> = (0..=u8::MAX).cycle().take(1024).collect();
     for input in [b"", &b"0\n"[..], &[b'A'; 64], &[0; 16], &all_bytes] {
@@ -206,11 +207,11 @@ pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }
 
-/// Marks an input, given by the hash of its content, as run; if `leaks` is true, also as searched
-/// for memory leaks. Returns true if the caller is to run it: it was not marked before, or it was,
-/// but not as searched for leaks, and `leaks` is true. (libFuzzer may write an input to its corpus
-/// first, and later to a file whose name says that it leaks.) `run` has all marked contents, each
-/// with true if a search for leaks would show nothing more.
+/// Marks an input, given by the hash `content`, as run, and if `leaks` is true, as searched for
+/// memory leaks. Returns true if the caller has to run it: it was not marked, or it was not
+/// searched for leaks although `leaks` is true. (libFuzzer may write an input to its corpus first,
+/// and later to a file whose name says that it leaks.) `run`: all marked inputs, each with true if
+/// a search for leaks would show nothing more.
 pub fn mark_as_run(
     run: &mut HashMap<ContentHash, bool>,
     content: ContentHash,
@@ -226,10 +227,10 @@ pub fn mark_as_run(
 }
 
 /// Adds an earlier run of an input, which crashed with `keys` and `class`, to `tried`, the result
-/// of examining the input again, and returns the sum. If `tried` has a crash with the same major
-/// key, it stays as it is. If both crashes are hangs, the input becomes a hang whose place is not
-/// known. Otherwise the earlier crash gets a short record; it is the crash of the input if none of
-/// the later runs crashed, else its `other` crash.
+/// of examining the input again; returns the sum. If `tried` has a crash with the same major key,
+/// nothing is added. If both crashes are hangs, the input becomes a hang whose place is not known.
+/// In all other cases, the earlier crash gets a short record. It becomes the crash of the input if
+/// no later run crashed, and else its `other` crash.
 pub fn came_once(triager: &Triager, keys: Keys, class: Class, mut tried: Examined) -> Examined {
     let later = tried.crash.as_ref().map(|crash| crash.keys.major);
     if later == Some(keys.major) {
@@ -323,8 +324,9 @@ pub fn program_hash(program: &Program) -> Result<ContentHash, FileError> {
     Ok(hash)
 }
 
-/// Time after the last change of a file's metadata from which the file's hash is stored for later
-/// calls: the kernel rounds times, so a younger file can change again and keep the same times.
+/// Time without a change of a file's metadata after which the file's hash is stored for later
+/// calls. The kernel rounds times, so a file could change again within this time and have the same
+/// times as before.
 const STAMP_AGE: Duration = Duration::from_secs(2);
 
 /// The hashes of program files that this process has read, by path, each with the file's stamp and
@@ -335,8 +337,8 @@ static PROGRAM_HASHES: LazyLock<Mutex<HashMap<PathBuf, (DatedStamp, ContentHash)
 /// The stamp of a file, and the time of the last change of its metadata.
 type DatedStamp = (FileStamp, SystemTime);
 
-/// Returns the stamp of a file and the time of the last change of its metadata, which no program
-/// can set; `None` if the file cannot be accessed.
+/// Returns the stamp of a file, and the time of the last change of its metadata, which programs
+/// cannot set as they like; `None` if the file cannot be accessed.
 fn file_stamp(path: &Path) -> Option<DatedStamp> {
     let stamp = FileStamp::at(path)?;
     let facts = path.metadata().ok()?;

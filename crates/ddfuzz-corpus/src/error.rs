@@ -69,8 +69,8 @@ impl CleanError {
         CleanError::Journal { source }
     }
 
-    /// Makes the error for a corpus in which no input can be read, or `oversized` files are longer
-    /// than `max_len` bytes and no other input can be read.
+    /// Makes the error for a corpus without a readable input. `oversized`: how many of its files
+    /// are too long, that is longer than `max_len` bytes.
     pub(super) fn unread(oversized: u64, max_len: u64) -> CleanError {
         CleanError::Empty {
             why: match oversized {

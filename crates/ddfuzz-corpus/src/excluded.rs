@@ -9,8 +9,9 @@ use crate::Amount;
 /// use.
 const EXAMPLES: usize = 16;
 
-/// Number and total size of files that a cleanup does not use for one kind of reason (such as too
-/// large), and up to 16 examples with the exact reason: those whose paths sort first.
+/// Files that a cleanup does not use, for one kind of reason (such as too large): their number and
+/// total size, and up to 16 of them as examples, each with the exact reason. The examples are those
+/// whose paths sort first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Excluded {
     amount: Amount,

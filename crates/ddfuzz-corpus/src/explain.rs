@@ -34,8 +34,8 @@ impl Fate {
     }
 }
 
-/// Maximum number of kept files that an explanation names as reaching the features of a file that
-/// was left out.
+/// An explanation why a file was left out names at most this many of the kept files that reach the
+/// file's features.
 const NAMED: usize = 3;
 
 /// Explains the files of one cleanup. What that needs of the output directory is read once, when
@@ -58,7 +58,8 @@ struct FailingInputs {
     triaged: HashMap<ContentHash, CrashLine>,
 }
 
-/// Returns the value in `cell`, which `make` makes at the first call.
+/// Returns the value that `cell` holds. If it is empty, first stores the value that `make` returns;
+/// fails if `make` does.
 fn made<T>(
     cell: &OnceCell<T>,
     make: impl FnOnce() -> Result<T, CleanError>,
@@ -151,8 +152,8 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    /// Returns the explanation of a file that a cleanup left out as redundant, because kept files
-    /// reach its `features`: names up to three of these files, and says how many more there are.
+    /// Explains why a cleanup left out a file whose `features` the kept files reach: names up to
+    /// three of these kept files, and says how many more there are.
     fn covered(&self, view: &JournalView, features: &Features) -> Result<String, CleanError> {
         let mut left = features.clone();
         let others = made(&self.reached, || reached_by_kept(view, self.result))?;
@@ -182,8 +183,8 @@ impl<'a> Explainer<'a> {
         Ok(reached(features.len(), left.len(), &by, onto.as_deref()))
     }
 
-    /// Returns the explanation of a file that fails, which names its crash group; `None` if its
-    /// content is in no group.
+    /// Explains what a cleanup did with a failing file that has the content `bytes`: names its
+    /// crash group. `None` if the content is in no group.
     fn group_of(&self, bytes: &[u8]) -> Result<Option<String>, CleanError> {
         let hash = hash_of(bytes);
         let failing = made(&self.failing, || FailingInputs::read(self.place))?;
@@ -233,8 +234,9 @@ fn reached_by_kept<'a>(
     Ok(all)
 }
 
-/// Explains what a cleanup did with a file that no longer exists, as far as it is recorded: only
-/// kept files, and examples of unreadable ones, are recorded by name.
+/// Explains what a cleanup did with `file`, which no longer exists. Only kept files, and examples
+/// of unreadable ones, are recorded by name; for any other file the explanation says that nothing
+/// is known.
 fn gone(result: &CleanResult, file: &Path) -> Fate {
     if let Some(kept) = result.kept.iter().find(|kept| is_same(&kept.from, file)) {
         return Fate::new(
@@ -258,8 +260,8 @@ fn gone(result: &CleanResult, file: &Path) -> Fate {
     }
 }
 
-/// Returns the kept file that the cleanup wrote to the path `file`, in the output directory or in a
-/// corpus cleaned in place; `None` if it wrote none there.
+/// Returns the kept file that the cleanup has written to the path `file`, which may be in the
+/// output directory or in a corpus that was cleaned in place; `None` if there is none.
 fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a KeptFile> {
     let file = file.canonicalize().ok()?;
     let out = Path::new(&result.out.0);
@@ -290,10 +292,10 @@ fn said(kept: &KeptFile) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Returns why a file was left out as redundant: of its `all` features, all but `left` are reached
-/// by the kept files that `by` names. The other `left` features are reached by the corpus of the
-/// option `--onto`, which `onto` names if it was given, or not in every run, or only once per
-/// process.
+/// Explains that a file was left out as redundant. `all`: the number of its features. `by`: names
+/// of the kept files that reach all of these but `left`. The other `left` features are reached by
+/// the corpus of the option `--onto` (named by `onto`, if it was given), or only in some runs, or
+/// only once in a process.
 fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     if all == 0 {
         return "it reaches no coverage".to_owned();

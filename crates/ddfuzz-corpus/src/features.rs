@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use ddfuzz_minimize::log::Numbers;
 
-/// A coverage feature: an instrumented place (edge) with a range of hit counts (1, 2, 3, 4–7, 8–15,
-/// 16–31, 32–127, 128 and more), as a number: eight times the place's number plus the range's.
+/// A coverage feature: an instrumented place (edge) together with a range of hit counts (1, 2, 3,
+/// 4–7, 8–15, 16–31, 32–127, 128 and more). It is encoded as eight times the number of the place,
+/// plus the number of the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Feature(pub u32);
 
@@ -115,14 +116,14 @@ impl Features {
         self.0.iter().all(|one| one.is_in(counters))
     }
 
-    /// Returns those features of the set that a run reached; `counters` are the hit counters of the
+    /// Returns the features of the set that a run reached; `counters` holds the hit counters of the
     /// run, modulo 256.
     pub fn of_which_in(&self, counters: &[u8]) -> Features {
         let reached = self.0.iter().filter(|one| one.is_in(counters));
         Features(reached.copied().collect())
     }
 
-    /// Returns the intersection: the features that are in both sets.
+    /// Returns the intersection: the features that are in this set and in `other`.
     pub fn and(&self, other: &Features) -> Features {
         let mut left = self.0.as_slice();
         let mut both = Vec::new();
@@ -135,7 +136,7 @@ impl Features {
         Features(both)
     }
 
-    /// Returns the union: the features that are in at least one of both sets.
+    /// Returns the union: the features that are in this set or in `other`.
     pub fn or(&self, other: &Features) -> Features {
         let mut all = self.0.clone();
         all.extend_from_slice(&other.0);

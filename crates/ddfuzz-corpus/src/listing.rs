@@ -38,9 +38,9 @@ pub struct NotListed {
 pub struct ListingReport {
     /// Directories whose layout shows which fuzzer wrote them; at most 64.
     pub recognised: BTreeMap<PathBuf, Layout>,
-    /// Number and examples of the entries that are no inputs, because of their type or of the
-    /// layout of their directory: fifos, sockets, links to directories, dangling links, hidden
-    /// directories, other files of fuzzers, and the output directory.
+    /// Entries that are no inputs, because of their type or because of the layout of their
+    /// directory: their number, and examples. They are fifos, sockets, links to directories,
+    /// dangling links, hidden directories, other files of fuzzers, and the output directory.
     pub passed_over: Excluded,
     /// Number and examples of the directories that could not be listed completely, or that are
     /// nested too deeply to be listed.
@@ -55,7 +55,7 @@ struct PendingDirectory {
     in_instance: bool,
 }
 
-/// The directory whose entries are being read while inputs are listed.
+/// The directory that is being listed at present, with what is left of its entries.
 struct OpenDirectory {
     entries: ReadDir,
     path: PathBuf,
@@ -63,8 +63,8 @@ struct OpenDirectory {
     depth: usize,
 }
 
-/// Iterates over the inputs below some paths: first the files among these paths, then the inputs in
-/// directories, in the order in which the system lists them.
+/// Iterates over the inputs at some paths: first the files that are named directly, then the files
+/// in the named directories, in the order in which the system lists them.
 pub struct Listing {
     /// Files that the command line names directly and that the listing has still to return.
     files: Vec<PathBuf>,
@@ -77,10 +77,10 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// Lists the inputs at `roots`: files, and directories with everything below them. Links to
-    /// files are followed; links to directories only if they are roots, because they may form a
-    /// loop. The output directory `out` is skipped below a root.
-    /// Fails if a root does not exist, is neither a file nor a directory, or is `out`.
+    /// Prepares to list the inputs at `roots`, which are files, or directories with all that is
+    /// below them. Links to files are followed; links to directories only if they are roots, since
+    /// they may form a loop. The output directory `out` is skipped below a root. Fails if a root
+    /// does not exist, is neither a file nor a directory, or is `out` itself.
     pub fn new(roots: &[PathBuf], out: Option<&Path>) -> Result<Listing, NotListed> {
         let out = out.and_then(|out| out.metadata().ok()).as_ref().map(place);
         let mut listing = Listing {
@@ -145,7 +145,8 @@ impl Listing {
         self.report
     }
 
-    /// Opens the next directory that is to be listed; returns false if none is left.
+    /// Opens the next directory that waits to be listed, and skips those that cannot be opened.
+    /// Returns true if one is open, and false if none is left.
     fn enter_next(&mut self) -> bool {
         while let Some(waiting) = self.waiting.pop() {
             if let Err(error) = self.enter(&waiting) {
@@ -198,8 +199,9 @@ impl Listing {
         Ok(())
     }
 
-    /// Returns the path of the directory entry `entry` if it is an input. Otherwise queues it if it
-    /// is a directory to be listed, or records why it is no input.
+    /// Decides what the directory entry `entry` is, in a directory with the layout `layout`.
+    /// Returns its path if it is an input. Otherwise returns `None`, and queues a directory that is
+    /// to be listed, or records why the entry is no input.
     fn input_of(&mut self, layout: Layout, depth: usize, entry: &DirEntry) -> Option<PathBuf> {
         let (name, path) = (entry.file_name(), entry.path());
         let kind = match entry.file_type() {
@@ -309,8 +311,7 @@ pub enum Layout {
     Plain,
 }
 
-/// Records which of the names that identify a layout (such as `fuzzer_stats` or `queue`) a
-/// directory contains.
+/// Which of the names that show a layout (such as `fuzzer_stats` or `queue`) a directory contains.
 #[derive(Clone, Copy, Debug, Default)]
 struct Marks {
     campaign: bool,
@@ -358,8 +359,8 @@ impl Marks {
         }
     }
 
-    /// Returns the layout (which fuzzer wrote the directory) that the recorded names show;
-    /// `in_instance` tells whether the directory is part of an AFL++ instance.
+    /// Returns the layout of the directory: which fuzzer wrote it, as the names in it show.
+    /// `in_instance`: whether the directory is a part of an AFL++ instance.
     fn layout(self, in_instance: bool) -> Layout {
         if self.campaign {
             Layout::Ddfuzz
@@ -398,8 +399,8 @@ impl Layout {
         }
     }
 
-    /// Returns why a file of this name is no input in a directory of this layout; `None` if it is
-    /// an input.
+    /// Returns the reason why a file with this name is no input in a directory of this layout;
+    /// `None` if it is an input.
     fn passes_over(self, name: &OsStr) -> Option<&'static str> {
         if atomic::is_temporary(name) {
             return Some("a file that ddfuzz was just writing");
@@ -416,8 +417,8 @@ impl Layout {
         }
     }
 
-    /// Returns why a directory of this name, below one of this layout, is not listed; `None` if it
-    /// is listed.
+    /// Returns the reason why a directory with this name, inside one of this layout, is not listed;
+    /// `None` if it is listed.
     pub(super) fn passes_over_directory(self, name: &OsStr) -> Option<&'static str> {
         let bytes = name.as_encoded_bytes();
         let fits = match self {
@@ -436,7 +437,7 @@ impl Layout {
     }
 }
 
-/// Returns true if the file name has the form that AFL++ gives to its inputs.
+/// Returns true if the name is one that AFL++ gives to its inputs; else false.
 fn is_afl(name: &str) -> bool {
     CrashName::parse(name).is_some_and(|named| named.fuzzer == Fuzzer::Afl)
 }

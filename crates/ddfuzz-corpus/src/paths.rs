@@ -17,14 +17,14 @@ pub struct CleanPaths {
     root: PathBuf,
 }
 
-/// Record on disk of the names of files in the folder of kept files that cleanups have written:
-/// those of the last cleanup, and those of a cleanup that was about to replace it. If the folder
-/// has other files, it is not replaced.
+/// A record on disk of the names of the files that cleanups have written to the folder of kept
+/// files: the last cleanup, and one that was about to replace its files. If the folder holds any
+/// other file, it is not replaced.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Manifest {
     written: Vec<Vec<OsText>>,
-    /// Device and inode of the folder that is about to replace a corpus (`--in-place`); `None` if
-    /// none was announced, or the last one has replaced its corpus.
+    /// Device and inode of a folder that is about to replace a corpus (`--in-place`). `None` if no
+    /// folder is announced, or the last announced one has replaced its corpus.
     #[serde(default)]
     incoming: Option<Identity>,
     /// The corpora that cleanups have moved to `CORPUS.old` to replace them by kept files, or were
@@ -33,9 +33,9 @@ struct Manifest {
     aside: Vec<ReplacedFolder>,
 }
 
-/// A folder that was replaced, recognized by its device and inode, and by the time (seconds and
-/// nanoseconds) when an entry was last added to it or removed from it. Moving the folder changes
-/// none of them.
+/// A folder that a cleanup has moved aside. It is recognized by its device and inode, and by the
+/// time (seconds and nanoseconds) when an entry was last added to it or removed from it; moving the
+/// folder changes none of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ReplacedFolder {
     identity: Identity,
@@ -164,7 +164,8 @@ impl CleanPaths {
     }
 
     /// Returns true if `folder` is a corpus that a cleanup in this output directory has replaced
-    /// and moved aside, and nothing was directly added to it or removed from it since.
+    /// and moved aside, and if no entry was directly added to it or removed from it since; else
+    /// false.
     pub fn has_replaced(&self, folder: &Path) -> bool {
         let known = self.read().aside;
         ReplacedFolder::of(folder).is_ok_and(|folder| known.contains(&folder))
@@ -179,10 +180,10 @@ impl CleanPaths {
         })
     }
 
-    /// Returns true if `folder` was made by a cleanup that was killed while it replaced a corpus:
-    /// it is the folder last announced by [`CleanPaths::announce_exchange`], perhaps moved since,
-    /// and contains files with the names of kept files only. Such a folder contains only copies of
-    /// kept files.
+    /// Returns true if `folder` is one that a killed cleanup has left while it replaced a corpus;
+    /// it may be removed then, since all its files are copies of kept files. It is recognized as
+    /// the folder last announced by [`CleanPaths::announce_exchange`], perhaps moved since, in
+    /// which all files have names of kept files. Else false.
     pub fn is_incoming(&self, folder: &Path) -> bool {
         let known = self.read();
         let same = known
@@ -196,8 +197,8 @@ impl CleanPaths {
         atomic::write(&self.manifest(), &text)
     }
 
-    /// Reads from the output directory the record of the files that earlier cleanups wrote. A
-    /// missing or damaged record counts as empty, so that no file is replaced.
+    /// Reads the record of the files that earlier cleanups have written. If it is missing or
+    /// damaged, returns an empty one, so that no file is replaced.
     fn read(&self) -> Manifest {
         let bytes = fs::read(self.manifest()).unwrap_or_default();
         serde_json::from_slice(&bytes).unwrap_or_default()

@@ -28,8 +28,8 @@ pub struct QuarantineSettings {
     pub jobs: usize,
     /// The target that inputs are run with, and how new crash groups are minimized.
     pub minimizing: Minimizing,
-    /// Crash groups that the user knows already; their inputs are counted and stored, but not
-    /// minimized.
+    /// Crash groups that the user knows already; their inputs are counted and stored, but the
+    /// groups are not minimized.
     pub known: KnownGroups,
 }
 
@@ -59,7 +59,7 @@ pub struct Quarantine {
     pub hangs: Amount,
     /// Number and total size of inputs that exceed the memory limit.
     pub ooms: Amount,
-    /// Number and total size of inputs that fail in some runs only.
+    /// Number and total size of inputs that fail in some of their runs only.
     pub flaky: Amount,
     /// The crash groups of all failing inputs, sorted by kind of failure and major key.
     pub groups: Vec<FiledGroup>,
@@ -132,8 +132,8 @@ pub fn quarantine(
     Ok(found.finish(stop.load(Ordering::Relaxed)))
 }
 
-/// The results of the triage journal: for the content hash of each input, its last recorded crash,
-/// or `None` if the input did not fail.
+/// What the triage journal says of each input, by the hash of its content: its last recorded crash,
+/// or `None` if it did not fail.
 type Lines = HashMap<ContentHash, Option<CrashLine>>;
 
 /// Reads from the triage journal which inputs of this campaign were triaged with this target, and
@@ -152,10 +152,9 @@ fn lines(
     Ok(ours.map(|line| (line.input, line.crash)).collect())
 }
 
-/// Stores as flaky an input that did not fail in triage, but failed in another run of the cleanup.
-/// Its crash record counts that one run only, since it is not known how often the input fails.
-/// Returns the crash as the triage journal records it; `None` if the input's file has another
-/// content now.
+/// Stores an input as flaky that failed in a run of the cleanup, but not in triage. Its crash
+/// record counts that one run only, since it is not known how often the input fails. Returns the
+/// crash as the triage journal records it; `None` if the input's file has another content by now.
 fn file_as_flaky(
     store: &Mutex<Store>,
     campaign: &str,
@@ -260,8 +259,8 @@ pub struct FailingInput {
     pub size: u64,
     /// How the failing run of the input ended: by a signal, an exit status, or a limit.
     pub ended: Ended,
-    /// Whether triage already ran the input and it did not fail; an input that fails after that is
-    /// flaky, and is not triaged again.
+    /// Whether triage has run the input before and it did not fail then. Since it has failed now,
+    /// it is flaky, and is not triaged once more.
     pub again: bool,
 }
 

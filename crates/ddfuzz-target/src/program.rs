@@ -51,8 +51,9 @@ fn read(file: Option<&OsString>) -> io::Result<Vec<u8>> {
     Ok(input)
 }
 
-/// Restores the default action of the signals that Rust's start-up code changed, so that a run ends
-/// as it does where `target_main` is called in another process, without this start-up code.
+/// Sets the signals that Rust's start-up code has changed back to their default actions. A run then
+/// ends as it does when `target_main` is called in another process, where this start-up code does
+/// not run.
 fn restore_default_signals() {
     #[cfg(target_os = "linux")]
     {

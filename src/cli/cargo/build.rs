@@ -81,7 +81,7 @@ pub struct BuildArgs {
     disable_branch_folding: Option<bool>,
 }
 
-/// Interval at which ddfuzz checks whether a build has ended, or is to be ended.
+/// Time between two checks whether a build has ended, or whether the user has stopped ddfuzz.
 const BUILD_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Runs a build to its end. If the user stops ddfuzz meanwhile, ends all processes of the build.

@@ -118,9 +118,9 @@ fn config_file() -> PathBuf {
     }
 }
 
-/// Returns the text of Cargo's configuration file, `before`, with the setting of `ddfuzz-runner`
-/// added, or removed if `remove` is true. Fails if the text is not valid TOML, or if another runner
-/// is set where `ddfuzz-runner` would be added.
+/// Returns the new text of Cargo's configuration file, whose present text is `before`. The setting
+/// of `ddfuzz-runner` for the target triple `triple` is added, or if `remove` is true, removed.
+/// Fails if the text is not valid TOML, or if a setting is to be added and another runner is set.
 fn changed(before: &str, triple: &str, remove: bool) -> Result<String, Failure> {
     let mut file: DocumentMut = before.parse().map_err(|error: toml_edit::TomlError| {
         Failure::usage(format!("it is not valid TOML: {}", error.message()))
@@ -184,8 +184,8 @@ fn shown(before: &str, after: &str) -> String {
     text.join("\n")
 }
 
-/// Asks the user on the terminal to confirm the change of Cargo's configuration; returns true for
-/// yes. Fails without a terminal.
+/// Shows a question on the terminal whether Cargo's configuration is to be changed. Returns true if
+/// the user answers yes, and false for any other answer. Fails without a terminal.
 fn agreed() -> Result<bool, Failure> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {

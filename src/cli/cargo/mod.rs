@@ -63,9 +63,9 @@ pub fn command_line() -> CommandLine {
     }
 }
 
-/// Adapts a command of `cargo ddfuzz` that has the options of `ddfuzz`'s command of the same name:
-/// `--target` is described as a target triple to build for, and the user names no program to run,
-/// because that is the fuzz target which is built. Returns other commands unchanged.
+/// Adapts `command`, if it has the options of `ddfuzz`'s command of the same name, to `cargo
+/// ddfuzz`. `--target` is described as the target triple to build for, and no program can be given,
+/// since the fuzz target that is built is the program. Other commands are returned unchanged.
 fn for_project(command: Command) -> Command {
     let name = command.get_name().to_owned();
     if !["run", "min", "triage", "check", "clean"].contains(&name.as_str()) {
@@ -90,9 +90,9 @@ fn for_project(command: Command) -> Command {
     })
 }
 
-/// Builds the fuzz target `name` for the target triple in `--target`, and makes the built program
-/// the one that `target` runs. Returns `output` with the command line of `cargo ddfuzz check` by
-/// which a suggestion builds the fuzz target again.
+/// Builds the fuzz target `name` for the target triple in `--target`, and sets the built program as
+/// the one that `target` runs. Returns `output` with the command line of `cargo ddfuzz check`,
+/// which suggestions to the user need to build the fuzz target again.
 fn build_program(
     target: &mut TargetArgs,
     build: &BuildArgs,

@@ -159,9 +159,9 @@ fn none_above(here: &Path) -> Failure {
 /// Default of `--out`, ddfuzz's output directory.
 const DEFAULT_OUT: &str = "ddfuzz-out";
 
-/// Returns ddfuzz's output directory for the fuzz target `name`: `asked`, the value of `--out`; but
-/// if that is the default directory, and the last campaign in it was on another program than
-/// `program`, `ddfuzz-out-NAME`.
+/// Returns the output directory for the fuzz target `name`: usually `asked`, the value of `--out`.
+/// If that is the default directory, and the last campaign in it was on another program than
+/// `program`, it is `ddfuzz-out-NAME`.
 pub fn choose_out(asked: &Path, name: &str, program: &Path) -> PathBuf {
     match asked == Path::new(DEFAULT_OUT) && is_of_another(asked, program) {
         true => PathBuf::from(format!("{DEFAULT_OUT}-{name}")),
@@ -380,8 +380,9 @@ pub fn libfuzzer_name(input: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns libFuzzer's prefix for the file name of a failing input: `crash-`, `leak-`, `timeout-`
-/// or `oom-`; `None` for flaky crashes, which are not copied.
+/// Returns the prefix that libFuzzer gives to the file name of a failing input of this `kind` and
+/// `class`: `crash-`, `leak-`, `timeout-` or `oom-`. `None` for flaky crashes, which are not
+/// copied.
 fn prefix(kind: Kind, class: &str) -> Option<&'static str> {
     match kind {
         Kind::Crash if class.starts_with("lsan:") => Some("leak-"),
@@ -392,9 +393,9 @@ fn prefix(kind: Kind, class: &str) -> Option<&'static str> {
     }
 }
 
-/// File in the output directory with the names (SHA-1) of the inputs that were copied to the
-/// project, or were there already, one a line. What the project has lost since, for example by a
-/// cleanup, is not copied again.
+/// Name of a file in the output directory that lists the SHA-1 names of inputs, one a line: those
+/// that were copied to the project, and those that were there already. An input in the list is not
+/// copied again, even if the project has lost it since, for example by a cleanup.
 const COPIED: &str = "copied-to-project.txt";
 
 /// Copies new files from ddfuzz's output directory `out` to the cargo-fuzz project: inputs of the

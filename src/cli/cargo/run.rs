@@ -107,8 +107,8 @@ pub fn run(args: CargoRunArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Returns how much is left of the time `total`, which began at `began` and is for a build and a
-/// campaign together; `None` if `total` is `None` (no limit).
+/// Returns how much is left of the time `total`, which a build and a campaign share and which began
+/// at `began`. `None` if there is no limit (`total` is `None`).
 ///
 /// # Errors
 /// When nothing is left.
@@ -134,7 +134,7 @@ fn near(path: &Path) -> String {
 }
 
 /// Tells the user that regression tests were written below the output directory `place`, and how to
-/// keep them; `written` says in words how many.
+/// keep them. `written`: how many, in words.
 fn output_tests(place: &Path, written: &str, output: &Output) {
     let tests = near(&place.join(TESTS));
     // A copy would replace the list of tests that are there already.
@@ -150,8 +150,8 @@ fn output_tests(place: &Path, written: &str, output: &Output) {
     }
 }
 
-/// Tries the harness on some inputs, and runs a campaign on it with ddfuzz's own engine. The seeds
-/// include the corpus of the cargo-fuzz project.
+/// Tries the harness `name`, built as `program`, on some inputs, and runs a campaign on it with
+/// ddfuzz's own engine. The seeds include the corpus of the cargo-fuzz project.
 fn by_campaign(
     mut run: run::RunArgs,
     project: &Project,
@@ -181,9 +181,10 @@ const TRIED_LENGTHS: [usize; 7] = [0, 1, 4, 16, 64, 256, 1024];
 const MAX_CORPUS_FILES: usize = 8;
 const LONGEST: u64 = 1 << 20;
 
-/// Runs the harness on some inputs before fuzzing. Fails if every input makes it fail (an empty
-/// input that does not is ignored). Prints a warning if no input makes it fail and all reach the
-/// same coverage, because it may not use its input.
+/// Runs the harness on some inputs before fuzzing: generated ones, and files of the directory
+/// `corpus`. Fails if the harness fails on every input, not counting an empty input on which it
+/// does not. Prints a warning if it fails on none and all inputs reach the same coverage: it may
+/// not use its input.
 pub fn check_harness(
     executor: &mut dyn Executor,
     name: &str,

@@ -14,11 +14,12 @@ use crate::report::text::shell_word;
 use crate::report::{CameBack, CheckResult, Status};
 use crate::store::{Checked, Kind, LastCheck, rfc3339};
 
-/// Records in `checks.jsonl` of the output directory `out` the result of checking each group, where it
-/// differs from that of the check before. Sets `came_back` of the groups that an earlier check found
-/// fixed in an ancestor of the commit that is checked out now, and that fail again. No commit is
-/// recorded without a target, if its program is not below a git repository, or if tracked files there
-/// differ from the commit, so that the program is not that of the commit.
+/// Appends to `checks.jsonl` of the output directory `out` the result of each group in `result`
+/// that differs from its last recorded one, with the commit that is checked out. Sets `came_back`
+/// of each group that fails now and that an earlier check found fixed in an ancestor of this
+/// commit. No commit is recorded if there is no `target`, if its program is not below a git
+/// repository, or if tracked files there differ from the commit, so that the program may be another
+/// one.
 pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult, output: &Output) {
     if result.groups.is_empty() {
         return;
@@ -70,8 +71,9 @@ pub fn note_check(out: &Path, target: Option<&Target>, result: &mut CheckResult,
 struct Fixes(HashMap<String, String>);
 
 impl Fixes {
-    /// Takes `checked`, the result of an earlier check, into account. Ignores it if it has no
-    /// commit, or was made in another repository than that of `now`.
+    /// Updates the record by `checked`, the result of an earlier check: whether its group was fixed
+    /// or failed. Ignores a result without a commit, or from another repository than that of `now`,
+    /// the commit that is checked out.
     fn add(&mut self, checked: &Checked, now: &Commit<'_>) {
         let repository = checked.repository.as_ref();
         let (true, Some(commit)) = (
@@ -92,8 +94,9 @@ impl Fixes {
     }
 }
 
-/// Returns the id of the commit that is checked out in the repository at `top`; `None` if there is
-/// none, or if tracked files differ from it, so that the program is probably another one.
+/// Returns the id of the commit that is checked out in the repository at `top`. Returns `None` if
+/// there is none, or if tracked files differ from the commit, so that the program was probably not
+/// built of it.
 fn checked_out(top: &Path, output: &Output) -> Option<String> {
     let now = resolve(top, "HEAD").ok()?;
     let is_modified = is_modified(top).unwrap_or(true);
@@ -136,12 +139,11 @@ impl<'a> Commit<'a> {
         })
     }
 
-    /// Makes the record of a crash group, given by kind and major key, that was fixed in the commit
-    /// `fixed` and fails again in this commit. The record contains a `ddfuzz changes` command that
-    /// finds the change in between that made the group fail; its output directory is used for this
-    /// group only, so that the commands of several groups can be run. `None` if this commit does
-    /// not descend from `fixed`: a commit from before the fix, or of another branch, says nothing
-    /// about the group.
+    /// Makes the record of a group (given by kind and major key) that was fixed in the commit
+    /// `fixed` and fails again in this commit. The record suggests a `ddfuzz changes` command that
+    /// searches the commits between both for the change that made the group fail; its output
+    /// directory below `out` is used for this group only. Returns `None` if this commit does not
+    /// descend from `fixed`: it may be older than the fix, or on another branch.
     fn came_back(&self, out: &Path, group: (Kind, &str), fixed: &str) -> Option<CameBack> {
         let ((kind, major), now) = (group, &self.id);
         if !is_ancestor(&self.top, fixed, now) {

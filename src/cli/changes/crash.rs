@@ -15,19 +15,20 @@ use crate::changes::{
 use crate::cli::Failure;
 use crate::minimize::log::Log;
 
-/// A program that crashes, and what is known of the failure whose cause is searched for. A search
-/// with `--run` has none.
+/// The failure whose cause is searched for, and the program that shows it. A search with `--run`
+/// has none, because its command decides what fails.
 pub(super) struct SoughtFailure<'a> {
     program: &'a OsStr,
-    /// Whether the program is a file in the directories of the versions, and so another one in each
-    /// version; empty until that is known.
+    /// Whether each version has its own program, since the program's path is in the directory of
+    /// the version; empty until that is known.
     is_inside: &'a OnceLock<bool>,
-    /// The failure whose cause is searched for; empty until it is known.
+    /// Class and keys of the failure whose cause is searched for; empty until they are known.
     held: &'a OnceLock<HeldFailure>,
 }
 
 impl<'a> SoughtFailure<'a> {
-    /// Returns the failure that tests by `recipe` look for; `None` with `--run`.
+    /// Returns the failure whose cause tests by `recipe` search for; `None` with `--run`, by which
+    /// a command decides what fails.
     pub(super) fn of(recipe: &'a Recipe) -> Option<SoughtFailure<'a>> {
         match &recipe.test {
             TestKind::Program {
@@ -44,9 +45,9 @@ impl<'a> SoughtFailure<'a> {
         }
     }
 
-    /// Takes over what the log `logged` of an earlier call says: the failure (unless `--group`
-    /// names it), and whether the program lies in the versions' directories. Does nothing if that
-    /// call has ended with a refuted check ([`is_refuted`]).
+    /// Takes over what an earlier call has learned from its log `logged`: the failure (unless
+    /// `--group` names it), and whether the program is in the directory of the version. Does
+    /// nothing without a log, or if the earlier call ended because a check failed ([`is_refuted`]).
     pub(super) fn recall(&self, args: &ChangesArgs, logged: Option<&Log>) {
         let logged = logged.filter(|log| !is_refuted(log));
         let start = logged.and_then(|log| log.start.as_ref());
@@ -66,10 +67,10 @@ impl<'a> SoughtFailure<'a> {
         }
     }
 
-    /// Builds and runs the new version to learn two things, if they are not known yet: the failure,
-    /// which may be known by `--group` or by the log of an earlier call; and whether a program that
-    /// is given by a name lies in the version's directory. Fails if the new version does not crash,
-    /// or not as `--expect` says.
+    /// Builds and runs the new version to learn what is not known yet: the failure that it shows
+    /// (which `--group` or an earlier call may have told), and, for a program given by a name only,
+    /// whether it is in the directory of the version. Fails if the new version does not crash, or
+    /// crashes otherwise than `--expect` says.
     pub(super) fn learn(
         &self,
         args: &ChangesArgs,
@@ -119,7 +120,8 @@ pub(super) fn inside(program: &OsStr) -> OsString {
     }
 }
 
-/// Returns the error for a new version that does not crash, or not as `--expect` says.
+/// Returns the error for a new version that does not crash, or whose crash is not the one that
+/// `--expect` names; `report` says what its run did.
 fn not_failing(subject: &Subject, args: &ChangesArgs, report: Report) -> ChangesError {
     let other = report.failure.map(|failure| {
         let expect = args.expect.as_deref().unwrap_or_default();

@@ -49,8 +49,9 @@ impl From<ChangesError> for Failure {
 /// is not named by that workspace.
 const IN_WORKSPACE: &str = "believes it's in a workspace when it's not";
 
-/// Returns what a build or a test printed, if `error` says that the old version does not pass, that
-/// the new one does not fail, or that the test itself is broken; `None` for other errors.
+/// Returns what a build or a test printed, if `error` is of one of three kinds: the old version
+/// does not pass, the new one does not fail, or the test itself is broken. `None` for all other
+/// errors.
 fn printed(error: &ChangesError) -> Option<&str> {
     match error {
         ChangesError::OldNotPassing { output, .. }
@@ -100,15 +101,16 @@ fn of_versions(error: &ChangesError) -> Option<(Exit, &'static str, &'static str
     })
 }
 
-/// Hint to the user when the build misses changes.
+/// Hint to the user when a build has missed changes, so that its results were wrong.
 const STALE_BUILD: &str = "the build does not notice all changes: let it begin with a clean-up, \
                            as in --build 'make clean && make'; or the test seldom has another outcome";
 /// Hint to the user when tests without a build influence each other.
 const STALE_TEST: &str = "the test leaves files behind that change later tests: let it begin by removing them; or it \
      seldom has another outcome";
 
-/// Returns a hint for a version whose build or test ended in a way that says nothing about the
-/// version, such as by a time limit. `what` says in words how it ended; `None` if no hint is known.
+/// Returns a hint for a version whose build or test says nothing about it, such as one that
+/// exceeded a time limit. `what` says in words how the build or test ended; `None` for an end for
+/// which there is no hint.
 fn hint_by_end(what: &str) -> Option<&'static str> {
     match what {
         "the test ended with timeout" => Some(

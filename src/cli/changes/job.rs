@@ -45,8 +45,8 @@ impl Files {
         self.folder.join(name)
     }
 
-    /// Fails if the folder `changes` has a file that a search would remove or replace, but neither
-    /// the lock file nor the log of an earlier search, so that ddfuzz has not written it.
+    /// Fails if the folder `changes` holds files that are not ddfuzz's: a file has the name of one
+    /// that a search writes, and there is neither a lock file nor a log of an earlier search.
     fn check_free(&self) -> Result<(), Failure> {
         let is_there = |name: &&str| std::fs::symlink_metadata(self.named(name)).is_ok();
         let names = ["lock", "work", "log.jsonl"].into_iter().chain(RESULTS);
@@ -83,10 +83,10 @@ impl Files {
     }
 
     /// Creates the folder `changes` in the output directory, and locks it until the returned lock
-    /// is dropped; removes the worktrees that a killed search has left. Writes a `.gitignore` that
-    /// excludes everything into an output directory that did not exist, or was empty. Fails if
-    /// another search has locked the folder, or if it has files that are not of a search, unless
-    /// `force` is set.
+    /// is dropped; removes worktrees that a killed search has left. If the output directory is new
+    /// or empty, also writes a `.gitignore` there that excludes everything. Fails if another search
+    /// has locked the folder, or if the folder has files that no search wrote and `force` is not
+    /// set.
     fn prepare(&self, force: bool, output: &Output) -> Result<Lock, Failure> {
         if !force {
             self.check_free()?;
@@ -121,15 +121,15 @@ const RESULTS: [&str; 4] = [
     "applied.patch",
 ];
 
-/// Returns true if `path` is the lock file of a search: a file that contains nothing but a process
-/// id.
+/// Returns true if `path` is the lock file of a search, that is a regular file with nothing but a
+/// process id; else false.
 fn is_lock(path: &Path) -> bool {
     let is_file = std::fs::symlink_metadata(path).is_ok_and(|facts| facts.is_file());
     let text = std::fs::read(path).unwrap_or_default();
     is_file && text.len() < 16 && text.iter().all(u8::is_ascii_digit)
 }
 
-/// Returns true if `path` is the log of a search for changes.
+/// Returns true if `path` is a log whose first line is that of a search for changes; else false.
 fn is_log(path: &Path) -> bool {
     let start = Log::read(path).ok().and_then(|log| log.start);
     start.is_some_and(|start| start.search == SEARCH)
@@ -153,8 +153,7 @@ impl Drop for CleanUp {
     }
 }
 
-/// If less disk space than this number of bytes is free, a failure of a search is reported as
-/// caused by the full disk.
+/// Number of free bytes below which a failed search is reported as stopped by a full disk.
 const LEAST_SPACE: u64 = 1 << 16;
 
 /// Runs the search for changes, and writes its results. If it fails while the disk is full, the
@@ -178,11 +177,10 @@ pub(super) fn search(
     })
 }
 
-/// Returns the failure of a search, with a hint in two cases. First, a version has the wrong
-/// outcome, and the program is given by an absolute path, so that all versions ran the same
-/// program: the hint is to give the program's path in the version. Second, the second version does
-/// not fail, or no change in it does, and the repository has uncommitted modifications: the hint is
-/// to commit them.
+/// Adds a hint to the `failure` of a search in two cases, and returns it. If a version does not
+/// have the expected outcome and the program's path is absolute, all versions ran the same program:
+/// the hint is to give a path inside the version. If the new version does not fail, or no change in
+/// it matters, and the repository has uncommitted modifications: the hint is to commit them.
 fn with_hint(failure: Failure, subject: &Subject) -> Failure {
     let is_outcome = ["old-not-passing", "not-failing"].contains(&failure.kind());
     if let Some(hint) = subject.same_program_hint().filter(|_| is_outcome) {
@@ -254,8 +252,8 @@ fn search_in(
     })
 }
 
-/// Returns the goal of a search: with `--difference` a single change that makes the failure come
-/// once others are applied, else a smallest set of changes that makes the old version fail.
+/// Returns the goal of a search. With `--difference` it is a single change by which a passing
+/// version begins to fail; else it is a smallest set of changes that makes the old version fail.
 fn goal(args: &ChangesArgs) -> Goal {
     match args.difference {
         true => Goal::Difference,
@@ -274,13 +272,14 @@ struct Opened {
     /// Id of the commit that the old version has in the private repository.
     old: String,
     new: String,
-    /// The commits from the old version (excluded) to the new one, oldest first; `None` if the
-    /// search does not begin by searching these commits, but searches all single changes at once.
+    /// The commits after the old version up to the new one, oldest first, if the search begins with
+    /// whole commits; `None` if it begins with all single changes.
     line: Option<Vec<Commit>>,
 }
 
-/// Opens both versions in a private repository below the folder `work`. Warns if the commits
-/// between them cannot be used, and if submodules or Git LFS files change.
+/// Makes both versions available in a private repository below the folder `work`, and returns it.
+/// Warns if the commits between the versions cannot be used, and if submodules or Git LFS files
+/// change.
 fn open(
     args: &ChangesArgs,
     subject: &Subject,
@@ -322,8 +321,8 @@ fn show_progress(session: &mut Session<'_>, output: &Output) {
     });
 }
 
-/// Makes the result of a search for changes in the form in which it is printed and written to
-/// `changes.json`.
+/// Makes the result of a search for changes that has found `found`, in the form in which it is
+/// printed and written to `changes.json`.
 fn result_of(
     goal: Goal,
     session: &Session<'_>,
@@ -363,15 +362,15 @@ fn result_of(
     }
 }
 
-/// Returns true if at least one commit is named for every one of the changes.
+/// Returns true if there is a commit to which all of the changes belong; else false.
 fn are_of_one_commit(changes: &[ChangeRecord]) -> bool {
     let names = |change: &ChangeRecord, id: &str| change.commits.iter().any(|it| it.commit == id);
     let mut first = changes.iter().flat_map(|change| &change.commits);
     first.any(|it| changes.iter().all(|change| names(change, &it.commit)))
 }
 
-/// Paths of the patch files that a search for changes has written; `None` for a patch that its
-/// result does not have.
+/// Paths of the patch files that a search for changes has written; a patch that its result does not
+/// have is `None`.
 #[derive(Default)]
 struct Patches {
     cause: Option<PathBuf>,
@@ -379,8 +378,8 @@ struct Patches {
     applied: Option<PathBuf>,
 }
 
-/// Writes the patches of a search's result, and `changes.json` with the record that `result` makes
-/// from their paths. Removes those of an earlier result first.
+/// Writes the patches of a search that has found `found`, and then `changes.json` with the record
+/// that `result` makes from their paths; removes the files of an earlier result before.
 fn write_results(
     files: &Files,
     repository: &Repository,
@@ -460,9 +459,9 @@ fn named_versions(
     }
 }
 
-/// Prints warnings before a search for changes: the history from the old to the new version cannot
-/// be searched by commits (with the reason); submodules or Git LFS files change, whose contents are
-/// missing in the versions that are built.
+/// Prints warnings before a search for changes. One says why the search cannot use the commits from
+/// the old to the new version (`line` is then `None`). The other says that submodules or Git LFS
+/// files change, whose contents are missing in the versions that are built.
 fn warn(
     subject: &Subject,
     args: &ChangesArgs,

@@ -88,9 +88,9 @@ fn replay(path: &Path, log: &Log, record: &ChangesRecord) -> Result<Replay, Fail
     })
 }
 
-/// Converts an error of a replay to a failure. Where the lines of the log do not lead to a result,
-/// the failure says just that: the search had none, or the log was changed, so that advice about
-/// the test would be wrong.
+/// Converts an error of a replay to a failure. If the lines of the log lead to no result, the
+/// failure says that the search had none or the log was changed; advice about the test would be
+/// wrong there.
 fn of_replay(error: ChangesError, path: &Path) -> Failure {
     let failure = match &error {
         ChangesError::Alternating { .. }
@@ -207,19 +207,20 @@ pub fn verify(
     Ok(if holds { Exit::Done } else { Exit::Found })
 }
 
-/// What the tests on which a claim rests have shown when they were run again.
+/// What was found when the tests on which a claim rests were run again.
 #[derive(Default)]
 struct Tested {
-    /// Number of changes that were tested within the time limits and do not refute the claim, and
-    /// number of all.
+    /// How many changes were tested within the time limits without refuting the claim, and how many
+    /// changes the claim is about.
     proved: Proved,
-    /// Says what refutes the claim; `None` if nothing does.
+    /// What refutes the claim, in words; `None` if nothing does.
     refuted: Option<String>,
 }
 
 impl Tested {
-    /// Builds and tests the versions without each single one of the found changes; for a
-    /// `difference`, also the passing version, alone and with each single one of the changes.
+    /// Builds and tests what a claim rests on: for each of the changes in `found`, the version with
+    /// all the others. For a `difference`, also tests the passing version, and that version with
+    /// each single one of the changes.
     fn by(
         session: &mut Session<'_>,
         workers: &mut Workers,
@@ -263,8 +264,8 @@ impl Tested {
     }
 }
 
-/// Formats the verdict of `ddfuzz log verify` on a log of `ddfuzz changes`. `refuted` says what
-/// refutes the claim, `None` if nothing does.
+/// Formats the verdict of `ddfuzz log verify` on a log of `ddfuzz changes`. `refuted` says in words
+/// what refutes the claim; it is `None` if nothing does.
 fn verdict(proven: &Proven, refuted: Option<String>) -> String {
     let Proven { claim, proved, .. } = proven;
     match (proven.holds, refuted, proven.result) {
@@ -285,8 +286,8 @@ fn verdict(proven: &Proven, refuted: Option<String>) -> String {
     }
 }
 
-/// Reads the file with the program's input that a log of `ddfuzz changes` names; empty if the log
-/// names none. Fails if the file has changed since.
+/// Reads the program's input from the file that a log of `ddfuzz changes` names; returns an empty
+/// input if it names none. Fails if the content of the file is not the one recorded in the log.
 fn read_input(start: &StartLine, record: &ChangesRecord) -> Result<Vec<u8>, Failure> {
     let Some(OsText(input)) = &start.input else {
         return Ok(Vec::new());

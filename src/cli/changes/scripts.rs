@@ -16,10 +16,10 @@ const INTERPRETERS: [&str; 12] = [
     ".", "source", "sh", "bash", "dash", "ksh", "zsh", "python", "perl", "ruby", "node", "lua",
 ];
 
-/// Returns the programs and scripts that the shell commands `lines` name by absolute paths, or by
-/// paths in the home directory, with the hashes of their contents, sorted. A relative path is that of
-/// a file of the version. Other files that a command names may be written by the command itself, and
-/// are left out.
+/// Finds the programs and scripts that the shell commands `lines` name by an absolute path, or by a
+/// path in the home directory. Returns their paths with the hashes of their contents, sorted.
+/// Relative paths are left out, since they name files of the version, and so are other kinds of
+/// files, which the command may write itself.
 pub(super) fn named_scripts<'a>(
     lines: impl Iterator<Item = &'a str>,
 ) -> Vec<(OsText, ContentHash)> {
@@ -43,8 +43,8 @@ pub(super) fn named_scripts<'a>(
     found
 }
 
-/// Returns the absolute path that a word of a shell command means: the word itself, or a path in
-/// the home directory (`~/…`, `$HOME/…`); `None` for any other word.
+/// Returns the absolute path that a word of a shell command names: the word itself if it is
+/// absolute, or a path in the home directory for `~/…` and `$HOME/…`; `None` for any other word.
 fn absolute(word: &str) -> Option<PathBuf> {
     let in_home = ["~/", "$HOME/", "${HOME}/"];
     if let Some(rest) = in_home.iter().find_map(|home| word.strip_prefix(home)) {
@@ -53,15 +53,16 @@ fn absolute(word: &str) -> Option<PathBuf> {
     Some(PathBuf::from(word)).filter(|path| path.is_absolute())
 }
 
-/// Returns true if a word of a command names an interpreter, so that the next word is a script.
+/// Returns true if a word of a command names an interpreter, perhaps with a version as in
+/// `python3.12`; the next word is then a script. Else false.
 fn is_interpreter(word: &str) -> bool {
     let name = word.rsplit('/').next().unwrap_or(word);
     let is_version = |char: char| char.is_ascii_digit() || char == '.';
     INTERPRETERS.contains(&name) || INTERPRETERS.contains(&name.trim_end_matches(is_version))
 }
 
-/// Returns the path and the hash of the file at `path` if it is a program or a script: it can be
-/// executed, it begins with `#!`, or an interpreter runs it (`is_run`). `None` for other files, and
+/// Returns the path and the hash of the content if the file at `path` is a program or script: it is
+/// executable, begins with `#!`, or an interpreter runs it (`is_run`). `None` for other files, and
 /// for those that are too large or cannot be read.
 fn script(path: &Path, is_run: bool) -> Option<(OsText, ContentHash)> {
     let facts = std::fs::metadata(path).ok()?;

@@ -27,10 +27,10 @@ pub(super) fn logged(files: &Files, args: &ChangesArgs) -> Result<Option<Log>, F
     Ok(Some(log).filter(|log| log.start.is_some()))
 }
 
-/// Returns true if the log of a search ends with checks, and at least one of them has failed: the
-/// old version does not pass, the new version or the result does not fail, or a version that has
-/// passed fails when it is tested again. Such a search has ended with an error, and a later call
-/// begins anew, because the user may have removed the cause of the error.
+/// Returns true if the log of a search ends with checks of which at least one has failed, and else
+/// false. The old version did not pass, or the new version or the result did not fail, or a version
+/// that had passed failed when it was tested again. Such a search ended with an error, and a later
+/// call does not continue it, because the user may have removed the cause.
 pub(super) fn is_refuted(log: &Log) -> bool {
     let mut checks = log.lines.iter().rev().map_while(|(_, line)| match line {
         Line::Check(check) => Some(check),
@@ -101,10 +101,11 @@ pub(super) fn start_line(
 /// its line number, and the writer that appends lines.
 pub(super) type OpenLog = (Vec<(u64, Line)>, LogWriter);
 
-/// Creates the log of a search for changes, or continues `logged`, the log of an earlier call of the
-/// same search; if that call has ended with a refuted check, its log is begun anew. The log of
-/// another search is an error; `logged` is `None` with `--force`, by which any log is replaced. The
-/// result of the earlier search is removed before its log.
+/// Opens the log of a search for changes, whose first line is to be `start`. `logged`: the log of
+/// an earlier call, `None` without one or with `--force`. If that call made the same search, its
+/// log is continued, except after a failed check ([`is_refuted`]), when a new log is begun; if it
+/// made another search, that is an error. Before a log is replaced, the result that belongs to it
+/// is removed.
 pub(super) fn open_log(
     files: &Files,
     start: StartLine,

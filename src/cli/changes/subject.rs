@@ -114,7 +114,8 @@ impl Versions {
         }
     }
 
-    /// Makes the versions of two directories. Fails if one is none, or an option does not fit them.
+    /// Makes the versions from the paths of two directories. Fails if one of the paths is not a
+    /// directory, or if an option is given that fits only revisions of a repository.
     fn directories(args: &ChangesArgs, directories: [&Path; 2]) -> Result<Versions, Failure> {
         let unused = [
             ("--repo", args.repo.is_some()),
@@ -140,9 +141,9 @@ impl Versions {
         })
     }
 
-    /// Creates a private git repository in `folder` that has both versions, and returns it with the
-    /// commit ids of the old and of the new version. Where a version is a directory, the output
-    /// directory `out` is no part of it.
+    /// Creates a private git repository in `folder` that has both versions. Returns the repository
+    /// and the commit ids of the old and the new version in it. If the output directory `out` is
+    /// inside a version that is a directory, it is left out.
     pub fn open(&self, folder: &Path, out: &Path) -> Result<(Repository, String, String), Failure> {
         let opened = match self {
             Versions::Revisions {
@@ -171,9 +172,9 @@ impl Versions {
         Ok(opened)
     }
 
-    /// Returns the commits from the old version (excluded) to the new one, along first parents,
-    /// oldest first; `None` if the versions are directories, or if the old version is not among
-    /// these ancestors of the new one.
+    /// Returns the commits from the old version (itself excluded) to the new one, oldest first; of
+    /// a merge only the first parent is followed. `None` if the versions are directories, or if the
+    /// old version is not among the ancestors of the new one that are reached by first parents.
     pub fn line(
         &self,
         repository: &Repository,
@@ -197,9 +198,9 @@ impl Versions {
         }
     }
 
-    /// Returns true if the new version lacks modifications that the user has made: it is the commit
-    /// that is checked out, and tracked files of the repository differ from that commit. False for
-    /// directories.
+    /// Returns true if the user has modified files that the new version does not contain: the new
+    /// version is the commit that is checked out, and tracked files differ from it. Else false, and
+    /// always for directories.
     pub fn are_without_modifications(&self) -> bool {
         let Versions::Revisions { folder, new, .. } = self else {
             return false;
@@ -208,9 +209,8 @@ impl Versions {
         commit(new) == commit("HEAD") && is_modified(folder).unwrap_or(false)
     }
 
-    /// Returns the path of `program` relative to the directory that contains it: the working tree
-    /// of the repository, or one of the two directories that are compared. `None` if neither
-    /// contains it.
+    /// Returns the path of `program` relative to the working tree of the repository, or to the one
+    /// of the two compared directories, that contains it. `None` if none contains it.
     fn inside(&self, program: &Path) -> Option<PathBuf> {
         let tops: Vec<&Path> = match self {
             Versions::Revisions { folder, .. } => {
@@ -281,10 +281,10 @@ impl Subject {
         })
     }
 
-    /// Takes over the conditions under which the crash of a group was found on the program `found`:
-    /// environment and exit status, and the limit that a hang or an out-of-memory failure exceeds.
-    /// Values on the command line take precedence. Fails if `ddfuzz changes` cannot run the program
-    /// under the other conditions, such as at a terminal.
+    /// Takes over the conditions of a group's crash, found on the target `found`: environment, the
+    /// exit status that counts as a crash, and for a hang or an out-of-memory failure the limit
+    /// that it exceeds. Options on the command line take precedence. Fails if a search cannot run
+    /// the program under some other condition of the crash, such as a terminal.
     fn take_conditions(
         &mut self,
         found: &Target,
@@ -412,8 +412,9 @@ impl Subject {
         })
     }
 
-    /// Makes the record of the search for changes that the first line of its log contains:
-    /// repository or directories, the two versions, and how they are built and tested.
+    /// Makes the record of the search for changes for the first line of its log: repository or
+    /// directories, the commit ids `old` and `new` of the two versions, and how they are built and
+    /// tested. `history`: whether the search begins with whole commits.
     pub fn record(
         &self,
         args: &ChangesArgs,
@@ -457,8 +458,8 @@ impl Subject {
     }
 }
 
-/// Returns, in words, a condition under which a crash was found on the target `found` and that a
-/// search for changes cannot give to a program, such as a terminal; `None` if there is none.
+/// Returns in words a condition of the target `found` under which a search for changes cannot run a
+/// program, such as a terminal; `None` if there is none.
 pub(super) fn other_conditions(found: &Target) -> Option<&'static str> {
     match &found.channel {
         Channel::Terminal(_) => return Some("a terminal (--terminal)"),

@@ -117,8 +117,8 @@ pub struct ReplacedCorpus {
     /// What the corpus contained before the cleanup; `None` if the old corpus is not to be deleted.
     before: Option<CorpusDigest>,
     max_len: u64,
-    /// Whether the cleanup stores no copies of inputs that crash, hang or run out of memory
-    /// (`--skip groups`).
+    /// Whether failing inputs (crash, hang, out of memory) are stored nowhere, because of `--skip
+    /// groups`.
     skips_groups: bool,
     /// Paths in the output directory of the cleanup; the kept files are copied from there.
     place: CleanPaths,
@@ -171,10 +171,9 @@ impl ReplacedCorpus {
         Ok(old)
     }
 
-    /// Fails if a directory exists at `CORPUS.old`, to which the replaced corpus is to be moved.
-    /// There are two exceptions: the directory is a copy of kept files that a killed call has left;
-    /// or `--delete-old` is given, an earlier cleanup has moved the directory there, and it
-    /// contains nothing but inputs.
+    /// Fails if `CORPUS.old` exists, the path to which the replaced corpus is to be moved. It may
+    /// exist in two cases: it is a copy of kept files, left by a killed call; or, with
+    /// `--delete-old`, an earlier cleanup has moved it there, and it contains nothing but inputs.
     fn check_aside(&self) -> Result<(), Failure> {
         // What a killed call has left there is what the corpus was to be replaced by.
         if !self.is_aside() || self.place.is_incoming(&self.aside) {
@@ -260,7 +259,8 @@ impl ReplacedCorpus {
     }
 
     /// Returns true if the old corpus, now at `place`, has the same files as before the cleanup.
-    /// False also if the old corpus is not to be deleted.
+    /// Returns false if not, and also if that was not recorded because the old corpus is not to be
+    /// deleted.
     fn is_as_before(&self, place: &Path) -> bool {
         let before = self.before.as_ref();
         before.is_some_and(|before| digest(place, self.max_len).is_ok_and(|now| now == *before))
@@ -318,7 +318,8 @@ fn old_name(corpus: &Path) -> PathBuf {
     corpus.with_file_name(name)
 }
 
-/// Number of the files of a corpus, and a sum of hashes of their names, inodes, sizes and times.
+/// What identifies the content of a corpus directory: the number of its files, and a sum of hashes
+/// of their names, inodes, sizes and times.
 #[derive(PartialEq, Eq)]
 struct CorpusDigest {
     files: u64,
@@ -355,8 +356,8 @@ fn digest(place: &Path, max_len: u64) -> Result<CorpusDigest, String> {
     }
 }
 
-/// Fails if a directory of the corpus cannot be listed: the files in it would no longer be in the
-/// corpus, though no cleanup has read them.
+/// Fails if a directory of the corpus cannot be listed. Replacing the corpus would remove the files
+/// in it, though no cleanup has read them.
 fn check_listed(corpus: &Path) -> Result<(), Failure> {
     let mut listing = Listing::new(&[corpus.to_owned()], None)
         .map_err(|error| Failure::usage(error).path(corpus))?;
@@ -381,9 +382,10 @@ fn not_deleted(corpus: &Path, why: &str) -> Failure {
         .hint("omit --delete-old: the old corpus then stays beside the new one")
 }
 
-/// Fails if the directory `corpus`, or one directly in it, is an output directory of a fuzzer or a
-/// project, which contains more than inputs; also if it is a queue of AFL++ and the kept files do
-/// not keep their names (`keep_names`), by which alone they are inputs there.
+/// Fails if the kept files could not simply replace the directory `corpus`. That is so if it, or a
+/// directory directly in it, is an output directory of a fuzzer or a project, which has more than
+/// inputs; and if it is a queue of AFL++ and the kept files get new names (`keep_names` is false),
+/// since only certain names are inputs there.
 fn check_is_plain(corpus: &Path, keep_names: bool) -> Result<(), Failure> {
     let reading = |error| Failure::file(corpus, "reading", &error);
     let below = std::fs::read_dir(corpus).map_err(reading)?;

@@ -15,9 +15,8 @@ use crate::corpus::{FuzzerMerge, MergeOutcome};
 use crate::exec::{Program, Sandbox, Target, Way, find_program, is_libfuzzer};
 use crate::report::clean::LibFuzzerCoverage;
 
-/// Factor by which libFuzzer's time limit for one input in a merge exceeds the target's time limit;
-/// the result is at least [`LEAST_SECONDS`]. It is large because other processes share the
-/// processor.
+/// libFuzzer's time limit for one input in a merge is this number times the target's time limit,
+/// but at least [`LEAST_SECONDS`]. The number is large because other processes share the processor.
 const TIME_FACTOR: u32 = 10;
 const LEAST_SECONDS: u64 = 60;
 /// Interval at which ddfuzz checks whether the libFuzzer process has ended.
@@ -29,7 +28,8 @@ pub struct LibFuzzer {
     program: PathBuf,
     env: Vec<(OsString, OsString)>,
     cwd: Option<PathBuf>,
-    /// Flags of libFuzzer among the target's command-line arguments, which each merge also gets.
+    /// Those of the target's command-line arguments that are flags of libFuzzer; each merge gets
+    /// them, too.
     flags: Vec<OsString>,
     seconds: u64,
 }
@@ -60,9 +60,10 @@ impl LibFuzzer {
         })
     }
 
-    /// Runs libFuzzer's inner process of a merge, which runs each file that the file `control` names
-    /// and appends what it reaches. Fails with a text that says why, which is `interrupted` if
-    /// `stop` turned true. `scratch` is its working directory, unless the target has one.
+    /// Runs libFuzzer's inner process of a merge: it runs each file that the file `control` names,
+    /// and appends to `control` what each reaches. `scratch`: the working directory, unless the
+    /// target has one. The error is a text that says why it failed; it is `interrupted` if `stop`
+    /// turned true.
     fn run(&self, control: &Path, scratch: &Path, stop: &AtomicBool) -> Result<(), String> {
         let mut words = self.flags.clone();
         let own = [
@@ -119,9 +120,10 @@ impl FuzzerMerge for LibFuzzer {
     }
 }
 
-/// Returns the beginning of a control file of libFuzzer's merge: the number of files, the number of
-/// those that are kept in any case, and their paths, one a line. A file whose path has a line break
-/// is named by a symbolic link in `scratch`.
+/// Returns the beginning of the control file of a libFuzzer merge: the number of files, the number
+/// of the `kept` ones, and the paths of all, one a line. The `kept` files stay in any case; of the
+/// `others` the merge adds some. A file whose path has a line break is named by a symbolic link in
+/// `scratch`.
 fn control_head(scratch: &Path, kept: &[PathBuf], others: &[PathBuf]) -> io::Result<Vec<u8>> {
     let mut head = format!("{}\n{}\n", kept.len() + others.len(), kept.len()).into_bytes();
     for (number, file) in kept.iter().chain(others).enumerate() {
@@ -137,10 +139,10 @@ fn control_head(scratch: &Path, kept: &[PathBuf], others: &[PathBuf]) -> io::Res
     Ok(head)
 }
 
-/// Returns the outcome of a merge of `all` files, of which the first `kept` are kept in any case,
-/// from what libFuzzer's inner process has appended to the control file: for each file a line `FT`
-/// with the features and a line `COV` with the edges that no file before it had, each after the
-/// file's number. `None` if a file has no line `FT`.
+/// Reads the outcome of a merge of `all` files, of which the first `kept` stay in any case. `told`
+/// is what libFuzzer's inner process has appended to the control file: for each file a line `FT`
+/// with its features, and a line `COV` with the edges that no earlier file had, each with the
+/// file's number in front. `None` if a file has no line `FT`.
 fn outcome_of(told: &[u8], kept: usize, all: usize) -> Option<MergeOutcome> {
     let (mut features, mut edges) = (HashSet::new(), HashSet::new());
     let (mut seen, mut added) = (HashSet::new(), Vec::new());

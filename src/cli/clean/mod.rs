@@ -103,8 +103,8 @@ pub struct CleanArgs {
 }
 
 impl CleanArgs {
-    /// Returns what a trimmed file must keep: the value of `--trim`, else `Worth` if a limit or a
-    /// search algorithm of trimming is given, else `Off` (no trimming).
+    /// Returns what trimmed files must keep: the value of `--trim` if given. Without it, `Worth` if
+    /// a limit or a search algorithm of trimming is given, and else `Off` (no trimming).
     fn trim(&self) -> TrimArg {
         let is_bounded =
             self.trim_tests.is_some() || self.trim_time.is_some() || self.trim_search.is_some();
@@ -152,8 +152,8 @@ pub fn check(args: &CleanArgs) -> Result<(), Failure> {
     check_places(args)
 }
 
-/// Fails if files are to be trimmed but no subset is chosen: what a file must keep is the coverage
-/// for which it was chosen.
+/// Fails if files are to be trimmed without a subset: a trimmed file must keep the coverage for
+/// which it was chosen, and without a subset no file is chosen.
 fn check_trim(args: &CleanArgs) -> Result<(), Failure> {
     match args.trim() != TrimArg::Off && args.skip.contains(&SkipArg::Subset) {
         true => {
@@ -187,8 +187,8 @@ pub fn run(mut args: CleanArgs, output: &Output) -> Result<Exit, Failure> {
     CleanJob { args, stop }.run(output)
 }
 
-/// Returns the target's command line that AFL++ recorded in `corpus`, if that is its output
-/// directory or the one of an instance; `None` if none is recorded.
+/// Returns the command line of the target that AFL++ has recorded in `corpus`: if that is the
+/// output directory of AFL++, or the directory of one of its instances. `None` if none is recorded.
 pub fn afl_target_of(corpus: &Path) -> Option<Vec<OsString>> {
     let own = corpus.join("fuzzer_stats");
     let mut below: Vec<PathBuf> = std::fs::read_dir(corpus)

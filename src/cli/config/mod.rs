@@ -70,9 +70,9 @@ pub fn complete(
     Ok(call)
 }
 
-/// The command line as the user has typed it, with the words that switch flags off kept apart.
+/// The command line as the user has typed it. Words that switch flags off are stored separately.
 struct Typed {
-    /// Words that the user typed on the command line, without those that switch a flag off.
+    /// The typed words of the command line, except those that switch a flag off.
     words: Vec<OsString>,
     /// Flags that the command line switches off (`--no-FLAG`), each with the word that does so.
     taken_back: Vec<(String, OsString)>,
@@ -158,8 +158,8 @@ impl Typed {
         Ok(self.with(&path, taken))
     }
 
-    /// Returns the command line as the user has typed it, with no settings added, so that clap
-    /// reports what is wrong with it.
+    /// Returns the command line as the user has typed it, without settings from the file, so that
+    /// clap reports what is wrong with it.
     fn into_typed(mut self) -> Call {
         let end = self.words.iter().position(|word| word == "--");
         let end = end.unwrap_or(self.words.len());
@@ -195,8 +195,8 @@ impl Typed {
     }
 }
 
-/// Returns true if the called command works on the groups of an output directory, with the target
-/// that the directory records. `names` are the names of the subcommand, outermost first, and `leaf`
+/// Returns true if the called command works on the groups of an output directory by the target that
+/// the directory records; else false. `names`: names of the subcommand, outermost first. `leaf`:
 /// its parsed arguments.
 fn reads_directory(names: &[&str], leaf: &ArgMatches) -> bool {
     let inputs = match names {
@@ -237,8 +237,8 @@ pub fn has_settings_file(matches: &ArgMatches) -> Result<bool, Failure> {
     Ok(path(leaf)?.is_some())
 }
 
-/// Appends the long names of all options of a command and its subcommands to `options`, and those
-/// of the options that are flags to `flags` as well.
+/// Appends the long names of all options of a command and its subcommands to `options`. The names
+/// of those that are flags (take no value) are also appended to `flags`.
 fn long_names(command: &Command, flags: &mut Vec<String>, options: &mut Vec<String>) {
     for arg in command.get_arguments() {
         let Some(name) = arg.get_long() else {
@@ -392,10 +392,10 @@ fn trust(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns, as the end of a sentence, why another user could change the file or directory with the
-/// metadata `facts`: everybody can write it, or it belongs to `nobody`, as whom fuzzed programs
-/// run. `None` if neither holds. That everybody can write a directory does not count if the
-/// directory is sticky, and it and the settings file (metadata `file`) belong to the user or root.
+/// Returns who else can change the file or directory with the metadata `facts`, as the end of a
+/// sentence: everybody, or the user `nobody`, as whom fuzzed programs run. `None` if neither can. A
+/// directory that everybody can write is safe if it is sticky and both it and the settings file
+/// (with the metadata `file`) belong to the user or root.
 fn who_else(facts: &Metadata, file: &Metadata) -> Option<&'static str> {
     let mode = facts.permissions().mode();
     let us = Uid::effective().as_raw();

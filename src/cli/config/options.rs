@@ -39,8 +39,8 @@ pub(super) const OF_THE_CALL: [&str; 6] = [
 /// `ddfuzz.toml` does not apply to them.
 const WITH_A_TARGET_ON_RECORD: [&str; 2] = ["check", "log"];
 
-/// A converter of a settings file's settings to command-line options; it holds the file's path and
-/// the command-line parsers by which the settings are checked.
+/// Converts the settings of a settings file to options of the command line. It knows the file's
+/// path, and the command-line parsers by which settings are checked.
 pub struct SettingsMerger<'a> {
     /// Path of the settings file, which error messages name.
     pub path: &'a Path,
@@ -134,10 +134,10 @@ impl SettingsMerger<'_> {
         }
     }
 
-    /// Converts settings that have passed [`SettingsMerger::check`] to command-line words for the
-    /// command at `names` (subcommand names, outermost first). The most specific table has
-    /// precedence. Options in `given` (ids of those on the command line), and options that conflict
-    /// with them, are left out.
+    /// Converts settings to command-line words for the command `names` (names of subcommands,
+    /// outermost first). The settings must have passed [`SettingsMerger::check`]. If several tables
+    /// have the same setting, the most specific table counts. `given`: ids of the options on the
+    /// command line; these, and options that conflict with them, are left out.
     pub fn taken(
         &self,
         settings: &[Setting],
@@ -231,8 +231,8 @@ fn names<'a>(command: &'a Command, known: &mut BTreeSet<&'a str>) {
     }
 }
 
-/// Returns true if the option `arg`, or one that conflicts with it, is in `given`: the ids of
-/// options given on the command line or by a more specific table.
+/// Returns true if the option `arg` must not be added: `given`, the ids of options from the command
+/// line or from a more specific table, has it or one that conflicts with it. Else false.
 fn is_excluded(command: &Command, arg: &Arg, given: &[String]) -> bool {
     let id = arg.get_id().as_str();
     let is_given = |id: &str| given.iter().any(|one| one == id);

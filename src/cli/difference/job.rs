@@ -90,8 +90,8 @@ impl DifferenceJob<'_> {
         Ok((isolated, record))
     }
 
-    /// Returns the name of the result file in the folder of a crash: `max` or `diff`. If `other`,
-    /// the input that does not crash, is not empty, `-` and its hash are appended.
+    /// Returns the name of the result file in a crash's folder: `max` or `diff`. `other`: the input
+    /// that does not crash; if it is not empty, `-` and its hash are appended to the name.
     fn name(&self, other: &[u8]) -> String {
         let goal = match self.task.goal {
             Goal::Maximize => "max",
@@ -103,8 +103,9 @@ impl DifferenceJob<'_> {
         }
     }
 
-    /// Chooses the result files and the log in an output directory. If the log exists, the search
-    /// in it is continued; with `--force`, the earlier files are removed.
+    /// Chooses the paths of the results and of the log; the results are named after the file
+    /// `result`. With `--force`, earlier files at these paths are removed; else, if the log exists,
+    /// its search is continued.
     fn files(&self, result: &Path) -> Result<ResultPlace, Failure> {
         let results = &self.args.results;
         let log = results.log.clone();
@@ -219,9 +220,8 @@ impl DifferenceJob<'_> {
         Ok(())
     }
 
-    /// Returns the path, of those in `results`, to which one side of the result (the passing or the
-    /// failing input) is written; `None` for the failing side of `max`, which is the user's input
-    /// itself.
+    /// Returns the path, among `results`, of the file for one side of the result: the passing or
+    /// the failing input. `None` for the failing side of `max`, since that is the user's own input.
     fn file_of<'r>(&self, side: Side, results: &'r [PathBuf]) -> Option<&'r Path> {
         let file = match (self.task.goal, side) {
             (Goal::Maximize, Side::Passing) | (Goal::Isolate, Side::Failing) => results.first(),
@@ -242,8 +242,7 @@ impl DifferenceJob<'_> {
 /// What decides in `ddfuzz max` and `ddfuzz diff` whether a candidate fails: a crash or an
 /// interestingness test.
 pub(super) enum FailureCriterion {
-    /// A candidate fails if the program crashes on it with the same crash keys as the recorded
-    /// `crash`.
+    /// A candidate fails if the program crashes on it with the same keys as the crash in `crash`.
     Crash {
         minimizing: Box<Minimizing>,
         crash: Box<Crash>,
@@ -264,9 +263,9 @@ impl FailureCriterion {
         })
     }
 
-    /// Builds the first line of the log of `max` or `diff`. In it, the time limit of a run is not
-    /// adapted to the target: the time of a crashing run says little about a passing one, and a run
-    /// that is cut off does not count as passing.
+    /// Builds the first line of the log of `max` or `diff`. It sets a fixed time limit for runs:
+    /// adapting it to the time of the crashing run would cut off passing runs, which may take
+    /// longer.
     pub(super) fn start_line(&self, failing: &[u8], results: &ResultArgs) -> StartLine {
         let start = match self {
             FailureCriterion::Crash { minimizing, crash } => minimizing.start_line(failing, crash),
@@ -279,8 +278,8 @@ impl FailureCriterion {
     }
 }
 
-/// Runs the failing input, or with `invert` (which swaps PASS and FAIL) the passing one, and
-/// returns its crash; fails if it does not crash.
+/// Runs the failing input and returns its crash; fails if it does not crash. `invert`: the passing
+/// input is run instead, since PASS and FAIL are swapped.
 pub(super) fn baseline_crash(
     task: &SearchTask,
     invert: bool,
@@ -309,8 +308,8 @@ pub(super) fn baseline_crash(
     })
 }
 
-/// Checks that the interestingness test accepts the failing input; with `invert`, the passing
-/// input.
+/// Checks that the interestingness test accepts the failing input, or with `invert` the passing
+/// one; fails if it does not.
 pub(super) fn check_baseline_test(
     task: &SearchTask,
     invert: bool,
@@ -330,16 +329,17 @@ pub(super) fn check_baseline_test(
     })
 }
 
-/// Builds the failure for a passing input, named `shown` for the user, that does not behave as
-/// `--invert` requires: `what` says what it does, and `must` what it has to do.
+/// Creates the failure that says that with `--invert` the passing input `shown` (its path) does not
+/// behave as it must. `what`: how the input behaves. `must`: how the input has to behave. Both are
+/// words for the message.
 fn has_to(what: &str, must: &str, shown: &Path) -> Failure {
     let message = format!("{} {what}; with --invert it {must}", shown.display());
     Failure::new(Exit::Baseline, "not-passing", message)
         .hint("use --invert for a failure that something in the other input prevents")
 }
 
-/// Converts the error of a search of `max` or `diff` to a failure; if one of the two inputs does
-/// not fail or pass as it must, the message says which.
+/// Converts the error of a search of `max` or `diff` to a failure. If the error is that one of the
+/// two inputs fails where it must pass, or the other way round, the message says which input it is.
 pub(super) fn axiom_failure(error: MinimizeError, task: &SearchTask, invert: bool) -> Failure {
     let failing = &task.failing.path;
     let passing = task.passing.as_ref().map(|input| &input.path);

@@ -286,7 +286,7 @@ pub fn max(args: MaxArgs, output: &Output) -> Result<Exit, Failure> {
     search(task, args.search, output)
 }
 
-/// Maximum number of positions at which the two inputs of the result differ that are printed.
+/// The printed result lists at most this many positions at which its two inputs differ.
 const PLACES: usize = 8;
 
 fn result_text(record: &DifferenceResult, isolated: &Isolated) -> String {
@@ -345,9 +345,10 @@ fn tests_text(record: &DifferenceResult) -> String {
     }
 }
 
-/// Formats one position where two inputs differ: its offset, `-` with the bytes of the passing
-/// input, and `+` with those of the failing one. `differing` replaces bytes: if `is_of_failing` is
-/// true, those of the failing input by those of the passing one, else the other way round.
+/// Formats one position where the two inputs of the result differ: its offset, `-` with the passing
+/// input's bytes, and `+` with the failing input's bytes. `differing` holds the bytes of both
+/// sides; `is_of_failing` says that its replaced bytes are those of the failing input, else they
+/// are those of the passing one.
 fn difference_line(differing: &Differing, is_of_failing: bool) -> String {
     let at = differing.at.start;
     let (passing, failing) = match is_of_failing {

@@ -189,23 +189,24 @@ const SEED: u64 = 1;
 /// The warm-up before a measurement takes the measuring time divided by this number; in it, servers
 /// start and new crashes are analysed.
 const WARM_UP_DIVISOR: u32 = 4;
-/// Minimum number of measured runs from which the runs per second are computed. A rate of fewer
-/// runs would be wrong: a campaign counts its runs in order and 16 at once, so that during one slow
-/// run those of other workers are not counted.
+/// The runs per second are computed from at least this many measured runs. Fewer would give a wrong
+/// rate: a campaign counts its runs in order and 16 at once, so during one slow run those of other
+/// workers are not counted.
 const MIN_MEASURED_RUNS: u64 = 64;
 /// A measurement with too few runs takes up to this many times the measuring time.
 const MAX_TIME_FACTOR: u32 = 5;
 
-/// The runs per second of a way of execution, and the number of runs of which it is computed.
+/// Runs per second of a way of execution, with the number of runs from which they are computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct MeasuredRate {
     runs_per_s: f64,
     runs: u64,
 }
 
-/// Runs a campaign on the target by `way`, with a temporary output directory, and returns its runs
-/// per second after a warm-up. If the campaign makes too few runs after the warm-up, returns the
-/// rate of the whole campaign. Fails if this way of execution does not work for the target.
+/// Measures the runs per second of the target by the way of execution `way`: runs a campaign with a
+/// temporary output directory, and counts its runs after a warm-up. If there are too few of these,
+/// returns the rate of the whole campaign. Fails if this way of execution does not work for the
+/// target.
 fn measure_rate(
     args: &DoctorArgs,
     target: &Target,
@@ -267,12 +268,12 @@ fn measuring(args: &DoctorArgs, target: &Target, way: Way) -> Settings {
     }
 }
 
-/// Measures the runs per second of a campaign after a warm-up, between the first and the last
-/// progress report: runs in progress at the end are not counted. Ends the campaign once the
-/// measuring time is over and there are enough runs.
+/// Measures the runs per second of a campaign from its progress reports: from the first one after a
+/// warm-up to the last one, so that runs in progress at the end are not counted. Ends the campaign
+/// when the measuring time is over and enough runs were made.
 struct RateMeter<'a> {
     warm_up: Duration,
-    /// The measuring time.
+    /// How long the campaign is measured after its warm-up.
     time: Duration,
     first: Option<Progress>,
     last: Progress,

@@ -11,7 +11,7 @@ use crate::report::size;
 
 /// Number of generated inputs that are run by the way `snapshot` to find out which runs it refuses.
 const RUNS: u64 = 100;
-/// Minimum time limit for running the generated inputs; programs that do not hang run all of them
+/// Least time limit for running all the generated inputs; a program that does not hang can run them
 /// in it.
 const ENOUGH_TIME: Duration = Duration::from_secs(2);
 /// Maximum length in bytes of the generated inputs with which the way `snapshot` is tried.
@@ -27,14 +27,14 @@ pub struct Refusal {
     pub runs: u64,
 }
 
-/// The refused runs of a series, counted by reason: runs that the way `snapshot` did not make in
-/// its one process, but left to new processes.
+/// How many runs of a series were refused, by the reason: runs that the way `snapshot` could not
+/// make in its one process and left to new processes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Refusals {
     /// Number of all runs of the series, refused ones included.
     pub runs: u64,
-    /// Whether the process that makes many runs was given up, because an input ran in it
-    /// differently than in a new process.
+    /// Whether the way `snapshot` stopped making many runs in one process, because an input ran
+    /// there differently than in a new process.
     pub differs: bool,
     /// The reasons for which runs of the series were refused, most frequent first.
     pub reasons: Vec<Refusal>,

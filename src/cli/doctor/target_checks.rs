@@ -5,8 +5,9 @@ use crate::exec::facts::{Kind, Libc, TargetFacts};
 use crate::exec::machine::{About, Check};
 use crate::exec::{Channel, Program, Target, Terminal, Way};
 
-/// Runs all checks of a target for `ddfuzz doctor`; those about ELF files are left out for scripts
-/// and other programs.
+/// Makes all checks of a target for `ddfuzz doctor`, from facts about its program and from its
+/// behaviour `seen` in trial runs. The checks of ELF files are left out for scripts and other
+/// programs.
 pub(super) fn checks(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Vec<Check> {
     let mut checks = vec![
         kind(facts),
@@ -169,8 +170,8 @@ fn instrumentation(target: &Target, facts: &TargetFacts) -> Check {
     }
 }
 
-/// Returns the check whether the target needs a terminal, by the terminal functions that it calls:
-/// `isatty` only asks whether there is one, all others need one.
+/// Makes the check whether the target needs a terminal, by the terminal functions that its program
+/// calls: `isatty` only asks whether there is one, all others need one.
 fn terminal(target: &Target, facts: &TargetFacts, seen: &Behaviour) -> Check {
     let name = "terminal";
     if let Channel::Terminal(Terminal { rows, columns, .. }) = target.channel {
@@ -234,7 +235,7 @@ const ENTRY: &str = "define a function `target_main` in it: in Rust with `ddfuzz
 const AFL: &str = "compile it with afl-clang-fast of AFL++; ddfuzz then also sees its coverage";
 /// Advice for users: how to make the entry function of a libFuzzer binary visible to ddfuzz.
 const SYMBOLS: &str = "keep its symbols: build it without `strip` and `-s`";
-/// Advice for users if the program needs no change, because the way `command` runs it.
+/// Text in place of advice if the program needs no change, because the way `command` can run it.
 const ENOUGH: &str = "none needed: `command` runs it";
 
 /// Returns advice on what would make the way of execution `way` work for the target; `None` if

@@ -19,10 +19,10 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// Returns the paths of an explanation's files in the directory `folder`, which is created when
-    /// they are written. Fails if `folder` is no directory and cannot become one. Without `force`,
-    /// also fails if `folder` has files of these names without an HTML page that ddfuzz has
-    /// written, or if the text there is not the one that the page shows, because it was edited.
+    /// Returns the paths of an explanation's files in the directory `folder`, which need not exist
+    /// yet. Fails if `folder` is not a directory and cannot become one. Unless `force` is set, also
+    /// fails in two cases: `folder` has files of these names, but no HTML page that ddfuzz has
+    /// written; or the text file differs from the text on that page, since somebody has edited it.
     pub fn choose(folder: &Path, force: bool) -> Result<Files, Failure> {
         let is_inside = |above: &Path| above.as_os_str().is_empty() || above.is_dir();
         let is_new = !folder.exists() && folder.parent().is_some_and(is_inside);
@@ -42,8 +42,8 @@ impl Files {
         Ok(files)
     }
 
-    /// Fails if the directory has files of these names that ddfuzz has not written, or a text that
-    /// was edited since.
+    /// Fails if the directory has files with the names of an explanation's files that ddfuzz has
+    /// not written, or a text file that was edited after ddfuzz wrote it.
     fn check_own(&self) -> Result<(), Failure> {
         let page = std::fs::read(self.page()).ok();
         let page = page.filter(|page| reports::begins_with(page, reports::HTML));

@@ -189,10 +189,10 @@ impl ExplainArgs {
         }
     }
 
-    /// Opens the output directory `out`, and returns a reader of it, the groups that are to be
-    /// explained (all, or the one that the user names), and the error for the first group without a
-    /// complete input, if there is one. Prints a message for each group without a complete input.
-    /// Fails if there is no group to explain.
+    /// Opens the output directory `out`, and chooses the groups to explain: the one that the user
+    /// names, or all. Returns a reader of the directory, the groups, and the error of the first
+    /// group without a complete input, if there is one. Prints a message for each such group. Fails
+    /// if no group is left to explain.
     fn chosen_groups(
         &self,
         out: &Path,
@@ -223,8 +223,9 @@ impl ExplainArgs {
         Ok((reader, complete, failed))
     }
 
-    /// Explains the groups of an output directory, or the one that is named; ends early when `stop`
-    /// is true. For a group that cannot be explained, prints why, and continues with the others.
+    /// Explains the groups of the output directory `out`, or the one that the user names, one after
+    /// the other. For a group that cannot be explained, prints why and goes on. Ends early when
+    /// `stop` turns true.
     fn explain_directory(
         &self,
         out: &Path,
@@ -272,10 +273,10 @@ impl ExplainArgs {
         Ok(exit)
     }
 
-    /// Returns the directory for the files of a group's explanation. Without `--out` it is that of
-    /// the group's reproducer; with `--out`, the one that `--out` names or, if several groups are
-    /// explained (`groups` is their number), a directory in that one, named after the group's major
-    /// key. In the last case, the directory of `--out` is created if it does not exist.
+    /// Returns the directory for the files of a group's explanation. Without `--out`, it is the
+    /// directory of the group's reproducer. With `--out`, it is the one that `--out` names. If
+    /// several groups are explained (`groups`: their number), it is a directory below that one,
+    /// named after the group's major key; the directory of `--out` is then created.
     fn folder_of(&self, chosen: &ChosenGroup, groups: usize) -> Result<PathBuf, Failure> {
         let out = match &self.out {
             None => return Ok(chosen.entry().folder.clone()),
@@ -344,15 +345,16 @@ impl ExplainArgs {
     }
 }
 
-/// Maximum time for one explanation, far above any that is waited for: it can be added to the clock.
+/// Greatest `--budget-time`: far above any time that somebody would wait, and small enough to be
+/// added to a clock.
 const LONGEST_BUDGET: Duration = Duration::from_secs(1 << 32);
 
 /// Maximum time for the explanation of one group by `--explain`.
 const BUDGET: Duration = Duration::from_secs(30);
 
-/// Explains those crash groups of an output directory (`--explain`) whose current reproducer has no
-/// explanation yet; ends early when `stop` is true. For a group that cannot be explained, prints
-/// why, and continues with the others.
+/// Explains those groups of crashes in the output directory `out` whose present reproducer has no
+/// explanation yet. For a group that cannot be explained, prints why and goes on. Ends early when
+/// `stop` turns true.
 pub(in crate::cli) fn explain_new(
     out: &Path,
     stop: &AtomicBool,
@@ -411,8 +413,9 @@ fn is_newer(file: &Path, than: &Path) -> bool {
 /// Maximum number of passing inputs that are taken from a minimization log.
 const LOGGED: usize = 8;
 
-/// Returns the last candidates of a minimization that passed, at most eight, whose bytes its log
-/// contains; they are closest to the result. Empty if the log cannot be read or contains none.
+/// Returns the last candidates that passed in the minimization logged in `log`, at most eight;
+/// these are the passing inputs most similar to the result. Only candidates whose bytes the log
+/// contains are returned; none if the log cannot be read.
 fn passing_of_log(log: &Path) -> Vec<Vec<u8>> {
     let Ok(log) = Log::read(log) else {
         return Vec::new();

@@ -56,13 +56,14 @@ pub fn html(it: &Explanation) -> String {
     page_without_script(&title, STYLE, &page)
 }
 
-/// Returns the markup of the explanation as text.
+/// Returns the HTML markup of `text`, the explanation as plain text.
 fn whole_text(text: &str) -> String {
     let text = escaped_lines(text);
     format!("<pre class=\"story\" tabindex=\"0\">{text}</pre>")
 }
 
-/// Returns whether the HTML page of an explanation shows exactly this text of it.
+/// Returns true if the HTML page `page` of an explanation contains exactly the text `text` of it;
+/// else false.
 pub fn shows(page: &[u8], text: &[u8]) -> bool {
     let (page, text) = (str::from_utf8(page), str::from_utf8(text));
     page.is_ok_and(|page| text.is_ok_and(|text| page.contains(&whole_text(text))))
@@ -153,9 +154,9 @@ fn examined(it: &Explanation) -> String {
     text + "</table></div></details>\n"
 }
 
-/// Returns the places in the source that an explanation names in addition to the statements of its
-/// cause–effect chain, each with a note on what happens there: a value is returned, the two runs
-/// take different paths, or a heap block is allocated, overflowed or freed.
+/// Returns the places in the source that an explanation names beside the statements of its
+/// cause–effect chain, each with a note. At these places a value is returned, the two runs take
+/// different paths, or a heap block is allocated, overflowed or freed.
 fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     let mut found = Vec::new();
     for (index, link) in it.chain.iter().enumerate() {
@@ -272,8 +273,9 @@ fn sources(it: &Explanation) -> String {
     text
 }
 
-/// Returns as HTML the gdb commands that set the variable of a link to its value in the failing
-/// run, or say that none can.
+/// Returns as HTML the gdb commands that set the variable of `link`, a link of the cause–effect
+/// chain, to its value in the failing run. Returns a comment instead if the variable has no name in
+/// gdb.
 fn setting(link: &LinkRecord) -> String {
     let register = link.variable.strip_prefix("register ");
     let (set, name) = match register {

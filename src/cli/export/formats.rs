@@ -19,8 +19,8 @@ use crate::report::export::{
 use crate::store::{Reader, hash_of};
 use crate::triage::{Quick, Triager};
 
-/// Number of runs of a program on a reproducer by which its exit status is checked: if none of them
-/// ends by a crash of the program itself, a process that it starts may be what crashes.
+/// How often a program is run on a reproducer to see whether it ends by a crash of its own. If it
+/// never does, the crash may be that of a process that it starts.
 const STATUS_RUNS: usize = 3;
 
 /// Values of `--as`: the format in which a reproducer is exported.
@@ -101,8 +101,9 @@ impl ExportRequest<'_> {
         Ok(text.into_bytes())
     }
 
-    /// Generates a Rust `#[test]` that evaluates the expression of `--call`, else calls the
-    /// cargo-fuzz harness if the target is one, else runs the program.
+    /// Generates the Rust `#[test]` for the crash group `group`. The test evaluates the expression
+    /// of `--call` if one is given; else it calls the cargo-fuzz harness, if the target is one, and
+    /// else it runs the program.
     pub(super) fn rust_test(&self, group: &Reproducer) -> Result<String, Failure> {
         if let Some(call) = self.call {
             return Ok(rust_call_test(group, self.input, call));
@@ -202,8 +203,9 @@ impl ExportRequest<'_> {
         sanitizers
     }
 
-    /// Fails if a process that the program starts crashes, and the program itself does not end by
-    /// that crash: an exported test looks at the program's own status, and would pass.
+    /// Fails if the exported test would pass although the crash is there: a process that the
+    /// program starts crashes, but the program itself does not end by that crash, and the test
+    /// looks at the program's own end.
     fn check_status(&self, target: &Target, group: &Reproducer) -> Result<(), Failure> {
         if !matches!(self.chosen.entry().crash.ended, Ended::Signal(_)) {
             return Ok(());
@@ -293,8 +295,8 @@ pub(super) struct Harness {
     pub(super) name: OsString,
 }
 
-/// What was found in a directory's `Cargo.toml`: whether it is that of a cargo-fuzz project, and
-/// whether that project has the binary that is looked for.
+/// What a directory's `Cargo.toml` says: whether it is that of a cargo-fuzz project, and if so,
+/// whether the project has the harness that is looked for.
 enum Manifest {
     WithBinary,
     Without,
@@ -310,10 +312,10 @@ fn read_manifest(dir: &Path, name: &str) -> Manifest {
     }
 }
 
-/// Returns the cargo-fuzz harness from which `program` was built, found by its name: in the project
-/// at `asked`, else in one above the program, else in one at or above the working directory if
-/// cargo-fuzz seems to have built the program. `None` if there is none; fails if `asked` has no
-/// such harness.
+/// Finds the cargo-fuzz harness from which `program` was built, by its name, and returns it. Looks
+/// in the project at `asked` (`--fuzz-dir`) if that is given. Otherwise looks in a project above
+/// the program, and, if cargo-fuzz seems to have built the program, in one at or above the working
+/// directory. `None` if there is none; fails if the project at `asked` has none.
 pub(super) fn harness_of(program: &Path, asked: Option<&Path>) -> Result<Option<Harness>, Failure> {
     let Some(name) = program.file_name() else {
         return Ok(None);
@@ -352,8 +354,8 @@ pub(super) fn harness_of(program: &Path, asked: Option<&Path>) -> Result<Option<
         .map(|dir| of(&dir)))
 }
 
-/// Returns true if the program's path ends with `<triple>/<profile>/NAME`, as for programs built by
-/// cargo-fuzz.
+/// Returns true if the path of a program ends with `<triple>/<profile>/NAME`, as those of programs
+/// built by cargo-fuzz do; else false.
 fn is_of_cargo_fuzz(program: &Path) -> bool {
     let mut above = program.ancestors().skip(1).filter_map(Path::file_name);
     let profile = above
@@ -379,8 +381,8 @@ pub(super) fn package_of(folder: &Path) -> Option<PathBuf> {
     there.ancestors().find(is_package).map(Path::to_owned)
 }
 
-/// Returns `path` relative to the directory `package` if both are in one project (a common
-/// directory has a `Cargo.toml` or `.git`), else unchanged.
+/// Returns `path` relative to the directory `package`, if both are in one project: a directory
+/// above both has a `Cargo.toml` or `.git`. Else returns `path` unchanged.
 pub(super) fn from_package(path: &Path, package: Option<&Path>) -> PathBuf {
     let relative = package.and_then(|package| {
         // The last name is kept if it is a link: some programs do what it says.

@@ -19,10 +19,9 @@ pub(in crate::cli) struct ChosenGroup {
     entry: Entry,
 }
 
-/// Opens the output directory `out`, and finds the crash group that `name` means: the one whose
-/// major key begins with these hex digits (at least four), or the one to which a path belongs. A
-/// `name` that is both means the group of `out` with these digits. Fails if `name` means no group
-/// or several.
+/// Opens the output directory `out`, and finds the crash group that `name` names: either by at
+/// least four hex digits with which its major key begins, or by a path that belongs to the group.
+/// If `name` can be read as both, the digits count. Fails if `name` names no group, or several.
 pub(in crate::cli) fn find(name: &Path, out: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let text = name.to_string_lossy().to_ascii_lowercase();
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -126,7 +125,8 @@ fn chosen(reader: &Reader, group: Group) -> Result<ChosenGroup, Failure> {
 }
 
 /// Opens the output directory that contains `path`, and finds the crash group there to which the
-/// path belongs, by the names of the folders in it: kind of failure, crash keys, recorded crash.
+/// path belongs. The names of the folders in the path tell: the kind of failure, the crash keys,
+/// and the recorded crash.
 fn by_path(path: &Path) -> Result<(Reader, ChosenGroup), Failure> {
     let message = format!("{} is in no group of an output directory", path.display());
     let whole = std::fs::canonicalize(path)
@@ -243,9 +243,10 @@ impl ChosenGroup {
         &self.entry
     }
 
-    /// Returns the target that the output directory records for this crash group: that of the crash
-    /// itself in a study of many programs, else that of the campaign that found the crash, else
-    /// that of any campaign. The limits are those of the crash. Fails if no target is recorded.
+    /// Returns the target on which the crash group was found, as the output directory records it:
+    /// with the crash itself in a study of many programs, else with the campaign that found the
+    /// crash, else with any campaign. It gets the limits of the crash. Fails if no target is
+    /// recorded.
     pub(in crate::cli) fn target(&self, reader: &Reader) -> Result<Target, Failure> {
         let crash = &self.entry.crash;
         if let Some(target) = crash

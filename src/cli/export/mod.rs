@@ -108,11 +108,10 @@ pub fn regressions(
     Ok((done.tests as u64, done.first_error))
 }
 
-/// Generates a regression test for a recorded crash in the language of its target, without running
-/// the program; returns the name of the test's format and its text. `None` if the target is written
-/// in another language than Rust and C, the reproducer is too long for the text, or no test can be
-/// made, for example because the program no longer exists, or does not end by the crash of a process
-/// that it starts.
+/// Generates a regression test for a recorded crash, in the language of its target, without running
+/// the program. Returns the name of the test's format, and its text. `None` if no test can be made.
+/// Reasons are: the target is not written in Rust or C, the reproducer is too long for the text,
+/// the program no longer exists, or it does not end by the crash of a process that it starts.
 pub fn regression_test(reader: &Reader, entry: &Entry) -> Option<(String, String)> {
     let chosen = group::ChosenGroup::of(reader, entry)?;
     let form = match test_form(&chosen.target(reader).ok()?)? {
@@ -263,16 +262,16 @@ impl ExportArgs {
         Ok(())
     }
 
-    /// Returns the path of a second file for the input, next to the output file, if the input is
-    /// too large for the text of a Rust test; `None` if the text contains the input, as always on
-    /// stdout.
+    /// Returns the path of a second file, beside the output file, if the input is too large for the
+    /// text of a Rust test. `None` if the text holds the input, as it always does on stdout.
     fn beside(&self, form: Form, group: &Reproducer) -> Option<PathBuf> {
         let is_large = form == Form::RustTest && group.input.len() > LITERAL_BYTES;
         let to = self.to.as_deref().filter(|_| is_large)?;
         Some(with_ending(to, ".bin"))
     }
 
-    /// Returns the name of the output file if it needs no quoting in a shell, else `THIS_FILE.c`.
+    /// Returns the name of the output file; if the name would need quotes in a shell, or if there
+    /// is no file, returns `THIS_FILE.c`.
     fn name(&self) -> &str {
         let name = self.to.as_deref().and_then(Path::file_name);
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
@@ -322,8 +321,8 @@ impl ExportArgs {
     }
 }
 
-/// Returns true if the test at `to` includes the file `beside` as its input, so that an earlier
-/// export has written that file.
+/// Returns true if the test in the file `to` includes the file `beside` as its input; an earlier
+/// export has then written `beside`. Else false.
 fn names_input(to: &Path, beside: &Path) -> bool {
     let name = beside.file_name().unwrap_or_default().to_string_lossy();
     let text = std::fs::read(to).unwrap_or_default();

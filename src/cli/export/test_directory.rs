@@ -28,21 +28,22 @@ pub(super) struct WrittenTests {
     /// Lines that the user has to add to a `main.rs` that was edited and is therefore not
     /// overwritten.
     to_add: Vec<String>,
-    /// Groups of which no test could be made.
+    /// The groups of which no test could be made, each with the reason.
     left_out: Vec<LeftOut>,
 }
 
-/// A group of which no test could be made.
+/// A group of which no test could be made, with the reason.
 #[derive(Serialize)]
 struct LeftOut {
     /// Major key of the group, 12 hex digits.
     major: String,
-    /// Error message that says why.
+    /// Why no test could be made: the message of the error.
     why: String,
 }
 
-/// State of an exported file before it is written again: missing (`Nothing`), with the same
-/// content, written by ddfuzz with other content (`Ours`), or edited by the user.
+/// What is at the place of an exported file before it is written: nothing, a file with the same
+/// content, a file that ddfuzz has written with other content (`Ours`), or one that the user has
+/// edited.
 #[derive(PartialEq)]
 enum Existing {
     Nothing,
@@ -90,9 +91,9 @@ pub(super) struct Done {
     pub(super) first_error: Option<Failure>,
 }
 
-/// Writes a Rust test for each given crash group, and `main.rs`, into the folder `dir`. Returns
-/// what happened to each file. Groups of which no test can be made are left out; fails if that is
-/// so of all.
+/// Writes a Rust test for each of `groups`, and a `main.rs`, into the folder `dir`. Returns how
+/// many groups have a test, and the first error. A group of which no test can be made is left out;
+/// fails if there is no other.
 pub(super) fn files(
     args: &ExportArgs,
     reader: &Reader,
@@ -140,8 +141,8 @@ pub(super) fn files(
     })
 }
 
-/// An exported Rust test of one crash group: the name of its module, its text, and the input if
-/// that needs a second file.
+/// The exported Rust test of one crash group: the name of its module, its text, and its input if
+/// that is stored in a second file.
 struct GroupTest {
     module: String,
     text: String,
@@ -229,9 +230,10 @@ fn look(file: &Path, wanted: &[u8]) -> Result<Existing, Failure> {
     })
 }
 
-/// Returns the state of the file `beside`, which holds the large input `wanted` of the Rust test in
-/// the file `test`: missing, equal to `wanted`, written by an earlier export, or edited by the
-/// user. It is not edited if the test contains the hash of its content.
+/// Returns the state of the file `beside`, in which the large input `wanted` of the Rust test in
+/// the file `test` is stored: missing, equal to `wanted`, written by an earlier export, or edited
+/// by the user. A file that differs from `wanted` counts as written by an earlier export if the
+/// test contains the hash of its content.
 fn look_beside(beside: &Path, wanted: &[u8], test: &Path) -> Result<Existing, Failure> {
     let Some(bytes) = read(beside)? else {
         return Ok(Existing::Nothing);
@@ -254,8 +256,9 @@ fn put(file: &Path, bytes: &[u8], found: &Existing) -> Result<(), Failure> {
     done.map_err(|error| not_written(error, file))
 }
 
-/// Writes `main.rs`, unless the user has edited it, with a line for each exported test in the
-/// folder `dir`, including tests of earlier exports.
+/// Writes `main.rs` into the folder `dir`, with a line for each exported test there, also those of
+/// earlier exports. If the user has edited `main.rs`, leaves it and lists in `written` the lines to
+/// add.
 fn write_main(dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
     let entries = std::fs::read_dir(dir).map_err(|error| Failure::file(dir, "listing", &error))?;
     let mut modules: Vec<String> = entries
@@ -335,8 +338,9 @@ pub(super) fn seal(text: &str) -> String {
     format!("{SEAL}{}\n{text}", blake3::hash(text.as_bytes()).to_hex())
 }
 
-/// Returns true if the file content `bytes` is an exported test without edits: its text matches the
-/// hash in its first line. Line ends may differ, as version control systems change them.
+/// Returns true if `bytes`, the content of a file, is an exported test that nobody has edited: its
+/// text matches the hash in its first line. Line ends may differ, since version control systems
+/// change them. Else false.
 pub(super) fn is_intact(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return false;

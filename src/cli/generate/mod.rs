@@ -161,8 +161,8 @@ pub fn run(mut args: GenArgs, output: &Output) -> Result<Exit, Failure> {
 }
 
 impl GenArgs {
-    /// Returns true if the output of `ddfuzz gen` surely contains printable characters only; false
-    /// for replayed files and for inputs given by name.
+    /// Returns true if `ddfuzz gen` can only write printable characters with these options; else
+    /// false, as always for replayed files and for inputs given by name.
     fn is_printable(&self) -> bool {
         let random = self.name.is_none() && self.replay.is_none();
         self.printable && random && !self.nul && self.epilog.is_none()
@@ -275,8 +275,8 @@ impl Seed {
         Seed(self.0 % i128::from(modulus))
     }
 
-    /// Returns the seed as an unsigned 64-bit number; -1 becomes the number whose bits are all
-    /// ones.
+    /// Returns the seed as an unsigned 64-bit number with the same bits; -1 becomes the number
+    /// whose bits are all ones.
     pub fn bits(self) -> u64 {
         self.0 as u64
     }

@@ -18,7 +18,7 @@ use crate::report::size;
 
 /// Maximum number of bytes of a generated input that are written at once.
 const BLOCK: usize = 64 << 10;
-/// Longest interval between two checks of the stop flag during the wait after a character.
+/// Longest time between two looks at the stop flag while ddfuzz waits after a character.
 const SLICE: Duration = Duration::from_millis(50);
 
 /// The output of `ddfuzz gen`, in parts that are written one after another: line with the seed,
@@ -34,7 +34,8 @@ pub struct Parts {
     pub epilog: Vec<u8>,
 }
 
-/// Where and how fast `ddfuzz gen` writes its output: to a file, to stdout, or to both.
+/// The places to which `ddfuzz gen` writes its output (a file, stdout, or both), and the time that
+/// it waits after each character.
 pub struct Sinks<'a> {
     /// Path of the file to which the characters are written, which must not exist; `None` writes to
     /// stdout only.
@@ -88,8 +89,8 @@ pub fn to_file(path: &Path, body: Box<dyn Read>, stop: &AtomicBool) -> Result<u6
     })
 }
 
-/// Creates a file at `path` with the bytes that `send` writes: completely, or not at all. Returns
-/// the number of bytes that `send` returns.
+/// Creates the file `path` and lets `send` write its content. The file appears when it is complete,
+/// or not at all. Returns the number of bytes that `send` reports.
 fn record(
     path: &Path,
     send: impl FnOnce(&mut File) -> Result<u64, Broken>,
@@ -196,8 +197,9 @@ fn to_stdout(error: &io::Error) -> Failure {
 }
 
 /// Writes the inputs of a preset (a data set of the published fuzz studies) into `directory`, each
-/// to a file of its name. Files that exist with the right bytes stay, so that a repeated command
-/// continues an interrupted one; fails at a file with other bytes.
+/// to a file of its name; only `count` of them if that is given. A file that exists with the right
+/// bytes stays, so that a repeated command continues an interrupted one. Fails at a file with other
+/// bytes.
 pub fn write_preset(
     preset: Preset,
     seed: u64,
@@ -238,8 +240,8 @@ pub fn write_preset(
     Ok(Exit::Done)
 }
 
-/// Selects `count` inputs at even distances from the list, so that all kinds are present: the
-/// inputs of a preset are sorted by kind. `None` selects all.
+/// Chooses `count` inputs from `all`, at even distances. The list is sorted by kind, so all kinds
+/// are among them. `None` chooses all.
 fn chosen(all: Vec<InputName>, count: Option<u64>) -> Vec<InputName> {
     let length = all.len();
     let count = count.map_or(length, |count| {
@@ -248,8 +250,8 @@ fn chosen(all: Vec<InputName>, count: Option<u64>) -> Vec<InputName> {
     (0..count).map(|at| all[at * length / count]).collect()
 }
 
-/// Returns the length in bytes of `file` if its content is the generated input that `name`
-/// describes; `None` if it differs or is not a regular file.
+/// Returns the length in bytes of the file `file` if its content is the input that `name`
+/// describes. `None` if the content differs, or if it is not a regular file.
 fn length_if_same(name: &InputName, file: &Path) -> io::Result<Option<u64>> {
     if !file.metadata()?.is_file() {
         return Ok(None);

@@ -101,9 +101,9 @@ pub fn run(args: LogArgs, output: &Output) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads a minimization log, and returns it and its first line. Fails if the file is empty, if its
-/// first line shows that it is no such log, or if a later line is malformed; only in the last case,
-/// the exit code is `damaged`.
+/// Reads the minimization log at `path`; returns it and its first line. Fails if the file is empty,
+/// if its first line shows that it is no such log, or if a later line is malformed. In the last
+/// case the exit code is `damaged`.
 pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failure> {
     let log = Log::read(path).map_err(|error| {
         let is_damaged = matches!(error, LogError::Malformed { line: 2.., .. });
@@ -123,10 +123,11 @@ pub(super) fn read(path: &Path, damaged: Exit) -> Result<(Log, StartLine), Failu
 }
 
 impl LogFileArgs {
-    /// Returns the content of the input that the log minimizes, from the file of `--input`, else
-    /// from the file `original` next to the log (not for a search with `--invert`), else from the
-    /// path recorded in the log. Fails if its content is not that of the log. For a log that
-    /// minimizes a command line, returns the recorded text of the minimized part.
+    /// Returns the content of the input that the log minimizes. It is read from the file of
+    /// `--input`; else from the file `original` beside the log (except for a search with
+    /// `--invert`); else from the path in the log. Fails if it is not the content that the log
+    /// records. For a log that minimizes a command line, returns the recorded text of the minimized
+    /// part.
     fn read_input(&self, start: &StartLine) -> Result<Vec<u8>, Failure> {
         if let Some(call) = call_of(start) {
             return Ok(call.text().to_vec());
@@ -155,10 +156,9 @@ impl LogFileArgs {
     }
 }
 
-/// Reads the input at `path` for a log. Fails if its content does not have the hash `hash`, which
-/// the log records. `is_given` says that the command line names the path, which may then be a pipe or a
-/// device; at a path that the log records, these are not waited for. `what` names the input in
-/// messages.
+/// Reads the input at `path` for a log. Fails if its hash is not `hash`, the one in the log.
+/// `is_given`: whether the command line names the path; only then may it be a pipe or a device,
+/// which is waited for. `what`: the name of the input in messages. `hint`: the hint of the failure.
 fn read_logged(
     path: &Path,
     is_given: bool,
@@ -192,8 +192,8 @@ fn amount(start: &StartLine, size: u64) -> String {
     }
 }
 
-/// Returns `failure`; if it is that the lines of a log do not follow from each other, and another
-/// version of ddfuzz wrote the log, with a hint to use that version.
+/// Adds a hint to `failure`, and returns it: if lines of the log do not follow from each other and
+/// another version of ddfuzz has written the log, the hint is to use that version.
 fn by_version(failure: Failure, start: &StartLine) -> Failure {
     let version = env!("CARGO_PKG_VERSION");
     match failure.kind() == "log" && start.ddfuzz != version {
@@ -330,8 +330,8 @@ fn prove(
     })
 }
 
-/// Formats the verdict of `ddfuzz log verify` on the claim of a minimization; `still` describes a
-/// single removal after which the result still fails, `None` if none was found.
+/// Formats the verdict of `ddfuzz log verify` on the claim of a minimization. `still`: a
+/// description of a single removal after which the result still fails; `None` if none was found.
 fn verdict(proven: &Proven, still: Option<String>) -> String {
     let claim = proven.claim;
     let of = format!(
@@ -359,11 +359,11 @@ fn verdict(proven: &Proven, still: Option<String>) -> String {
     }
 }
 
-/// Creates the oracle with which `ddfuzz log verify` runs tests: by the crash, interestingness test
-/// or coverage that `start`, the log's first line, records, unless the command line names another
-/// program (`asked`) or `test`. Fails if a program is given for a log of a test, or a test for a
-/// log of a crash or of coverage. `input` replaces the recorded input if the log minimizes a
-/// command line.
+/// Creates the oracle with which `ddfuzz log verify` runs tests. It decides by what `start`, the
+/// first line of the log, records: a crash, an interestingness test, or coverage. The command line
+/// may name another program (`asked`) or another `test`, and, if the log minimizes a command line,
+/// another `input`. Fails if a program is given for the log of a test, or a test for the log of a
+/// crash or of coverage.
 pub fn oracle_of_log(
     log: &Path,
     start: &StartLine,
@@ -416,8 +416,8 @@ pub fn oracle_of_log(
     }
 }
 
-/// Returns the target that is recorded in the log, changed by what the command line says. Fails if
-/// neither names a program.
+/// Returns the target that the log records, changed by what the command line (`asked`) says. Fails
+/// if neither names a program.
 fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result<Target, Failure> {
     match (asked.is_named(), start.target.target(start.limits)) {
         (_, Some(target)) => asked.over(target),
@@ -430,9 +430,9 @@ fn target_or_logged(log: &Path, start: &StartLine, asked: &TargetArgs) -> Result
     }
 }
 
-/// Creates the oracle for a log of trimming a corpus file: it accepts a candidate that reaches the
-/// coverage recorded in `coverage`. Fails if the target is another build, whose coverage cannot be
-/// compared, or if the command line names a test.
+/// Creates the oracle for a log of trimming a corpus file: a candidate is accepted if it reaches
+/// the coverage recorded in `coverage`. Fails if the program is another build, whose coverage
+/// cannot be compared, or if the command line names a test.
 fn coverage_oracle(
     log: &Path,
     start: &StartLine,

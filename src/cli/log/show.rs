@@ -140,8 +140,9 @@ fn text(name: &str, shrinking: &MinimizationHistory, output: &Output) -> String 
     text
 }
 
-/// Formats the reductions of a minimization (candidates that became the new best) as a table with
-/// test number, size and the rule that proposed them; without `all`, only the last 20.
+/// Formats the reductions of a minimization (candidates that became the new best) as a table: the
+/// number of the test, the size, and the rule that proposed the candidate. `all`: whether all are
+/// listed; else only the last 20 are.
 fn steps(shrinking: &MinimizationHistory, all: bool) -> String {
     let steps = &shrinking.steps;
     let skipped = match all {

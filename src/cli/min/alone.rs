@@ -13,12 +13,14 @@ use crate::minimize::{AGREEING_RUNS, Kind, Oracle, Rate};
 use crate::triage::{Key, Triager};
 use std::sync::atomic::Ordering;
 
-/// Number of runs alone that must all fail for a result to count as steady.
+/// How often a result is run while nothing else runs; only if all these runs fail does the result
+/// count as steady.
 const RUNS: u32 = 20;
 
-/// Returns a warning if tests of the minimization `finished`, made by several workers, have disturbed
-/// each other: its failure is flaky, and the result fails in each of twenty runs that are made one
-/// after the other, which chance does not explain. `None` also if the user stops these runs.
+/// Returns a warning, in words, if tests that several workers made at the same time have disturbed
+/// each other. They have if the failure of the minimization `finished` is flaky, but the result
+/// fails in each of twenty runs made one after the other, more often than chance explains. Else,
+/// and if the user stops these runs, returns `None`.
 pub(super) fn disturbance(
     args: &MinArgs,
     finished: &Finished,
@@ -44,17 +46,17 @@ pub(super) fn disturbance(
     }))
 }
 
-/// Returns true if an input that failed at `rate` in runs beside others may fail in all of [`RUNS`]
-/// runs alone by mere chance, that is, with a probability above 1/1000. A rate of 15 in 20 is high
-/// enough for that.
+/// Returns true if chance may explain that an input fails in all of [`RUNS`] runs that are made
+/// alone. `rate`: how often it failed in runs beside others. Chance does not explain it if its
+/// probability is at most 1/1000; for a rate of 15 in 20 it is greater.
 fn may_agree_by_chance(rate: Rate) -> bool {
     let chance = (rate.hits + 1) as f64 / (rate.tries + 2) as f64;
     chance.powi(RUNS as i32) > 0.001
 }
 
-/// Returns `failure`, with the hint to use `--jobs 1` if the workers disturb each other. They do if
-/// `failure` says that the input does not fail, several workers ran the input, and it fails in each
-/// of three runs that are made one after the other.
+/// Returns `failure`, with the hint to use `--jobs 1` if workers have disturbed each other. That is
+/// so if the failure says that the input does not fail, several workers ran the input, and it fails
+/// in each of three runs made one after the other.
 pub(super) fn hint_if_disturbed(
     failure: Failure,
     args: &MinArgs,
@@ -80,9 +82,9 @@ fn is_parallel(args: &MinArgs) -> bool {
     workers(args.jobs) > 1 && !args.args && !args.env_vars
 }
 
-/// Returns true if the input `text` fails in each of `runs` runs that are made one after the other;
-/// if `key` is given, each time by a crash with this major key. Returns false if the user stops the
-/// runs. With `--test` the test decides, and `key` and `way` are not used.
+/// Makes `runs` runs of the input `text`, one after the other. Returns true if each fails, and if
+/// `key` is given, each by a crash with this major key; false if not, or if the user stops the
+/// runs. With `--test`, the test decides what fails, and `key` and `way` are not used.
 fn fails(
     args: &MinArgs,
     text: &[u8],

@@ -18,9 +18,9 @@ use crate::report::text::shell_word;
 use crate::store::{hash_of, shell_channel};
 use crate::triage::Crash;
 
-/// Formats for people the shell command that runs the target on the input file (without a file, on
-/// an empty input), with unprintable bytes as escapes. If the input is passed at a terminal or
-/// under another name, a note in brackets says so.
+/// Formats, for people to read, the shell command that runs the target on the file `input`, or on
+/// an empty input if that is `None`. Unprintable bytes become escapes. A note in brackets says if
+/// the input is typed at a terminal or needs another file name.
 pub(in crate::cli) fn call_line(target: &Target, input: Option<&Path>) -> String {
     let (program, bundled) = match &target.program {
         Program::Path(path) => (path.clone().into_os_string(), false),
@@ -100,9 +100,9 @@ pub(super) fn call_script(target: &Target, input: Option<&Path>, crash: &Crash) 
     Some(text)
 }
 
-/// Writes, beside the stored input `path` of a slip (another crash, found while a command line was
-/// minimized), the shell script that shows the crash with the command line of `target`; none for a
-/// bundled target.
+/// Writes a shell script that shows a slip, another crash that was found while a command line was
+/// minimized. The script is put beside the slip's stored input `path`, and runs the command line of
+/// `target`. For a bundled target none is written.
 pub(super) fn write_slip_script(
     target: &Target,
     path: &Path,
@@ -182,12 +182,12 @@ fn with_path(arg: &OsStr, input: &Path) -> OsString {
 
 const LOG: &str = ".log.jsonl";
 
-/// The paths of the files of a minimization with `--args` or `--env-vars`, which minimizes one part
-/// after another: whole arguments, the characters of an argument, the environment, the input. Next
-/// to the log `crash.min.log.jsonl` of the input there is one log for each other part
-/// (`crash.min.args.log.jsonl`, `crash.min.arg-1.log.jsonl`, `crash.min.env.log.jsonl`; when
-/// repeated, `crash.min.args.2.log.jsonl`), the script `crash.min.sh`, and intermediate inputs in
-/// the folder `crash.min.inputs`.
+/// The paths of the files that a minimization with `--args` or `--env-vars` writes. It minimizes
+/// one part of the call after another: whole arguments, the characters of an argument, the
+/// environment, the input. Beside the log `crash.min.log.jsonl` of the input, each other part has a
+/// log (`crash.min.args.log.jsonl`, `crash.min.arg-1.log.jsonl`, `crash.min.env.log.jsonl`; when it
+/// is minimized again, `crash.min.args.2.log.jsonl`). There is also the script `crash.min.sh`, and
+/// the folder `crash.min.inputs` of intermediate inputs.
 pub(in crate::cli) struct CallFiles {
     prefix: PathBuf,
     log: PathBuf,
@@ -209,9 +209,9 @@ impl CallFiles {
         }
     }
 
-    /// Returns the path of the log for the next minimization of `part`, a kind of part of the
-    /// command line and its index, or (`None`) of the input. Each call counts as one minimization:
-    /// when a part is minimized again, its log gets another name.
+    /// Returns the path of the log for the next minimization of a part of the call. `part`: a kind
+    /// of part and its index, or `None` for the input. Each call of this function counts as one
+    /// minimization, and gets another name for the same part.
     pub(super) fn next_log(&mut self, part: Option<(Part, usize)>) -> PathBuf {
         let label = part.map_or(String::new(), |(part, at)| match (part, at) {
             (Part::Args, 0) => ".args".to_owned(),
@@ -235,8 +235,8 @@ impl CallFiles {
         with_ending(&self.prefix, ".sh")
     }
 
-    /// Stores an intermediate input, from which the minimization of a part of the command line
-    /// starts, and returns its path.
+    /// Stores an input with which the minimization of a part of the command line is made, in the
+    /// folder of intermediate inputs; returns the path of the file.
     pub(super) fn store_input(&self, input: &[u8]) -> Result<PathBuf, FileError> {
         let folder = with_ending(&self.prefix, ".inputs");
         folder::create_all(&folder)?;
@@ -247,9 +247,9 @@ impl CallFiles {
         Ok(path)
     }
 
-    /// Returns the environment variables from which an earlier, interrupted minimization of the
-    /// command line started, as its logs record them (the current environment may differ); `None`
-    /// if there is no such log.
+    /// Returns the environment variables with which an earlier, interrupted minimization of the
+    /// command line began, as its logs record them; those of this process may differ now. `None` if
+    /// there is no log.
     pub(super) fn logged_env(&self) -> Option<Vec<(OsString, OsString)>> {
         let logs = self.existing().into_iter().chain([self.log.clone()]);
         let starts = logs.filter_map(|path| Log::read_start(&path));
@@ -286,8 +286,8 @@ impl CallFiles {
         Ok(())
     }
 
-    /// Fails if files of an earlier minimization of a command line exist: its script, or a log
-    /// other than the main one. With `resume`, they may exist if at least one of them is a log.
+    /// Fails if files of an earlier minimization of a command line exist: its script, or a log of a
+    /// part. If `resume` is true, they may exist, unless there is only the script and no log.
     pub(super) fn check_none(&self, resume: bool) -> Result<(), Failure> {
         let existing = self.existing();
         if resume && self.has_logs() {
@@ -333,8 +333,8 @@ impl CallFiles {
     }
 }
 
-/// Returns true if a file name is that of the script or of a log (but not the main one) of the
-/// minimization of a command line; `prefix` is the beginning that all these names have.
+/// Returns true if `file` is the name of the script, or of a log other than the main one, of the
+/// minimization whose file names begin with `prefix`; else false.
 fn is_ours(file: &OsStr, prefix: &OsStr) -> bool {
     let rest = file.as_bytes().strip_prefix(prefix.as_bytes());
     let Some(rest) = rest.and_then(|rest| std::str::from_utf8(rest).ok()) else {

@@ -44,17 +44,17 @@ pub(super) struct CallMinimization<'a> {
     pub(super) original: Option<(&'a Path, &'a [u8])>,
     pub(super) result: &'a Path,
     pub(super) files: CallFiles,
-    /// The target with its command line and environment as far as they are minimized.
+    /// The target with the command line and environment that are the smallest so far.
     pub(super) target: Target,
-    /// The program's input, as far as it is minimized.
+    /// The smallest input of the program so far.
     pub(super) input: Vec<u8>,
     /// Wall time of the runs that have shown the crash; it counts for `--budget-time`.
     pub(super) shown_in: Duration,
     pub(super) done: Vec<Phase>,
 }
 
-/// A finished search in the minimization of a command line, which minimized one part with all
-/// others fixed.
+/// One finished search in the minimization of a command line: it minimized one part while all
+/// others stayed fixed.
 pub(super) struct Phase {
     pub(super) subject: PhaseSubject,
     /// The target with its command line as it was after this search; the same part is minimized
@@ -96,9 +96,9 @@ impl CallMinimization<'_> {
         self.conclude(&before, settled)
     }
 
-    /// Returns all parts of the command line of one kind, as subjects of searches: for `step` 0
-    /// whole arguments, for 1 the characters of each argument, for 2 environment variables, for 3
-    /// the input.
+    /// Returns the parts that the step with the number `step` minimizes, one search each: 0 the
+    /// whole arguments, 1 the characters of each argument, 2 the environment variables, 3 the
+    /// input.
     fn subjects(&self, step: usize) -> Vec<PhaseSubject> {
         let places = Call::places(&self.target, self.args.args, self.args.env_vars);
         let of_part = |part: Part| {
@@ -117,8 +117,8 @@ impl CallMinimization<'_> {
         self.done.iter().any(|done| done.subject == subject)
     }
 
-    /// Returns true if a part of the command line needs no further search: it is empty, or nothing
-    /// has changed since its last search.
+    /// Returns true if the part `subject` needs no further search, because it is empty or nothing
+    /// has changed since its last search; else false.
     fn is_settled(&self, subject: PhaseSubject) -> bool {
         let last = self.done.iter().rev().find(|done| done.subject == subject);
         let is_empty = subject
@@ -149,8 +149,8 @@ impl CallMinimization<'_> {
         self.write_script()
     }
 
-    /// Returns the first line of the log of a search for `subject` that begins with the current
-    /// command line and input. `file` is the path of the input; `None` if there is none.
+    /// Returns the first line of the log of a search for the part `subject`, which begins with the
+    /// current command line and input. `file`: path of the input; `None` if there is none.
     fn start_line(&self, subject: PhaseSubject, file: Option<&Path>) -> StartLine {
         match subject {
             Some((part, at)) => {
@@ -164,10 +164,11 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Removes the log of a search if its tests are out of date: an earlier search, resumed with a
-    /// larger budget, came to another command line or input than the one with which the logged
-    /// search began. `start` is the first line that the log would get now. A log of another crash,
-    /// build or search algorithm stays: resuming it is refused.
+    /// Removes the log of a search if its tests are out of date: the logged search began with
+    /// another command line or input than this one, because an earlier search was resumed with a
+    /// larger budget and has come to another result. `start`: the first line that the log would get
+    /// now. A log of another crash, build or search algorithm is left alone, since resuming it is
+    /// refused anyway.
     fn remove_outdated(&self, log: &Path, start: &StartLine) -> Result<(), Failure> {
         let is_outdated = |logged: StartLine| {
             let is_ours = (&logged.key, &logged.search, logged.build)
@@ -215,8 +216,8 @@ impl CallMinimization<'_> {
         Ok(done)
     }
 
-    /// Returns the path of a file that contains the current input and does not change later: the
-    /// original, or a stored copy; `None` without an input.
+    /// Returns the path of a file that has the current input and keeps it: the user's file, or a
+    /// stored copy. `None` if there is no input.
     pub(super) fn input_file(&self) -> Result<Option<PathBuf>, Failure> {
         match self.original {
             None => Ok(None),
@@ -229,8 +230,8 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Returns the path of the file with the smallest input so far: the result file, or the
-    /// original before the input was minimized; `None` without an input.
+    /// Returns the path of the file with the smallest input so far: the result file, or the user's
+    /// file if the input was not minimized yet. `None` if there is no input.
     fn best_input(&self) -> Option<&Path> {
         let (original, _) = self.original?;
         match self.had_phase(None) {
@@ -357,9 +358,8 @@ impl CallMinimization<'_> {
         slips
     }
 
-    /// Returns the warnings of the searches of all parts of the command line, without duplicates.
-    /// It leaves out the warning that the empty candidate fails, unless it is about the input:
-    /// arguments and variables may all be unneeded.
+    /// Returns the warnings of all searches, each once. The warning that the empty candidate fails
+    /// is returned only for the input, since arguments and variables may all be superfluous.
     fn warnings(&self) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for done in &self.done {
@@ -411,9 +411,9 @@ fn time_of(log: &Path, jobs: usize) -> Duration {
 }
 
 impl CallMinimization<'_> {
-    /// Minimizes the part `part`, with index `at`, of the command line with all others fixed, or
-    /// continues that search if the file `log` exists. `start` is the first line of a new log;
-    /// `file` has the current input, `None` if there is none.
+    /// Minimizes one part of the command line with all others fixed: the one of the kind `part`
+    /// with the index `at`. Continues that search if the file `log` exists. `start`: first line of
+    /// a new log. `file`: the file with the current input; `None` if there is none.
     pub(super) fn shrink_call(
         &mut self,
         part: Part,
@@ -503,8 +503,8 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Stores the input of a slip (another crash, found while minimizing the command line) and a
-    /// script that reproduces it; returns the input's path.
+    /// Stores the input of a slip (another crash, found while the command line was minimized), and
+    /// a script that shows it with the command line of `call`; returns the path of the input.
     fn store_call_slip(&self, call: &Call, slip: &Slip) -> Result<PathBuf, CallbackError> {
         let path = store_slip(self.result, &self.input, &slip.keys)?;
         if let (Some(target), Some(crash)) = (call.target(&slip.input), &slip.crash) {
@@ -514,9 +514,9 @@ impl CallMinimization<'_> {
     }
 }
 
-/// Creates an oracle that runs the target with candidate command lines, each in a new process, on
-/// `input`, and accepts those that show the crash `held`. `learn_limit`: whether the time limit of
-/// a run is adapted to the target.
+/// Creates an oracle for candidate command lines. It runs the target with each candidate in a new
+/// process, on `input`; a candidate fails if it shows the crash `held`. `learn_limit`: whether the
+/// time limit of a run adapts to the target.
 pub(in crate::cli) fn oracle_of_call(
     call: Call,
     input: Vec<u8>,

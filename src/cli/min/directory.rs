@@ -29,8 +29,8 @@ pub(in crate::cli) struct MinimizedGroups {
     /// Whether the user stopped `ddfuzz` before all crash groups of the output directory were
     /// minimized.
     pub(in crate::cli) interrupted: bool,
-    /// Number of groups whose minimization a budget has ended, so that `min --resume` would
-    /// continue it; 0 after a call with `--resume`.
+    /// Number of groups whose minimization was ended by a budget, and which `min --resume` would
+    /// continue; 0 if this call had `--resume`.
     #[serde(skip)]
     unfinished: u64,
     #[serde(skip)]
@@ -84,8 +84,7 @@ pub(super) fn run(args: &MinArgs, out: &Path, output: &Output) -> Result<Exit, F
     })
 }
 
-/// Fails if an option is given that applies only to minimizing a single input, not to an output
-/// directory.
+/// Fails if an option was given that is only for the minimization of a single input.
 fn check(args: &MinArgs) -> Result<(), Failure> {
     let given = values::first_given(&[
         ("--args", args.args),
@@ -181,8 +180,8 @@ impl MinimizedGroups {
     }
 }
 
-/// The progress display while the crash groups of an output directory are minimized: how many are
-/// done and how many remain.
+/// The progress display while all groups of an output directory are minimized: how many are done,
+/// and how many remain.
 struct GroupsScreen<'a> {
     line: ui::CountBar,
     output: &'a Output,

@@ -120,9 +120,9 @@ impl CrashJob<'_> {
     }
 }
 
-/// Counts the user's input, which is stored as `filed`, as a run of the campaign with the id
-/// `campaign` that ended in the input's group. If the input was stored before, it is counted only
-/// if no run of this campaign is counted in the group yet.
+/// Counts the user's input, stored as `filed`, as one run of the campaign with the id `campaign`
+/// that ended in the input's group. If the same input was stored before, it is not counted twice:
+/// only if this campaign has no counted run in the group.
 fn count_input(
     store: &mut Store,
     filed: &Filed,
@@ -147,15 +147,15 @@ pub(super) struct FileJob<'a> {
     pub(super) result: &'a Path,
     pub(super) log: &'a Path,
     pub(super) screen: &'a MinScreen<'a>,
-    /// The target whose command line is minimized, too, so that each slip gets a script with the
-    /// command line; `None` if only the input is minimized.
+    /// The target whose command line is minimized together with the input; a slip (another crash)
+    /// then gets a script with the command line. `None` if only the input is minimized.
     pub(super) call: Option<&'a Target>,
 }
 
 impl FileJob<'_> {
-    /// Minimizes the input, or continues the minimization that the log records, and writes the
-    /// result file at reductions, at most ten times per second. `by` runs the search on the given
-    /// input, with the given log and options.
+    /// Minimizes the input, or continues the minimization that the log records. Meanwhile writes
+    /// each better input to the result file, at most ten times per second. `start`: first line of a
+    /// new log. `by`: makes the search, given the input to begin with, the log, and the options.
     pub(super) fn minimize(
         &self,
         mut start: StartLine,
@@ -225,13 +225,13 @@ impl FileJob<'_> {
 /// Minimum time between two writes of the result file while the search runs.
 const WRITE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The result file of a running minimization. It gets the best input so far at most ten times per
-/// second: the log, which is synced, has each of them.
+/// The result file while a minimization runs. It is given each better input, and written at most
+/// ten times per second; what it misses meanwhile is in the log.
 struct ResultFile<'a> {
     path: &'a Path,
     /// Time of the last write; `None` before the first.
     written: Option<Instant>,
-    /// The best input, if the file does not have it yet.
+    /// The best input if it is not written to the result file yet; else `None`.
     pending: Option<Vec<u8>>,
 }
 
@@ -244,7 +244,8 @@ impl ResultFile<'_> {
         }
     }
 
-    /// Writes a new best input, or keeps it for later if the last write was a moment ago.
+    /// Takes `best`, a better input, for the result file. Writes it now, or, if the last write was
+    /// less than 100 ms ago, remembers it for later.
     fn put(&mut self, best: &[u8]) -> Result<(), FileError> {
         self.pending = Some(best.to_owned());
         match self.written {
@@ -253,7 +254,7 @@ impl ResultFile<'_> {
         }
     }
 
-    /// Writes the best input, if the file does not have it yet.
+    /// Writes the best input to the result file if the file does not have it yet.
     fn write_pending(&mut self) -> Result<(), FileError> {
         if let Some(best) = self.pending.take() {
             atomic::write_unsynced(self.path, &best)?;

@@ -157,7 +157,8 @@ fn minimize(args: &MinArgs, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Says that the search has met other crashes, and where their inputs are.
+/// Prints how many inputs with another crash the search has met, and where the first one is stored;
+/// prints nothing if there are none.
 fn say_slips(record: &MinRecord, output: &Output) {
     let files = record.slips.iter().filter_map(|slip| slip.file.as_ref());
     let places: Vec<&Path> = files.map(|file| Path::new(&file.0)).collect();
@@ -170,8 +171,9 @@ fn say_slips(record: &MinRecord, output: &Output) {
     }
 }
 
-/// Prints suggestions for the next command: to continue if a budget has ended the search; `show`,
-/// `export` and `check` for the crash group in an output directory, or `log verify` for the log.
+/// Prints the commands that the user could type next: one that continues the search, if a budget
+/// has ended it; and `show`, `export` and `check` for the group in an output directory, or `log
+/// verify` for the log in other cases.
 fn say_next(args: &MinArgs, record: &MinRecord, output: &Output) -> Result<(), Failure> {
     let budget = values::first_given(&[
         ("--budget-time", args.results.budget_time.is_some()),
@@ -215,9 +217,9 @@ impl MinScreen<'_> {
             .say(&format!("{}, executed by {way}", holding(crash)));
     }
 
-    /// Sets in `record` the path of the file of each slip (another crash, found while minimizing
-    /// `result`). `stored` are the files that this call wrote; prints the path of each of them
-    /// whose slip is not in `record`.
+    /// Sets in `record` the file of each slip (another crash, found while `result` was minimized).
+    /// `stored`: the files that this call has written. Those that belong to no slip in `record` are
+    /// named in a message.
     fn name_slips(&self, record: &mut MinRecord, result: &Path, stored: &[PathBuf]) {
         for slip in &mut record.slips {
             *slip = slip_on_file(result, slip, stored);
@@ -295,8 +297,8 @@ fn minimize_crash(
 }
 
 impl MinArgs {
-    /// Returns the path that result files are named after: the input, else the program, else
-    /// `input`.
+    /// Returns the path from which the names of result files are made: that of the input if there
+    /// is one, else that of the program, else `input`.
     fn subject(&self) -> PathBuf {
         let program = self.target.program.first().map(Path::new);
         let program = program.and_then(Path::file_name).map(PathBuf::from);
@@ -349,9 +351,9 @@ impl MinArgs {
         Ok(())
     }
 
-    /// Returns the target, but with `--env-vars` all inherited environment variables are set
-    /// explicitly, so that each can be removed. If a search is continued, they are the variables in
-    /// the logs.
+    /// Returns the target. With `--env-vars`, all environment variables that it would inherit are
+    /// set explicitly in it, so that each can be removed; if a search is continued, they are those
+    /// of its logs `files`.
     fn with_environment(&self, target: Target, files: Option<&CallFiles>) -> Target {
         if !self.env_vars {
             return target;
@@ -406,8 +408,8 @@ pub(in crate::cli) fn holding(crash: &Crash) -> String {
     format!("minimizing the crash {class}{said}{at}, group {major}")
 }
 
-/// Maximum number of examinations of the original input, each of up to three runs, before the input
-/// counts as not crashing: a flaky crash may not occur at once.
+/// How often the original input is examined, with up to three runs each time, before it counts as
+/// not crashing; a flaky crash may not occur at once.
 const EXAMINED: u32 = 7;
 
 /// Runs the original input before its minimization begins, and returns its crash. Fails if none of
@@ -452,8 +454,8 @@ pub(in crate::cli) fn baseline(
     }
 }
 
-/// Checks an input that does not crash for memory leaks, and returns the leak's class; `None` if
-/// nothing leaks, or if `ended`, the end of the last run, says that it exceeded the time limit.
+/// Checks for memory leaks when a run of `input` has ended without a crash, by `ended`. Returns the
+/// class of the leak; `None` if nothing leaks, or if the run exceeded the time limit.
 fn leak(triager: &mut Triager, input: &[u8], ended: Ended) -> Result<Option<Class>, Failure> {
     if ended == Ended::Timeout {
         return Ok(None);
@@ -465,8 +467,9 @@ fn leak(triager: &mut Triager, input: &[u8], ended: Ended) -> Result<Option<Clas
     })
 }
 
-/// Returns the failure that the input at `path` does not crash the program. `runs`: their number,
-/// and how the last one ended; `last_line`: the last line that it wrote to stderr.
+/// Returns the failure that says that the input at `path` does not crash the program. `runs`: how
+/// many runs were made, and how the last one ended. `last_line`: the last line that the program
+/// wrote to stderr.
 fn not_failing(path: Option<&Path>, runs: (u32, Ended), last_line: Option<&str>) -> Failure {
     let what = path.unwrap_or(Path::new("the program without an input"));
     let (count, ended) = runs;

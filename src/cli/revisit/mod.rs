@@ -89,8 +89,8 @@ struct StudySandbox {
     parts: Vec<String>,
 }
 
-/// Chooses whether the utilities run in a sandbox: not if `--no-sandbox` is given twice, else they
-/// do; if it is given once, that is an error. For a sandbox, prints the features that this machine
+/// Decides whether the utilities run in a sandbox. They do unless `--no-sandbox` is given twice;
+/// given once, that option is an error. For a sandbox, prints the features that this machine
 /// supports, and fails if they cannot protect the user's files.
 fn choose_sandbox(args: &RevisitArgs, output: &Output) -> Result<StudySandbox, Failure> {
     match args.no_sandbox {
@@ -316,9 +316,9 @@ impl FromStr for Shard {
 }
 
 impl RevisitArgs {
-    /// Returns the options with the values of `--max-len`, `--list`, `--preset`, `--shard` and
-    /// `--channel` that the study has which `--resume` continues. Fails if the user gave one of
-    /// them with another value.
+    /// Returns these options, in which `--max-len`, `--list`, `--preset`, `--shard` and `--channel`
+    /// have the values of the study that `--resume` continues. Fails if the user gave one of them
+    /// another value.
     pub(super) fn resumed(mut self) -> Result<RevisitArgs, Failure> {
         // What is wrong with the directory is said when it is opened to be written.
         let so_far = match self.resume {
@@ -354,8 +354,8 @@ impl RevisitArgs {
         channels
     }
 
-    /// Returns `was`, the value of the option `option` in the study that `--resume` continues;
-    /// `None` if the study has none. Fails if the user gave another value, `now`.
+    /// Returns `was`, the value that the option called `option` has in the study that `--resume`
+    /// continues; `None` if the study has none. Fails if the user now gives another value, `now`.
     fn same<T: PartialEq>(
         &self,
         option: &str,

@@ -100,11 +100,11 @@ fn tell_invalid_lines(list: &List, output: &Output) {
     }
 }
 
-/// Number of utilities that a message names as examples.
+/// A message names this many utilities as examples.
 const NAMED_UTILITIES: usize = 5;
 
-/// Fails if none of the selected utilities can be run. With `--shard` it does not fail, because
-/// another part of the list may have some that can.
+/// Fails if none of the selected utilities (`planned`) can be run. With `--shard` it never fails,
+/// because another part of the list may have utilities that can be run.
 pub(super) fn refuse_without_utilities(
     args: &RevisitArgs,
     planned: &StudySelection,
@@ -158,8 +158,9 @@ fn read_list(args: &RevisitArgs) -> Result<List, Failure> {
     Ok(list)
 }
 
-/// Sets the number of runs of each utility: the total (`--runs`, else 1200 each) divided evenly;
-/// the first utilities get the remainder. Does nothing if only `--time` is given.
+/// Sets the number of runs of each utility: the value of `--runs` divided evenly among those that
+/// can be run, with the remainder for the first ones, or 1200 each if it is not given. Utilities
+/// that are skipped get 0. Does nothing if only `--time` is given.
 fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     let all = match (args.runs, args.time) {
         (None, Some(_)) => return,
@@ -181,16 +182,16 @@ fn share_runs(args: &RevisitArgs, utilities: &mut [Utility]) {
     }
 }
 
-/// Returns the directories of PATH in two lists: those that the user as which sandboxed utilities
-/// run can access, and the others.
+/// Divides the directories of PATH into two lists: first those that the account under which
+/// sandboxed utilities run (such as `nobody`) can access, then the others.
 fn path_folders() -> (Vec<PathBuf>, Vec<PathBuf>) {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).filter(|folder| folder.is_absolute());
     folders.partition(|folder| targets_reach(folder))
 }
 
-/// Returns the directories of PATH that the user as which sandboxed utilities run can access,
-/// followed by the system's default directories for programs.
+/// Returns the directories of PATH that the account under which sandboxed utilities run (such as
+/// `nobody`) can access, followed by the system's default directories for programs.
 fn open_folders() -> Vec<PathBuf> {
     let (mut folders, _) = path_folders();
     for folder in installed::PATH.map(PathBuf::from) {
@@ -201,8 +202,9 @@ fn open_folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the directories to search for utilities. Those that the user as which sandboxed
-/// utilities run cannot access come last: utilities from there are copied before they are run.
+/// Returns the directories in which utilities are searched. Last come those that the account under
+/// which sandboxed utilities run (such as `nobody`) cannot access: utilities from there are copied
+/// before they are run.
 fn searched_folders() -> Vec<PathBuf> {
     let mut folders = open_folders();
     folders.extend(path_folders().1);

@@ -75,8 +75,8 @@ pub struct StudyReportArgs {
     pub sheets: SheetArgs,
 }
 
-/// Text at the beginning of a CSV report by which ddfuzz recognizes its own report, and the number
-/// of bytes at the beginning of the file in which it must occur.
+/// How ddfuzz recognizes a CSV report of its own: the header line, and the number of bytes at the
+/// beginning of the file within which that line must occur.
 const CSV: Mark = (CSV_HEADER, CSV_HEADER.len());
 
 impl SheetArgs {

@@ -96,8 +96,8 @@ fn exit(summary: &Summary) -> Exit {
     }
 }
 
-/// The groups of crashes, hangs and other failures that were in the output directory before this
-/// call of ddfuzz.
+/// The major keys of all groups of failures that were in the output directory before this call of
+/// ddfuzz, and whether the call continues a campaign.
 pub struct GroupsBefore {
     majors: BTreeSet<String>,
     resumed: bool,
@@ -116,7 +116,7 @@ impl GroupsBefore {
     }
 }
 
-/// What the report on a campaign's result needs in addition to the campaign's summary and output
+/// What is needed to report the result of a campaign, beside the campaign's summary and its output
 /// directory.
 pub struct CampaignReport<'a> {
     /// Word by which messages call an execution of the target: `run` or `input`.
@@ -189,9 +189,9 @@ impl CampaignReport<'_> {
         Ok(all.map(TargetWarning::to_string).chain(more).collect())
     }
 
-    /// Prints the commands that the user could type next: the one that minimizes groups without a
-    /// result, if there are any, and those for one crash group, which is not fixed, preferably new,
-    /// and the most severe.
+    /// Prints the commands that the user could type next. One minimizes groups without a result, if
+    /// there are any. The others are for one crash group among `views`: one that is not fixed,
+    /// preferably a new one, and the most severe of these.
     fn say_next(&self, views: &[GroupView], store: &Store, output: &Output) -> Result<(), Failure> {
         let is_left =
             |view: &&GroupView| view.kind == Kind::Crash && view.status != Some(Status::Fixed);
@@ -222,9 +222,10 @@ impl CampaignReport<'_> {
         causes(new.iter())
     }
 
-    /// Returns true if a group is new: not listed as known, and not in the output directory before
-    /// this call. `None` if that is unclear, because an earlier call of the resumed campaign may
-    /// have been killed before it reported the group.
+    /// Tells whether a group is new: `Some(true)` if it is neither listed as known nor was in the
+    /// output directory before this call, else `Some(false)`. `None` if that is unclear, because
+    /// the campaign is resumed and an earlier call may have been killed before it reported the
+    /// group.
     fn is_new(&self, view: &GroupView, store: &Store) -> Option<bool> {
         let major = view.major.short();
         let is_known = store.reader().is_muted(view.kind, &major, self.known);
@@ -254,9 +255,9 @@ impl CampaignReport<'_> {
     }
 }
 
-/// Formats the numbers of groups that a campaign has found. `counts` are those of crashes, hangs,
-/// out-of-memory failures and flaky crashes, in this order; `new` is the number of new crash
-/// groups.
+/// Formats how many groups a campaign has found. `counts`: the numbers of groups of crashes, hangs,
+/// out-of-memory failures and flaky crashes, in this order. `new`: how many of the crash groups are
+/// new.
 fn found(counts: &[u64], new: u64) -> String {
     let crashes = match counts[0] {
         0 => "no crashes".to_owned(),
@@ -271,9 +272,9 @@ fn found(counts: &[u64], new: u64) -> String {
     crashes + &other_groups(&counts[1..])
 }
 
-/// Formats the numbers of groups that are not crash groups, to be appended to the number of those:
-/// `, 1 hang group`. `counts` are those of hangs, out-of-memory failures and flaky crashes, in this
-/// order; zeros are left out.
+/// Formats the numbers of groups that are not crash groups, as a text to follow the number of crash
+/// groups: `, 1 hang group`. `counts`: the numbers for hangs, out-of-memory failures and flaky
+/// crashes, in this order. Zeros are left out.
 pub(in crate::cli) fn other_groups(counts: &[u64]) -> String {
     let kinds = ["hang group", "out-of-memory group", "flaky group"];
     let others = counts.iter().zip(kinds).filter(|(count, _)| **count > 0);
@@ -282,7 +283,7 @@ pub(in crate::cli) fn other_groups(counts: &[u64]) -> String {
         .collect()
 }
 
-/// Formats the number of hangs not yet assigned to a group, to be appended to the numbers of
+/// Formats the number of hangs that belong to no group yet, as a text to follow the numbers of
 /// groups; empty for 0.
 fn unnamed(hangs: u64) -> String {
     match hangs {
@@ -303,9 +304,9 @@ fn of_unnamed(hangs: u64, out: &Path) -> String {
     )
 }
 
-/// Formats the reason why the campaign ended: a condition of `--until`, or Ctrl-C; empty if its
-/// time or runs were used up. If the program was rebuilt during the campaign, the text says that,
-/// too.
+/// Formats why the campaign ended: by a condition of `--until`, or by Ctrl-C. The text is empty if
+/// its time or its number of runs was used up. It also says if the program was rebuilt during the
+/// campaign.
 fn ended(summary: &Summary) -> String {
     let by = match (summary.ended_by, summary.until) {
         (EndedBy::Until, Some(until)) => format!(", stopped by --until '{until}'"),

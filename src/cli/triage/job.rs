@@ -25,11 +25,11 @@ use crate::store::foreign::{Input, Inputs, ReportedEnd};
 use crate::store::{CrashLine, Entry, EntryId, Kind, Store, StoreError, TriageJournal, Triaged};
 use crate::triage::{Crash, Found, Key, Quick, Triager};
 
-/// Maximum number of inputs that are run again alone, to see whether runs of several workers have
-/// disturbed each other. They have if one of these inputs then crashes each time.
+/// Maximum number of inputs that are run again one by one, to see whether runs of several workers
+/// have disturbed each other.
 const RUN_ALONE: usize = 8;
-/// Number of times that a flaky input is run alone. If it crashes each time, other runs have
-/// disturbed its earlier ones.
+/// How often a flaky input is run again while nothing else runs. If it crashes each time, runs of
+/// other workers have disturbed its earlier runs.
 const RUNS_ALONE: u32 = 20;
 
 /// One call of `ddfuzz triage`: the input files to run, the target, and the options.
@@ -119,8 +119,8 @@ impl TriageJob<'_> {
         })
     }
 
-    /// Marks the crash group whose crash occurs on any input: on the empty input and on other, very
-    /// different ones. Does nothing if there is no such group.
+    /// Marks the group of the crash that the program shows on any input: on the empty input and on
+    /// other, very different ones. Does nothing if no group is of this kind.
     fn note_any_input_group(&self, result: &mut TriageResult) -> Result<(), Failure> {
         let crashes = |group: &&mut TriageGroup| group.kind == Kind::Crash;
         let mut groups = result.groups.iter_mut().filter(crashes).peekable();
@@ -137,10 +137,10 @@ impl TriageJob<'_> {
         Ok(())
     }
 
-    /// Prints a warning if runs of several workers have disturbed each other: an input crashes in
-    /// each of several runs that are made one after the other, but did not before. The inputs that
-    /// are tried are flaky ones, ones that did not crash as their files' names say, and, if no
-    /// input has crashed, one more.
+    /// Prints a warning if runs of several workers have disturbed each other: an input that did not
+    /// crash each time before crashes in each of several runs made one after the other. Inputs that
+    /// are tried are the flaky ones, those that did not crash although their files' names say so,
+    /// and one more if no input has crashed.
     fn warn_of_disturbance(&self, progress: &TriageState, output: &Output) -> Result<(), Failure> {
         if self.jobs < 2 || self.found.inputs.len() < 2 {
             return Ok(());
@@ -274,10 +274,10 @@ impl TriageState {
     }
 
     /// Adds an input that was examined to the outcomes and, with an output directory, to the triage
-    /// journal; `at` is the index of its file in `files`. If the input crashed, the crash is stored
-    /// in the directory if it is the first with its major and minor key, if it is flaky, or if
-    /// `anyway` is true. If a single run of the input crashed with other keys, that crash is stored
-    /// as flaky, unless its major key is that of a steady crash or of a group in the directory.
+    /// journal. `at`: index of its file in `files`. The crash of the input is stored if it is the
+    /// first with its major and minor key, if it is flaky, or if `anyway` is true. If a single run
+    /// of the input crashed with other keys, that crash is stored as flaky, unless its major key is
+    /// that of a steady crash or of a group in the directory.
     fn examined(
         &mut self,
         (at, input): (usize, ContentHash),
@@ -367,8 +367,8 @@ fn compare(file: &Input, outcome: Outcome, outcomes: &TriageOutcomes, output: &O
     }
 }
 
-/// Returns true if a line of the triage journal belongs to a campaign on `target`, whichever build
-/// of the program that campaign ran.
+/// Returns true if a line of the triage journal belongs to a campaign in `store` on `target`, of
+/// whatever build; else false.
 fn is_of(store: &Store, target: &Target, line: &Triaged) -> bool {
     let now = TargetRecord::new(target, Way::Command);
     let mut campaigns = store.campaigns().all();
@@ -427,7 +427,8 @@ impl TriageDirectory {
         })
     }
 
-    /// Stores a crash with its input, found in the file `path`, and a script that reproduces it.
+    /// Stores `crash` with its `input`, read from the file `path`, in a group of the given `kind`;
+    /// then writes the script that reproduces it.
     pub fn file(
         &mut self,
         kind: Kind,

@@ -269,9 +269,10 @@ fn mute(result: &mut TriageResult, known: &KnownGroups) {
     }
 }
 
-/// Sets for each group in the result of the triage whether the output directory of `--against`
-/// lacks it, and lists the groups of that directory whose crashes cannot show with this build, its
-/// limits, input channel and environment.
+/// Compares the groups in the result of a triage with those of `against`, the output directory of
+/// `--against`. Sets for each group whether that directory lacks it. Lists the groups of that
+/// directory that runs of `target` cannot show, because of its build, limits, input channel or
+/// environment.
 fn compare(result: &mut TriageResult, against: &Against, target: &Target) {
     let conditions = Conditions {
         instrumentation: result.instrumentation.clone(),
@@ -306,9 +307,9 @@ fn text(result: &TriageResult, each: bool) -> String {
     text
 }
 
-/// Returns the exit code of a triage: it says whether new or only known groups were found. If
-/// nothing crashed, but some files could not be read, it is that of an error, because they might
-/// crash.
+/// Returns the exit code of a triage, which says whether it found new groups, only known ones, or
+/// none. A triage that the user stopped has a code of its own. If nothing crashed and some files
+/// could not be read, it is that of an error, because those files might crash.
 fn exit(result: &TriageResult) -> Exit {
     let told = |group: &TriageGroup| !group.known && group.new != Some(false);
     if result.interrupted {
@@ -328,7 +329,8 @@ fn exit(result: &TriageResult) -> Exit {
 /// compared.
 pub struct Against {
     had: BaselineGroups,
-    /// Crashes that represent the groups of the other output directory, one or more for each group.
+    /// The groups of the output directory given with `--against`, with which the groups of a triage
+    /// are compared.
     crashes: Vec<Crash>,
     /// The campaigns of the other output directory, which record the targets of these crashes.
     campaigns: CampaignFile,
@@ -354,9 +356,9 @@ impl Against {
         })
     }
 
-    /// Sets whether `group`, from a triage, is new, that is, missing in the other output directory;
-    /// leaves that open if the builds of that directory would report the same crash differently.
-    /// `now` are the sanitizers and limits of the current runs.
+    /// Sets whether `group`, from a triage, is new, that is, missing in the other output directory.
+    /// Leaves that open if the builds of that directory would report the same crash differently
+    /// from the current build, whose sanitizers and limits are `now`.
     pub fn compare_group(&self, group: &mut TriageGroup, now: &Conditions) {
         let same = self.same_by(group);
         group.same_by = same;
@@ -371,8 +373,8 @@ impl Against {
         }
     }
 
-    /// Returns how the crash group was recognized in the other output directory: by its major key,
-    /// or by its function names; `None` if it is not there.
+    /// Tells how the other output directory knows `group`: by the same major key, or by the same
+    /// function names; `None` if the directory does not have the group.
     fn same_by(&self, group: &TriageGroup) -> Option<SameBy> {
         if self.had.has_major(&group.major) {
             return Some(SameBy::Key);
@@ -383,7 +385,8 @@ impl Against {
     }
 
     /// Returns true if the builds of the other output directory would report the crash of `group`
-    /// under the same class as the current build: sanitizers report the same bug differently.
+    /// under the same class as the current build with the conditions `now`. False if not: two
+    /// sanitizers may report the same bug differently.
     fn is_comparable(&self, group: &TriageGroup, now: &Conditions) -> bool {
         let everywhere = [
             "rustpanic",
@@ -401,9 +404,9 @@ impl Against {
             || self.crashes.iter().any(|crash| crash.is_comparable(now))
     }
 
-    /// Returns the groups of the other output directory whose crashes cannot show in runs of `now`
-    /// under these conditions, such as a bug that only another sanitizer reports, or one that was
-    /// found by another input channel.
+    /// Returns the groups of the other output directory whose crashes runs of the target `now`
+    /// cannot show under `conditions`. Examples are a bug that only another sanitizer reports, and
+    /// a crash by an input that came through another channel.
     fn cannot_tell(&self, conditions: &Conditions, now: &Target) -> Vec<CannotTell> {
         let mut all: Vec<CannotTell> = Vec::new();
         for crash in &self.crashes {
@@ -426,8 +429,8 @@ impl Against {
         all
     }
 
-    /// Returns the record of the target on which a crash was found: that of its
-    /// campaign; `None` if none is recorded, as in a study.
+    /// Returns the target on which `crash` was found, as its campaign in the other output directory
+    /// records it; `None` if none is recorded, as in a study.
     fn finder(&self, crash: &Crash) -> Option<&TargetRecord> {
         let id = crash.campaign()?;
         let campaign = self.campaigns.all().find(|one| one.id == id)?;

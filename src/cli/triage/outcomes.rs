@@ -21,8 +21,8 @@ pub struct Outcome {
     /// Index of the crash variant (pair of major and minor key) to which the input's crash belongs;
     /// `None` if it did not crash.
     pub variant: Option<usize>,
-    /// Index of the flaky crash variant that another run of the input has shown, if the input once
-    /// crashed with other keys; else `None`.
+    /// Index of a second crash variant, which is flaky: the input crashed with the keys of that
+    /// variant in one of its runs. `None` if all its crashes had the same keys.
     pub once: Option<usize>,
     /// Whether memory leaks were looked for.
     pub leaks: bool,
@@ -34,9 +34,9 @@ impl Outcome {
         self.variant.into_iter().chain(self.once)
     }
 
-    /// Returns the outcome; but if all runs of the input crashed, as if there had been one run
-    /// only. The number of runs depends on which worker thread was first, except for the smallest
-    /// input of a variant, and so is left out of results.
+    /// Returns this outcome with the number of runs set to one if all runs of the input crashed,
+    /// and unchanged otherwise. How often an input was run depends on which worker was first, so
+    /// results must not show it.
     pub fn of_first_run(self) -> Outcome {
         match self.variant.is_some() && self.hits == self.tries {
             true => Outcome {
@@ -128,8 +128,8 @@ impl TriageOutcomes {
         self.outcomes.insert(line.input, outcome);
     }
 
-    /// Notes an input that an earlier call of ddfuzz has run, for the counts of [`Self::seen`] only:
-    /// this call runs it again.
+    /// Records an input that an earlier call of ddfuzz has run and this call runs again. Only the
+    /// counts of [`Self::seen`] use the record.
     pub fn note_earlier(&mut self, line: &Triaged) {
         let place = (line.target, line.input);
         match &line.crash {
@@ -152,7 +152,8 @@ impl TriageOutcomes {
         outcome.is_some_and(|outcome| outcome.variant.is_some())
     }
 
-    /// Returns the major and minor keys of all crash variants that are not flaky.
+    /// Returns the major and minor keys of all crash variants whose crashes occur in each run (are
+    /// not flaky).
     pub fn steady_variants(&self) -> impl Iterator<Item = (Key, Key)> {
         let steady = self.variants.iter().map(|variant| &variant.line);
         let steady = steady.filter(|line| line.kind != Kind::Flaky);
@@ -169,9 +170,9 @@ impl TriageOutcomes {
         self.majors.len() as u64
     }
 
-    /// Adds an input that was run only once, because it crashed with the major and minor key of a
-    /// crash that was already examined; its run ended by `ended`. Returns the input's line for the
-    /// triage journal.
+    /// Adds an input of `size` bytes whose single run crashed with the keys `major` and `minor`,
+    /// which were examined before with another input. `ended`: how the run ended. Returns the
+    /// input's line for the triage journal.
     pub fn known_variant(
         &mut self,
         (input, size): (ContentHash, u64),
@@ -299,8 +300,8 @@ impl TriageOutcomes {
         groups
     }
 
-    /// Returns the number of distinct inputs that showed each crash group, now or in an earlier
-    /// call, by kind of failure and major key.
+    /// Returns the number of distinct inputs of each group (kind and major key), counting those of
+    /// this call and those of earlier calls in the journal.
     pub fn seen(&self) -> BTreeMap<(Kind, Key), u64> {
         let mut seen: BTreeMap<(Kind, Key), HashSet<ContentHash>> = BTreeMap::new();
         for (input, outcome) in &self.outcomes {

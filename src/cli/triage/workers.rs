@@ -49,8 +49,8 @@ pub enum WorkerResult {
 }
 
 impl WorkerResult {
-    /// Returns the major and minor key of the crash if the input was examined and its crash is not
-    /// flaky; else `None`.
+    /// Returns the major and minor key of the crash if the input was examined and crashes each time
+    /// it is run; else `None`.
     fn steady_variant(&self) -> Option<(Key, Key)> {
         let WorkerResult::New { examined, .. } = self else {
             return None;
@@ -61,8 +61,8 @@ impl WorkerResult {
     }
 }
 
-/// The worker threads of a triage, which run the input files, and what they share: target, files,
-/// the hashes of inputs already taken, and the crash keys already seen.
+/// What the worker threads of a triage share: the target, the input files, the hashes of inputs
+/// that a worker has taken, and the keys of crashes seen so far.
 pub struct Workers<'a> {
     pub target: &'a Target,
     pub way: Way,
@@ -74,8 +74,8 @@ pub struct Workers<'a> {
     pub leaks: bool,
     /// Flag that makes the worker threads end once it is true.
     pub stop: &'a AtomicBool,
-    /// Hashes of the inputs that a worker thread has run or is running. The bool is true if a check
-    /// for memory leaks would add nothing: leaks are looked for already, or the input has crashed.
+    /// For each input that a worker thread has taken to run it, by its hash: whether a check for
+    /// memory leaks would add nothing, since leaks are looked for already or the input has crashed.
     pub taken: Mutex<HashMap<ContentHash, bool>>,
     /// Major and minor keys of crashes that a worker has examined; an input that crashes with such
     /// keys is run only once, without symbolization.
@@ -83,8 +83,9 @@ pub struct Workers<'a> {
 }
 
 impl Workers<'_> {
-    /// Runs all input files by `jobs` worker threads. The calling thread calls `hear` with each
-    /// result and the index of its file, and with `None` when no result has come for a while.
+    /// Runs all input files by `jobs` worker threads. Meanwhile, the calling thread calls `hear`
+    /// with the index of each file and its result; when no result has come for a while, it calls
+    /// `hear` with `None`.
     pub fn run(
         &self,
         jobs: usize,

@@ -95,9 +95,9 @@ impl Drop for CountBar {
     }
 }
 
-/// The progress display of a campaign that has no full screen: on a terminal a line, with a block
-/// of text above it for each minimized crash group; without a terminal, `key=value` lines for
-/// `grep` on stderr.
+/// The progress display of a campaign without a full screen. On a terminal, it is a line at the
+/// bottom, above which a block of text is printed for each minimized crash group. Without a
+/// terminal, it prints `key=value` lines, for `grep`, on stderr.
 pub struct CampaignLine {
     bar: ProgressBar,
     output: Output,
@@ -191,10 +191,10 @@ impl Drop for CampaignLine {
 /// Interval between the status lines that a campaign prints without a terminal, in milliseconds.
 const EVERY_MS: u64 = 10_000;
 
-/// A formatter of the `key=value` lines that a campaign prints without a terminal: a status line
-/// every ten seconds and when the campaign begins to locate hangs or to minimize, one line for each
-/// new group, and one for each finished minimization. `t=` is the time since the campaign began, in
-/// seconds; unknown values are `-`.
+/// Formats the `key=value` lines that a campaign prints without a terminal: one for each new group,
+/// one for each finished minimization, and status lines. A status line is due every ten seconds,
+/// and when the campaign begins to locate hangs or to minimize. `t=` is the time since the campaign
+/// began, in seconds; unknown values are `-`.
 #[derive(Debug, Default)]
 pub struct Statuses {
     time_ms: u64,
@@ -207,8 +207,8 @@ pub struct Statuses {
 }
 
 impl Statuses {
-    /// Returns a status line if ten seconds have passed since the last one, or if the campaign has
-    /// just changed to another phase than fuzzing; else `None`.
+    /// Returns a status line about `progress` if one is due: ten seconds after the last one, or
+    /// when the campaign has just changed to another phase than fuzzing. Else returns `None`.
     pub fn progress(&mut self, progress: &Progress) -> Option<String> {
         self.time_ms = progress.time_ms;
         let phase = progress.phase.name();
@@ -239,14 +239,14 @@ impl Statuses {
         ))
     }
 
-    /// Returns the number of crash groups for which a `key=value` line was formatted. This may
-    /// exceed the campaign's own count, because minimizations find further groups.
+    /// Returns the number of crash groups for which a `key=value` line was formatted. It may be
+    /// greater than the campaign's own count, since minimizations find further groups.
     fn crash_groups(&self) -> u64 {
         let crashes = self.named.iter().filter(|(kind, _)| *kind == Kind::Crash);
         crashes.count() as u64
     }
 
-    /// Returns the `key=value` line for a new group; `None` if there was a line for it before.
+    /// Returns the `key=value` line for a new group. `None` if the group had a line before.
     pub fn group(&mut self, group: &GroupView) -> Option<String> {
         self.named.insert((group.kind, group.major)).then(|| {
             format!(
@@ -300,7 +300,7 @@ fn place(group: &GroupView) -> String {
 
 /// Maximum number of latest reductions that the progress display of a minimization lists.
 const RECENT: usize = 3;
-/// Interval between the progress lines of a minimization that are printed if stderr is no terminal.
+/// If stderr is no terminal, a minimization prints a progress line at this interval.
 const PLAIN: Duration = Duration::from_secs(10);
 /// Width in columns of the elapsed time, `00:00:00 `, at the beginning of the progress line of a
 /// minimization.
@@ -316,16 +316,16 @@ pub struct MinimizationScreen {
 struct Shown {
     bar: ProgressBar,
     began: Instant,
-    /// Whether a command line is minimized: sizes are then numbers of units (arguments, characters
-    /// or variables) instead of bytes.
+    /// Whether a command line is minimized: sizes are then counted in units (arguments, characters
+    /// or variables), and else in bytes.
     of_call: bool,
-    /// Number of tests that were executed before this call of ddfuzz resumed the minimization;
-    /// `None` before the first status.
+    /// Number of tests that earlier calls of ddfuzz had executed when this call resumed the
+    /// minimization; `None` before the first status.
     executed_before: Option<u64>,
     standing: Option<MinimizeStatus>,
-    /// The present phase of the minimization, if its number of runs is known: the name of the
-    /// phase, the time at which it was first shown, and how many of its runs had been made by then.
-    /// The time that is left is computed from these.
+    /// From what the remaining time of the present phase of the minimization is computed: the name
+    /// of the phase, the time at which it was first shown, and how many of its runs had been made
+    /// by then. `None` if the phase has no known number of runs.
     counted: Option<(&'static str, Instant, u64)>,
     recent: VecDeque<String>,
     /// Time at which the last progress line was printed because stderr is no terminal.
@@ -353,8 +353,8 @@ impl MinimizationScreen {
         }
     }
 
-    /// Returns the options of a minimization with callbacks added by which its progress is shown.
-    /// `of_call`: true if a command line is minimized, false if an input is.
+    /// Returns `options`, the options of a minimization, with callbacks added that show its
+    /// progress here. `of_call`: true if a command line is minimized, false if an input is.
     pub fn watch<'a>(&'a self, options: Options<'a>, of_call: bool) -> Options<'a> {
         self.shown.borrow_mut().begin(of_call);
         Options {
@@ -418,8 +418,9 @@ impl Shown {
         }
     }
 
-    /// Starts to time the present phase of the minimization, if its number of runs is known and it
-    /// is not being timed already.
+    /// Records when the present phase of the minimization was first shown, and how many of its runs
+    /// had been made by then. Does nothing if that is recorded already; records nothing for a phase
+    /// without a known number of runs.
     fn time_phase(&mut self, standing: &MinimizeStatus) {
         let name = standing.phase.name();
         self.counted = standing.runs.map(|runs| match self.counted {
@@ -441,8 +442,8 @@ impl Shown {
         self.bar.set_message(message);
     }
 
-    /// Formats the state of the minimization as one line: sizes, number of tests and tests per
-    /// second, what it does now, and how much of the proof of minimality is done.
+    /// Formats the state of the minimization as one line: the sizes, the number of tests and tests
+    /// per second, what it does at present, and which part of the proof of minimality is done.
     fn line(&self) -> String {
         let (Some(standing), Some(before)) = (&self.standing, self.executed_before) else {
             return String::new();
@@ -478,9 +479,9 @@ impl Shown {
     }
 }
 
-/// Formats how many runs of a phase are made, and about how long the rest takes if it is seconds:
-/// `: 4 of 20 runs, about 32 s left`. `timed`: the time since the phase was first shown, and the number of
-/// its runs at that time.
+/// Formats how many runs of a phase are made, and about how long the rest takes, unless that is
+/// less than a second: `: 4 of 20 runs, about 32 s left`. `timed`: the time since the phase was
+/// first shown, and how many of its runs had been made by then.
 fn counted_runs(runs: Runs, timed: Option<(Duration, u64)>) -> String {
     let Runs { done, of } = runs;
     let mut text = format!(": {} of {}", size::grouped(done), size::counted(of, "run"));

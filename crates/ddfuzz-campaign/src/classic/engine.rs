@@ -21,8 +21,8 @@ use ddfuzz_exec::{ExecError, RefusalReason};
 use ddfuzz_model::pool::{TaskPool, Worker};
 use ddfuzz_store::{EntryId, Kind, Store, report::EndedBy};
 
-/// Number of chunks (results of 16 runs each) that may wait to be committed (counted and stored)
-/// before the workers pause.
+/// Greatest number of chunks (results of 16 runs each) that wait to be committed (counted and
+/// stored); at this number the workers pause.
 const BACKLOG: usize = 1 << 16;
 /// Maximum number of workers that start their targets at the same time; other workers wait for
 /// their turn. When the user stops the call of ddfuzz, it waits only for the starts under way.
@@ -77,7 +77,7 @@ pub fn run(
 /// Why a classic campaign commits no more runs, that is counts none and stores no findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndReason {
-    /// A condition of `--until` has ended the fuzzing.
+    /// A condition of `--until` was met, so the fuzzing has ended.
     Until {
         until: Until,
         /// Number of the first run that is not counted any more; `None` if a condition on the clock
@@ -103,7 +103,7 @@ struct ClassicEngine<'a> {
     /// Why no more runs are committed (counted and stored); `None` while fuzzing goes on.
     over: Option<EndReason>,
     campaign: CampaignState<'a>,
-    /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
+    /// Number of the first run of this call of ddfuzz, counted from the start of the campaign.
     first: u64,
     /// Queue of the entries (stored findings) to minimize next, in this order.
     queue: VecDeque<EntryId>,
@@ -112,15 +112,15 @@ struct ClassicEngine<'a> {
     ordered: u64,
     /// Entries (stored findings) that were queued for minimization in this call of ddfuzz.
     taken: HashSet<EntryId>,
-    /// Major keys (12 hex digits) of minimized groups that may have a further entry, found by a
-    /// run, that is worth minimizing because it may give a smaller result.
+    /// Major keys (12 hex digits) of minimized groups that are still to be searched for a further
+    /// entry, found by a run, whose minimization may give a smaller result.
     more: BTreeSet<String>,
     /// Time that this call of ddfuzz has spent on minimization.
     spent: Duration,
     /// How long this call of ddfuzz has fuzzed; `None` until fuzzing has ended.
     fuzzed: Option<Duration>,
-    /// Time budgets for hangs, memory blow-ups and crashes that only minimizations have met, after
-    /// fuzzing; `None` until fuzzing has ended.
+    /// Time budgets after fuzzing for the minimization of entries that only minimizations have met:
+    /// of hangs, of memory blow-ups, and of crashes. `None` until fuzzing has ended.
     rest: Option<RestBudget>,
     /// Number of entries (stored findings) minimized in this call of ddfuzz since fuzzing ended.
     done: u64,
@@ -215,8 +215,8 @@ impl ClassicEngine<'_> {
     }
 }
 
-/// The permit of one worker to start its target, which it gives back on drop. The channel has an
-/// element for each permit that is taken.
+/// The permit of a worker to start its target; dropping the permit returns it. The channel holds
+/// one element for each permit in use.
 struct StartPermit<'a>(&'a Receiver<()>);
 
 impl Drop for StartPermit<'_> {
@@ -275,11 +275,12 @@ impl ClassicEngine<'_> {
         Ok(self.fuzzing().min(time))
     }
 
-    /// Takes a worker's report (`None`: no worker has reported for a while), and commits all chunks
-    /// (results of 16 runs each) whose turn it is, in the order of their runs. Also handles the
-    /// minimizing thread's replies, updates the screen, saves the state when due, and checks
-    /// whether fuzzing ends. `early`: chunks that wait for earlier ones. `cut_short` turns true at
-    /// a chunk that a stop made incomplete; no later chunk is committed.
+    /// Takes a worker's report (`None` if no worker has reported for a while), and commits all
+    /// chunks (results of 16 runs each) whose turn has come, in the order of their runs. Then
+    /// handles the replies of the minimizing thread (`replies`), sends it further entries
+    /// (`order`), updates the screen, saves the state when due, and checks whether fuzzing ends.
+    /// `early`: chunks that wait for earlier ones. `cut_short`: set to true at a chunk that the
+    /// worker, being stopped, left incomplete; no later chunk is committed.
     fn take_report(
         &mut self,
         report: Option<Result<Chunk, ExecError>>,
@@ -598,17 +599,17 @@ impl ClassicEngine<'_> {
         self.fuzzed.unwrap_or_else(|| self.session.elapsed())
     }
 
-    /// Counts the new groups of crashes, and ends the fuzzing if their number meets a condition of
-    /// `--until`. `end`: number of the first run that is not counted if the fuzzing ends now;
-    /// `None` at the start of a call of ddfuzz.
+    /// Counts the new groups, and ends the fuzzing if their number meets a condition of `--until`.
+    /// `end`: number of the first run that is no longer counted if the fuzzing ends now; `None` at
+    /// the start of a call of ddfuzz.
     fn check_runs(&mut self, end: Option<u64>) {
         let fuzzed = self.fuzzing();
         self.session.count_new(&self.campaign, fuzzed);
         self.end_if_reached(true, end);
     }
 
-    /// Ends the fuzzing if a condition of `--until` on the time without new groups is met, or the
-    /// program has changed.
+    /// Ends the fuzzing if a condition of `--until` about the time since the last new group is met,
+    /// or if the program has changed.
     fn check_clock(&mut self) {
         self.end_if_reached(false, None);
         if self.over.is_none() && self.watch.has_changed() {

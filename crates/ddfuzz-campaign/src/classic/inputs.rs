@@ -124,9 +124,10 @@ impl Inputs {
         Ok(())
     }
 
-    /// Finds the seeds with which a resumed campaign began, by their hash `digest`: in the output
-    /// directory, among the words of the dictionaries, or where they were read first, if the
-    /// earlier call was killed before it had copied all of them.
+    /// Finds the seeds that the campaign began with, recognized by their hash `digest`. Looks in
+    /// the output directory, among the words of the dictionaries, and at the paths from which the
+    /// seeds were first read: an earlier call may have been killed before it had copied all of
+    /// them.
     fn find_seeds(
         &self,
         store: &Mutex<Store>,
@@ -150,10 +151,10 @@ impl Inputs {
         })
     }
 
-    /// Returns the seeds with which a resumed campaign began, which have the hash `digest`, if they
-    /// are the seeds given to this call together with those at the paths `added`, which the command
-    /// adds in each call. They are taken from the output directory if all of them are there, since
-    /// files may have been added at those paths meanwhile. `None` if the hash differs, or `added`
+    /// Returns the seeds with which the campaign began if they are the seeds given to this call
+    /// together with those at the paths `added`, which the command adds in each call; the hash
+    /// `digest` tells. The seeds at `added` are taken from the output directory if all are there,
+    /// since files may have come to those paths meanwhile. `None` if the hash differs, or `added`
     /// is empty.
     fn with_added(
         &self,
@@ -231,11 +232,12 @@ fn max_len(asked: Option<u64>, so_far: Option<u64>) -> Result<u64, CampaignError
 /// length in bytes. Short inputs are drawn more often, since a megabyte takes as long as a thousand
 /// short inputs.
 const DECADES: [(u64, u64); 3] = [(1_000, 10_000), (10_000, 100_000), (100_000, 1_000_000)];
-/// Bounds by which a random byte chooses the range of the length of an input: below the first value
-/// the shortest range, below the second value the middle one, else the longest.
+/// Thresholds for a random byte, by which the range of an input's length is chosen: the shortest
+/// range if the byte is below the first value, the middle one if it is below the second value, and
+/// else the longest.
 const SHARES: [u8; 2] = [160, 236];
 
-/// The name of a run's input, from which the input is rebuilt.
+/// The name of the input of a run; the input can be built again from its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunInput {
     /// The name of an input of the classic generator.
@@ -264,9 +266,10 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns the name of the input of run `run` (from 0): with probability 1/2 a mutated one of
-    /// `seeds`, else an input of the classic generator. At first, every second run gets an
-    /// unchanged seed, until each seed was run once.
+    /// Chooses the input of run `run` (counted from 0), and returns its name. At first, odd runs
+    /// get the `seeds`, unchanged and in order, until each was run once, and even runs get inputs
+    /// of the classic generator. Later, each run gets with equal probability a mutated seed or an
+    /// input of the generator; without seeds always the latter.
     pub fn draw(&self, run: u64, seeds: &Seeds) -> RunInput {
         let count = seeds.len() as u64;
         let draw = self.bytes(run);

@@ -18,8 +18,8 @@ pub(super) struct Chunk {
     /// meanwhile.
     pub(super) runs: u64,
     pub(super) findings: Vec<Finding>,
-    /// Numbers of runs that the way `snapshot`, which makes many runs in one process, could not
-    /// make and left to new processes since the last chunk of this worker, by the reason.
+    /// How many runs since this worker's last chunk the way `snapshot`, which makes many runs in
+    /// one process, could not make and left to new processes, for each reason.
     pub(super) refusals: Vec<(RefusalReason, u64)>,
 }
 
@@ -30,13 +30,14 @@ const CHUNK: u64 = 16;
 /// campaign share.
 pub(super) struct WorkerContext<'a> {
     pub(super) inputs: Inputs,
-    /// Number of the first run that the workers do not make any more.
+    /// Number of the run before which the workers stop: it and later runs are not made.
     pub(super) end: u64,
     pub(super) stop_condition: StopCondition<'a>,
 }
 
 impl WorkerContext<'_> {
-    /// Returns, for each chunk of runs from run `next` on, the number of its first run.
+    /// Divides the runs from `next` to the end into chunks, and returns the number of the first run
+    /// of each chunk.
     pub(super) fn chunks(&self, next: u64) -> impl Iterator<Item = u64> {
         (next..self.end).step_by(CHUNK as usize)
     }

@@ -44,8 +44,8 @@ pub enum Variant {
     Third,
 }
 
-/// A part of a preset: `count` inputs of one kind of characters and lines, with lengths from
-/// `shortest` to `longest`, in bytes or, for inputs of lines, in lines.
+/// One kind of inputs in a preset: `count` inputs of these characters and lines. Their lengths are
+/// from `shortest` to `longest`, counted in bytes, or in lines for inputs that consist of lines.
 struct InputShare {
     count: u64,
     kind: Kind,
@@ -53,7 +53,7 @@ struct InputShare {
     longest: u64,
 }
 
-/// Number of different random seeds in the data sets [`Variant::First`]: the numbers below it.
+/// Random seeds in the data sets of [`Variant::First`] are below this number.
 const MODULUS: u64 = 37;
 /// The three kinds of characters in the data sets of the study of 2020, in the order of the study:
 /// the characters, and whether NUL is among them. They stand for the options `-0`, `-a` and `-p` of
@@ -171,7 +171,7 @@ fn of_2020(size: DataSet, variant: Variant) -> Vec<InputShare> {
     groups.into_iter().flat_map(of_group).collect()
 }
 
-/// Draws names of inputs at random from the seed of a preset; no name is drawn twice.
+/// Draws names of inputs at random, from the seed of a preset of inputs; no name is drawn twice.
 struct SeededDraws {
     stream: blake3::OutputReader,
     known: HashSet<InputName>,

@@ -98,7 +98,8 @@ pub(super) fn join(
     Ok(link)
 }
 
-/// Sets the state of a link; returns false, and changes nothing, if the link was dropped.
+/// Sets the state `now` of a link to `state`, and returns true. If the link was dropped, changes
+/// nothing and returns false.
 fn set_state(now: &Mutex<LinkState>, state: LinkState) -> bool {
     let mut now = lock(now);
     if matches!(*now, LinkState::Ended) {
@@ -190,7 +191,8 @@ mod tests {
     use super::super::process::UnlinkedShMem;
     use super::*;
 
-    /// Accepts one connection as a broker does.
+    /// Accepts one connection on `broker` in the way that a LibAFL broker does, for tests; returns
+    /// the connection.
     fn accept(broker: &TcpListener) -> TcpStream {
         let (mut stream, _) = broker.accept().unwrap();
         let page = UnlinkedShMem::new().unwrap().new_shmem(4096).unwrap();

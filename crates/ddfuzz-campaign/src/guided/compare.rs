@@ -21,8 +21,8 @@ use ddfuzz_delta::Comparison;
 use ddfuzz_exec::observe::{self, Observer};
 use ddfuzz_exec::{Ended, Target, Way};
 
-/// Observing comparisons of corpus entries may take a worker's time divided by this number;
-/// repairing mutants may take as much again.
+/// Observing comparisons of corpus entries may take at most a worker's time divided by this number.
+/// Repairing checksums in mutants may take the same amount in addition.
 const SHARE_DIVISOR: u32 = 8;
 /// Time that observing comparisons of the target may take in addition to its share of a worker's
 /// time.
@@ -32,15 +32,16 @@ const CREDIT: Duration = Duration::from_millis(500);
 const MAX_CACHED: usize = 4096;
 /// Greatest number of words that observed comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
-/// Numbers of mutants with repaired checksums that are made each time that a corpus entry is
-/// mutated: the first number at the beginning; the second one as soon as so many were tried as the
-/// first number says, if at least a quarter of them could be repaired (else none).
+/// How many mutants with repaired checksums are made each time that a corpus entry is mutated. The
+/// first number applies until that many mutants of the entry were tried. Afterwards the second
+/// number applies if at least a quarter of the tried mutants could be repaired, else none are made.
 const REPAIRS: (usize, usize) = (16, 64);
-/// Greatest number of places that are repaired in one mutant, each after a run.
+/// Greatest number of values that are replaced in one mutant to repair it; the mutant is run before
+/// each replacement.
 const MAX_REPAIRED: usize = 4;
-/// Numbers of mutants with solved comparisons that are made of a corpus entry. When the entry is
-/// mutated for the first time, the first number for each solvable comparison; later one for each.
-/// The second number is the most that are made at a time.
+/// Limits of the mutants that are made of a corpus entry to make compared values equal. The first
+/// number is made for each solvable comparison when the entry is mutated for the first time; later,
+/// one mutant is made for each. The second number is the most that are made each time.
 const MUTANTS: (usize, usize) = (4, 512);
 
 /// Observes, once for each corpus entry, which values a run on it compares, and mutates the entry
@@ -53,7 +54,8 @@ pub(super) struct Comparer {
     observer: Option<Box<dyn Observer>>,
     observer_started: bool,
     cache: HashMap<CorpusId, Arc<SolvableComparisons>>,
-    /// For each corpus entry, how many mutants were to be repaired, and how many could be.
+    /// For each corpus entry: how many of its mutants the comparer has tried to repair, and how
+    /// many of these it could repair.
     repairs: HashMap<CorpusId, (usize, usize)>,
     words: usize,
     began: Instant,
@@ -61,7 +63,8 @@ pub(super) struct Comparer {
     spent: Duration,
     /// Time that repairing mutants has taken.
     spent_on_repairs: Duration,
-    /// The mutator that makes compared operands of the scheduled input equal.
+    /// The mutator that changes the corpus entry being mutated so that two compared values become
+    /// equal.
     pub(super) solve: ComparisonSolver,
 }
 
@@ -155,11 +158,11 @@ impl Comparer {
         Ok(count)
     }
 
-    /// Repairs values such as checksums in `input`, a mutant of the scheduled input: runs it, and
-    /// looks for a comparison of unequal operands, one of which occurs in the mutant, that the run
-    /// on the scheduled input did not make. Replaces that operand in the mutant by the other one,
-    /// and repeats all this, at most [`MAX_REPAIRED`] times. Returns true if something was
-    /// replaced, or a run did not end normally; false if there is nothing to replace.
+    /// Repairs values such as checksums in `input`, a mutant of the scheduled input. Each step runs
+    /// the mutant, and looks for a comparison of two unequal values that the scheduled input's own
+    /// run did not make, and of which one value occurs in the mutant; that value is replaced by the
+    /// other one. There are at most [`MAX_REPAIRED`] steps. Returns true if a value was replaced or
+    /// a run did not end normally, and false if nothing was replaced.
     fn repair(&mut self, input: &mut Vec<u8>) -> bool {
         for done in 0..MAX_REPAIRED {
             let Some((ended, compared)) = self.observe(input) else {
@@ -244,7 +247,7 @@ impl Mutator<BytesInput, State> for Repairing<'_> {
 /// are cut.
 const MAX_OPERAND: usize = 32;
 
-/// The values that one run of a target has compared.
+/// The values that one run of a target has compared with each other.
 #[derive(Debug, Default)]
 pub struct ComparisonValues {
     /// Pairs of values that the target has compared with each other in one run, each pair once.

@@ -43,14 +43,14 @@ const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// Minimum time that workers have to end after fuzzing, unless the time of the whole call of ddfuzz
 /// is over: a run may have to time out first. It is also the time that workers have to start.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(30);
-/// Minimum time that workers have to end after fuzzing if the time of the whole call of ddfuzz is
-/// over.
+/// Minimum time that workers have to end after fuzzing, if the time limit of the whole call of
+/// ddfuzz has passed already.
 const SHORT_SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Factor: workers have at least this many wall time limits of a run to end after fuzzing, since
-/// classifying a hang takes that many runs.
+/// After fuzzing, workers have at least this number times the wall time limit of a run to end,
+/// since classifying a hang takes that many runs.
 const SHUTDOWN_RUNS: u32 = 16;
-/// Divisor: a worker is granted the runs that are left, divided by this number and by the number of
-/// workers, so that all workers end at about the same time.
+/// A worker is granted the remaining runs of the campaign, divided by this number and by the number
+/// of workers, so that all workers end at about the same time.
 const GRANT_PARTS: u64 = 4;
 /// Smallest and largest number of runs that a worker is granted at once.
 const GRANT_RANGE: (u64, u64) = (64, 1 << 20);
@@ -62,7 +62,7 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) settings: &'a Settings,
     pub(super) state: CampaignState<'a>,
     pub(super) groups: Groups<'a>,
-    /// When the present worker processes were started.
+    /// When the worker processes that run now were started.
     launched: Instant,
     /// Phase that the user's screen shows: fuzzing, examining suspected hangs, or minimizing.
     pub(super) phase: Phase,
@@ -71,7 +71,7 @@ pub(super) struct GuidedEngine<'a> {
     /// Time of this call of ddfuzz in which no worker fuzzed, because the program was rebuilt and
     /// the groups were checked with the new build.
     pub(super) paused: Duration,
-    /// Number of the campaign's run with which this call (invocation of ddfuzz) begins.
+    /// Number of the first run of this call of ddfuzz, counted from the start of the campaign.
     pub(super) first: u64,
     /// When the progress on the user's screen was last updated.
     drawn: Instant,
@@ -85,8 +85,7 @@ pub(super) struct GuidedEngine<'a> {
     /// The heartbeat (status of a worker) with the most covered edges of all heartbeats with the
     /// present build.
     pub(super) best: Heartbeat,
-    /// Number of known groups of crashes when new groups were last counted for the conditions of
-    /// `--until`.
+    /// Number of known groups when new groups were last counted for the conditions of `--until`.
     pub(super) counted: usize,
     /// The condition of `--until` that has ended the fuzzing; `None` if none is met yet.
     pub(super) until: Option<Until>,
@@ -98,8 +97,8 @@ pub(super) struct GuidedEngine<'a> {
     pub(super) examiner: HangExaminer,
     /// All verdicts about suspected hangs with the present build of the program, oldest first.
     pub(super) judged: Vec<JudgedHang>,
-    /// Number of crashes and suspected hangs that were not stored, because the disk was full until
-    /// the time was over.
+    /// Number of crashes and suspected hangs that were never stored, because the disk was full and
+    /// stayed full until the time of the campaign was over.
     pub(super) unstored: u64,
     /// Number of suspected hangs of no known group that were stored without their position in the
     /// program, because the campaign ended before they were examined.
@@ -217,8 +216,8 @@ impl<'a> GuidedEngine<'a> {
         SHUTDOWN_TIMEOUT.max(run.saturating_mul(SHUTDOWN_RUNS))
     }
 
-    /// Drops the connections to all workers that have not ended in time after fuzzing, and tells
-    /// the user. LibAFL's launcher kills these workers.
+    /// Closes the connections to all workers that have not ended in time after fuzzing, and tells
+    /// the user; LibAFL's launcher kills these workers.
     fn give_up(&mut self, server: &mut WorkerServer) {
         let text = "a worker did not stop and was killed; its last runs are not counted";
         self.session.screen.note(text);
@@ -257,9 +256,9 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Does that part of the main process's regular work which is due: shows notes and the
-    /// progress, checks the conditions that end the fuzzing, continues the examinations of hangs,
-    /// saves the state, and records the best coverage of a worker.
+    /// Does the regular work of the main process, each part if its time has come: shows notes and
+    /// the progress, checks the conditions that end the fuzzing, continues the examinations of
+    /// hangs, saves the state, and records the best coverage of a worker.
     fn tick(&mut self, server: &WorkerServer) -> Result<(), CampaignError> {
         self.show_notes();
         if self.drawn.elapsed() >= DRAW_EVERY {
@@ -303,7 +302,7 @@ impl<'a> GuidedEngine<'a> {
         }
     }
 
-    /// Sends a note for the user to the main thread, which shows it.
+    /// Sends `text`, a note for the user, to the main thread, which shows it.
     pub(super) fn tell(&self, text: String) {
         drop(self.note.send(text));
     }
@@ -334,8 +333,9 @@ impl<'a> GuidedEngine<'a> {
         Ok(())
     }
 
-    /// If the program was rebuilt, checks all groups with the new build and forgets the coverage
-    /// and hangs of the old one. Returns true if the workers must be started again.
+    /// Switches to the new build if the program was rebuilt: checks all groups with it, and forgets
+    /// the coverage and hangs of the old one. Returns true if workers are to fuzz the new build.
+    /// Returns false if the program was not rebuilt, or fuzzing is over.
     pub(super) fn take_build(&mut self) -> Result<bool, CampaignError> {
         // A worker may have failed to start because the program was being written.
         let another = self.rebuilt || self.failed.is_some() && self.watch.is_another();
@@ -484,7 +484,7 @@ impl GuidedEngine<'_> {
         self.session.count_new(&self.state, elapsed);
     }
 
-    /// Returns the progress that the screen and `stats.jsonl` show.
+    /// Returns the present progress of the campaign, for the screen and for `stats.jsonl`.
     pub(super) fn progress(&self) -> Progress {
         let checkpoint = &self.state.checkpoint;
         let best = self.best;

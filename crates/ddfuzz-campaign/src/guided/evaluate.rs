@@ -19,11 +19,11 @@ use super::worker::{Manager, Observers, State};
 use crate::CrashSink;
 use ddfuzz_exec::{Ended, Stuck};
 
-/// What [`Evaluator::evaluate`] does with the remaining inputs when one fails. An input fails if it
-/// hangs, or if it crashes and nothing new is stored of the crash.
+/// What [`Evaluator::evaluate`] does with the remaining inputs of its list after one that fails. An
+/// input fails if it hangs, or if it crashes in a way of which nothing new is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterFailure {
-    /// The remaining inputs are run, too, after an input that fails.
+    /// After an input that fails, the remaining inputs of the list are run as usual.
     Run,
     /// The remaining inputs are skipped after an input that fails, if failing runs have taken more
     /// than their share of the worker's time.
@@ -33,7 +33,7 @@ pub(super) enum AfterFailure {
 /// How many of the inputs given to [`Evaluator::evaluate`] were run, and which of them failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Evaluated {
-    /// Number of the inputs given to the evaluator that were run, from the first on.
+    /// How many inputs of the list were run; these are the first ones.
     pub(super) runs: usize,
     /// Indices, among the inputs given to the evaluator, of those that hung, or crashed
     /// without anything new to store.
@@ -43,15 +43,15 @@ pub(super) struct Evaluated {
     pub(super) skipped: bool,
 }
 
-/// The corpus entries that the inputs of a list are mutants of; none if the inputs are seeds or
-/// generated.
+/// From which corpus entries the inputs of a list were made by mutation; empty if the inputs are
+/// seeds or generated ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parents<'a> {
-    /// For each corpus entry of which the list has mutants, in order: its id, and the index after
-    /// its last mutant. The indices count from the start of a longer list, of which the list is a
-    /// part.
+    /// One element for each corpus entry with mutants, in the order of the mutants: the id of the
+    /// entry, and the index after its last mutant. The indices count from the start of a longer
+    /// list of mutants, from which the evaluated inputs are taken.
     pub(super) ends: &'a [(CorpusId, usize)],
-    /// Index of the first input of this list in the longer list of inputs of which it is a part.
+    /// Index, in the longer list of mutants, of the first evaluated input.
     pub(super) first: usize,
 }
 
@@ -76,8 +76,9 @@ impl<Z> Evaluator<'_, Z>
 where
     Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
 {
-    /// Returns how many of the runs that the main process has granted are left; 0 if the worker
-    /// must end. Sends a heartbeat when one is due, and waits while no runs are left.
+    /// Returns how many of the runs that the main process has granted the worker may still make; 0
+    /// if the worker must end. Sends a heartbeat to the main process when one is due, and waits
+    /// while the worker has no runs left and need not end.
     pub(super) fn runs_left(&mut self) -> Result<u64, Error> {
         self.executor.heartbeat.left().map_err(fail)
     }
@@ -170,10 +171,10 @@ where
         }
     }
 
-    /// Submits an input whose run was stopped as a hang to the main process, to be examined; if the
-    /// campaign is linked with other hosts, also sends it to these. `number`: the worker's number
-    /// of the submission. `first`: whether the run hangs at a site in the program that is new to
-    /// the worker.
+    /// Submits an input whose run was stopped as a hang to the main process, which examines it; if
+    /// the campaign is linked with other hosts, also sends the input to them. `stuck`: the
+    /// signatures that the run showed. `number`: the number that the worker gives the submission.
+    /// `first`: whether the worker has seen no hang at that site in the program before.
     fn submit_hang(
         &mut self,
         input: &BytesInput,
@@ -195,9 +196,9 @@ where
         }
     }
 
-    /// Runs an input whose run exceeded the learned time limit again within the target's full
-    /// limit, if there is time for that; then processes the run, or submits the input as a hang if
-    /// it exceeds that limit, too.
+    /// Handles an input whose run exceeded the learned time limit: runs it again within the
+    /// target's full limit, if there is time for that. If the run ends within that limit, it is
+    /// processed like any run; otherwise the input is submitted as a hang.
     fn run_longer(&mut self, input: &BytesInput) -> Result<(), Error> {
         let timeouts = &self.executor.timeouts;
         if !timeouts.has_time() || !timeouts.is_learned() {
@@ -218,9 +219,10 @@ where
         processed
     }
 
-    /// Applies the verdicts about suspected hangs that the main process has sent: inputs that do
-    /// not hang, and were kept for their new coverage, are run again within the full time limit.
-    /// Adds runs that were stopped at hangs of a known group to the counts of the next heartbeat.
+    /// Applies the verdicts about suspected hangs that the main process has sent. Inputs that turn
+    /// out not to hang, and were kept for their new coverage, are run again within the full time
+    /// limit. Runs that were stopped at hangs of a known group are added to the counts in the next
+    /// heartbeat.
     pub(super) fn apply_verdicts(&mut self) -> Result<(), Error> {
         for judged in self.executor.heartbeat.take_judged() {
             let own = self.executor.heartbeat.main_process.own(judged.from);
@@ -236,7 +238,8 @@ where
     }
 
     /// Reports a crash to LibAFL, to be classified. Returns true if nothing new was stored of it;
-    /// the time that this took then counts as that of failing runs.
+    /// the time that this took then counts as that of failing runs. Returns false if something was
+    /// stored.
     fn process_crash(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<bool, Error> {
         let began = Instant::now();
         let is_new = self.process_run(input, noted)?;
@@ -247,7 +250,8 @@ where
     }
 
     /// Reports a run to LibAFL if the run did not pass or has reached new coverage; does nothing
-    /// for other runs. Returns true if LibAFL keeps the input as a solution.
+    /// for other runs. Returns true if LibAFL keeps the input as a solution, and false if it does
+    /// not.
     fn process_run(&mut self, input: &BytesInput, noted: &NotedRun) -> Result<bool, Error> {
         let kind = self.executor.exit_kind(noted.run.ended);
         let counters = match (&noted.counters, kind) {
@@ -262,9 +266,9 @@ where
         self.report(input, kind)
     }
 
-    /// Reports the last run to LibAFL, whose feedbacks and objective evaluate the observers; if
-    /// LibAFL keeps the input as a solution, and the campaign is linked with other hosts, also
-    /// sends the input to these. Returns true if LibAFL keeps it as a solution.
+    /// Reports the last run to LibAFL, whose feedbacks and objective evaluate the observers.
+    /// Returns true if LibAFL keeps the input as a solution, and false if it does not. If it does
+    /// and the campaign is linked with other hosts, also sends the input to them.
     fn report(&mut self, input: &BytesInput, kind: ExitKind) -> Result<bool, Error> {
         let mut observers = self.executor.observers_mut();
         observers.post_exec_all(self.state, input, &kind)?;

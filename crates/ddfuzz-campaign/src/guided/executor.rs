@@ -28,25 +28,25 @@ use ddfuzz_model::files::Base64;
 
 /// Name of the LibAFL observer of the coverage map.
 pub(super) const EDGES: &str = "edges";
-/// Greatest number of inputs that are run in one batch by the way `harness`. A request and its
-/// answer take two changes of process, which is as long as some hundred runs of a small target.
+/// Greatest number of inputs that are run in one batch by the way `harness`. Sending a request and
+/// its answer takes as long as some hundred runs of a small target.
 const MAX_BATCH: usize = 1024;
 /// Greatest number of inputs that are run in one batch by the way `snapshot`.
 const MAX_SNAPSHOT_BATCH: usize = 128;
-/// Number of runs of the same input that are made in one batch, because LibAFL's calibration asks
-/// for them one by one.
+/// How often an input is run in one batch when LibAFL's calibration asks for one run of it: the
+/// calibration asks again for the same input, and gets the prepared results.
 const CALIBRATION_RUNS: usize = 4;
 /// Longest time that a batch of inputs should take: between two batches the worker sends heartbeats
 /// and learns whether it must end.
 const MAX_BATCH_TIME: Duration = Duration::from_millis(100);
 
-/// Number of entries behind the coverage counters in the map of LibAFL's observer: one for each
-/// step of the stack's depth.
+/// Number of ranges into which the depth of a run's stack is divided. The coverage map that LibAFL
+/// reads has one more entry for each range, after the coverage counters.
 pub(super) const STACK_STEPS: usize = 160;
 
-/// Returns the index of the step to which a stack depth of `depth` bytes belongs. There are eight
-/// steps between a depth and its double, so that up to about eight levels of a recursion, each
-/// level is a step of its own.
+/// Returns the index of the range of stack depths that contains `depth`, given in bytes. Between a
+/// depth and its double there are eight ranges, so that in a recursion of up to about eight levels
+/// each level has a range of its own.
 fn stack_step(depth: u64) -> usize {
     let words = depth / 8;
     let step = match words.checked_ilog2() {
@@ -56,8 +56,8 @@ fn stack_step(depth: u64) -> usize {
     usize::try_from(step).map_or(STACK_STEPS - 1, |step| step.min(STACK_STEPS - 1))
 }
 
-/// Returns the coverage counters of a run, followed by one number for each step of the stack's
-/// depth: 1 for the step that the run has reached, 0 for the others. All are 0 if the depth is
+/// Returns the coverage counters of a run, followed by one number for each range of stack depths: 1
+/// for the range that the run's deepest stack is in, 0 for all others. All are 0 if the depth is
 /// unknown.
 fn features(covered: &RunCoverage) -> Vec<u8> {
     let mut features = covered.counters.clone();
@@ -80,7 +80,8 @@ impl Default for BatchSize {
 }
 
 impl BatchSize {
-    /// Adapts the size after a batch of `inputs` runs that took the time `time`.
+    /// Adapts the number of inputs in a batch to `time`, which a batch of `inputs` runs took:
+    /// halves it if that is too long, and doubles it if it is short.
     fn took(&mut self, inputs: usize, time: Duration) {
         if time > MAX_BATCH_TIME {
             self.0 = (inputs / 2).max(1);
@@ -98,7 +99,7 @@ pub(super) struct NotedRun {
 }
 
 impl NotedRun {
-    /// Creates the result of a run without its coverage counters.
+    /// Makes the result of a run of which no coverage counters are known.
     fn of(run: Run) -> NotedRun {
         let counters = None;
         NotedRun { run, counters }
@@ -114,14 +115,17 @@ pub(super) struct TargetExecutor {
     pub(super) map: Handle<Map>,
     /// Exit status that counts as a crash; `None` if none does.
     crash_exit: Option<i32>,
-    /// The executor's observations of the last failed run, which the objective reads.
+    /// A slot with what was observed of the last failed run, from which the LibAFL objective reads
+    /// it.
     pub(super) failed_run: FailedRunSlot,
     coverage_mode: CoverageReporting,
     batch: BatchSize,
-    /// Results of further runs of the input for which LibAFL's calibration last asked; they were
-    /// made in the same batch, and answer its next requests.
+    /// Prepared results for LibAFL's calibration, which asks several times for a run of the same
+    /// input: each with its input. They were made in one batch at the first request, and answer the
+    /// next ones.
     ahead: VecDeque<(Vec<u8>, NotedRun)>,
-    /// Coverage counters of the last run of which they are known; empty before it.
+    /// Coverage counters of the last run for which counters were reported; empty before the first
+    /// such run.
     last_counters: Vec<u8>,
     /// Whether inputs that did not pass are sent to linked campaigns on other hosts.
     pub(super) linked: bool,
@@ -129,7 +133,7 @@ pub(super) struct TargetExecutor {
     pub(super) timeouts: AdaptiveTimeout,
     /// The hangs that this worker knows by their sites in the program.
     pub(super) hangs: KnownHangs,
-    /// The time that hangs and known crashes have taken.
+    /// How much time hangs, and crashes that are known already, have taken.
     pub(super) failures: FailureTime,
     /// The number of runs that the worker may make, and when it sends its next heartbeat.
     pub(super) heartbeat: HeartbeatTimer,
@@ -194,13 +198,13 @@ impl TargetExecutor {
         }
     }
 
-    /// Returns how the last failed run ended if no objective has read it, as after LibAFL's
-    /// calibration; `None` if there is none.
+    /// Returns how the last failed run ended if no LibAFL objective has evaluated it, as is the
+    /// case after LibAFL's calibration; `None` if there is no such run.
     pub(super) fn unreported(&self) -> Option<Ended> {
         self.failed_run.ended()
     }
 
-    /// Forgets the last failed run, which no objective has read.
+    /// Forgets the last failed run, so that no objective evaluates it any more.
     pub(super) fn clear_unreported(&mut self) {
         self.failed_run.put(FailedRun::default());
     }
@@ -244,8 +248,9 @@ impl TargetExecutor {
         noted
     }
 
-    /// Tells the executor the signatures of known hangs if they have changed since it was last
-    /// told; it then stops early each run that shows one of them.
+    /// Tells the executor the signatures of known hangs, and after which CPU time to compare runs
+    /// with them, if these have changed. The executor then stops each run early that shows one of
+    /// the signatures.
     fn recognise(&mut self) {
         if let Some((window, known)) = self.hangs.changed() {
             self.executor.recognise(window, known);
@@ -266,9 +271,9 @@ impl TargetExecutor {
         })
     }
 
-    /// Runs an input within the full time limit, and returns the result with its coverage. Since
-    /// LibAFL's calibration asks for several runs of the same input, the first call makes a batch
-    /// of them, from which the next calls are answered.
+    /// Runs `input` within the full time limit, and returns the result with its coverage. The first
+    /// call for an input makes several runs of it in one batch, and returns the first result; the
+    /// next calls for the same input return the other results without a run.
     fn run_again(&mut self, input: &[u8]) -> Result<NotedRun, ExecError> {
         if let Some((of, run)) = self.ahead.pop_front()
             && of == input
@@ -291,9 +296,9 @@ impl TargetExecutor {
         }
     }
 
-    /// Sets LibAFL's observers to the result of a run that ended as `ended` says with these
-    /// coverage counters. If the run may have failed, puts its observations into `failed_run`; the
-    /// snapshots of its process among them are valid until the next run.
+    /// Sets LibAFL's observers to a run that ended as `ended` says and has these coverage
+    /// `counters`. If the run may have failed, also puts its observations into `failed_run`; the
+    /// snapshots of the process among them are valid only until the next run.
     pub(super) fn observe(&mut self, ended: Ended, counters: &[u8]) -> Result<(), Error> {
         self.observe_end(ended)?;
         if !counters.is_empty() {
@@ -380,7 +385,7 @@ pub(super) struct EndObserver {
 }
 
 impl EndObserver {
-    /// Creates an observer of how runs end, before the first run.
+    /// Makes an observer of how runs end, which has seen no run yet.
     pub(super) fn new() -> EndObserver {
         EndObserver {
             name: Cow::Borrowed("ended"),
@@ -397,11 +402,11 @@ impl Named for EndObserver {
 
 impl<I, S> Observer<I, S> for EndObserver {}
 
-/// Repeating runs that exceeded the learned time limit, within the full limit, may take a worker's
-/// time divided by this number.
+/// Runs over the learned time limit are repeated within the full limit; these repetitions may take
+/// at most a worker's time divided by this number.
 const SHARE_DIVISOR: u32 = 5;
-/// Time that repeating runs which exceeded the learned time limit may take in addition to their
-/// share of a worker's time.
+/// Time that repetitions of runs over the learned time limit may take in addition to their share of
+/// a worker's time.
 const CREDIT: Duration = Duration::from_secs(3);
 
 /// The time limits of a worker's runs: the target's limit, and a shorter learned one.
@@ -416,9 +421,9 @@ pub(super) struct AdaptiveTimeout {
     full: TimeLimit,
     /// The learned time limit of runs, which is at most the target's limit (`full`).
     pub(super) learned: TimeLimit,
-    /// Number of recorded runs from which the time limit is learned.
+    /// Number of runs from whose CPU time the learned time limit is computed.
     runs: u32,
-    /// CPU time of all runs together from which the time limit is learned.
+    /// CPU time of all runs together, from which the learned time limit is computed.
     cpu: Duration,
     began: Instant,
     /// Wall time that repeating runs over the learned time limit has taken so far.

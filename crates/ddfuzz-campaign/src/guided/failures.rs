@@ -15,8 +15,8 @@ const HANG_DIVISOR: u32 = 16;
 const CRASH_DIVISOR: u32 = 8;
 /// Time that failing runs may take in addition to their share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(200);
-/// Greatest number of changes (first differing byte) recorded for one corpus input, with which some
-/// of its mutants have failed.
+/// For one corpus input, the greatest number of changes that are recorded because a mutant with the
+/// change has failed. A change is the first byte in which a mutant differs from the input.
 const MAX_CHANGES: usize = 256;
 /// While failing runs take more than their share of a worker's time, a mutant is discarded if at
 /// least one in so many mutants with the same first differing byte has failed.
@@ -24,16 +24,16 @@ const LIKELY_DIVISOR: u32 = 4;
 /// Number of mutants that must have been run for a corpus input, before the share of time that its
 /// failing mutants take is compared with that of other inputs.
 const MIN_MUTANTS: u32 = 256;
-/// Greatest number of additional turns at being mutated that a corpus entry gets at once, in place
-/// of entries that are not mutated because their mutants fail.
+/// Greatest number of additional turns at being mutated that a corpus entry gets in one go. These
+/// are turns that other entries gave up because their mutants fail.
 const MAX_TURNS: usize = 15;
 
 /// The time that all runs of a worker have taken, and how much of it failing runs have taken.
 pub(super) struct FailureTime {
     began: Instant,
-    /// Runs that were stopped as hangs.
+    /// Number and time of the runs that were stopped as hangs.
     hangs: Failures,
-    /// Crashes of which nothing new was stored.
+    /// Number of crashes of which nothing new was stored, and the time that classifying them took.
     crashes: Failures,
     /// Time that all runs of the worker have taken, passing and stopped ones.
     ran: Duration,
@@ -69,8 +69,8 @@ impl Default for FailureTime {
 }
 
 impl FailureTime {
-    /// Records that a batch of `runs` runs took the time `time`. `stopped`: whether its last run
-    /// was stopped as a hang.
+    /// Records that a batch of `runs` runs took `time`. If `stopped`, the last run of the batch was
+    /// stopped as a hang, and the time beyond that of the passing runs counts as the hang's.
     pub(super) fn took(&mut self, runs: usize, time: Duration, stopped: bool) {
         let passing = self.mean_pass() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
         self.runs += runs as u64;
@@ -102,8 +102,9 @@ impl FailureTime {
         over(&self.hangs, HANG_DIVISOR) || over(&self.crashes, CRASH_DIVISOR)
     }
 
-    /// Estimates the share, from 0 to 1, of the running time of `runs` mutants that the `failed`
-    /// failing ones of them take, from the mean times of failing and of other runs.
+    /// Estimates which share of the running time of `runs` mutants is spent on those that fail,
+    /// `failed` in number; from 0 to 1. The estimate uses the mean times of failing and of passing
+    /// runs of the worker.
     fn failing_share(&self, runs: u32, failed: u32) -> f64 {
         let spent = (self.hangs.spent + self.crashes.spent).as_secs_f64();
         let count = self.hangs.count.saturating_add(self.crashes.count);
@@ -113,19 +114,20 @@ impl FailureTime {
     }
 }
 
-/// How often the mutants of each corpus entry have failed at this worker: hung, or crashed as
-/// others did before.
+/// How often the mutants of each corpus entry have failed at this worker. A mutant fails if it
+/// hangs, or crashes and nothing new is stored of the crash.
 #[derive(Default)]
 pub(super) struct FailureRates {
     of: HashMap<CorpusId, MutantCounts>,
-    /// Number of calls of [`FailureRates::rests`] since `least` was last computed.
+    /// Number of calls of [`FailureRates::rests`] since `least` was last computed; 0 if it is to be
+    /// computed at the next call.
     asked: usize,
-    /// Smallest share of running time, from 0 to 1, that the failing mutants of a corpus entry
-    /// take, among entries with at least `MIN_MUTANTS` mutants; 1 if there are none. It is computed
-    /// anew only once in many calls.
+    /// The share of running time, from 0 to 1, that failing mutants take of the corpus entry for
+    /// which this share is smallest. Only entries with at least `MIN_MUTANTS` mutants are compared;
+    /// 1 if there are none. It is computed anew only once in many calls.
     least: f64,
-    /// Number of turns at being mutated that corpus entries have given up because their mutants
-    /// fail, and that no other entry has got instead yet.
+    /// Number of turns at being mutated that corpus entries gave up because their mutants fail, and
+    /// that are still to be given to other entries.
     resting: usize,
 }
 
@@ -134,8 +136,9 @@ pub(super) struct FailureRates {
 struct MutantCounts {
     runs: u32,
     failed: u32,
-    /// For each change (first byte that differs from the entry) with which a mutant has failed: how
-    /// many mutants had it as their first change, and how many of those failed.
+    /// For each first change (position and value of the first byte that differs from the entry)
+    /// with which at least one mutant has failed: how many mutants with that first change were run
+    /// since, and how many of them failed.
     changes: HashMap<Change, (u32, u32)>,
 }
 
@@ -153,8 +156,8 @@ fn change(input: &[u8], mutant: &[u8]) -> Change {
 }
 
 impl FailureRates {
-    /// Records that `mutants` of the corpus entry with this id and content were run, and which of
-    /// them failed; `failed` has the indices of those.
+    /// Records that `mutants` of the corpus entry with this `id` and the content `input` were run.
+    /// `failed` holds the indices, in `mutants`, of those that failed.
     pub(super) fn note(
         &mut self,
         (id, input): (CorpusId, &[u8]),
@@ -181,17 +184,19 @@ impl FailureRates {
         }
     }
 
-    /// Checks whether a mutant of the corpus entry `id` is likely to fail: true if a quarter or
-    /// more of the entry's mutants with the same first differing byte did.
+    /// Checks whether `mutant`, made of the corpus entry `id` with the content `input`, is likely
+    /// to fail: true if at least a quarter of the entry's mutants with the same first differing
+    /// byte failed; false if not, or if none with that byte failed yet.
     pub(super) fn may_fail(&self, id: CorpusId, input: &[u8], mutant: &[u8]) -> bool {
         let record = self.of.get(&id).filter(|record| !record.changes.is_empty());
         let met = record.and_then(|record| record.changes.get(&change(input, mutant)));
         met.is_some_and(|(runs, failed)| failed.saturating_mul(LIKELY_DIVISOR) >= *runs)
     }
 
-    /// Checks whether the corpus entry `id` is not to be mutated now: failing runs have taken more
-    /// than their share of the worker's time, and the entry's mutants fail clearly more than those
-    /// of the best entry. If so, counts the turn at being mutated that the entry gives up.
+    /// Returns true if the corpus entry `id` is not to be mutated now, and then counts the turn
+    /// that the entry gives up. That is so if failing runs have taken more than their share of the
+    /// worker's time, and failing mutants of the entry take more than 1/16 of its running time and
+    /// more than 1.5 times the share of the best entry.
     pub(super) fn rests(&mut self, id: CorpusId, time: &FailureTime) -> bool {
         if !time.are_over_share() {
             return false;
@@ -208,8 +213,8 @@ impl FailureRates {
         rests
     }
 
-    /// Returns how many turns at being mutated the next corpus entry gets at once: one, and up to
-    /// 15 that other entries have given up because their mutants fail.
+    /// Returns how many times in a row the next corpus entry is mutated: once, and once more for
+    /// each turn that other entries gave up because their mutants fail, up to 15.
     pub(super) fn turns(&mut self) -> usize {
         1 + std::mem::take(&mut self.resting).min(MAX_TURNS)
     }
@@ -219,7 +224,8 @@ impl FailureRates {
 mod tests {
     use super::*;
 
-    /// Records 100 hangs of 10 ms, with 100 passing runs of 10 µs for each.
+    /// Makes the times of a worker for tests: 100 hangs of 10 ms, and 100 passing runs of 10 µs for
+    /// each of them.
     fn hanging() -> FailureTime {
         let mut time = FailureTime::default();
         time.took(1000, Duration::from_millis(10), false);

@@ -15,25 +15,27 @@ use ddfuzz_exec::{Ended, ExecError, Signature, Target, Way};
 use ddfuzz_store::{Kind, StoreError};
 use ddfuzz_triage::{Crash, Key, Triager, Verdict};
 
-/// Examinations of suspected hangs may take the fuzzing time of all workers divided by this number;
-/// those of the first hangs may take more.
+/// Examinations of suspected hangs may take at most the fuzzing time of all workers together,
+/// divided by this number; the first [`MAX_FREE`] hangs at new sites are exempt.
 const SHARE_DIVISOR: u32 = 32;
-/// After fuzzing, examinations of suspected hangs without a signature may take the fuzzing time of
-/// all workers divided by this number; the first one may take more.
+/// Limit on examinations of suspected hangs without a signature after fuzzing: a further one begins
+/// only if they have taken less than the fuzzing time of all workers divided by this number, or
+/// none was examined yet.
 const INDISTINCT_DIVISOR: u32 = 8;
 /// Number of suspected hangs at new sites in the program that are examined however long that takes.
 const MAX_FREE: u32 = 8;
-/// Limit on the queue of suspected hangs: while this many wait, a further one is queued only if it
-/// hangs at a new site in the program. Of one at a known site, only the run is counted, if its
-/// group is known.
+/// Queue length from which on a suspected hang is queued only if it hangs at a new site in the
+/// program. For one at a known site, the run is then only counted in its group, if the group is
+/// known.
 const MAX_WAITING: usize = 64;
 /// Greatest number of suspected hangs that wait to be examined; while so many wait, each further
 /// one is dropped, even at a new site.
 const MAX_WAITING_FIRST: usize = 1024;
-/// Greatest number of signatures of known hangs; no further ones are recorded.
+/// Greatest number of signatures (hashes of places in the program at which runs hang) that are
+/// recorded; further ones are ignored.
 const MAX_KNOWN: usize = 1 << 20;
 
-/// An input whose run took too long at a worker, and which is to be examined for a hang.
+/// An input whose run at a worker took too long; an examination is to show whether it hangs.
 #[derive(Clone)]
 pub(super) struct SuspectedHang {
     /// Number of the worker that submitted the suspected hang, and the number that the worker gave
@@ -65,8 +67,8 @@ pub(super) struct HangExaminer {
     /// The group of each known signature of a hang; `None` while a hang with it waits or is being
     /// examined.
     known: HashMap<Signature, Option<(Kind, Key)>>,
-    /// Numbers of runs stopped as hangs, each with a signature; they are counted when the group of
-    /// the signature is known.
+    /// Runs that were stopped as hangs and wait to be counted, because the group of their hang is
+    /// not known yet: a signature of the hang, and the number of runs.
     pending_counts: Vec<(Signature, u64)>,
     thread: Option<ExaminerThread>,
     /// The suspected hang that the examining thread works on, and since when; `None` if the thread
@@ -74,7 +76,7 @@ pub(super) struct HangExaminer {
     busy: Option<(SuspectedHang, Instant)>,
     /// Wall time that all examinations of suspected hangs together have taken so far.
     spent: Duration,
-    /// Number of suspected hangs at new sites in the program so far.
+    /// Number of suspected hangs so far at places in the program where none was seen before.
     first: u32,
     /// Wall time that examinations of suspected hangs without a signature have taken so far; `None`
     /// before the first one.
@@ -131,17 +133,17 @@ impl HangExaminer {
         None
     }
 
-    /// Looks for known hangs with one of these signatures, and returns the group of the first one:
-    /// `Some(None)` while that hang still waits or is being examined; `None` if no signature is
-    /// known.
+    /// Looks for a known hang with one of these signatures. Returns `None` if no signature is
+    /// known, `Some(None)` if the hang waits or is being examined, so that its group is unknown,
+    /// and else its group.
     fn known(&self, signatures: &[Signature]) -> Option<Option<(Kind, Key)>> {
         let mut known = signatures.iter().filter_map(|one| self.known.get(one));
         known.next().copied()
     }
 
-    /// Returns the group of the hang with these `signatures`, in which the caller is to count
-    /// `runs` runs. `None` if the group is not known yet; the examiner then keeps the number, which
-    /// is counted as soon as the group is known.
+    /// Finds the group of the hang with these `signatures`, in which the caller has to count `runs`
+    /// runs. If the group is not known yet, stores the number of runs until it is, and returns
+    /// `None`; the caller then counts nothing.
     pub(super) fn count(&mut self, signatures: &[Signature], runs: u64) -> Option<(Kind, Key)> {
         let group = self.known(signatures).flatten();
         if let (None, Some(signature)) = (group, signatures.first()) {
@@ -150,27 +152,27 @@ impl HangExaminer {
         group
     }
 
-    /// Removes the numbers of runs with one of these signatures from those that wait to be counted
-    /// in a group, and returns the sum of the removed numbers.
+    /// Removes, from the runs that wait to be counted in a group, those of hangs with one of these
+    /// signatures; returns their number.
     fn take_pending_counts(&mut self, signatures: &[Signature]) -> u64 {
         let of_it = |(signature, _): &mut (Signature, u64)| signatures.contains(signature);
         let taken = self.pending_counts.extract_if(.., of_it);
         taken.map(|(_, runs)| runs).sum()
     }
 
-    /// Returns the number of suspected hangs that are still examined if fuzzing ends now, after
-    /// `fuzzed` of fuzzing by all workers together: the one that is being examined, all waiting
-    /// ones at new sites, and at most one without a signature, which may be of any site. The latter
-    /// counts only if none of its kind was examined before, or their examinations have taken less
-    /// than an eighth of `fuzzed`.
+    /// Returns how many suspected hangs would still be examined if fuzzing ended now. `fuzzed`:
+    /// time that all workers together have fuzzed. Counted are the one under examination, all
+    /// waiting ones at new sites, and one waiting one without a signature, if examinations of such
+    /// hangs have taken less than an eighth of `fuzzed`.
     pub(super) fn pending(&self, fuzzed: Duration) -> usize {
         let first = self.waiting.iter().filter(|suspect| suspect.first);
         let next = self.next_indistinct(fuzzed);
         first.count() + usize::from(self.busy.is_some()) + usize::from(next.is_some())
     }
 
-    /// Returns the index, among the waiting suspected hangs, of the next one without a signature
-    /// that is examined after `fuzzed` of fuzzing; `None` if there is none, or no time for it.
+    /// Returns the index, among the waiting suspected hangs, of the first one without a signature.
+    /// Returns `None` if none waits, or if examinations of such hangs have taken an eighth or more
+    /// of `fuzzed`, the time that all workers together have fuzzed.
     fn next_indistinct(&self, fuzzed: Duration) -> Option<usize> {
         let has_time = (self.indistinct).is_none_or(|spent| spent < fuzzed / INDISTINCT_DIVISOR);
         let mut waiting = self.waiting.iter();
@@ -178,10 +180,10 @@ impl HangExaminer {
         next.filter(|_| has_time)
     }
 
-    /// Returns a finished examination of a suspected hang. If there is none, begins the next
-    /// examination if there is time for it, and returns `None`. `fuzzed`: time that all workers
-    /// together have fuzzed. `is_over`: whether fuzzing has ended, after which only those are
-    /// examined that [`HangExaminer::pending`] counts.
+    /// Returns the examination of a suspected hang that has finished. If none has, returns `None`,
+    /// and begins the next examination if there is time for it. `fuzzed`: time that all workers
+    /// together have fuzzed. `is_over`: whether fuzzing has ended; then only hangs at new sites,
+    /// and some without a signature, are examined.
     pub(super) fn poll(&mut self, fuzzed: Duration, is_over: bool) -> Option<ExaminedHang> {
         if let Some(done) = self.take_done() {
             self.learn(&done);
@@ -260,8 +262,9 @@ impl HangExaminer {
         Some(done.unwrap_or(ExaminedHang { suspect, verdict }))
     }
 
-    /// Records the group of an examined hang for its signatures. If the examination found no group,
-    /// its signatures are forgotten, so that the next suspected hang with them is examined.
+    /// Records the group of the examined hang `done` for each of its signatures. If the examination
+    /// found no group, the signatures are forgotten instead, so that the next suspected hang that
+    /// has one of them is examined.
     fn learn(&mut self, done: &ExaminedHang) {
         let group = match &done.verdict {
             Some(Verdict::Crash(crash)) => Some((Kind::of_class(&crash.class), crash.keys.major)),
@@ -277,7 +280,8 @@ impl HangExaminer {
         }
     }
 
-    /// Gives the examining thread a suspected hang to examine.
+    /// Sends the suspected hang `suspect` to the examining thread, which is started if it does not
+    /// run.
     fn begin(&mut self, suspect: SuspectedHang) {
         let (target, way) = (&self.target, self.way);
         let thread = self
@@ -384,9 +388,9 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Adds a suspected hang that has ended by itself to the corpus of the output directory, if it
-    /// was the first at its site and fuzzing is over, so that no worker receives the verdict any
-    /// more.
+    /// Adds a suspected hang whose run has ended by itself to the corpus of the output directory.
+    /// Does so only if it was the first at its site and fuzzing is over; while fuzzing goes on, the
+    /// worker that submitted it gets the verdict and runs it again.
     fn add_to_corpus(&mut self, suspect: &SuspectedHang) -> Result<(), StoreError> {
         match suspect.first && self.is_over() {
             true => lock(self.session.store)

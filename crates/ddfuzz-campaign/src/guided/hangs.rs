@@ -21,23 +21,23 @@ const MIN_WINDOW: Duration = Duration::from_micros(100);
 /// A run is compared with the signatures of known hangs after this many times the CPU time that
 /// most of the last runs took.
 const WINDOW_FACTOR: u32 = 4;
-/// Number of the last runs of corpus inputs whose CPU times are kept, to learn from them after how
-/// long a run may be a hang.
+/// Number of the latest runs of corpus inputs whose CPU times are kept. From them the worker learns
+/// after which CPU time a run is compared with known hangs.
 const MAX_SEEN: usize = 256;
 /// Least time between two submissions of hangs without a signature to the main process.
 const INDISTINCT_EVERY: Duration = Duration::from_secs(2);
-/// Of the runs that were stopped at a known hang, one in this many is submitted to the main process
-/// as if it were unknown, since two different hangs may have the same signature.
+/// One in so many runs that were stopped at a known hang is submitted to the main process as if the
+/// hang were unknown, since two different hangs may have the same signature.
 const SAMPLE: u64 = 64;
-/// Greatest number of sites (places in the program) of hangs that a worker keeps; hangs at further
-/// sites are treated like those without a signature.
+/// Greatest number of sites (places in the program) of hangs that a worker records; hangs at
+/// further sites are treated as if they had no signature.
 const MAX_SITES: usize = 4096;
-/// Greatest number of inputs that a worker keeps until the main process has examined them, because
-/// they reached new coverage before they were stopped as hangs.
+/// Greatest number of submitted inputs that a worker keeps until the main process has examined
+/// them. Kept are inputs that reached new coverage before they were stopped as hangs.
 const MAX_PENDING: usize = 64;
 
-/// A site (place in the program) at which runs of a worker hang, identified by the runs'
-/// signatures.
+/// A place in the program at which runs of a worker hang. Runs belong to the same site if they show
+/// one of its signatures (hashes that identify the place).
 struct HangSite {
     state: SiteState,
     /// Number of runs that were stopped as hangs at the site so far.
@@ -75,8 +75,8 @@ pub(super) enum HangAction {
     /// The worker runs the input again within the target's full time limit, since other runs at
     /// this site in the program have ended by themselves.
     RunLonger,
-    /// The worker counts the run at its site in the program, if it has one, and does nothing else
-    /// with the input.
+    /// The worker counts the run at its site in the program, if the run has one, and drops the
+    /// input.
     Count,
 }
 
@@ -86,7 +86,8 @@ pub(super) struct KnownHangs {
     /// For each known signature of a hang, the index of the site (place in the program) to which it
     /// belongs, in the list of known sites.
     of: HashMap<Signature, usize>,
-    /// Signatures of known hangs, at which the executor stops runs early.
+    /// Signatures (hashes of places in the program) of known hangs. The executor stops a run early
+    /// when the run shows one of them.
     known: HashSet<Signature>,
     /// CPU time after which the executor compares a run with the signatures of known hangs, to stop
     /// it early.
@@ -95,8 +96,8 @@ pub(super) struct KnownHangs {
     /// at index `next`.
     seen: Vec<Duration>,
     next: usize,
-    /// Whether the executor must be told anew after which CPU time, and by which signatures of
-    /// known hangs, it stops runs early, because one of both has changed.
+    /// Whether the executor's settings for stopping runs early are out of date: the CPU time, or
+    /// the signatures of known hangs, have changed.
     changed: bool,
     /// For each coverage counter, whether a run that was stopped as a hang has reached it.
     reached: Vec<bool>,
@@ -213,15 +214,16 @@ impl KnownHangs {
         HangAction::Submit { number, first }
     }
 
-    /// Returns a new number, for the next submission of a hang to the main process.
+    /// Returns a number that this worker has not used yet, for its next submission of a hang to the
+    /// main process.
     pub(super) fn next_number(&mut self) -> u64 {
         self.number += 1;
         self.number
     }
 
-    /// Assigns signatures to the site of hangs at index `at`, except those that belong to another
-    /// site already. Later runs that show one of them are stopped early, unless runs at the site
-    /// are known to end by themselves.
+    /// Assigns `signatures` to the site of hangs at index `at` in the list of sites; signatures of
+    /// another site are left there. From then on, runs that show one of them are stopped early,
+    /// unless runs at the site are known to end by themselves.
     fn assign(&mut self, signatures: &[Signature], at: usize) {
         self.changed = true;
         let stops = self.sites[at].state != SiteState::Slow;
@@ -234,9 +236,9 @@ impl KnownHangs {
         }
     }
 
-    /// Keeps an input that was submitted as a hang under the number `number` until the verdict
-    /// about it arrives, if its run has covered what no stopped run had covered before and fewer
-    /// than `MAX_PENDING` inputs are kept.
+    /// Keeps `input`, submitted as a hang under the number `number`, until the verdict about it
+    /// arrives. Does so only if its run has covered something that no earlier stopped run had
+    /// covered (`counters`: the coverage of its run), and fewer than `MAX_PENDING` inputs are kept.
     pub(super) fn keep(&mut self, number: u64, input: &BytesInput, counters: &[u8]) {
         if self.reached.len() < counters.len() {
             self.reached.resize(counters.len(), false);
@@ -325,7 +327,7 @@ mod tests {
         serde_json::from_value(number.into()).unwrap()
     }
 
-    /// A run over its limit, with these signatures.
+    /// Makes a run that exceeded its time limit and shows these signatures, for tests.
     fn over(signatures: &[u64]) -> Stuck {
         Stuck {
             signatures: signatures.iter().copied().map(signature).collect(),
@@ -334,7 +336,7 @@ mod tests {
         }
     }
 
-    /// A run that was stopped early at a known signature.
+    /// Makes a run that was stopped early because it showed the known signature `number`.
     fn stopped(number: u64) -> Stuck {
         Stuck {
             signatures: Vec::new(),
@@ -343,7 +345,8 @@ mod tests {
         }
     }
 
-    /// The verdict about the submission `number`, with these signatures.
+    /// Makes the verdict of the main process about the submission `number` with these signatures,
+    /// for tests.
     fn judged(signatures: &[u64], number: u64, verdict: HangVerdict) -> JudgedHang {
         JudgedHang {
             from: (1, number),

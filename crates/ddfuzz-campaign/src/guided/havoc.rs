@@ -13,17 +13,17 @@ use libafl_bolts::tuples::{IntoVec, Merge};
 
 use super::worker::State;
 
-/// Greatest exponent e of the 2^e mutations that a mutant gets; e is drawn at random from 1 on.
-/// LibAFL's default of 7 makes 36 mutations on average, which takes longer than most targets run
-/// and leaves little of a short input.
+/// Limit of the exponent e, drawn at random from 1 on: a mutant gets 2^e mutations. LibAFL's
+/// default of 7 makes 36 mutations on average, which takes longer than most targets run and leaves
+/// little of a short input.
 const MAX_STACK_POWER: usize = 3;
 
 /// Number of mutations that a call of [`Havoc`] makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HavocDepth {
-    /// One mutation, for mutants that are made of each other.
+    /// One mutation, used where a mutant is changed further to give the next mutant.
     One,
-    /// Two, four or eight mutations, for mutants that are made of corpus entries.
+    /// Two, four or eight mutations, used where each mutant is made directly of a corpus entry.
     Stacked,
 }
 

@@ -44,7 +44,7 @@ pub(super) enum Request {
     },
     /// Counts runs of the worker that ended in a known group ([`CrashSink::count`]).
     Count { kind: Kind, major: Key, runs: u64 },
-    /// Stores a crash that a minimization has found, with the input as the body
+    /// Stores a crash that was found by the way during a minimization, with the input as the body
     /// ([`StoreWriter::file`]).
     File { kind: Kind, crash: Box<Crash> },
     /// Replaces the reproducer (minimized input) of an entry by the body
@@ -239,13 +239,14 @@ impl MainProcess {
         Ok(main_process)
     }
 
-    /// Takes the number of a worker and of one of its submissions of a suspected hang, and returns
-    /// the number of the submission if this worker has made it; `None` if another worker has.
+    /// Takes the number of a worker, and the number that this worker gave to an input that it
+    /// submitted as a suspected hang. Returns the latter if the worker is this one, else `None`.
     pub(super) fn own(&self, (worker, number): (usize, u64)) -> Option<u64> {
         (worker == self.worker).then_some(number)
     }
 
-    /// Sends a request to which the main process gives no answer.
+    /// Sends `request` with `body` to the main process, which gives no answer to requests of this
+    /// kind.
     pub(super) fn tell(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         send(&mut lock(&self.stream), request, body).map_err(|error| lost(&self.reader, &error))
     }
@@ -274,7 +275,7 @@ impl MainProcess {
         }
     }
 
-    /// Returns the error of an answer of the main process that does not fit the request.
+    /// Returns the error for an answer of the main process that does not fit the request.
     fn wrong_answer(&self) -> StoreError {
         lost(&self.reader, &io::ErrorKind::InvalidData.into())
     }
@@ -292,8 +293,8 @@ impl MainProcess {
     }
 }
 
-/// Returns the error for a failed connection to the main process: without it, the output directory
-/// cannot be written.
+/// Returns the error that says that the output directory at `reader` cannot be written, because the
+/// connection to the main process, which writes it, has failed with `error`.
 fn lost(reader: &Reader, error: &io::Error) -> StoreError {
     StoreError::Unwritable {
         path: reader.root().to_owned(),

@@ -52,7 +52,8 @@ use process::{Parent, UnlinkedShMem};
 use server::WorkerServer;
 use worker::{Manager, State, WorkerSettings};
 
-/// Tag of the last message of a LibAFL broker, by which its clients end; LibAFL does not export it.
+/// Tag of the message by which a LibAFL broker tells its clients to end; LibAFL does not export
+/// this constant.
 const EXITING: Tag = Tag(0x013c_5171);
 
 /// Runs one call of ddfuzz for the guided campaign with the id `campaign`, in the output directory
@@ -190,13 +191,14 @@ fn listen(port: u16) -> Result<(TcpListener, u16), CampaignError> {
     bound.map_err(system(format!("listening at 127.0.0.1:{port}")))
 }
 
-/// Converts an error of LibAFL's network to [`CampaignError::Network`].
+/// Converts an error of LibAFL, which concerns the connection of its processes, to
+/// [`CampaignError::Network`].
 fn network(error: Error) -> CampaignError {
     CampaignError::Network(error.to_string())
 }
 
 /// Returns a function that converts an I/O error to [`CampaignError::System`]. `what`: the action
-/// that failed.
+/// that has failed, as text.
 fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> CampaignError {
     let what = what.into();
     move |source| CampaignError::System { what, source }

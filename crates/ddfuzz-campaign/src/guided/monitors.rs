@@ -34,8 +34,8 @@ pub(super) struct Monitors {
 }
 
 impl Monitors {
-    /// Creates the monitor: opens the socket for StatsD and the port for Prometheus, as far as the
-    /// settings name them; fails if one cannot be opened.
+    /// Creates the monitor as the settings `wanted` say: opens the socket for StatsD and the port
+    /// for Prometheus, if they are asked for. Fails if one cannot be opened.
     pub(super) fn new(wanted: &Monitoring) -> Result<Monitors, CampaignError> {
         let socket = |to: SocketAddr| {
             let any = SocketAddr::from(match to {
@@ -167,8 +167,9 @@ fn figures(client: &mut ClientStats, workers: f64) -> [f64; 6] {
     ]
 }
 
-/// Returns the lines of the metric `custom_stat` for one client, in the order of their names.
-/// Ratios are percentages; that of edges is also shown as two counts. Texts are left out.
+/// Returns the lines of the metric `custom_stat` on the page for Prometheus, for the client
+/// (worker, or `global`) named `client`, sorted by name. A ratio is shown as a percentage, that of
+/// edges also as two counts. Values that are text are left out.
 fn custom_stats<'a>(
     client: &str,
     stats: impl Iterator<Item = (&'a std::borrow::Cow<'static, str>, &'a UserStatsValue)>,

@@ -20,34 +20,35 @@ use super::failures::FailureRates;
 use super::structure::StructureMutator;
 use super::worker::{Manager, Observers, State};
 
-/// Number of mutants that are collected before they are run, or more for ways that take larger
-/// batches.
+/// Number of mutants that are collected before they are run together. For ways that run larger
+/// batches, as many are collected as such a batch holds.
 const BATCH: usize = 128;
-/// Greatest number of likely failing mutants that are discarded, as a multiple of the mutants asked
-/// for; further ones are run nevertheless.
+/// Mutants that are likely to fail are discarded and replaced by others: at most this many for each
+/// mutant that was asked for. After that, likely failing ones are run, too.
 const MAX_DISCARDED: usize = 3;
-/// Number of havoc mutants in a chain: the first is a corpus entry with one mutation, each further
-/// one is the mutant before it with one more, as in libFuzzer. So each run costs only one mutation.
+/// Length of a chain of havoc mutants: the first is the corpus entry with one mutation, and each
+/// further one is the mutant before it with one more mutation, as in libFuzzer. So each mutant
+/// costs only one mutation.
 const CHAIN: usize = 5;
 
-/// Mutants of scheduled corpus entries, collected until there are enough for one request to the
-/// target: where a run takes less than a microsecond, a request costs as much as a hundred of them.
+/// A list of mutants of scheduled corpus entries. They are collected and then run together, because
+/// one request to a process of the target may cost as much as a hundred short runs.
 #[derive(Default)]
 struct Pool {
-    /// Buffers for mutants, reused to save allocations. The first ones (`made` in number) hold
-    /// mutants that are to be run.
+    /// The mutants to run are the first `made` elements; the rest are buffers kept for reuse, to
+    /// save allocations.
     mutants: Vec<BytesInput>,
     made: usize,
-    /// The corpus entries that the collected mutants were made of, in order, each with the index
-    /// after its last mutant.
+    /// Of which corpus entries the collected mutants were made, in their order: the id of the
+    /// entry, and the index after its last mutant.
     parents: Vec<(CorpusId, usize)>,
 }
 
 impl Pool {
-    /// Makes up to `count` mutants of `input`, the corpus entry `id`, and adds them to the pool;
-    /// fewer if `mutator` makes none in some tries. The first of each `chain` successive mutants is
-    /// made from `input`, each further one from the mutant before it. Mutants for which `fails`
-    /// returns true are discarded.
+    /// Makes up to `count` mutants of `input`, the content of the corpus entry `id`, by `mutator`,
+    /// and adds them to the pool; fewer if several tries in a row make none. `chain`: the first of
+    /// so many successive mutants is made of `input`, each further one of the mutant before it.
+    /// Mutants for which `fails` returns true are discarded, up to a limit.
     fn add<M>(
         &mut self,
         (mutator, chain): (&mut M, usize),
@@ -88,8 +89,8 @@ impl Pool {
         copy(input, &mut self.mutants[self.made])
     }
 
-    /// Returns the buffer for the next mutant of the pool, which holds a copy of the last mutant,
-    /// of which there must be one, to be mutated further.
+    /// Copies the last mutant of the pool to the next buffer, and returns that buffer, to be
+    /// mutated further. There must be a last mutant.
     fn next_of_last(&mut self) -> &mut BytesInput {
         if self.mutants.len() == self.made {
             self.mutants.push(BytesInput::new(Vec::new()));
@@ -140,9 +141,9 @@ impl MutationStage {
         }
     }
 
-    /// Makes the mutants of the scheduled corpus entry: first by solving its comparisons, then some
-    /// by havoc with repaired checksums, and last by havoc, as many as the power schedule says.
-    /// Makes none if mutants of the entry fail too often.
+    /// Makes the mutants of the scheduled corpus entry: first some with compared values made equal,
+    /// then some by havoc with repaired checksums, and last as many by havoc as LibAFL's power
+    /// schedule says. Makes none if mutants of the entry fail too often.
     fn mutate<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<(), Error>
     where
         Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -168,9 +169,9 @@ impl MutationStage {
         Ok(())
     }
 
-    /// Makes `count` mutants of a corpus entry, and runs the collected mutants whenever there are
-    /// enough. Returns false if no more of the entry are to be made, because they fail too often or
-    /// the worker has no runs left.
+    /// Makes `count` mutants of `input`, the corpus entry `id`, by the mutator `maker`; runs the
+    /// collected mutants whenever there are enough. Returns false if no more mutants of the entry
+    /// are to be made, because they fail too often or the worker has no runs left.
     fn make<Z>(
         &mut self,
         evaluator: &mut Evaluator<'_, Z>,
@@ -228,10 +229,10 @@ impl MutationStage {
         Ok(true)
     }
 
-    /// Returns the number of mutants to make of the scheduled corpus entry by havoc: the number
-    /// that LibAFL's power schedule computes, times the number of turns that the entry gets. That
-    /// is 1, and 1 more for each turn taken over from entries that rest because their mutants fail.
-    /// If `over` (failing runs take more than their share of the time), at least one batch.
+    /// Returns how many mutants of the scheduled corpus entry to make by havoc: the number from
+    /// LibAFL's power schedule, times the number of turns that the entry gets (one, and further
+    /// ones that other entries gave up because their mutants fail). `over`: whether failing runs
+    /// have taken more than their share of the time; the result is then at least one batch.
     fn iterations(&mut self, state: &mut State, over: bool) -> Result<usize, Error> {
         let least = if over { BATCH } else { 1 };
         let mut testcase = state.current_testcase_mut()?;
@@ -239,9 +240,9 @@ impl MutationStage {
         Ok(((score as usize).max(1) * self.failure_rates.turns()).max(least))
     }
 
-    /// Runs the collected mutants, until all have run or the worker must end. If one fails while
-    /// failing runs have taken more than their share of the time, the other mutants of the same
-    /// corpus entry are skipped. Returns true if mutants were skipped.
+    /// Runs all collected mutants, or until the worker must end. If a mutant fails while failing
+    /// runs have taken more than their share of the time, the remaining mutants of its corpus entry
+    /// are skipped. Returns true if mutants were skipped, and false if not.
     fn run<Z>(&mut self, evaluator: &mut Evaluator<'_, Z>) -> Result<bool, Error>
     where
         Z: ExecutionProcessor<Manager, BytesInput, Observers, State>,
@@ -274,8 +275,9 @@ impl MutationStage {
     }
 }
 
-/// Divides the mutants that were run, given by the range `ran` of indices, by the corpus entries
-/// that they were made of. `ends` holds the entries, each with the index after its last mutant.
+/// Divides the mutants that were run (`ran`: their indices) by the corpus entry that they were made
+/// of, and returns the id and the indices for each entry. `ends`: the entries, each with the index
+/// after its last mutant.
 fn parts(
     ends: &[(CorpusId, usize)],
     ran: Range<usize>,
@@ -288,7 +290,8 @@ fn parts(
     parts.filter(|(_, part)| !part.is_empty())
 }
 
-/// The mutator that makes a mutant: that of comparisons, havoc with repaired checksums, or havoc.
+/// How a mutant is made: by making compared values equal, by havoc with repaired checksums, or by
+/// havoc alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Maker {
     Compare,

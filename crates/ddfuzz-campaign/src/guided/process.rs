@@ -16,7 +16,8 @@ use nix::unistd::{ForkResult, Pid, fork, getpid, getppid, setpgid};
 use super::messages::{self, Request};
 use ddfuzz_exec::switches;
 
-/// Number of early crashes in a row after which a worker process is not restarted any more.
+/// After this many early crashes in a row (crashes soon after the start), a worker process is not
+/// restarted any more.
 const MAX_EARLY_CRASHES: u32 = 5;
 /// Time after the start of a worker process within which its crash counts as an early one.
 const EARLY: Duration = Duration::from_secs(60);
@@ -25,12 +26,14 @@ const TIMER_SLACK: u64 = 1_000;
 /// Pause after a crash of a worker process before it is restarted.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Time after which a worker chooses its processor again.
+/// Least time between two choices of the processor on which a worker and its target run.
 const CHOSEN_EACH: Duration = Duration::from_secs(1);
-/// Sleep after which the kernel wakes a worker on a processor of its choice.
+/// Time for which a worker sleeps when it chooses its processor: the kernel wakes it on an idle one
+/// if there is one.
 const NAP: Duration = Duration::from_micros(100);
 
-/// Process id and processors of the main process, which its forked children need to know.
+/// What forked children need to know of the main process: its process id, and the processors that
+/// it may run on.
 #[derive(Clone, Copy)]
 pub(super) struct Parent {
     pid: Pid,
@@ -39,7 +42,8 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// Records the id and the processors of the current process, which is the main process.
+    /// Records the process id of the current process, which is the main process, and the processors
+    /// that it may run on.
     pub(super) fn this() -> io::Result<Parent> {
         Ok(Parent {
             pid: getpid(),
@@ -109,7 +113,8 @@ pub(super) struct OneProcessor {
 }
 
 impl OneProcessor {
-    /// Prepares the choice among the processors that this process may run on.
+    /// Creates the chooser, which has chosen no processor yet; it chooses among those that this
+    /// process may run on.
     pub(super) fn new() -> io::Result<OneProcessor> {
         Ok(OneProcessor {
             all: sched_getaffinity(Pid::from_raw(0))?,
@@ -117,8 +122,8 @@ impl OneProcessor {
         })
     }
 
-    /// Chooses a processor, an idle one if there is one, unless that was done in the last second,
-    /// and moves this process and its descendants there. If the system refuses, nothing changes.
+    /// Moves this process and its descendants to one processor, an idle one if there is one. Does
+    /// nothing if the last choice was less than a second ago, or the system refuses.
     pub(super) fn choose(&mut self) {
         if matches!(self.chosen, Some((_, at)) if at.elapsed() < CHOSEN_EACH) {
             return;

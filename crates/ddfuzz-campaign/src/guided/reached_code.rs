@@ -8,8 +8,8 @@ use ddfuzz_exec::{CodeFunction, CoveredCode, ExecError, Freshness, Target, Way, 
 use ddfuzz_store::{CodeCoverage, FileCoverage, UnreachedFunction};
 use ddfuzz_triage::demangle;
 
-/// Least time between two records of the reached code; each names all functions that were not
-/// reached, so it is long.
+/// Least time between two writings of `code.json`, the record of the reached code. The record is
+/// long, since it names all functions that were not reached.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
 /// The blocks of an unmodified (not instrumented) program that the workers have reported as reached

@@ -300,9 +300,9 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Handles the error of a request. If it only says that the disk was full until the time for
-    /// fuzzing was over, counts the crash that `request` could not store; any other error ends the
-    /// campaign.
+    /// Handles an error that occurred while `request` was carried out. If the disk stayed full
+    /// until the time for fuzzing was over, the crash of `request` counts as not stored; any other
+    /// error ends the campaign.
     fn fail_or_give_up(&mut self, error: StoreError, request: &Request) {
         if !self.session.disk_wait.is_given_up() || error.full_at().is_none() {
             return self.fail(error.into());
@@ -319,9 +319,9 @@ impl GuidedEngine<'_> {
         Ok(())
     }
 
-    /// Counts a crash that a worker has submitted, and stores its input if its keys are new or it
-    /// is small enough; then shows the group. Returns the answer to the worker, with the new entry
-    /// if the input was stored.
+    /// Counts a crash that a worker has submitted, and shows its group. Stores the input if its
+    /// keys are new, or if the group registry finds it small enough. Returns the answer to the
+    /// worker, with the id of the new entry if the input was stored.
     pub(super) fn store(&mut self, report: &Report<'_>) -> Result<Reply, StoreError> {
         let entry = self.groups.submit(report)?;
         let major = report.crash.keys.major;
@@ -332,9 +332,9 @@ impl GuidedEngine<'_> {
         Ok(Reply::Entry(entry))
     }
 
-    /// Returns the next entry that the worker is to minimize, and records that it has claimed it;
-    /// `None` if there is no entry to minimize, fuzzing has ended, or groups are not minimized
-    /// while fuzzing.
+    /// Returns the next entry for the worker to minimize, and records that the worker has claimed
+    /// it. Returns `None` if no entry is left, fuzzing has ended, or the settings do not let groups
+    /// be minimized while fuzzing.
     fn claim(&mut self, peer: &mut Peer) -> Result<Option<EntryId>, StoreError> {
         let minimizes = matches!(self.settings.when, When::Inline | When::Worker);
         if !minimizes || self.is_over() {

@@ -1,6 +1,7 @@
-//! [`ComparisonSolver`], the mutator that changes an input so that two values which its run
-//! compares may become equal: input-to-state, as in REDQUEEN and CmpLog, also for numbers written
-//! as text, and for values that are an input's number plus or minus something.
+//! [`ComparisonSolver`], a mutator that changes an input so that two values which its run compares
+//! may become equal. It looks for a compared value in the input and replaces it by the other one
+//! (input-to-state, as in REDQUEEN and CmpLog), also where the value is written as text. It also
+//! adds the difference of two compared numbers to numbers in the input.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -18,31 +19,32 @@ use libafl_bolts::{Named, ToSlice};
 
 use super::worker::State;
 
-/// Greatest difference of two compared numbers that is added to numbers of an input: greater ones
-/// are mostly between a number and an address or a hash.
+/// Greatest difference of two compared numbers that the solver tries to make up for in the input;
+/// greater ones are mostly between a number and an address or a hash.
 const MAX_DIFFERENCE: u64 = 0xffff;
-/// Number of differences that together get as many mutants as one comparison with an operand that
-/// occurs in the input.
+/// For this many differences of compared numbers, as many mutants are made as for one comparison
+/// with a value that occurs in the input.
 const DIFFERENCES: usize = 4;
-/// Greatest number of comparisons that are solved in one mutant.
+/// Greatest number of comparisons whose values one mutant makes equal.
 const MAX_SOLVED: usize = 2;
 
-/// The comparisons of the run on an input, by how [`ComparisonSolver`] may change the input for
-/// them: by replacing an operand that occurs in the input, or by adding a difference to a number.
-/// In a sanitized program most operands are the sanitizer's own and do not occur in the input.
+/// The comparisons of the run on an input, divided by what [`ComparisonSolver`] can do about them:
+/// replace a compared value that occurs in the input, or add a difference to a number of the input.
+/// In a sanitized program most comparisons are the sanitizer's own, and their values do not occur
+/// in the input.
 #[derive(Debug, Default)]
 pub(super) struct SolvableComparisons {
-    /// Comparisons of which an operand occurs in the input.
+    /// Comparisons of which at least one of the two values occurs in the input.
     occurring: Vec<CmpValues>,
-    /// By how much two compared numbers differ, each difference once.
+    /// The differences of two compared numbers in the run, each difference once.
     differences: Vec<i64>,
     /// All comparisons of the run.
     all: Vec<CmpValues>,
 }
 
 impl SolvableComparisons {
-    /// Finds out how the comparisons `all` of the run on `input` may be solved: by which
-    /// differences, and which of them have an operand that occurs in `input`.
+    /// Sorts `all` comparisons of the run on `input`: finds those with a value that occurs in
+    /// `input`, and the differences of compared numbers.
     pub(super) fn of(all: Vec<CmpValues>, input: &[u8]) -> SolvableComparisons {
         let differences: BTreeSet<i64> = all.iter().filter_map(difference).collect();
         let occurs = |values: &&CmpValues| !replacing_edits(values, input, 0).is_empty();
@@ -53,9 +55,10 @@ impl SolvableComparisons {
         }
     }
 
-    /// Returns the first replacement of at least two bytes in `input`, a mutant, by which a
-    /// comparison of its run becomes equal; `None` if there is none. `compared`: the comparisons of
-    /// the mutant's run; those that the run on the unchanged input has made as well are ignored.
+    /// Finds a place in `input`, a mutant, where a replacement of at least two bytes makes the two
+    /// values of a comparison equal, and returns the first one; `None` if there is none.
+    /// `compared`: the comparisons of the mutant's run; those that the run on the unchanged input
+    /// made, too, are ignored.
     pub(super) fn repairing_edit(
         &self,
         compared: &[CmpValues],
@@ -66,15 +69,15 @@ impl SolvableComparisons {
         edits.find(|(place, _)| place.len() > 1)
     }
 
-    /// Returns the number of comparisons with an operand that occurs in the input, plus one for
-    /// every [`DIFFERENCES`] differences (rounded up), which measures how many mutants to make.
+    /// Returns a measure of how many mutants to make: the number of comparisons with a value that
+    /// occurs in the input, plus one for every [`DIFFERENCES`] differences, rounded up.
     pub(super) fn weight(&self) -> usize {
         self.occurring.len() + self.differences.len().div_ceil(DIFFERENCES)
     }
 
-    /// Picks a random comparison, or a random difference of two compared numbers, and returns the
-    /// replacements in `input`, of which each may make the compared values equal. Places to replace
-    /// are searched from the index `from` on.
+    /// Picks at random a comparison, or a difference of two compared numbers, and returns several
+    /// replacements in `input`, each of which by itself may make the compared values equal. Places
+    /// to replace are searched from the index `from` on.
     fn edits(&self, state: &mut State, input: &[u8], from: usize) -> Vec<Replacement> {
         let picked = state.rand_mut().below_or_zero(self.weight());
         if let Some(values) = self.occurring.get(picked) {
@@ -128,11 +131,12 @@ impl Mutator<BytesInput, State> for ComparisonSolver {
     }
 }
 
-/// A place in an input, and the bytes to put there.
+/// A change of an input: the range of bytes to replace, and the bytes to put there.
 pub(super) type Replacement = (Range<usize>, Vec<u8>);
 
-/// Returns the replacements of an operand by the other one, one for each form in which an operand
-/// occurs in `input`: its first occurrence from index `from` on, or else from the beginning.
+/// Returns replacements in `input` of one value of a comparison by the other one. There is one for
+/// each form (bytes in either order, digits) in which a value occurs: at its first occurrence from
+/// the index `from` on, or if there is none, at its first in the whole input.
 fn replacing_edits(values: &CmpValues, input: &[u8], from: usize) -> Vec<Replacement> {
     let place = |(old, new): (Vec<u8>, Vec<u8>)| {
         let at = find(input, &old, from)?;
@@ -141,9 +145,9 @@ fn replacing_edits(values: &CmpValues, input: &[u8], from: usize) -> Vec<Replace
     forms(values).into_iter().filter_map(place).collect()
 }
 
-/// Returns the operands of a comparison as they may stand in an input, each as a pair of what is
-/// replaced and what replaces it: as bytes, of numbers in both byte orders, and as decimal and
-/// hexadecimal digits.
+/// Returns the forms in which the two values of a comparison may stand in an input: as bytes, and
+/// for numbers in both byte orders and as decimal and hexadecimal digits. Each element is a pair of
+/// the bytes to replace and the bytes that replace them.
 fn forms(values: &CmpValues) -> Vec<(Vec<u8>, Vec<u8>)> {
     let pairs = match values {
         CmpValues::Bytes((one, other)) => {
@@ -208,9 +212,9 @@ fn difference(values: &CmpValues) -> Option<i64> {
     is_small.then_some(difference as i64)
 }
 
-/// Returns replacements of numbers in `input` by the number plus `difference` and by the number
-/// minus `difference`. The numbers are the first decimal one at or behind index `from`, and those
-/// that 1, 2 and 4 bytes at `from` encode, in both byte orders.
+/// Returns replacements of numbers in `input`: each number by itself plus `difference`, and by
+/// itself minus `difference`. The numbers are the first decimal one at or behind the index `from`,
+/// and those of 1, 2 and 4 bytes at `from`, in both byte orders.
 fn shifting_edits(difference: i64, input: &[u8], from: usize) -> Vec<Replacement> {
     let mut edits = Vec::new();
     for difference in [difference, -difference] {
@@ -235,9 +239,9 @@ fn shifting_edits(difference: i64, input: &[u8], from: usize) -> Vec<Replacement
     edits
 }
 
-/// Returns the place and the value of the decimal number in `input` at or behind index `from`, or
-/// of the first one if there is none; `None` if there is no digit, or the number has more than 63
-/// bits.
+/// Returns the place and the value of the first decimal number in `input` at or behind the index
+/// `from`, or if none is there, of the first one in the whole input. `None` if there is no digit,
+/// or the number has more than 63 bits.
 fn decimal_number(input: &[u8], from: usize) -> Option<(Range<usize>, i64)> {
     let is_digit = |at: &usize| input[*at].is_ascii_digit();
     let digit = (from..input.len()).chain(0..from).find(is_digit)?;
@@ -269,7 +273,7 @@ fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// The inputs that `edits` make of `input`.
+    /// Returns the inputs that arise from `input` if each of `edits` is applied by itself.
     fn edited(input: &[u8], edits: Vec<Replacement>) -> Vec<Vec<u8>> {
         let edit = |(place, new): Replacement| {
             let mut bytes = input.to_vec();

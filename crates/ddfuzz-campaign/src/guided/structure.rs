@@ -17,8 +17,8 @@ use super::havoc::{Havoc, HavocDepth};
 use super::worker::State;
 use ddfuzz_structure::{MutationParser, MutationSource, ParsedInput};
 
-/// Greatest number of corpus entries whose trees (parsed inputs) are stored; when there are more,
-/// all trees are dropped.
+/// Greatest number of corpus entries whose trees (parsed inputs) are kept; when there are more, all
+/// are dropped.
 const MOST_TREES: usize = 256;
 /// One mutant in so many is made by changing the tree (parsed form) of the input, if the input can
 /// be parsed; havoc makes the others.
@@ -107,8 +107,8 @@ impl Trees {
     }
 }
 
-/// The source of changes for a mutation of a tree (parsed input): random numbers of LibAFL's state,
-/// and havoc for bytes that have no structure themselves.
+/// What a mutation of a tree (parsed input) draws on: random numbers from LibAFL's state, and havoc
+/// for byte strings that the structure does not divide further.
 struct Source<'a> {
     havoc: &'a mut Havoc,
     state: &'a mut State,

@@ -58,7 +58,7 @@ pub(super) struct WorkerSettings<'a> {
     pub(super) socket: PathBuf,
     /// Greatest length of an input in bytes.
     pub(super) max_len: u64,
-    /// Number of runs of the campaign before these workers were started.
+    /// Number of the campaign's runs that were made before these workers were started.
     pub(super) run_before: u64,
 }
 
@@ -248,14 +248,14 @@ fn percent(share: Share) -> u8 {
 
 /// Number of corpus files or seeds that are loaded before they are run together.
 const AT_ONCE: usize = 64;
-/// Number of inputs of the classic generator that a worker runs at a time while none of its inputs
-/// has passed.
+/// Number of inputs of the classic generator that a worker runs together, before it decides whether
+/// to generate more.
 const GENERATED: u64 = 64;
-/// Number of generated inputs in a row without a new corpus entry after which a worker that fuzzes
-/// an unmodified (not instrumented) program generates no more.
+/// A worker that fuzzes an unmodified (not instrumented) program stops generating inputs after this
+/// many in a row that have not entered the corpus, provided that the corpus is not empty.
 const BARREN: u64 = 512;
-/// Number of generated inputs after which a worker that fuzzes an unmodified (not instrumented)
-/// program generates no more, if at least one of them has entered the corpus.
+/// A worker that fuzzes an unmodified (not instrumented) program generates at most this many
+/// inputs, provided that at least one input has entered the corpus by then.
 const MOST_GENERATED: u64 = 8192;
 /// Greatest lengths, in bytes, of the inputs of the classic generator that a worker runs while none
 /// of its inputs has passed. For an unmodified program the lengths take turns, 64 inputs each, so
@@ -438,8 +438,9 @@ fn report_reached(state: &State, executor: &mut TargetExecutor) -> Result<(), Er
     main_process.tell(&Request::Reached, &message).map_err(fail)
 }
 
-/// A LibAFL feedback that sends each input that enters the worker's corpus to the main process,
-/// which stores it as `corpus/HASH` of the output directory. It finds every input interesting.
+/// A LibAFL feedback that finds every input interesting. When an input enters the worker's corpus,
+/// the feedback sends it to the main process, which stores it as `corpus/HASH` in the output
+/// directory.
 struct CorpusFeedback {
     name: Cow<'static, str>,
     main_process: MainProcess,

@@ -66,14 +66,14 @@ pub struct DdminStage<D: CrashSink + 'static = GroupRegistry, I = BytesInput> {
     budget: TimeBudget,
     statistics: Statistics,
     began: Instant,
-    /// Time, counted from the creation of the stage, before which no solution is classified; above
-    /// 0 only after a classification has failed.
+    /// Time since the creation of the stage at which it may classify solutions again. It is above 0
+    /// only after a classification has failed.
     classifies_from: Duration,
-    /// Time, counted from the creation of the stage, from which on solutions are read again whose
-    /// first reading has failed.
+    /// Time since the creation of the stage at which it tries again to read solutions that could
+    /// not be read.
     reads_again_from: Duration,
-    /// The last error that the stage has logged, so that it is logged only once; `None` if a
-    /// minimization has ended well since.
+    /// Text of the last error that was logged, so that the same error is logged only once. `None`
+    /// if none was logged since a minimization last ended well.
     trouble: Option<String>,
     inputs: PhantomData<fn(I)>,
 }
@@ -218,8 +218,8 @@ enum Trouble {
 
 /// What a stage has to do with the next solution of the fuzzer: nothing, or classify it.
 enum SolutionStep<I> {
-    /// The solution needs no classification, since the objective stored it in the output directory
-    /// when it was found.
+    /// The solution needs nothing: the objective stored it in the output directory when the fuzzer
+    /// found it.
     Stored,
     /// The solution is still to be classified: its input, and LibAFL's number of runs when it was
     /// found.
@@ -339,8 +339,8 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         Ok(())
     }
 
-    /// Reads and classifies the solutions as [`Self::read_solutions`] does; logs an error of
-    /// reading one, and returns one of classifying.
+    /// Reads and classifies the solutions as [`Self::read_solutions`] does. An error of reading a
+    /// solution is logged; an error of classifying one is returned, as the inner result.
     fn walk_solutions<EM, S>(
         &mut self,
         state: &mut S,
@@ -604,7 +604,7 @@ impl Statistics {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SolutionCursor {
     last: Option<CorpusId>,
-    /// Solutions that could not be read, and are tried again later.
+    /// Ids of solutions that could not be read, which the stage tries to read again later.
     #[serde(default)]
     unread: Vec<CorpusId>,
 }
@@ -622,7 +622,7 @@ impl SolutionCursor {
         }
     }
 
-    /// Moves the cursor to the solution `id`, which the stage has now processed.
+    /// Records that the stage has processed the solution `id`, and moves the cursor to it.
     pub fn pass(&mut self, id: CorpusId) {
         self.last = Some(id);
     }

@@ -28,8 +28,8 @@ use ddfuzz_triage::{Crash, Found, Key, Keys};
 /// Least time between two writes of the groups' numbers of runs to the output directory.
 const WRITE_EVERY: Duration = Duration::from_secs(2);
 
-/// What the registry knows of a group, by which it decides whether a further input is stored: the
-/// minor keys, and the sizes of inputs and results.
+/// What the registry knows of a group to decide whether a further input of it is stored: the minor
+/// keys, and the sizes of stored and minimized inputs.
 struct Group {
     major: Key,
     /// The stored minor keys of the group, by their first 12 hex digits: the whole key, and the
@@ -45,10 +45,10 @@ struct Group {
 }
 
 impl Group {
-    /// Returns the size in bytes below which a further input with a known minor key is stored. It
-    /// is the larger one of `least`, the size of the smallest stored input with that key, and the
-    /// size below which an input is worth minimizing: smaller than those that wait, and expected to
-    /// give a smaller result.
+    /// Returns the size in bytes below which a further input with a known minor key is stored.
+    /// `least`: size of the smallest stored input with that key. The result is `least`, or the size
+    /// below which an input is worth minimizing if that is larger: smaller than all stored inputs
+    /// that are not minimized, and small enough to promise a smaller result.
     fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))
@@ -83,10 +83,11 @@ pub struct GroupRegistry<S: RunCounter = Store> {
     /// When the groups' numbers of runs were last written to the output directory.
     written: Instant,
     queue: PendingGroups,
-    /// The failures that were found on the campaign's target; only they are known and minimized.
+    /// Which failures were found on the campaign's target; the registry leaves out all others.
     finders: Finders,
-    /// For each group that was gone with the present build and in which a run has failed again, the
-    /// first input stored since; it is minimized whatever results the group has.
+    /// Groups that did not fail any more with the present build, until a run failed in them again:
+    /// for each, the first input stored since. That input is minimized even if the group has
+    /// results.
     returned: BTreeMap<GroupName, EntryId>,
 }
 
@@ -205,7 +206,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         &mut self.writer
     }
 
-    /// Reads the entries of a group that were found on the campaign's target.
+    /// Reads the entries of the group `name` that were found on the campaign's target; entries
+    /// found on other targets are left out.
     fn entries(&self, reader: &Reader, name: &GroupName) -> Result<Vec<Entry>, StoreError> {
         let mut entries = reader.entries(name.0, &name.1)?;
         entries.retain(|entry| self.finders.include(entry));
@@ -225,9 +227,9 @@ impl<S: RunCounter> GroupRegistry<S> {
         group.add_input(&keys.minor, size);
     }
 
-    /// Updates, from all entries of a group of crashes, the sizes of its smallest result, of its
-    /// smallest minimized input, and of its smallest input that is not minimized; does nothing for
-    /// other kinds.
+    /// Updates the sizes that the registry knows of the group `name` from all its `entries`: of the
+    /// smallest result, of the smallest input that was minimized, and of the smallest input that is
+    /// not minimized. Does nothing if the group is not one of crashes.
     fn update_reached(&mut self, name: &GroupName, entries: &[Entry]) {
         if let Some(group) = self.groups.get_mut(name)
             && name.0 == Kind::Crash
@@ -240,8 +242,9 @@ impl<S: RunCounter> GroupRegistry<S> {
         }
     }
 
-    /// Checks whether an input of `size` bytes with these keys is to be stored: its group is new,
-    /// its minor key is new and one of the first 16, or it is small enough ([`Group::size_limit`]).
+    /// Checks whether an input of `size` bytes with these keys is to be stored. True if its group
+    /// is new, if its minor key is new and one of the first 16 of the group, or if it is smaller
+    /// than [`Group::size_limit`] says; else false.
     fn stores(&self, kind: Kind, keys: &Keys, size: u64) -> bool {
         let Some(group) = self.groups.get(&(kind, keys.major.short())) else {
             return true;
@@ -252,8 +255,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         }
     }
 
-    /// Returns the entry of a group to minimize next, and its priority; `None` if no entry is to be
-    /// minimized.
+    /// Returns the entry of the group `name` that is to be minimized next, among its `entries`, and
+    /// its priority; `None` if no entry is to be minimized.
     fn next_of<'a>(
         &self,
         name @ (kind, major): &GroupName,
@@ -282,8 +285,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         smaller.or_else(|| variant().map(|entry| (Priority::Variant, entry)))
     }
 
-    /// Queues a group again after one of its entries was minimized, if another of its entries is to
-    /// be minimized.
+    /// Queues the group `name` again, after one of its entries was minimized, if it has another
+    /// entry to minimize.
     fn enqueue_more(&mut self, name: &GroupName, reader: &Reader) -> Result<(), StoreError> {
         let entries = self.entries(reader, name)?;
         self.update_reached(name, &entries);
@@ -319,8 +322,8 @@ impl<S: RunCounter> GroupRegistry<S> {
         Ok(filed)
     }
 
-    /// Returns true if the minimization of an entry of the group has ended, so that the group has a
-    /// result.
+    /// Returns true if the minimization of at least one entry of the group is complete, so that the
+    /// group has a result; false if of none.
     fn is_ended(&self, group: &GroupName) -> Result<bool, StoreError> {
         let entries = self.entries(self.writer.reader(), group)?;
         Ok(entries.iter().any(|entry| entry.minimized.is_some()))
@@ -462,18 +465,17 @@ type GroupName = (Kind, String);
 /// minimized next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PendingGroup {
-    /// Whether the group is being minimized at present; such groups come after all others in the
-    /// queue.
+    /// Whether the group is being minimized at present; such a group is ranked behind all others.
     claimed: bool,
     priority: Priority,
     /// Time for which the group was minimized so far without a result. Of groups with the same
     /// priority, the one with the least time is minimized first.
     spent: Duration,
-    /// Whether no minimization of the group was begun; of groups with the same priority and time
-    /// spent, those with an interrupted one come first.
+    /// Whether no minimization of the group was ever begun. Of groups with the same priority and
+    /// time spent, those with a begun minimization come first.
     not_begun: bool,
-    /// Number of the group in the order in which groups were queued, which decides between groups
-    /// that are equal otherwise.
+    /// How many groups were queued before this one, and it; decides between groups that are equal
+    /// otherwise.
     number: u64,
 }
 
@@ -486,9 +488,10 @@ struct PendingGroups {
 }
 
 impl PendingGroups {
-    /// Adds a group to the queue of groups to minimize, after the others of its priority. A group
-    /// that is in the queue already keeps its place; if nobody minimizes it, it gets the new
-    /// priority if that is more urgent. `begun`: its minimization was interrupted.
+    /// Adds a group to the queue of groups to minimize. A group that is in the queue already stays,
+    /// and gets `priority` if that is more urgent and nobody minimizes the group at present.
+    /// `begun`: whether a minimization of the group was begun and interrupted; such a group comes
+    /// before others of its priority, and a new one after them.
     fn enqueue(&mut self, group: GroupName, priority: Priority, begun: bool) {
         self.numbers += 1;
         let pending = self.groups.entry(group).or_insert(PendingGroup {
@@ -518,8 +521,9 @@ impl PendingGroups {
         }
     }
 
-    /// Makes a group in the queue that was being minimized available again, after a further time
-    /// `spent` without a result; does nothing for other groups.
+    /// Makes a group that was being minimized available again in the queue, and adds `spent`, the
+    /// time of a minimization without a result, to its time. Does nothing if nobody minimizes the
+    /// group.
     fn release(&mut self, group: &GroupName, spent: Duration) {
         let pending = self.groups.get_mut(group);
         if let Some(pending) = pending.filter(|pending| pending.claimed) {

@@ -41,11 +41,11 @@ pub struct GroupObjective<D> {
     sink: Arc<Mutex<D>>,
     classifier: SuspectClassifier,
     failed_run: FailedRunSlot,
-    /// Whether runs that cannot be classified are stored as flaky crashes (true), or left to the
-    /// stage (false).
+    /// Whether the objective stores runs that it cannot classify as flaky crashes; if false, it
+    /// leaves them to the stage.
     stores_unclassified: bool,
-    /// Metadata for the testcase of the last run, which names its entry; `None` if its input was
-    /// not stored.
+    /// Metadata for the solution made of the last run: its stored entry. `None` if the input of the
+    /// last run was not stored.
     stored: Option<GroupMetadata>,
     /// The last warning that a run could not be classified, so that it is logged only once; `None`
     /// if the last run could be classified.
@@ -90,7 +90,8 @@ impl<D: CrashSink> GroupObjective<D> {
     }
 
     /// Classifies a run that did not pass and submits it to the crash sink. Returns true if LibAFL
-    /// should keep the input as a solution: it was stored, or could not be classified.
+    /// should keep the input as a solution: it was stored, or could not be classified. Returns
+    /// false if it was only counted, or is no crash.
     fn classify<EM, I, S>(
         &mut self,
         state: &mut S,

@@ -20,12 +20,12 @@ use ddfuzz_store::EntryId;
 /// Greatest number of groups that are minimized at a time, since each has its own processes. It is
 /// more than one, so that a hard group does not delay easy ones.
 const MAX_ACTIVE: usize = 4;
-/// Time between two requests to the crash sink for a group to minimize, unless a new group may have
-/// been stored meanwhile.
+/// Time between two requests to the crash sink for a group to minimize; the next request is not
+/// delayed if a new group may have been stored.
 const CLAIM_EVERY: Duration = Duration::from_millis(50);
-/// Time until the crash sink is asked for a group again, if [`MAX_ACTIVE`] groups are being
-/// minimized and the one that the sink has offered was released again, because this process has
-/// already minimized it for a while.
+/// Time until the next request for a group, if the crash sink has offered one that this process has
+/// minimized before while [`MAX_ACTIVE`] groups are being minimized; the offered group was released
+/// again.
 const RECLAIM_EVERY: Duration = Duration::from_secs(5);
 /// Pause of all minimizations after a failure (the target is being rebuilt, the disk is full).
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -34,16 +34,15 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 pub(super) struct Minimizations<D: CrashSink + 'static> {
     sink: Arc<Mutex<D>>,
     minimizations: Vec<Minimization>,
-    /// Entries that have received, in this process, the time credit that the minimization of a new
-    /// group may take at once.
+    /// Entries of which this process has begun the minimization before, so that they get no time
+    /// credit (time that a new group may take at once) again.
     credited: HashSet<EntryId>,
     /// Whether the crash sink had no group to minimize when it was last asked.
     none_left: bool,
-    /// Time since the stage was made before which the crash sink is not asked for another group to
+    /// Time since the stage was made at which it may ask the crash sink for another group to
     /// minimize.
     claims_from: Duration,
-    /// Time since the stage was made before which no minimization is continued; set after a
-    /// failure.
+    /// Time since the stage was made until which no minimization is continued; set after a failure.
     pauses_until: Duration,
 }
 
@@ -82,9 +81,9 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         now < self.pauses_until
     }
 
-    /// Continues one minimization for a time slice, if the budget permits one. Returns its result
-    /// if it has ended thereby, or an error, after which all minimizations pause for 10 seconds;
-    /// else `None`. `now`: the time since the stage was made.
+    /// Gives one minimization a time slice, if the `budget` permits one. Returns its result if it
+    /// has ended in the slice; an error if it has failed, and then all minimizations pause for 10
+    /// seconds; else `None`. `now`: the time since the stage was made.
     pub(super) fn go_on(
         &mut self,
         now: Duration,
@@ -153,9 +152,10 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         outcome.map(Some)
     }
 
-    /// Claims one more group to minimize from the crash sink, if the sink has one. If `MAX_ACTIVE`
-    /// groups are being minimized already, a group claimed for the first time replaces the one that
-    /// has taken the most time; a group that was claimed before is released again.
+    /// Asks the crash sink for one more group, and begins to minimize it. If `MAX_ACTIVE` groups
+    /// are being minimized already, a group that is new to this process replaces the one that has
+    /// taken the most time; any other group is given back to the sink. `now`: the time since the
+    /// stage was made.
     fn claim(&mut self, now: Duration, minimizing: &Minimizing) -> Result<(), CampaignError> {
         self.claims_from = now + CLAIM_EVERY;
         let claimed = lock(&self.sink).claim()?;
@@ -218,8 +218,8 @@ impl<D: CrashSink + 'static> Drop for Minimizations<D> {
     }
 }
 
-/// The result of a thread that minimizes an entry: the sizes of its input before and after in
-/// bytes, or `None` if the crash did not happen again.
+/// How a thread that minimizes an entry has ended: with the sizes in bytes of the input before and
+/// after, with `None` if the crash did not happen again, or with an error.
 pub(super) type ThreadResult = Result<Option<(u64, u64)>, CampaignError>;
 
 /// The running minimization of one entry. Its thread runs only during its time slices. When a slice
@@ -236,8 +236,9 @@ struct Minimization {
 }
 
 impl Minimization {
-    /// Creates the minimization of a claimed entry; its thread first runs in its first time slice.
-    /// `new`: whether the minimization gets the time credit [`CREDIT`] at once.
+    /// Creates the minimization of the claimed entry `id`, whose thread first runs in its first
+    /// time slice. `new`: whether it gets [`CREDIT`], the time that the minimization of a new group
+    /// may take at once.
     fn new<D: CrashSink + 'static>(
         id: EntryId,
         new: bool,
@@ -257,8 +258,8 @@ impl Minimization {
     }
 }
 
-/// Minimizes an entry on the thread of a coroutine, which parks (suspends itself) whenever a time
-/// slice is over. `first`: length of the first slice.
+/// Minimizes the entry `id` on the thread of a coroutine, and suspends the thread by `parking`
+/// whenever a time slice is over. `first`: length of the first slice.
 fn minimize<D: CrashSink>(
     sink: &Mutex<D>,
     minimizing: &Minimizing,
@@ -438,7 +439,7 @@ mod tests {
         assert_eq!(coroutine.resume(6), Slice::Broken);
     }
 
-    /// A value that counts its drops.
+    /// A value for tests that counts how many of its kind were dropped.
     struct DropCounter(Arc<AtomicU32>);
 
     impl Drop for DropCounter {

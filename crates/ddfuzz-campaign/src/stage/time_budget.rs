@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Greatest part of the earned time that minimization may save up for later, and so the usual
-/// length of its time slices.
+/// Greatest time that minimization may have saved up from its share of the time; so its usual time
+/// slices are this long.
 pub(super) const MAX_SLICE: Duration = Duration::from_millis(100);
 /// Shortest time slice of a minimization; in a shorter one, the switch between threads would take
 /// most of the time.
@@ -11,15 +11,15 @@ const MIN_SLICE: Duration = Duration::from_millis(20);
 /// Time that the minimization of a new group may take at once, so that an easy one is minimized
 /// immediately.
 pub(super) const CREDIT: Duration = Duration::from_secs(1);
-/// Overspent time above which no new group gets its [`CREDIT`] of time: minimization has then taken
-/// this much more than its share, so that a burst of new groups does not stop the fuzzing.
+/// Overspent time (time taken beyond the share of minimization) from which on a new group does not
+/// get its [`CREDIT`] of time, so that a burst of new groups does not stop the fuzzing.
 const MAX_OVERSPENT: Duration = Duration::from_secs(10);
-/// Divisor: minimizing hangs and memory blow-ups may take the share of all minimization in the
-/// time, divided by this number.
+/// Minimizing hangs and memory blow-ups may take the time that all minimization may take, divided
+/// by this number.
 const HANG_DIVISOR: u32 = 4;
-/// The fuzzer's solutions are not classified while the stage has taken this much more time than its
-/// share, or while classification has taken this much more time than minimization and a group waits
-/// to be minimized.
+/// Two limits for classifying the fuzzer's solutions. It waits while the stage has taken this much
+/// more time than its share. If a group waits to be minimized, it also waits while classification
+/// has taken this much more time than minimization.
 const MAX_OVERSPENT_TO_CLASSIFY: Duration = Duration::from_secs(1);
 
 /// The time budget of one worker for classifying solutions and minimizing groups. It reads no
@@ -101,9 +101,10 @@ impl TimeBudget {
         self.classifying += taken;
     }
 
-    /// Returns the length of the next time slice for minimizing a group: the time `credit` that the
-    /// group still has for being new, unless too much was overspent, else the earned time, at least
-    /// 20 ms. `None` if no slice is permitted now.
+    /// Returns the length of the next time slice for minimizing a group, or `None` if no slice is
+    /// permitted now. A group that still has time `credit` for being new gets it at once, unless
+    /// too much time is overspent. Another group gets the earned time if that is at least 20 ms and
+    /// no time is overspent. After fuzzing, each slice has 100 ms.
     pub(super) fn slice(&self, credit: Duration) -> Option<Duration> {
         if self.unlimited {
             return Some(MAX_SLICE);
@@ -118,18 +119,19 @@ impl TimeBudget {
         enough.then_some(self.earned)
     }
 
-    /// Returns the length of the next time slice for minimizing a hang or a memory blow-up, whose
-    /// runs take long: they get only a part of the share, and no credit. `None` if no slice is
-    /// permitted now.
+    /// Returns the length of the next time slice for minimizing a hang or a memory blow-up, or
+    /// `None` if no slice is permitted now. Since their runs take long, they get a quarter of the
+    /// share of minimization, and no credit.
     pub(super) fn slice_for_hangs(&self) -> Option<Duration> {
         let part = self.now * u32::from(self.percent) / (100 * HANG_DIVISOR);
         let fair = self.unlimited || self.hangs < part;
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// Returns true if a solution of the fuzzer may be classified now: less than a second was spent
-    /// beyond the share of the time and, if a group waits to be minimized (`waits`), classification
-    /// has taken at most a second more than minimization. Always true after fuzzing.
+    /// Returns true if a solution of the fuzzer may be classified now: always after fuzzing;
+    /// before, if the overspent time is less than a second and, in case that a group waits to be
+    /// minimized (`waits`), classification has taken at most a second more than minimization. Else
+    /// false.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;

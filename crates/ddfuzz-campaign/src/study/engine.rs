@@ -26,8 +26,8 @@ pub struct StudySettings {
     pub utilities: Vec<Utility>,
     /// Limits, sandbox and PATH with which each run of a utility is made.
     pub environment: RunEnvironment,
-    /// What the user asked for; a later call of ddfuzz that resumes the study has to ask for the
-    /// same.
+    /// What the user asks for in this call of ddfuzz; a call that resumes the study must ask for
+    /// the same as the first one.
     pub asked: StudyRequest,
     /// The rule by which each run of a utility gets its input and options.
     pub plan: StudyPlan,
@@ -117,7 +117,7 @@ pub(super) struct StudyEngine<'a> {
     /// Number of findings of this call that were not stored because the disk was full.
     pub(super) unstored: u64,
     pub(super) phase: Phase,
-    /// Number of entries that wait to be minimized, for the progress on the user's screen.
+    /// Number of entries that wait to be minimized, which the user's screen shows.
     pub(super) waiting: u64,
     /// When the runs of the present utility began; `None` while no utility runs.
     pub(super) running: Option<Instant>,
@@ -206,10 +206,10 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Finds out how a utility is to be called: determines its invocations if it is in no list, and
-    /// runs each invocation on an empty input. Returns the utility with its invocations and the
-    /// baseline of each (what it does on the empty input), in order; or why the utility is skipped:
-    /// it does not start, or has no invocation by the chosen channels.
+    /// Finds out how the utility is to be called, and what it does on an empty input. If it is in
+    /// no list, chooses its invocations; then runs each invocation on an empty input. Returns the
+    /// utility with its invocations, and for each invocation what it does; or the reason to skip
+    /// the utility, since it does not start, or has no invocation by the chosen channels.
     fn probe(
         &self,
         utility: &Utility,
@@ -289,8 +289,8 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Returns the number of runs that the option `--runs` limits, which several calls of ddfuzz
-    /// may share, and the number of runs of this call.
+    /// Returns two numbers of runs: those that count for the option `--runs`, which several calls
+    /// of ddfuzz may share, and those of this call.
     fn runs(&self) -> (u64, u64) {
         let state = self.campaign.checkpoint.study.as_ref();
         let runs = state.map_or(0, StudyState::runs);

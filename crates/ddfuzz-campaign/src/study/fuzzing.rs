@@ -27,8 +27,8 @@ const BACKLOG: usize = 1 << 12;
 /// Longest wait for a report of a worker thread before the progress on the user's screen is
 /// updated.
 const TICK: Duration = Duration::from_millis(200);
-/// Difference between the run numbers of successive utilities: run `i` of the utility at position
-/// `p` of the whole list, both from 0, has the number `p * SPAN + i` in the study.
+/// Numbers reserved in the study for the runs of each utility. Run `i` of the utility at position
+/// `p` of the whole list, both counted from 0, has the number `p * SPAN + i`.
 const SPAN: u64 = 1_000_000_000;
 
 impl StudyEngine<'_> {
@@ -67,9 +67,10 @@ impl StudyEngine<'_> {
         done
     }
 
-    /// Repeats the runs of which an earlier call was stopped before it learnt whether they hang,
-    /// and commits them. What the user's stop or the time limit leaves is repeated by the next
-    /// call.
+    /// Repeats the runs that exceeded their time limit and of which an earlier call was stopped
+    /// before it knew whether they hang, and commits them (stores their findings and counts them).
+    /// Runs that this call cannot repeat, because of the user's stop or the time limit, are left to
+    /// the next one.
     fn repeat_undecided(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -95,10 +96,10 @@ impl StudyEngine<'_> {
     }
 
     /// Runs all worker threads on one utility, and commits the chunks (results of successive runs)
-    /// that they report, in the order of their runs. If a time limit ends the runs, all chunks that
-    /// were begun are committed, and the next call of ddfuzz continues after them. Else the chunks
-    /// after one that was cut short are dropped and run again, so that the results stay a function
-    /// of the seed.
+    /// that they report, in the order of the runs. When a time limit ends the runs, all chunks that
+    /// were begun are committed, and the next call of ddfuzz goes on behind them. Otherwise, the
+    /// chunks behind one that was cut short are dropped, and the next call makes their runs again,
+    /// so that results remain a function of the seed.
     fn run_workers(&mut self, shared: &WorkerContext<'_>, at: usize) -> Result<(), CampaignError> {
         let pool = TaskPool {
             jobs: self.settings.jobs,
@@ -181,11 +182,11 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Decides of each run of a chunk (results of successive runs) that exceeded its time limit
-    /// whether it hangs or is slow. Returns true if the chunk may be committed. If the user's stop
-    /// leaves runs undecided, the next call of ddfuzz makes these runs again if a time limit ends
-    /// the utility's runs, and they are taken out of the chunk; otherwise it repeats the whole
-    /// chunk, and the result is false.
+    /// Decides for each run of a chunk (results of successive runs) that exceeded its time limit
+    /// whether it hangs or is only slow. Returns true if the chunk may be committed. The user's
+    /// stop may leave runs undecided. If a time limit ends the utility's runs, such runs are
+    /// removed from the chunk, and the next call of ddfuzz repeats them; otherwise false is
+    /// returned, and the next call repeats the whole chunk.
     fn decide_hangs(&mut self, shared: &WorkerContext<'_>, chunk: &mut Chunk, at: usize) -> bool {
         let all = self.loses_nothing(shared, at);
         let stop = self.session.stop;
@@ -197,16 +198,17 @@ impl StudyEngine<'_> {
         all || undecided.is_empty()
     }
 
-    /// Returns true if all runs of the utility count, even those made after runs that were left
-    /// out: a time limit ends its runs. Returns false if only their number ends them; then runs
-    /// count only up to the first one that was left out.
+    /// Returns true if a time limit ends the runs of the utility whose record has the index `at`:
+    /// all runs then count, even those behind runs that were left out. Returns false if only the
+    /// number of runs ends them: they then count only up to the first one that was left out.
     fn loses_nothing(&mut self, shared: &WorkerContext<'_>, at: usize) -> bool {
         self.state().is_timed(at) || shared.stop_condition.is_late()
     }
 
     /// Commits a chunk (results of successive runs) as a whole: stores its findings and counts its
     /// runs for the utility whose record has the index `at`. Returns true if later chunks may be
-    /// committed, too: the chunk is complete, or a time limit ends the runs.
+    /// committed, too: the chunk is complete, or a time limit ends the runs. Returns false if the
+    /// chunk is incomplete and later chunks must be dropped.
     fn commit(
         &mut self,
         shared: &WorkerContext<'_>,
@@ -258,10 +260,10 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Removes those findings of a chunk that are slow runs, not hangs, and counts them as slow; to
-/// tell, repeats runs over their time limit with a longer limit and records in `hangs` what they
-/// show. Returns the numbers of the runs that `stop` left undecided, in ascending order; their
-/// findings stay in the chunk.
+/// Removes the findings of a chunk that are slow runs and no hangs, and counts them as slow. To
+/// tell both apart, repeats runs that exceeded their time limit with a longer limit, and records
+/// the outcome in `hangs`. Returns the numbers, ascending, of the runs that are undecided because
+/// `stop` turned true; their findings stay in the chunk.
 fn take_out_slow(chunk: &mut Chunk, hangs: &mut Hangs, stop: &AtomicBool) -> Vec<u64> {
     let mut undecided = Vec::new();
     for finding in std::mem::take(&mut chunk.findings) {
@@ -298,8 +300,8 @@ fn count(groups: &mut Vec<GroupTally>, kind: Kind, major: String) {
     }
 }
 
-/// Number of started targets that a worker keeps for later chunks of runs with the same invocation
-/// and options; beyond that, the one used least recently is dropped.
+/// A worker keeps at most this many started targets for later chunks of runs; of more, it drops the
+/// one used least recently.
 const MAX_STARTED: usize = 4;
 
 /// A chunk: the results of successive runs of a utility with the same invocation and options, which
@@ -339,7 +341,8 @@ struct WorkerContext<'a> {
     baselines: &'a [Baseline],
     plan: &'a StudyPlan,
     environment: &'a RunEnvironment,
-    /// Number of the first run of the utility that the workers do not make any more.
+    /// Number of the run of the utility before which the workers stop: it and later ones are not
+    /// made.
     end: u64,
     stop_condition: StopCondition<'a>,
 }
@@ -351,8 +354,8 @@ impl WorkerContext<'_> {
         self.plan.call(self.utility, chunk)
     }
 
-    /// Returns, for each chunk of runs from run `next` on, the number of its first run and its
-    /// number of runs.
+    /// Divides the runs from `next` to the end into chunks. Returns for each chunk the number of
+    /// its first run, and its number of runs.
     fn chunks(&self, next: u64) -> impl Iterator<Item = (u64, u64)> {
         let chunk = self.plan.chunk(self.utility);
         let ends = move |first: &u64| (first / chunk + 1) * chunk;
@@ -387,8 +390,8 @@ impl<'a> WaitingInputs<'a> {
         }
     }
 
-    /// Builds the inputs of the next runs: one, or if runs share a process, as many as one request
-    /// should have.
+    /// Builds inputs for the next runs, ready to be sent to the target. If runs share a process,
+    /// there are as many as one request should have; else there is one.
     fn fill(&mut self, freshness: Freshness) {
         let most = match freshness {
             Freshness::Shared => MAX_READY,
@@ -548,14 +551,15 @@ fn start_many(target: &Target) -> Result<Box<dyn Executor>, ExecError> {
     }
 }
 
-/// For a program that does not end on an empty input: CPU time after which its other runs are
-/// stopped and count as passed.
+/// If a program does not end on an empty input, its other runs are stopped after this CPU time, and
+/// count as passed.
 const ENDLESS_CPU: Duration = Duration::from_millis(100);
-/// For a program that does not end on an empty input: wall time after which its other runs are
-/// stopped and count as passed.
+/// If a program does not end on an empty input, its other runs are stopped after this wall time,
+/// and count as passed.
 const ENDLESS_WALL: Duration = Duration::from_millis(250);
 
-/// What one invocation of a utility does with an empty input, to which other runs are compared.
+/// What an invocation of a utility does with an empty input, which decides how its other runs are
+/// judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Baseline {
     /// The program ends when its input is empty.
@@ -581,8 +585,8 @@ impl Baseline {
         }
     }
 
-    /// Returns the limits for the runs of the invocation: `limits`, but at most 100 ms of CPU and
-    /// 250 ms of wall time if the program does not end on an empty input.
+    /// Returns the limits for the other runs of the invocation: `limits`, but if the program does
+    /// not end on an empty input, at most 100 ms of CPU time and 250 ms of wall time.
     fn within(self, limits: Limits) -> Limits {
         match self.is_endless() {
             true => Limits {

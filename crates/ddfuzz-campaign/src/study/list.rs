@@ -128,8 +128,8 @@ impl List {
 /// Syntax of a line of a list of utilities, for error messages.
 const FORM: &str = "stdin|file|cp NAME|two_files|pty UTILITY [OPTIONS] ARGUMENTS";
 
-/// Terminal programs whose lines in a list get a file as argument even without a placeholder for
-/// it, as in the study's script `run.py`.
+/// Terminal programs that always get a file as an argument, even if their line in the list has no
+/// placeholder for it, as in the study's script `run.py`.
 const ON_A_FILE: [&str; 2] = ["less", "more"];
 
 /// Parses a line of a list of utilities that is neither empty nor a comment; the error says what is
@@ -191,8 +191,9 @@ fn parse_line(line: &str) -> Result<Listed, String> {
     })
 }
 
-/// Adds the placeholder for each input file to the end of `args`, like the study's script `run.py`,
-/// unless `args` has all of them already. Fails if `args` has the wrong number of them.
+/// Adds a placeholder for each input file that the `channel` needs to the end of `args`, as the
+/// study's script `run.py` does, unless `args` has all of them. Fails if `args` has the wrong
+/// number of placeholders.
 fn place_files(channel: &str, utility: &str, args: &mut Vec<OsString>) -> Result<(), String> {
     let placed = args.iter().filter(|word| *word == FILE).count();
     let expected = match (channel, placed) {
@@ -243,10 +244,10 @@ fn first_word(text: &str) -> (&str, &str) {
     (word, rest.trim())
 }
 
-/// Splits a line of a list into the parts before, in and after the square brackets that hold the
-/// options to choose from. Without brackets, all of it is the last part, so that an option of a
-/// directive is not put between the last argument and the file. Fails if there is more than one
-/// pair of brackets.
+/// Splits a line of a list at the square brackets that hold the options to choose from; returns the
+/// text before, between and behind the brackets. Without brackets, the whole line is the text
+/// behind them, so that an option of a directive comes before the arguments and not between the
+/// last one and the file. Fails if there is more than one pair of brackets.
 fn split_pool(text: &str) -> Result<(&str, &str, &str), String> {
     let counts = (text.matches('[').count(), text.matches(']').count());
     if counts == (0, 0) {
@@ -302,8 +303,8 @@ impl FromStr for Directive {
     }
 }
 
-/// What directives in a list of utilities say about the next line: the package, which stays for all
-/// following lines, additional options, and ending keys.
+/// What the directives read so far say about the next line of a list: its package, which stays the
+/// same for all later lines, additional options, and the keys that end the program.
 #[derive(Debug, Default)]
 struct Pending {
     package: Option<String>,
@@ -449,9 +450,9 @@ const ENDINGS: &[(&str, &[u8])] = &[
     ),
 ];
 
-/// Returns keys that end a terminal program (given by name or path) from most of its states; empty
-/// if none are known. Afterwards every terminal gets an end of file, a hang-up and SIGKILL. Keys
-/// that have no meaning in a state are mostly harmless, so one text serves many states.
+/// Returns the keys that end a terminal program, given by name or path, from most of its states;
+/// empty if none are known. Keys without a meaning in a state are mostly harmless, so the same keys
+/// serve many states. After them, every terminal gets an end of file, a hang-up and SIGKILL.
 fn ending_keys(utility: &str) -> &'static [u8] {
     let name = base(utility);
     let found = ENDINGS

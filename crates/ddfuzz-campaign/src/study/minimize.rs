@@ -20,11 +20,11 @@ use ddfuzz_minimize::{
 use ddfuzz_store::{Entry, EntryId, Kind, Replayed};
 use ddfuzz_triage::{Crash, Found, Quick, Subject, Triager};
 
-/// Divisor: after the runs of a hurried study (one without a time limit set by the user for each
+/// After the runs of a hurried study (one in which the user has not set a time limit for each
 /// entry), all minimizations together get at most the time of the runs divided by this number.
 const RUNNING_DIVISOR: u32 = 5;
-/// Least time that all minimizations together get after the runs of a hurried study (one without a
-/// time limit set by the user for each entry), unless the limit of a single minimization is
+/// After the runs of a hurried study (one in which the user has not set a time limit for each
+/// entry), all minimizations together get at least this time, unless the limit of a single one is
 /// shorter.
 const LEAST: Duration = Duration::from_secs(10);
 
@@ -35,16 +35,16 @@ impl StudyEngine<'_> {
         self.minimize_pending(false, None)
     }
 
-    /// Minimizes all entries that [`minimize_founders`](Self::minimize_founders) leaves: hangs,
-    /// memory blow-ups, variants (inputs with further minor keys), and groups that were only met
-    /// during minimizations. If a time limits the study, all of them share the budget of
+    /// Minimizes the entries that [`minimize_founders`](Self::minimize_founders) leaves: hangs,
+    /// memory blow-ups, variants (inputs with further minor keys), and groups that only
+    /// minimizations have met. If a time limits the study, all these share the budget of
     /// [`budget_of_all`](Self::budget_of_all).
     pub(super) fn minimize_others(&mut self) -> Result<(), CampaignError> {
         self.minimize_pending(true, self.budget_of_all())
     }
 
-    /// Returns the time that the minimizations after all runs may take together; `None` (no limit)
-    /// if the study or a single minimization has no time limit.
+    /// Returns the time that all minimizations after the runs may take together. `None` means no
+    /// limit: either the study as a whole has no time limit, or a single minimization has none.
     pub(super) fn budget_of_all(&self) -> Option<Duration> {
         let minimizing = &self.settings.minimizing;
         let budget = minimizing
@@ -53,9 +53,9 @@ impl StudyEngine<'_> {
         Some(of_all(budget, self.fuzzed, minimizing.hurried))
     }
 
-    /// Minimizes entries of all groups, the most urgent first, until none are left or the time
-    /// `budget` is used up (`None`: no limit); with `last` also those that come after all others
-    /// ([`pending`](crate::minimization_order::pending)).
+    /// Minimizes one entry after the other, of all groups, the most urgent first, until none is
+    /// left or the time `budget` is used up (`None`: no limit). `last`: whether to include entries
+    /// that are minimized after all others ([`pending`](crate::minimization_order::pending)).
     fn minimize_pending(
         &mut self,
         last: bool,
@@ -85,9 +85,9 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Stores and minimizes inputs that were met by chance during minimizations of other groups and
-    /// that are smaller than the reproducers of their groups, until there are none or the time
-    /// `budget` is used up.
+    /// Stores and minimizes slips: inputs that crashed in other groups while entries were
+    /// minimized, and that are smaller than the reproducers of those groups. Ends when none is
+    /// left, or the time `budget` is used up.
     pub(super) fn minimize_smaller(
         &mut self,
         slipped: &mut SlippedInputs,
@@ -131,9 +131,9 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Returns the value of `result`; but if it is the error of a program that can no longer be
-    /// run, tells the user once for each entry and returns `None`, so that other entries are still
-    /// minimized.
+    /// Returns the value of `result` as `Some`, and other errors as they are. If the error says
+    /// that the program of the entry `id` can no longer be run, tells the user once and returns
+    /// `None`, so that other entries are still minimized.
     pub(super) fn unless_gone<T>(
         &mut self,
         id: &EntryId,
@@ -166,8 +166,8 @@ impl StudyEngine<'_> {
         self.session.minimize(id, &minimizing, &progress)
     }
 
-    /// Minimizes the arguments with which an entry's utility is called, and records the shorter
-    /// call, unless the minimization of the entry's input has begun.
+    /// Minimizes the arguments with which the utility of an entry is called, and records the
+    /// shorter call. Does nothing if the minimization of the entry's input has begun already.
     fn reduce_options(&mut self, id: &EntryId) -> Result<(), CampaignError> {
         let entry = self.entry(id)?;
         let Some(entry) = entry.filter(|entry| !entry.log().exists()) else {
@@ -196,9 +196,9 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Returns the time limit for several minimizations together, if each of them may take `budget`:
-/// the time `budget` for all, but in a `hurried` study at most a fifth of the time `fuzzed` (at
-/// least 10 s).
+/// Returns the time limit of several minimizations together; `budget` is the limit of each. In a
+/// study that is not `hurried` it is `budget`. In a hurried one it is `budget` or, if that is less,
+/// a fifth of the time `fuzzed`, but at least 10 s.
 fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     match hurried {
         true => budget.min((fuzzed / RUNNING_DIVISOR).max(LEAST)),
@@ -211,9 +211,9 @@ fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     one.into_iter().chain(other).min()
 }
 
-/// Minimizes the arguments with which an entry's utility is called, or continues an unfinished log
-/// of that. Returns the utility with the remaining arguments; `None` if there are no arguments, no
-/// call can be made of the remaining ones, or the entry is not of a study.
+/// Minimizes the arguments with which the utility of `entry` is called, and continues the file
+/// `log` if it exists. Returns the utility with the remaining arguments. `None` if there are no
+/// arguments, no call can be made of the remaining ones, or the entry is not of a study.
 pub(super) fn minimize_options(
     minimizing: &Minimizing,
     entry: &Entry,
@@ -298,8 +298,9 @@ impl StudyEngine<'_> {
         Ok(())
     }
 
-    /// Returns the entries whose failure rate is still to be measured: for each group and utility
-    /// of this study without a rate, the minimized entry with the smallest reproducer.
+    /// Returns the entries of which it is still to be measured how often they fail: for each group
+    /// and utility of this study without a failure rate, the minimized entry with the smallest
+    /// reproducer.
     fn not_replayed(&mut self) -> Result<Vec<EntryId>, CampaignError> {
         let reader = self.session.reader();
         let mut least: BTreeMap<(Kind, String, String), (u64, EntryId)> = BTreeMap::new();
@@ -338,10 +339,10 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Runs `input` `tries` times by plain `execve` with address randomization, and counts the runs
-/// that end in the group of `crash`; if some do not, runs it as often without randomization, too.
-/// For a hang, any hang counts, since its position may be another each time. Returns `None` if
-/// `stop` turns true.
+/// Runs `input` so often as `tries` says, by plain `execve` with address randomization, and counts
+/// the runs that end in the group of `crash`. If some do not, also runs it as often without
+/// randomization. For a hang, every hang counts, since it may be at another position each time.
+/// Returns `None` if `stop` turns true.
 fn replay(
     target: &Target,
     way: Way,

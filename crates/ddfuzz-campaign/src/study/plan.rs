@@ -16,18 +16,18 @@ const CHUNK: u64 = 64;
 /// options. It is small, since starting the program takes less time than these runs.
 const CHUNK_OF_KEYS: u64 = 16;
 
-/// Ranges from which the lengths of generated inputs are drawn: least and greatest length in bytes,
-/// and a bound. A random byte chooses the first range whose bound it does not exceed: mostly
-/// lengths of the small data sets of the 2020 study, which take little time.
+/// Ranges of lengths for generated inputs: each has a least and a greatest length in bytes, and a
+/// bound. The range is chosen by a random byte: the first one whose bound is not less than the
+/// byte. Most lengths are those of the small data sets of the 2020 study, which take little time.
 const LENGTHS: [(u64, u64, u8); 4] = [
     (0, 1_000, 176),
     (1_000, 10_000, 236),
     (10_000, 100_000, 252),
     (100_000, 1_000_000, 255),
 ];
-/// Ranges from which the number of keys in an input of keystrokes is drawn: least number, greatest
-/// number, and a bound. A random byte chooses the first range whose bound it does not exceed; many
-/// crashes need few keys.
+/// Ranges for the number of keys in an input of keystrokes: each has a least number, a greatest
+/// number, and a bound. The range is chosen by a random byte: the first one whose bound is not less
+/// than the byte. Many crashes need few keys.
 const KEYS: [(u64, u64, u8); 3] = [(1, 16, 96), (16, 100, 192), (100, 300, 255)];
 
 /// The rule by which each run of a study gets its input and options: drawn at random from a seed,
@@ -110,9 +110,9 @@ impl fmt::Display for StudyInput {
     }
 }
 
-/// Draws a length from the nine bytes of `draw` from index `at` on: the first byte chooses a row of
-/// `table` (least length, greatest length, greatest value of the byte for this row), the other
-/// eight a length in that range.
+/// Draws a length by nine bytes of `draw`, from the index `at` on. The first byte chooses a row of
+/// `table`, which holds a least length, a greatest length, and the greatest byte for which the row
+/// is chosen. The other eight bytes choose a length in that range.
 fn length(draw: &Draw<64>, at: usize, table: &[(u64, u64, u8)]) -> u64 {
     let row = table.iter().find(|(_, _, up_to)| draw.0[at] <= *up_to);
     let (shortest, longest, _) = *row.unwrap_or(&table[0]);

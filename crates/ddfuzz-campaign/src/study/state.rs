@@ -19,36 +19,36 @@ pub(crate) struct StudyState {
     /// Record of each utility that the study has selected, in the order in which they were first
     /// selected.
     pub(crate) utilities: Vec<UtilityRecord>,
-    /// For each utility, the number of runs that were made before the present count for `--runs`
-    /// began, and so do not count for it.
+    /// For each utility: the number of runs that were made before the present count for `--runs`
+    /// began, and that are not part of it.
     before: Vec<u64>,
     /// For each utility, the number of runs that `--runs` asks for; `None` if only a time limits
     /// its runs.
     shares: Vec<Option<u64>>,
-    /// Whether a count of runs for `--runs` is not complete yet, so that the next call of ddfuzz
+    /// Whether the present count of runs for `--runs` is incomplete; the next call of ddfuzz then
     /// continues it.
     under_way: bool,
     /// What the user asked for when the study began; `None` in states written by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) asked: Option<StudyRequest>,
-    /// For each utility, the number of its runs that were left out because its time was over; the
-    /// numbers of these runs are not used again.
+    /// For each utility: how many of its runs were left out because its time was over. Their
+    /// numbers are not given to other runs.
     #[serde(default)]
     skipped: Vec<u64>,
     /// For each utility, what is known of its runs over their time limit: which are hangs and which
     /// are only slow.
     #[serde(default)]
     pub(super) hangs: Vec<Hangs>,
-    /// For each utility, the numbers of its runs over their time limit of which a call that was
-    /// stopped did not learn whether they hang; they count as skipped until they are repeated.
+    /// For each utility: the numbers of runs that exceeded their time limit, and of which a stopped
+    /// call could not decide whether they hang. They count as skipped until they are repeated.
     #[serde(default)]
     pub(super) undecided: Vec<Vec<u64>>,
 }
 
 impl StudyState {
-    /// Adds or updates the records of these utilities. Begins to count their runs for the option
-    /// `--runs` from 0, or continues an unfinished count if the numbers of runs asked for are the
-    /// same.
+    /// Adds the records of `utilities`, or updates them if they exist. Begins to count their runs
+    /// for the option `--runs` from 0; if an earlier count is unfinished and asks for the same
+    /// numbers of runs, continues that one.
     pub(super) fn begin_count(&mut self, utilities: &[Utility]) {
         let shares_before = self.shares.clone();
         for utility in utilities {
@@ -116,24 +116,25 @@ impl StudyState {
         self.skipped[at] += runs;
     }
 
-    /// Removes the number `run` from the undecided runs of a utility, since this run is repeated
-    /// now: it no longer counts as skipped, but does not count as one of those that `--runs` asks
-    /// for, either. `at`: index of the utility's record in the study.
+    /// Takes the run with the number `run` out of the undecided runs of a utility, because it is
+    /// being repeated. It then no longer counts as skipped, nor as one of the runs that `--runs`
+    /// asks for. `at`: index of the utility's record in the study.
     pub(super) fn repeat(&mut self, at: usize, run: u64) {
         self.undecided[at].retain(|one| *one != run);
         self.skipped[at] = self.skipped[at].saturating_sub(1);
         self.before[at] += 1;
     }
 
-    /// Returns the number of a utility's first run that `--runs` does not ask for any more;
-    /// `u64::MAX` if only a time limits its runs. `at`: index of the utility's record in the study.
+    /// Returns the number of the run at which a utility's runs end for `--runs`: it and later ones
+    /// are not asked for. `u64::MAX` if only a time limits the runs. `at`: index of the utility's
+    /// record in the study.
     pub(super) fn end(&self, at: usize) -> u64 {
         let first = self.before[at] + self.skipped[at];
         self.shares[at].map_or(u64::MAX, |share| first.saturating_add(share))
     }
 
     /// Returns true if `--runs` sets no number of runs for a utility, so that only a time limits
-    /// them. `at`: index of the utility's record in the study.
+    /// them, else false. `at`: index of the utility's record in the study.
     pub(super) fn is_timed(&self, at: usize) -> bool {
         self.shares[at].is_none()
     }
@@ -155,8 +156,9 @@ impl StudyState {
         utilities.iter().filter(runs).filter(|it| waits(it)).count()
     }
 
-    /// Records with the utility `utility` how often the reproducer of a group fails. A group
-    /// without runs, which was met while another group was minimized, is added.
+    /// Records how often (`rate`) the reproducer of a group fails with the utility `utility`. If no
+    /// run has failed in the group, because only a minimization has met it, adds the group to the
+    /// utility's record.
     pub(super) fn note_replayed(&mut self, utility: &str, kind: Kind, major: &str, rate: Replayed) {
         let Some(record) = self.utilities.iter_mut().find(|it| it.utility == utility) else {
             return;
@@ -174,9 +176,9 @@ impl StudyState {
     }
 
     /// Returns true if it is still to be measured how often the reproducer of a group fails with
-    /// the utility `utility`. That is so if a run of this study has failed in the group and no rate
-    /// is recorded, or if no run has, but a minimization has `slipped` into the group (met it by
-    /// chance).
+    /// the utility `utility`, and else false. True if the utility's record has the group without a
+    /// rate. If the record lacks the group, because no run has failed in it, returns `slipped`:
+    /// whether a minimization has met the group by chance. False for an unknown utility.
     pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
         let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
             return false;
@@ -256,8 +258,8 @@ pub struct StudyRequest {
 }
 
 impl StudyRequest {
-    /// Reads the request of the study in an output directory; `None` if there is no study, or its
-    /// state does not say or cannot be read.
+    /// Reads what the user asked for when the study in an output directory began. `None` if there
+    /// is no study, or if its state cannot be read or does not say.
     pub fn so_far(reader: &Reader) -> Option<StudyRequest> {
         reader.load_state::<Checkpoint>().ok()??.study?.asked
     }

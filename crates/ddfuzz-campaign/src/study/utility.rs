@@ -15,7 +15,7 @@ use ddfuzz_exec::{
 /// A utility: a program that a study fuzzes, with the ways to call it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Utility {
-    /// Name of the utility in the list, or as the user wrote it.
+    /// Name of the utility: the one in the list, or the one that the user wrote.
     pub name: String,
     /// Position of the utility among all selected ones, from 0.
     pub place: u64,
@@ -27,8 +27,8 @@ pub struct Utility {
     pub path: Option<PathBuf>,
     /// Why the utility is not run; `None` if it is run.
     pub skip_reason: Option<SkipReason>,
-    /// Whether the utility works only at a terminal; unknown, and false, for a utility in no list
-    /// until the study has tested it.
+    /// Whether the utility works only at a terminal. For a utility in no list, this is false until
+    /// the study has tested it.
     pub interactive_only: bool,
     /// The ways to call the utility, one for each line of the list that names it. For a utility in
     /// no list, this is empty until the study has determined them.
@@ -171,13 +171,13 @@ impl RunEnvironment {
     }
 }
 
-/// Input on stdin for the test whether a program reads stdin: commands that end many interactive
-/// programs.
+/// Input that is typed on stdin to test whether a program reads stdin: commands that end many
+/// interactive programs.
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 
-/// Chooses invocations for a utility that is in no list, after a test run: only at a terminal, or
-/// else by stdin, by a file, and by files with likely extensions. Returns them, and true if the
-/// utility works only at a terminal.
+/// Chooses the ways to call a utility that is in no list, by a test run. A program that works only
+/// at a terminal is called there; any other is called by stdin, by a file, and by files with likely
+/// extensions. Returns these ways, and true if the utility works only at a terminal, else false.
 pub(super) fn invocations(
     environment: &RunEnvironment,
     program: &Path,
@@ -248,10 +248,10 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// Returns the selected utilities, each once, also those that will not be run, with the reason.
-    /// Each has its position among all requested names; utilities that the user leaves out, or that
-    /// are not installed, keep their positions free, so that positions do not depend on the machine
-    /// if the request names utilities or a list.
+    /// Returns the selected utilities, each once; those that are not run have the reason. Each
+    /// keeps its position among all names that the user requests: utilities that are left out, or
+    /// not installed, leave their positions empty. So positions are the same on every machine, if
+    /// the user names utilities or a list.
     pub fn utilities(&self) -> Vec<Utility> {
         let mut seen = HashSet::new();
         let mut utilities = Vec::new();
@@ -339,9 +339,10 @@ impl Selection {
         }
     }
 
-    /// Returns why the utility `name` is not run: it, or a call of it in `lines` of the list, could
-    /// do harm, or none of these calls is by a chosen channel. `None` if it has `invocations`, or
-    /// there is no such reason. Does not check whether it is installed.
+    /// Returns the reason not to run the utility `name`: it could do harm, or one of its calls in
+    /// `lines` of the list could, or none of these calls is by a channel that the user has chosen.
+    /// `None` if it has `invocations`, and if there is no such reason. Whether it is installed is
+    /// not checked.
     fn refusal(
         &self,
         name: &str,
@@ -367,9 +368,9 @@ impl Selection {
         self.denial_of(name, path, &line.invocation.words())
     }
 
-    /// Returns why a utility could do harm if it is called with these words as arguments, by its
-    /// name or by the name of the program to which it links; `None` if it could not, or the user
-    /// allows it.
+    /// Returns the reason why the utility `name` could do harm when it is called with the arguments
+    /// `words`, judged by its name and by the name of the program that its `path` links to. `None`
+    /// if it could not, or if the user allows it.
     fn denial_of(
         &self,
         name: &str,
@@ -399,8 +400,8 @@ impl Selection {
     }
 }
 
-/// Checks whether a channel, given by its name in lists (like `cp t.c`), is among the channels that
-/// the user has chosen; true if these are empty.
+/// Returns true if a channel, named as in lists (like `cp t.c`), is among the `requested` ones, or
+/// if none are requested; else false.
 pub(super) fn is_by(channel: &str, requested: &[String]) -> bool {
     let word = channel.split(' ').next().unwrap_or_default();
     requested.is_empty() || requested.iter().any(|requested| requested == word)

@@ -28,8 +28,8 @@ use ddfuzz_triage::Key;
 const TICK: Duration = Duration::from_millis(100);
 /// Longest wait for a reply of the minimizing thread before the progress on the screen is updated.
 const MINIMIZER_TICK: Duration = Duration::from_millis(200);
-/// Greatest number of searches for files that a watch makes, after the watched fuzzer has ended, to
-/// wait for files to stop changing.
+/// After the watched fuzzer has ended, files are searched for at most this many times, to wait
+/// until they no longer change.
 const LAST_LOOKS: u32 = 10;
 
 /// The engine's ends of its channels: it sends tasks to the examiner threads, which run files, and
@@ -69,12 +69,12 @@ pub(super) struct WatchEngine<'a> {
     last_looks: u32,
     /// Why the watch examines no more files; `None` while it does.
     over: Option<EndReason>,
-    /// Results of the examiner threads that came before the results of earlier tasks, by task
-    /// number; they wait to be committed (counted and stored) in order.
+    /// Results of examiner threads that must wait for the results of earlier tasks, by task number:
+    /// results are committed (counted and stored) in the order of the tasks.
     early: BTreeMap<u64, ExaminedInput>,
     /// How long the call of ddfuzz has watched for files; `None` until it stops watching.
     watched: Option<Duration>,
-    /// Whether results were committed that the saved checkpoint does not count yet.
+    /// Whether results were counted and stored that are not in the saved checkpoint yet.
     unsaved: bool,
     /// Number of inputs that earlier calls (invocations of ddfuzz) of the watch have examined.
     first: u64,
@@ -217,8 +217,8 @@ impl<'a> WatchEngine<'a> {
     }
 
     /// Searches the sources for new files if a search is due. Ends the watch if the watched fuzzer
-    /// has ended and all files are examined; files that are still being written after the last
-    /// searches are left out, with a warning.
+    /// has ended and all files are examined. Files that still change after the last searches are
+    /// left out, with a warning.
     fn search(&mut self) {
         // The producer was asked before the search, so the search sees all its files.
         let ended = self.producing == Producing::Ended;
@@ -240,7 +240,8 @@ impl<'a> WatchEngine<'a> {
         self.over = Some(EndReason::Ended);
     }
 
-    /// Checks whether all files found so far are examined, and their results counted and stored.
+    /// Returns true if all files found so far are examined and their results are counted and
+    /// stored; else false.
     fn is_idle(&self) -> bool {
         self.files.left() == 0 && self.files.open() == 0
     }
@@ -256,8 +257,9 @@ impl<'a> WatchEngine<'a> {
         }
     }
 
-    /// Returns `result`, but `Ok` in place of an error that is due to the user's stop or the end of
-    /// the time: the disk is full, or Ctrl-C has reached the target, too.
+    /// Returns `result`, or `Ok` in place of two errors. One is that of a full disk, when the user
+    /// has stopped or the time is over. The other is that the target cannot be run, when the user
+    /// has stopped: Ctrl-C may have reached the target, too.
     fn or_stopped(&self, result: Result<(), CampaignError>) -> Result<(), CampaignError> {
         match result {
             Err(CampaignError::Exec(_)) if self.session.stopped() => Ok(()),
@@ -434,10 +436,11 @@ impl WatchEngine<'_> {
         self.over = self.over.or(reached.map(EndReason::Until));
     }
 
-    /// Returns true if the watch of one build of the program, which ended with the result `done`,
-    /// is to start again, since the program was rebuilt: a change was noticed, or there is one now
-    /// and either the watched fuzzer has ended or `done` says that the target could not be run.
-    /// False if the user has stopped.
+    /// Returns true if the watch is to start again because the program was rebuilt, and else false.
+    /// `done`: the result with which the watch of one build has ended. The watch starts again if
+    /// the change was noticed while it ran. It also does if the program has changed by now, and the
+    /// watched fuzzer has ended or `done` says that the target could not be run. It does not if the
+    /// user has stopped.
     fn is_rebuilt(&mut self, done: &Result<(), CampaignError>) -> bool {
         let starts_again = match done {
             Ok(()) => self.over == Some(EndReason::Ended),
@@ -449,9 +452,9 @@ impl WatchEngine<'_> {
         !self.session.stopped() && self.over == Some(EndReason::Rebuilt)
     }
 
-    /// Switches to the present build of the program: checks all groups with it if it is another
-    /// one, and empties the queues of files and minimizations. All files are then found again; only
-    /// those are examined that no call has run with this build.
+    /// Goes on with the present build of the program. If it is another one than before, checks all
+    /// groups with it. Empties the queues of files and minimizations; the next searches find all
+    /// files again, and those that were not run with this build are examined.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session
@@ -499,7 +502,8 @@ impl MinimizeQueue {
         }
     }
 
-    /// Returns the number of entries (stored findings) that wait to be or are being minimized.
+    /// Returns the number of entries (stored findings) that wait to be minimized, including the one
+    /// being minimized.
     fn waiting(&self) -> u64 {
         self.queue.len() as u64 + u64::from(self.ordered.is_some())
     }
@@ -508,8 +512,8 @@ impl MinimizeQueue {
 // Minimization, by the minimizing thread.
 impl WatchEngine<'_> {
     /// Returns true if the group of the entry `id` may be minimized. Returns false for a muted
-    /// group, and for a leak: leaks are looked for when a process ends, but searches run many
-    /// inputs in one process.
+    /// group and for a leak: leaks are only found when a process ends, and searches run many inputs
+    /// in one process.
     fn is_minimized(&self, id: &EntryId) -> bool {
         let group = lock(self.session.store)
             .reader()
@@ -533,9 +537,10 @@ impl WatchEngine<'_> {
         Ok(())
     }
 
-    /// Sends the next queued entry to the minimizing thread, if the thread is free. If the queue is
-    /// empty and all found files are examined (`idle`), first queues the most urgent entry of all
-    /// groups, also of hangs, memory blow-ups, and groups that were only met during minimizations.
+    /// Sends the next queued entry to the minimizing thread by `order`, if the thread is free.
+    /// `idle`: whether all found files are examined. If so and the queue is empty, first queues the
+    /// most urgent entry of all groups, including hangs, memory blow-ups, and groups that only
+    /// minimizations have met.
     fn order_next(&mut self, order: &Sender<EntryId>, idle: bool) -> Result<(), CampaignError> {
         if self.minimize_queue.ordered.is_some() || self.session.stopped() {
             return Ok(());
@@ -551,9 +556,9 @@ impl WatchEngine<'_> {
         Ok(())
     }
 
-    /// Queues the most urgent entry to minimize of all groups of the output directory. Queues only
-    /// one, since its minimization may find crashes of further groups; if there is none, stores a
-    /// slip (an input with another crash that a minimization has met) to be queued.
+    /// Queues the most urgent entry to minimize of all groups in the output directory. Only one is
+    /// queued, since its minimization may find further groups. If there is none, stores a slip (an
+    /// input with another crash that a minimization has met), which then is queued.
     fn enqueue_rest(&mut self) -> Result<(), CampaignError> {
         let minimizing = &self.settings.minimizing;
         loop {

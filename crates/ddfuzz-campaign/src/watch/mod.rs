@@ -104,8 +104,8 @@ fn watch_build(
 
 /// A task for an examiner thread: to run the content of one file.
 struct Task {
-    /// Number of the task, from 0, in the order in which tasks were handed out; results are counted
-    /// and stored in this order, but for those of reported hangs.
+    /// Number of the task, from 0, in the order in which tasks were handed out. Results are counted
+    /// and stored in this order, except those of files that the watched fuzzer reports as hangs.
     at: u64,
     /// The file that the content to run was read from.
     file: Input,
@@ -125,9 +125,9 @@ struct ExaminedInput {
 struct InputExaminer<'a> {
     settings: &'a Watching,
     stop: &'a AtomicBool,
-    /// Major and minor keys of crashes that need no full record any more, since this thread has
-    /// reported one, or the call knew one when the thread started. A thread gets tasks in ascending
-    /// order, so its earlier reports are committed before its later ones.
+    /// Major and minor keys of crashes that need no full record any more: this thread has reported
+    /// one, or one was known when the thread was started. A thread gets its tasks in ascending
+    /// order, so its earlier reports are counted and stored before its later ones.
     known: HashSet<(Key, Key)>,
     /// By major key of a group of crashes: size in bytes of the smallest crashing input that this
     /// thread has reported with a full record.
@@ -254,9 +254,9 @@ pub trait Producer {
     /// summary counts the examined inputs as runs instead.
     fn runs(&self) -> u64;
 
-    /// If the watched fuzzer has ended too early, returns the reason at the first call after its
-    /// end; else, and at later calls, returns `None`. Files that it has dropped are examined all
-    /// the same.
+    /// Returns the error with which the watched fuzzer has ended too early, in the first call after
+    /// its end. Returns `None` in later calls, and if it has not ended too early. Files that it has
+    /// dropped are examined in any case.
     fn failure(&mut self) -> Option<CampaignError> {
         None
     }

@@ -34,10 +34,10 @@ pub(super) struct ContentRegistry<'a> {
 }
 
 impl<'a> ContentRegistry<'a> {
-    /// Reads from the journal of triage which contents earlier calls of ddfuzz for the campaign
-    /// have run on this target, and counts the runs of each group. The journal lacks at most one
-    /// input, whose finding was stored just before a call was killed. Fails if the output directory
-    /// belongs to a campaign of `ddfuzz run`.
+    /// Reads from the journal of triage which contents earlier calls of ddfuzz have run on this
+    /// target for the campaign with the id `name`, and counts the runs of each group. The journal
+    /// lacks at most one input, whose finding was stored just before a call was killed. Fails if
+    /// the output directory belongs to a campaign of `ddfuzz run`.
     pub(super) fn open(
         store: &'a Mutex<Store>,
         name: &str,
@@ -75,9 +75,9 @@ impl<'a> ContentRegistry<'a> {
         Ok(registry)
     }
 
-    /// Starts with the present build of the program, after its file was replaced: known are only
-    /// the contents and crashes that the journal has of this build. A content that was handed out
-    /// and is not in the journal is run again.
+    /// Takes over what the journal says of the present build of the program, after the program's
+    /// file was replaced: only contents that were run with this build, and their crashes, are
+    /// known. A content that was handed out and is not in the journal is run again.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.identity = identity(self.target)?;
         self.contents.clear();
@@ -92,8 +92,8 @@ impl<'a> ContentRegistry<'a> {
         Ok(self.forget_gone()?)
     }
 
-    /// Forgets the crashes of groups that are gone with the present build, so that the next one
-    /// there is examined in full and stored.
+    /// Forgets the crashes of groups that do not fail any more with the present build. The next
+    /// crash in such a group is then examined in full and stored.
     pub(super) fn forget_gone(&mut self) -> Result<(), StoreError> {
         let finders = self.campaign.finders()?;
         self.crashes
@@ -103,8 +103,8 @@ impl<'a> ContentRegistry<'a> {
         Ok(())
     }
 
-    /// Takes what `line` of the journal tells of the present build; lines of another build, or of
-    /// runs within other limits, tell nothing.
+    /// Takes over what `line` of the journal says, if it is of the present build and of the same
+    /// limits; else does nothing.
     fn recall(&mut self, line: Triaged) {
         if line.target != self.identity {
             return;
@@ -133,14 +133,14 @@ impl<'a> ContentRegistry<'a> {
     }
 
     /// Marks the content with this hash as run and, if `leaks` is true, as searched for memory
-    /// leaks. Returns true if the caller is to run it: it was not marked before, or not as searched
-    /// for leaks although `leaks` is true ([`mark_as_run`]).
+    /// leaks. Returns true if the caller has to run it: it was not marked before, or not as
+    /// searched for leaks although `leaks` is true ([`mark_as_run`]). Else returns false.
     pub(super) fn mark(&mut self, content: ContentHash, leaks: bool) -> bool {
         mark_as_run(&mut self.contents, content, leaks)
     }
 
-    /// Converts the result of an examined input to a classified run, which is to be committed
-    /// (`None` if the input passed), and to a line of the journal of triage.
+    /// Converts the result of an examined input to two things: the classified run, which is to be
+    /// counted and stored (`None` if the input passed), and the line for the journal of triage.
     pub(super) fn interpret(&self, answer: &ExaminedInput) -> (Option<Classified>, Triaged) {
         let mut line = Triaged {
             v: Triaged::VERSION,

@@ -47,7 +47,8 @@ pub(super) struct SearchResult {
 }
 
 impl SearchResult {
-    /// Adds a note that the path, which exists, is not searched, and why.
+    /// Adds a note that the existing path `path` is not searched, with the reason `why`, and counts
+    /// the path.
     fn add_unread(&mut self, path: &Path, why: &dyn std::fmt::Display) {
         let path = path.display();
         let note = format!("warning: {path} is not watched: {why}");
@@ -63,15 +64,16 @@ pub(super) struct Sources {
     paths: Vec<PathBuf>,
     /// Files that the watched fuzzer has said it wrote, each with its number in that order.
     announced: HashMap<PathBuf, usize>,
-    /// The announced files that have not stopped changing yet, by number; each announcement of a
-    /// file adds it, since it may have another content.
+    /// The announced files that may still change, by number. A file is added again whenever it is
+    /// announced, since it may have another content.
     expected: BTreeMap<usize, PathBuf>,
     /// The output directory of the watch, whose files are ignored.
     out: PathBuf,
     /// Files that the last search saw for the first time or found changed, and that may still be
     /// written to, with their stamps (metadata) at that time.
     waiting: HashMap<PathBuf, FileStamp>,
-    /// Files that were queued to be run, with their stamps (metadata) at that time.
+    /// Files that were put into the queue of files to run, each with its stamp (metadata) at that
+    /// time.
     taken: HashMap<PathBuf, FileStamp>,
     /// Paths about which the user has got a note, so that no path gets a second one.
     noted: HashSet<PathBuf>,
@@ -102,7 +104,7 @@ impl Sources {
         }
     }
 
-    /// Forgets that the file at `path` was found, so that the next searches find it again.
+    /// Forgets that the file at `path` was queued, so that the next searches find it again.
     fn find_again(&mut self, path: &PathBuf) {
         self.taken.remove(path);
         if let Some(number) = self.announced.get(path) {
@@ -110,7 +112,7 @@ impl Sources {
         }
     }
 
-    /// Lets the next searches find all files again.
+    /// Forgets which files were queued, so that the next searches find all files again.
     fn find_all_again(&mut self) {
         self.taken.clear();
         let announced = self.announced.iter();
@@ -176,8 +178,8 @@ impl Sources {
         found
     }
 
-    /// Adds the files that the watched fuzzer has announced and that have not settled yet, in the
-    /// order of the announcements. One that has vanished is expected no longer.
+    /// Adds the announced files that may still change to `found`, in the order in which they were
+    /// announced. Files that no longer exist are not waited for any more.
     fn find_expected(&mut self, found: &mut Inputs) {
         self.expected.retain(|_, path| path.exists());
         for path in self.expected.values() {
@@ -186,9 +188,9 @@ impl Sources {
         }
     }
 
-    /// Checks whether a file's name begins with a dot, so that it is probably a fuzzer's temporary
-    /// file and is not run. A file that is itself a source, was announced, or is named like a crash
-    /// file, does not count as hidden.
+    /// Returns true if a file is to be ignored as a temporary file of a fuzzer: its name begins
+    /// with a dot. Returns false for all other files, and for one that is itself a source, was
+    /// announced, or is named like a crash file.
     fn is_hidden(&self, input: &Input) -> bool {
         let name = input.path.file_name();
         let hidden = name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
@@ -206,8 +208,8 @@ pub(super) struct FileQueue {
     /// Whether leaks are looked for with all files; if false, only with those named after a leak.
     leaks: bool,
     files: VecDeque<SettledFile>,
-    /// Files that the watched fuzzer reports as hangs. They wait for all other files, since their
-    /// runs take the whole time limit, several times.
+    /// Files that the watched fuzzer reports as hangs. They are run when no other files wait, since
+    /// each takes the whole time limit, several times.
     hangs: VecDeque<SettledFile>,
     /// A task (a file to run) that the channel to the examiner threads had no room for; it is
     /// handed out next.
@@ -262,8 +264,8 @@ impl FileQueue {
         result.moving
     }
 
-    /// Starts from the beginning: empties the queue of files to run, sets the number of tasks
-    /// handed out to 0, and lets the next search find all files again.
+    /// Empties the queue of files to run, sets the number of tasks handed out to 0, and makes the
+    /// next searches find all files again.
     pub(super) fn restart(&mut self) {
         self.sources.find_all_again();
         self.files.clear();
@@ -282,10 +284,10 @@ impl FileQueue {
         self.open.len() as u64
     }
 
-    /// Returns the number of the task whose result is committed next, if it is examined already
-    /// (`is_examined` returns true for its number), else `None`. Results are committed in the order
-    /// of the tasks, except that a result that is no hang does not wait for that of a reported
-    /// hang, which comes late.
+    /// Returns the number of the task whose result is to be committed (counted and stored) next, if
+    /// its result has come, else `None`. `is_examined`: returns true for the numbers of tasks with
+    /// a result. Results are committed in the order of the tasks. Only those of files that the
+    /// watched fuzzer reports as hangs come late, and other results do not wait for them.
     pub(super) fn due(&self, is_examined: impl Fn(&u64) -> bool) -> Option<u64> {
         let mut is_first = true;
         for (at, is_hang) in &self.open {
@@ -301,7 +303,7 @@ impl FileQueue {
         None
     }
 
-    /// Notes that the result of the task with the number `at` is committed.
+    /// Records that the result of the task with the number `at` is committed (counted and stored).
     pub(super) fn close(&mut self, at: u64) {
         self.open.remove(&at);
     }
@@ -311,10 +313,10 @@ impl FileQueue {
         self.unread
     }
 
-    /// Reads queued files and hands them out as tasks to the examiner threads, as many as their
-    /// channel has room for. Files whose content was run before are dropped. Hangs are handed out
-    /// when no other file waits, and only while one examiner thread (of several) stays free for a
-    /// new file.
+    /// Reads queued files and sends them as tasks to the examiner threads, as many as the channel
+    /// `task` has room for. Files whose content was run before are dropped. Files reported as hangs
+    /// are sent only when no other file waits, and only while at least one of several examiner
+    /// threads stays free for new files.
     pub(super) fn hand_out(
         &mut self,
         task: &Sender<Task>,
@@ -346,9 +348,10 @@ impl FileQueue {
         }
     }
 
-    /// Reads the next queued file whose content was not run before, and marks the content as run;
-    /// `None` if there is none. Takes hangs only if `with_hangs`, after all others. Tells the user
-    /// of files that cannot be read; a file that has changed meanwhile waits for the next search.
+    /// Reads the next queued file whose content was not run before, and marks the content as run.
+    /// `None` if there is none. `with_hangs`: whether files reported as hangs are read, too, after
+    /// all others. The user is told of files that cannot be read. A file that has changed meanwhile
+    /// is left to the next search.
     fn read_next(
         &mut self,
         with_hangs: bool,
@@ -411,9 +414,9 @@ mod tests {
 
     use super::*;
 
-    /// Hands out one task for each element of `hangs` (true: a reported hang), and lets their
-    /// results arrive in the order `come`. Returns, for each arrival, the numbers of the tasks that
-    /// are committed after it, in order.
+    /// Hands out one task for each element of `hangs` (true: the file is reported as a hang), and
+    /// lets the results come in the order `come` of task numbers. Returns a list for each result:
+    /// the numbers of the tasks that are committed when it has come.
     fn committed(hangs: &[bool], come: &[u64]) -> Vec<Vec<u64>> {
         let root = std::env::temp_dir();
         let mut queue = FileQueue::new(Sources::new(&[], &root), 1, false);

@@ -32,10 +32,10 @@ pub struct BehaviourSettings {
     /// The program whose behaviour on the inputs of a corpus is measured, with its arguments and
     /// limits.
     pub target: Target,
-    /// Way of execution: `harness` calls the target's entry function and records no reads, all
-    /// others run `main`. Every run has a separate process: the first run of an input executes the
-    /// program anew, the traced ones are forked from the loaded target by `inject`, `snapshot` and
-    /// `harness` where it permits that.
+    /// Way of execution: `harness` calls the target's entry function and records no reads; all
+    /// others run `main`. Each run has a process of its own. For the first run of an input, the
+    /// program is executed anew; for the traced runs, the process is forked from the loaded target
+    /// by the ways `inject`, `snapshot` and `harness`, where the target permits that.
     pub way: Way,
     /// Number of threads that run inputs to measure the target's behaviour; it changes no result.
     pub jobs: usize,
@@ -119,10 +119,11 @@ pub fn measure(
     }
 }
 
-/// How far measuring the target's behaviour on one input has come: the runs made so far, or that
-/// the input's file was removed or changed.
+/// What is known of one input so far while the target's behaviour on it is measured: the runs made,
+/// or that the input's file was removed or changed.
 enum InputState {
-    /// What the runs of the input showed that were made so far, oldest first; at most three.
+    /// The runs of the input that were made so far, oldest first, at most three; each with what it
+    /// showed.
     Runs(Vec<Observed>),
     /// The input cannot be run, since its file was removed or changed.
     Gone,
@@ -188,8 +189,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Makes one of the three runs, given by `round`, of each input of the batch that needs more
-    /// runs, and records what the runs showed. Each of `runners` works on a thread.
+    /// Makes one of the three runs (`round`) of each input of the batch that needs more runs, and
+    /// stores what the runs show. Each of `runners` works on a thread of its own.
     fn run_round(
         &self,
         round: Round,
@@ -240,8 +241,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Returns each input of the batch with the target's measured behaviour on it; with `None` if
-    /// the user stopped before all its runs were made.
+    /// Returns each input of the batch with the measured behaviour of the target on it. `None`
+    /// stands for an input of which the user's stop has left runs unmade.
     fn finish(self) -> Vec<(CorpusInput, Option<Measured>)> {
         let slots = self.slots.into_inner();
         let slots = slots.unwrap_or_else(PoisonError::into_inner);
@@ -269,8 +270,8 @@ impl Round {
 /// Runs a target on single inputs, captures its output, and traces how it reads the input.
 pub(super) struct BehaviourRunner {
     target: Traceable,
-    /// Re-runs an input under a tracer that records the call stack at each `read` of the input;
-    /// `None` if the target receives inputs in memory, without reading them.
+    /// Repeats a run under a tracer that records the call stack at each `read` of the input. `None`
+    /// if the target gets its input in memory and does not read it.
     reads: Option<ReadStacks>,
     /// Time limit of the runs without a tracer. The field `patient` is the limit of the traced
     /// runs, which is longer, since tracing slows them down.

@@ -108,18 +108,18 @@ impl std::fmt::Display for ClassId {
 }
 
 impl Behaviour {
-    /// Returns true if nothing could be observed of how the target reads the input: neither how
-    /// many bytes nor from which call stacks. Two inputs with this same behaviour may then be
-    /// handled in different ways.
+    /// Returns true if it could not be observed how the target reads the input, neither how many
+    /// bytes nor from which call stacks; else false. Two inputs with this same behaviour may then
+    /// be handled in different ways.
     pub fn hides_reads(&self) -> bool {
         [Aspect::Read, Aspect::Stacks]
             .iter()
             .all(|aspect| self.lacks.contains(aspect))
     }
 
-    /// Returns the id of the class of the input `content` on which the target behaves in this way:
-    /// the class of the behaviour ([`Behaviour::class`]); but if nothing could be observed of the
-    /// reads ([`Behaviour::hides_reads`]), a class that contains this input only.
+    /// Returns the id of the behaviour class to which the input `content` belongs. Usually that is
+    /// the class of this behaviour ([`Behaviour::class`]). If nothing could be observed of how the
+    /// target reads the input ([`Behaviour::hides_reads`]), it is a class of this input alone.
     pub fn class_of(&self, content: ContentHash) -> ClassId {
         match self.hides_reads() {
             true => ClassId(content),
@@ -180,9 +180,10 @@ fn severity(ended: Ended) -> (u8, i32) {
     }
 }
 
-/// Returns the value of one aspect of behaviour (such as the output) that all runs of an input have
-/// in common. If the values differ, returns `None` and adds the aspect to those that vary in
-/// `into`; if no run has a value, returns `None` and adds it to those that cannot be observed.
+/// Compares the values of one `aspect` of behaviour (such as the output) over all runs of an input,
+/// and returns the common value. If the values differ, returns `None` and lists the aspect as
+/// varying in `into`. If no run has a value, returns `None` and lists the aspect as one that cannot
+/// be observed.
 fn agreed<T: Copy + PartialEq>(
     values: impl Iterator<Item = Option<T>> + Clone,
     aspect: Aspect,
@@ -199,9 +200,9 @@ fn agreed<T: Copy + PartialEq>(
     first
 }
 
-/// Returns how the target behaves on an input, from what each of its `runs` (at least one) showed:
-/// the most severe ending; and the output, the number of bytes read and the call stacks, each if it
-/// is the same in all runs, else it is listed as varying.
+/// Combines what the `runs` of an input (at least one) showed to the target's behaviour on it: the
+/// most severe ending, and the output, the number of bytes read and the call stacks. An aspect
+/// other than the ending that differs between the runs is listed as varying.
 pub(super) fn behaviour(runs: &[Observed]) -> Behaviour {
     let worst = runs
         .iter()
@@ -237,8 +238,8 @@ struct SmallestInput {
     files: u64,
 }
 
-/// The behaviour classes of a corpus, each with its smallest input (of several, that with the least
-/// hash). Memory grows with the number of classes, not of inputs.
+/// The behaviour classes of a corpus, each with its smallest input; of several inputs of that size,
+/// the one with the least hash. Memory grows with the number of classes, not with that of inputs.
 #[derive(Default)]
 pub struct Classes {
     classes: HashMap<ClassId, SmallestInput>,
@@ -267,8 +268,8 @@ impl Classes {
         class
     }
 
-    /// Returns the hash of the smallest input of a behaviour class, and the number of the class's
-    /// inputs; `None` if no added content is in it.
+    /// Returns the hash of the smallest input of the behaviour class `class`, and how many inputs
+    /// the class has; `None` if no input of this class was added.
     pub fn of(&self, class: ClassId) -> Option<(ContentHash, u64)> {
         let least = self.classes.get(&class)?;
         Some((least.content, least.files))

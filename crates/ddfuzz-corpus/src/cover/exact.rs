@@ -21,7 +21,7 @@ use super::{Columns, HEAVIEST};
 /// Maximum numbers of subgradient steps by which the lower bound of a set cover is computed: first
 /// at the root of the branch-and-bound search, second at each other node.
 const ROUNDS: (u32, u32) = (400, 40);
-/// Greatest depth of the branch-and-bound search, which is recursive.
+/// Greatest depth of the branch-and-bound search; it is limited because the search is recursive.
 const DEEPEST: u32 = 150;
 
 /// A set cover, and a lower bound of the weight (total cost) of any cover.
@@ -59,9 +59,9 @@ pub(super) fn solve(matrix: Matrix, nodes: u32, steps: u64) -> Solved {
 
 impl Search {
     /// Finds a set cover of a matrix, and a lower bound of the weight (total cost) of any cover:
-    /// reduces the matrix, and solves its independent parts one by one. Covers of weight `upper` or
-    /// more are not wanted, so the bound is valid only up to `upper`. `depth`: how often the search
-    /// has fixed columns or branched to come to this matrix, 0 for the first one.
+    /// reduces the matrix, and solves its independent parts one by one. `upper`: covers of this
+    /// weight or more are not wanted, so the bound says nothing about them. `depth`: how many times
+    /// the search has fixed columns or branched so far.
     fn solve(&mut self, matrix: Matrix, upper: u64, depth: u32) -> Solved {
         let no_dearer = |one: &Column, other: &Column| one.weight <= other.weight;
         let reduced = reduce(matrix, no_dearer, &mut self.steps);
@@ -82,9 +82,9 @@ impl Search {
         all
     }
 
-    /// Finds a set cover of a matrix that is reduced and cannot be split, and a lower bound of the
-    /// weight of any cover: computes bounds by Lagrangian relaxation, then fixes columns or
-    /// branches. `upper` and `depth` as for [`Search::solve`].
+    /// Finds a set cover of a reduced matrix that cannot be split into independent parts, and a
+    /// lower bound of the weight of any cover: computes bounds by Lagrangian relaxation, then fixes
+    /// columns or branches. `upper` and `depth` as for [`Search::solve`].
     fn part(&mut self, matrix: &Matrix, upper: u64, depth: u32) -> Solved {
         // Half of the remaining steps are left for later nodes.
         let affordable = self.steps.0 / (6 * matrix.entries() as u64);
@@ -114,11 +114,11 @@ impl Search {
         best
     }
 
-    /// Decides columns by their reduced costs: forced columns are in every cover of less weight
-    /// than `upper`, and others are in none. Returns the forced columns, and the matrix without all
-    /// decided columns and without the rows that forced columns cover. `None` if fewer than a
-    /// twentieth of all columns are decided, so that reducing the matrix again would not pay;
-    /// [`FixedColumns::Nothing`] if no cover weighs less than `upper`.
+    /// Decides columns by their reduced costs (cost minus the prices of the rows): some are in
+    /// every cover of less weight than `upper`, and others are in none. Returns the former, and the
+    /// matrix without all decided columns and without the rows that the former cover. Returns
+    /// `None` if fewer than a twentieth of all columns are decided, since reducing the matrix again
+    /// would not pay; [`FixedColumns::Nothing`] if no cover weighs less than `upper`.
     fn fixed(&self, matrix: &Matrix, bound: &Bound, upper: u64) -> Option<FixedColumns> {
         let upper = self.prices.scaled(upper);
         let mut columns = vec![true; matrix.width()];
@@ -155,10 +155,10 @@ impl Search {
         Some(FixedColumns::Smaller { forced, rest })
     }
 
-    /// Solves `rest`, the part of a set cover matrix that remains when the columns `taken` are
-    /// chosen, for covers that weigh less than `upper` in all. If the cover found, together with
-    /// `taken`, weighs less than `best`, replaces `best` by it. Returns a lower bound of the weight
-    /// of all covers that contain `taken`.
+    /// Solves `rest`, what remains of a set cover matrix when the columns `taken` are chosen.
+    /// Wanted are covers that weigh less than `upper` together with `taken`. If such a cover weighs
+    /// less than `best`, it replaces `best`. Returns a lower bound of the weight of all covers that
+    /// contain `taken`.
     fn solve_with(
         &mut self,
         taken: &[Column],
@@ -217,10 +217,10 @@ impl Search {
     }
 }
 
-/// The result of deciding, by their reduced costs, which columns of a matrix every better cover
-/// has, and which none has.
+/// What the reduced costs (cost minus the prices of the rows) show about columns: which ones every
+/// better cover contains, and which ones none contains.
 enum FixedColumns {
-    /// No cover has less weight (total cost) than the best known one.
+    /// No cover can weigh less (cost less in total) than the best known one.
     Nothing,
     Smaller {
         forced: Vec<Column>,
@@ -330,7 +330,7 @@ const STEP: (i128, i128) = (2_000, 8);
 /// Number of subgradient steps without a better lower bound after which the step size is halved.
 const PATIENCE: u32 = 8;
 
-/// Interval, in subgradient steps, at which a cover is constructed from the row prices.
+/// After this many subgradient steps, a cover is constructed from the row prices; this is repeated.
 const COVERS: u32 = 5;
 
 /// Computes a lower bound of the weight of any cover of a matrix with at least one row, and a good

@@ -35,9 +35,10 @@ impl PartialOrd for QueuedColumn {
     }
 }
 
-/// Returns a cover found by the greedy algorithm, in the order of choice: each time the column that
-/// covers the most uncovered rows per weight (cost). This number never grows, so only the first
-/// column of the queue is evaluated again.
+/// Returns a cover found by the greedy algorithm, with its columns in the order of choice. Each
+/// step chooses the column that covers the most uncovered rows for its weight (cost). This number
+/// never grows, so a queue ordered by the last known number needs to be updated at its first column
+/// only.
 pub(super) fn greedy(columns: &mut impl Columns) -> io::Result<Vec<usize>> {
     let mut rows = Vec::new();
     let mut queue = Vec::with_capacity(columns.columns());
@@ -116,9 +117,9 @@ pub(super) fn guided(matrix: &Matrix, prices: &[i64], scaled: impl Fn(u64) -> i6
     thinned(matrix, chosen, holders)
 }
 
-/// Returns the score by which the greedy algorithm compares columns, the least is best: `loss`
-/// (cost minus the prices of the column's uncovered rows) per `gain` (number of these rows). `None`
-/// if `gain` is 0. Columns with a negative loss come first.
+/// Returns the score of a column for the greedy algorithm, which prefers the lowest: `loss` (the
+/// column's cost minus the prices of its uncovered rows) per `gain` (the number of these rows).
+/// `None` if `gain` is 0. Columns with a negative loss get the lowest scores.
 fn score(loss: i64, gain: i64) -> Option<i128> {
     let (loss, gain) = (i128::from(loss) << 16, i128::from(gain));
     match gain {
@@ -195,8 +196,8 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok(())
     }
 
-    /// Removes `column` from the cover if the other chosen columns cover its rows; returns true if
-    /// they cover them.
+    /// Removes `column` from the cover if other chosen columns cover all its rows. Returns true if
+    /// they do, and false if the column is needed.
     fn drop_if_needless(&mut self, column: usize) -> io::Result<bool> {
         self.columns.read(column, &mut self.rows)?;
         let needed = self.rows.iter().any(|row| self.holders[*row as usize] < 2);
@@ -219,9 +220,9 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok(())
     }
 
-    /// Returns two lists. The first has an entry for each row (a feature): 1 plus the number of the
-    /// chosen column (an input) that covers the row, or 0 if no chosen column covers it, or several
-    /// do. The second has an entry for each column: how many rows only this one covers.
+    /// Finds which rows (features) only one chosen column (input) covers. Returns two lists: for
+    /// each row, the number of that column plus 1, or 0 if none or several cover it; and for each
+    /// column, how many rows only it covers.
     fn owners(&mut self, steps: &mut Steps) -> io::Result<(Vec<u32>, Vec<u32>)> {
         let mut owner = vec![0; self.holders.len()];
         let mut owned = vec![0; self.is_chosen.len()];
@@ -243,8 +244,8 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok((owner, owned))
     }
 
-    /// Tries for each column that is not chosen to put it in the place of chosen columns that
-    /// together cost more; returns true if any were replaced and steps remain.
+    /// Tries, for each column that is not chosen, to replace chosen columns by it that together
+    /// cost more. Returns true if at least one was replaced and steps remain, and else false.
     fn swap_all(&mut self, steps: &mut Steps) -> io::Result<bool> {
         let (mut owner, mut owned) = self.owners(steps)?;
         let mut hits: Vec<u32> = vec![0; self.is_chosen.len()];
@@ -280,7 +281,8 @@ impl<C: Columns> ChangedCover<'_, C> {
     }
 
     /// Adds `column` to the cover, and removes those of `others` that become redundant, the most
-    /// expensive first. Undoes this and returns false unless the total cost shrinks.
+    /// expensive first. Returns true if the total cost shrinks; else undoes the change and returns
+    /// false.
     fn swap(&mut self, column: usize, others: &[usize]) -> io::Result<bool> {
         let mut others = others.to_vec();
         others.sort_by_key(|other| Reverse((self.columns.weight(*other), *other)));

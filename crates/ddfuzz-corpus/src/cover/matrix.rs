@@ -160,7 +160,8 @@ impl<S: Sets> Columns for Streamed<'_, '_, S> {
     }
 }
 
-/// Result of trying to load a set cover instance into memory.
+/// A set cover instance that was to be loaded into memory: the matrix, or what is known if it is
+/// too large.
 pub(super) enum Loaded {
     /// The set cover instance fits into memory, as this matrix.
     Whole(Matrix),
@@ -300,7 +301,8 @@ impl Column {
     }
 }
 
-/// A list of lists of numbers, stored in one vector as in compressed sparse rows.
+/// A list of lists of numbers, in which all numbers are stored one after the other in one vector,
+/// with the start of each list (compressed sparse rows).
 #[derive(Clone, Debug)]
 struct Lists {
     starts: Vec<u32>,
@@ -340,8 +342,8 @@ impl Lists {
 #[derive(Clone, Debug)]
 pub(super) struct Matrix {
     pub columns: Vec<Column>,
-    /// For each row (feature), its number in the complete set cover instance, of which the matrix
-    /// is a part.
+    /// For each row (feature) of the matrix: its number in the complete set cover instance. The
+    /// matrix may hold only some of that instance's rows.
     pub names: Vec<u32>,
     rows_of: Lists,
     holders_of: Lists,
@@ -386,8 +388,8 @@ impl Builder {
         }
     }
 
-    /// Builds the matrix from the columns added so far, without rows that no column covers. `names`
-    /// are the numbers that its rows have in the complete set cover instance.
+    /// Builds the matrix from the columns added so far, and leaves out rows that no column covers.
+    /// `names`: for each row, its number in the complete set cover instance.
     pub fn finish(mut self, names: &[u32]) -> Matrix {
         let mut has_holder = vec![false; names.len()];
         for row in &self.rows_of.entries {
@@ -445,8 +447,8 @@ impl Matrix {
         columns.iter().map(|at| self.columns[*at].weight).sum()
     }
 
-    /// Returns the matrix of the columns and rows that are marked true, without columns and rows
-    /// that become empty.
+    /// Returns the matrix reduced to the `columns` and `rows` that are marked true; columns without
+    /// rows and rows without columns are left out.
     pub fn keep(&self, columns: &[bool], rows: &[bool]) -> Matrix {
         let mut builder = Builder::new();
         for (at, column) in self
@@ -511,7 +513,8 @@ impl Matrix {
     }
 }
 
-/// Makes a matrix in memory readable as [`Columns`]; reading never fails.
+/// Lets a matrix in memory be read as [`Columns`], like an instance that is read from files;
+/// reading never fails.
 pub(super) struct InMemory<'a>(pub &'a Matrix);
 
 impl Columns for InMemory<'_> {

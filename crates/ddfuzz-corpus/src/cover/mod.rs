@@ -178,7 +178,7 @@ trait Columns {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slowness(u8);
 
-/// CPU time below which all inputs count as equally fast.
+/// An input whose run takes less CPU time than this belongs to the fastest class.
 pub const FAST: Duration = Duration::from_millis(10);
 
 /// Greatest weight (cost of keeping) of one input; the sum of a million such weights does not
@@ -189,7 +189,7 @@ const HEAVIEST: u64 = 1 << 40;
 const SLOWEST: u8 = 10;
 
 impl Slowness {
-    /// Returns the slowness class of an input with this CPU time per run.
+    /// Returns the slowness class of an input; `time`: the CPU time of one run.
     pub fn of(time: Duration) -> Slowness {
         let mut class = 0;
         let mut limit = FAST;

@@ -1,5 +1,6 @@
-//! Chooses a cover and the price of a file: the price is changed until the cover has no more files
-//! and no more bytes than the covers of other tools.
+//! Chooses a cover, and with it the price of a file: the number of bytes that one more file costs
+//! beside its size. The price is changed until the cover has no more files and no more bytes than
+//! the covers of other tools.
 //!
 //! A large instance is solved by column generation ([`solve_by_pricing`]): it starts with a few
 //! good columns of each row in memory, finds prices of rows for these, and adds other columns that
@@ -19,13 +20,13 @@ use crate::Amount;
 /// Maximum number of elementary steps of a short search for a set cover. A longer search follows
 /// only if the cover found is far from the lower bound.
 const SHORT: u64 = 10_000_000;
-/// Divisor: a short search for a cover is enough if weight minus lower bound is at most 1/100 of
-/// the weight.
+/// A cover from a short search is good enough if its weight is above the lower bound by at most its
+/// weight divided by this number.
 const CLOSE_DIVISOR: u64 = 100;
 
-/// What remains of a set cover instance after reductions that are valid whatever a file costs
-/// (bytes added to the size of each input): inputs that a best cover contains in any case, and the
-/// other inputs to choose from.
+/// What remains of a set cover instance after reductions that hold for any price of a file (bytes
+/// added to the size of each input): the inputs that are in every best cover, and the inputs among
+/// which there is a choice.
 pub(super) struct Core {
     /// Numbers of inputs that a best cover contains at any price of a file (bytes added to the size
     /// of each input).
@@ -56,8 +57,8 @@ pub(super) struct Choice {
 
 impl Core {
     /// Reduces the set cover instance of the inputs `items`: chooses the inputs that every cover
-    /// needs, so that only inputs are left among which there is a choice, and loads these into
-    /// memory if they fit within `effort`.
+    /// needs, so that only inputs with a choice among them are left. Loads these into memory if
+    /// they fit within the limits `effort`.
     pub fn new(
         reader: &mut Reader<'_, impl Sets>,
         items: Vec<u32>,
@@ -210,7 +211,8 @@ pub(super) struct PricedCover {
 }
 
 impl PricedCover {
-    /// Returns true if the cover has at most as many files and bytes as `most`.
+    /// Returns true if the cover has at most as many files, and at most as many bytes, as `most`;
+    /// else false.
     fn fits(&self, most: Amount) -> bool {
         self.amount.files <= most.files && self.amount.bytes <= most.bytes
     }
@@ -387,8 +389,9 @@ struct ColumnSample {
 }
 
 impl ColumnSample {
-    /// Reads those columns (inputs) of `more` that are not in memory yet; returns false, and may
-    /// have read a part of them, if all columns together exceed the memory limit.
+    /// Reads those columns (inputs) of `more` that are not in memory yet. Returns true if they fit,
+    /// and false if all columns together exceed the memory limit; some of them may have been read
+    /// then.
     fn take(&mut self, columns: &mut impl Columns, more: &[usize]) -> io::Result<bool> {
         let mut rows = Vec::new();
         for column in more {
@@ -417,8 +420,8 @@ impl ColumnSample {
 }
 
 /// Returns, for each row (feature), the columns (inputs) that cover it with the least `value`, at
-/// most [`OF_EACH_ROW`]: first the best of each row, then the second best of each and so on, so
-/// that a memory limit removes the worst.
+/// most [`OF_EACH_ROW`] for each row. The list begins with the best column of each row, then has
+/// the second best of each, and so on, so that a memory limit cuts off the worst.
 fn best_of_rows(
     columns: &mut impl Columns,
     value: impl Fn(u64, &[u32]) -> i128,

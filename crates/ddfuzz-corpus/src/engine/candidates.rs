@@ -31,8 +31,8 @@ pub(super) struct Candidates<'a> {
     /// For each content that failed in its first run but in no rerun, by number: the features that
     /// its runs reached, which are used instead of those of the first run.
     pub recovered: BTreeMap<usize, Features>,
-    /// Numbers of the contents whose first run may have failed, and which triage has found not to
-    /// fail.
+    /// Numbers of the contents whose first run looked like a failure, and which did not fail when
+    /// triage ran them again.
     cleared: BTreeSet<usize>,
     /// Numbers of the candidates (contents that may be kept) that failed when they were run again,
     /// or could not be read.
@@ -45,7 +45,7 @@ pub(super) struct Candidates<'a> {
     /// Cache of the first runs of the candidates with the lowest numbers, in their order: the
     /// features that the run reached, and its CPU time.
     held: Vec<(Box<[Feature]>, Duration)>,
-    /// Number of features that the cache of first runs holds, of all its runs together.
+    /// Number of features in the cache of first runs (`held`), of all its runs together.
     held_features: usize,
 }
 
@@ -73,8 +73,8 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Runs the contents `numbers`, which failed in their first run, again, and adds those that
-    /// fail in no rerun to the candidates.
+    /// Runs the contents `numbers`, which failed in their first run, again; those that fail in no
+    /// rerun become candidates.
     pub fn recover(&mut self, numbers: &[usize]) -> Result<(), CleanError> {
         self.cleared.extend(numbers);
         for (number, repeated) in self.repeat(numbers, self.of_recovered())? {
@@ -106,8 +106,9 @@ impl<'a> Candidates<'a> {
         Ok(numbers.iter().copied().zip(repeated).collect())
     }
 
-    /// Returns true if the reruns of a content show that it may be kept: none of them may have
-    /// failed. Otherwise records the content as failing, or as unreadable if its file is gone.
+    /// Returns true if the reruns of the content `number` show that it may be kept: none of them
+    /// may have failed. Otherwise records the content as failing, or as unreadable if its file is
+    /// gone, and returns false.
     fn is_fit(&mut self, number: usize, repeated: &Repeated) -> Result<bool, CleanError> {
         if repeated.not_read.is_some() {
             self.unfit.insert(number);

@@ -93,8 +93,8 @@ impl Engine<'_> {
     }
 }
 
-/// Maximum number of files that the target's own fuzzer (such as libFuzzer) is asked to merge; if
-/// there are more, it is not asked, since it holds all of them in memory.
+/// Maximum number of files that the target's own fuzzer (such as libFuzzer) merges. With more files
+/// it is not asked, since it holds all of them in memory.
 const MOST: usize = 100_000;
 
 /// Merges corpora by the target's own fuzzer, which also counts their coverage. Its features may
@@ -131,8 +131,8 @@ pub struct MergeOutcome {
 
 impl Engine<'_> {
     /// Has the target's own fuzzer merge the corpus into the `written` files, and also keeps and
-    /// writes the files that it adds. There is one merge only: where coverage is flaky, each
-    /// further merge would add some files.
+    /// writes the files that it adds (to `kept` and `written`). There is one merge only: where
+    /// coverage is flaky, each further merge would add some files.
     pub(super) fn count_by_own_fuzzer(
         &self,
         kept: &mut KeptSet,
@@ -184,8 +184,8 @@ impl Engine<'_> {
     }
 }
 
-/// Returns the paths of the written files, and of the files of the `--onto` corpus that do not
-/// fail.
+/// Returns the paths of the written files, followed by those of the `--onto` corpus that do not
+/// fail, as `kept` has them.
 fn all_of(written: &[PathBuf], kept: &KeptSet) -> Vec<PathBuf> {
     [written, &kept.onto[..]].concat()
 }

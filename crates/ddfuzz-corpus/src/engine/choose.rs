@@ -9,18 +9,18 @@ use super::CleanError;
 use crate::cover::{Cover, Effort, FAST, Sets, Slowness, UniqueFeatures, cover, unique_features};
 use crate::{Feature, FeatureUnion, Features};
 
-/// Divisor: if more than 1 of 20 features is only found by running inputs in separate processes,
-/// the target keeps state between runs, and runs may not share a process.
+/// If more than one in so many features is found only by running inputs in separate processes, the
+/// target keeps state between runs, and runs may not share a process.
 const STATEFUL_DIVISOR: usize = 20;
-/// Number of inputs that are run in separate processes in each attempt to find features of code
-/// that runs once per process.
+/// How many inputs are run in separate processes in each attempt to find features of code that runs
+/// only once in a process.
 const ALONE: usize = 4;
-/// Most attempts to find features of code that runs once per process; an attempt that finds none is
-/// the last.
+/// Maximum number of attempts to find features of code that runs only once in a process; an attempt
+/// that finds none is the last one.
 const ATTEMPTS: u32 = 4;
-/// Greatest permitted probability that a flaky feature (reached in some runs only) is lost, that
-/// is, that no kept input reaches it when each is run once. Inputs are kept for the feature until
-/// the probability is at most so high.
+/// Greatest permitted probability that the kept inputs, each run once, all miss a flaky feature
+/// (one that only some runs reach). Inputs are added for the feature until this probability is
+/// reached.
 const MISS_PROBABILITY: f64 = 0.01;
 /// Minimum number of inputs that are kept for a flaky feature (reached in some runs only), if so
 /// many reach it.
@@ -52,13 +52,13 @@ pub(super) trait CandidateSource {
     /// processes anyway.
     fn alone(&mut self, items: &[usize]) -> Result<Option<Vec<Features>>, CleanError>;
 
-    /// Runs each of the inputs `items` once, in processes that many inputs share, and returns the
-    /// features of each run; `None` for a run that failed.
+    /// Runs each of the inputs `items` once, in processes that many inputs share. Returns the
+    /// features of each run, with `None` for a run that failed.
     fn together(&mut self, items: &[usize]) -> Result<Vec<Option<Features>>, CleanError>;
 
-    /// Runs each of the inputs `items` twice in succession in one process, and returns the features
-    /// of each second run, `None` for one that failed; `None` for all if runs have separate
-    /// processes anyway.
+    /// Runs each of the inputs `items` twice in succession in one process. Returns the features of
+    /// each second run, with `None` for a run that failed; `None` in place of the list if each run
+    /// has a separate process anyway.
     fn twice(&mut self, items: &[usize]) -> Result<Option<Vec<Option<Features>>>, CleanError>;
 
     /// Returns true if the user wants inputs to be run more than once, so that flaky features are
@@ -101,7 +101,7 @@ pub(super) struct Choice {
     /// For each input that was run again, kept or not, by its number: the features and CPU times of
     /// its runs.
     pub again: BTreeMap<usize, Reruns>,
-    /// Stable features: at least one input reaches them in every run.
+    /// The stable features: those that at least one input reaches in every run.
     pub universe: Features,
     /// Features that any run of any input of the corpus reached.
     pub seen: Features,
@@ -191,18 +191,18 @@ pub(super) fn choose(
 struct Chooser<'a> {
     source: &'a mut dyn CandidateSource,
     again: BTreeMap<usize, Reruns>,
-    /// Numbers of the inputs that were already run in separate processes, so that they are not run
-    /// so again.
+    /// Numbers of the inputs that were already run in separate processes, which is done only once.
     alone: BTreeSet<usize>,
-    /// Numbers of the inputs that were run twice in succession, so that they are not run so again.
+    /// Numbers of the inputs that were already run twice in succession, which is done only once.
     twice: BTreeSet<usize>,
-    /// Features of code that runs once per process, as far as it was found.
+    /// The features of code that runs only once in a process that were found so far.
     once: Features,
-    /// Number of inputs that reach each feature, indexed by feature.
+    /// For each feature, as the index: the number of inputs that reach it.
     holders: Vec<u32>,
     /// Features that any run of any input of the corpus reached.
     seen: Features,
-    /// Slowness factor of the corpus's median run; the CPU time of each input is divided by it.
+    /// Factor of the slowness class of the corpus's median run (1, 4, 16, …). The CPU time of each
+    /// input is divided by it, so that only inputs slower than the median count as slow.
     slowdown: u32,
     /// CPU time of the first run of each input, by its number.
     times: Vec<Duration>,
@@ -242,8 +242,9 @@ impl<'a> Chooser<'a> {
         Features::from_unsorted(reached.map(|(at, _)| Feature(at as u32)).collect())
     }
 
-    /// Computes a set cover, runs newly chosen inputs again, and repeats this until all features of
-    /// the chosen inputs are stable; returns the cover, and all features that it covers.
+    /// Computes a set cover, runs those of its inputs again that were not run again yet, and
+    /// repeats both until the cover has no such input; so all features that it relies on are
+    /// stable. Returns the cover and all stable features.
     fn settle(
         &mut self,
         covered: &Features,
@@ -262,8 +263,8 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Runs slow inputs again, those in a slower class than the corpus's median, so that a single
-    /// slow run does not decide which input is kept.
+    /// Runs all inputs again that are in a slower class than the corpus's median run, so that one
+    /// slow run of an input does not decide whether it is kept.
     fn rerun_slow(&mut self) -> Result<(), CleanError> {
         let times = &self.times;
         let mut sorted = times.clone();
@@ -299,11 +300,11 @@ impl<'a> Chooser<'a> {
         Ok(())
     }
 
-    /// Finds features of code that runs once per process, such as the initialization of a table: in
-    /// a shared process only the first input that triggers this code reaches them. Runs up to four
-    /// inputs that reach most of the flaky features `unsteady` in separate processes, and counts
-    /// features that an input reaches in each of these runs as stable. Returns the number of new
-    /// stable features.
+    /// Finds features of code that runs only once in a process, such as the initialization of a
+    /// table: in a shared process only the first input that triggers this code reaches them. Runs
+    /// up to four inputs that reach most of the features `unsteady` (reached in some runs only),
+    /// each several times in separate processes. A feature that an input reaches in each of these
+    /// runs counts from now on as stable. Returns the number of new stable features.
     fn find_once_per_process(
         &mut self,
         unsteady: &Features,
@@ -346,8 +347,8 @@ impl<'a> Chooser<'a> {
         Ok(self.universe().len() - before.len())
     }
 
-    /// Counts `features`, which the input `item` reaches in every run in a separate process, as
-    /// stable features of this input.
+    /// Counts `features` as stable features of the input `item`, which reaches them in every run in
+    /// a separate process. Does nothing if the input was not run again.
     fn take_alone(&mut self, item: usize, features: &Features) {
         let Some(again) = self.again.get_mut(&item) else {
             return;
@@ -370,18 +371,18 @@ impl<'a> Chooser<'a> {
         self.once = self.once.or(&new);
     }
 
-    /// Finds chosen inputs that seem to be needed only because they are run before others: all
-    /// features that no other chosen input reaches belong to code that runs once per process. To
-    /// find such features, each chosen input with features in `private` is run twice in succession;
-    /// what the second run does not reach is of this kind. Then the other chosen inputs are run
-    /// without the found ones. Those that now reach these features, and also do in separate
-    /// processes, count from now on as inputs that reach them in every run, so that they can stand
-    /// for the found inputs.
+    /// Finds chosen inputs that may be needed only because they are run before others: no other
+    /// chosen input reaches some of their features, but only since the code of these features runs
+    /// once in a process. To find such features, each chosen input with features in `private` is
+    /// run twice in succession; what the second run does not reach is of this kind. Then the chosen
+    /// inputs are run without those whose features in `private` are all of this kind. Inputs that
+    /// now reach these features, and reach them in separate processes, too, count from now on as
+    /// reaching them in every run, and can take the place of the others.
     ///
-    /// `private` contains, for each input of `chosen`, the features that no other chosen input
-    /// reaches. Returns true if a feature was counted for another input. Counts none if the other
-    /// chosen inputs alone do not reach all features of `needed`: an input may prepare what another
-    /// one reaches.
+    /// `private`: for each input of `chosen`, the features that no other chosen input reaches.
+    /// `needed`: features that the remaining inputs must reach without the found ones; if they do
+    /// not, an input may prepare what another one reaches, and nothing is counted. Returns true if
+    /// a feature was counted for another input, and false if none was.
     fn find_others(
         &mut self,
         chosen: &[usize],
@@ -456,8 +457,9 @@ impl<'a> Chooser<'a> {
         Ok(holders)
     }
 
-    /// Runs more of the inputs that reached the flaky features `unsteady` again, to learn how often
-    /// each does. Returns true if any input was run.
+    /// Runs more of the inputs that reached the features `unsteady` (reached in some runs only)
+    /// again, to learn how often each input reaches them. Returns true if any input was run, and
+    /// false if enough is known or the user wants no reruns.
     fn rerun_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
         if unsteady.is_empty() || !self.source.repeats() {
             return Ok(false);
@@ -480,9 +482,9 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// Returns, for each of `features`, the inputs that reached it and were run again, with the
-    /// estimated probability that the next run reaches it: from the input's own few reruns,
-    /// smoothed by the rate over all inputs.
+    /// Returns, for each of `features`, the inputs that only sometimes reached it in their reruns,
+    /// each with the estimated probability that its next run reaches the feature. The estimate
+    /// comes from the few reruns of the input, corrected towards the rate of all these inputs.
     fn how_often(&self, features: &Features) -> Vec<Vec<(usize, f64)>> {
         let mut known = vec![Vec::new(); features.len()];
         for (item, again) in &self.again {
@@ -502,9 +504,10 @@ impl<'a> Chooser<'a> {
         rates.collect()
     }
 
-    /// Returns the inputs that reach the flaky features `unsteady` most often, and the number of
-    /// features that each is kept for. Ties go to inputs that are kept anyway, then to smaller
-    /// ones.
+    /// Chooses, for each of the features `unsteady` (reached in some runs only), the inputs that
+    /// reach it most often, as many as needed to miss it rarely. Returns the inputs, each with the
+    /// number of features it was chosen for. Of inputs with equal probability, one that is kept
+    /// anyway (as in `chosen`) comes first, then the smaller one.
     fn most_often(&self, unsteady: &Features, chosen: &[usize]) -> BTreeMap<usize, u64> {
         let mut kept: BTreeMap<usize, u64> = BTreeMap::new();
         let mut known = self.how_often(unsteady);
@@ -530,8 +533,8 @@ impl<'a> Chooser<'a> {
     }
 }
 
-/// Returns true if inputs that reach a flaky feature with the probabilities `rates` per run are
-/// enough to keep it: all miss it with a probability of at most 0.01.
+/// Returns true if inputs that reach a flaky feature with the probabilities `rates`, each run once,
+/// all miss the feature with a probability of at most 0.01; false if inputs must be added.
 fn is_enough(rates: impl Iterator<Item = f64>) -> bool {
     rates.map(|rate| 1.0 - rate).product::<f64>() <= MISS_PROBABILITY
 }

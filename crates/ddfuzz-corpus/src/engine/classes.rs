@@ -13,7 +13,7 @@ use crate::quarantine::FailingInput;
 use ddfuzz_campaign::{Screen, identity};
 use ddfuzz_minimize::log::ContentHash;
 
-/// The inputs of a corpus after their behaviour was measured, in three lists: inputs that end
+/// The inputs of a corpus, sorted by what measuring their behaviour has shown: inputs that end
 /// normally (each with its behaviour class), inputs that fail, and inputs that cannot be read.
 #[derive(Default)]
 struct ClassifiedContents {
@@ -23,7 +23,7 @@ struct ClassifiedContents {
     failing: Vec<FailingInput>,
     /// Numbers of inputs whose files can no longer be read, and have no class.
     gone: Vec<usize>,
-    /// Whether of some inputs it cannot be observed how the target reads them.
+    /// Whether there are inputs for which it cannot be observed how the target reads them.
     hides_reads: bool,
 }
 

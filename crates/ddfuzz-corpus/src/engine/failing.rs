@@ -9,7 +9,8 @@ use crate::quarantine::{FailingInput, Quarantine, QuarantineSettings, quarantine
 use ddfuzz_campaign::{Progress, Screen};
 use ddfuzz_minimize::log::ContentHash;
 
-/// Passes messages of triage on to the screen of the cleanup, and ignores its progress.
+/// A screen for triage within a cleanup: shows its messages on the screen of the cleanup, and drops
+/// its progress.
 struct Notes<'a>(&'a mut dyn Screen<CleanPhase>);
 
 impl Screen for Notes<'_> {
@@ -22,7 +23,8 @@ impl Screen for Notes<'_> {
 
 impl Engine<'_> {
     /// Stores the failing inputs of a corpus in crash groups. Returns two lists of numbers of
-    /// contents: those whose first run did not fail, and those that failed in their first run only.
+    /// contents: first those whose first run did not fail, and second those whose first run failed,
+    /// but which did not fail when they were run again.
     pub(super) fn sort_out(
         &self,
         contents: &Contents,

@@ -113,8 +113,8 @@ enum Attempt {
 }
 
 impl Engine<'_> {
-    /// Performs all steps of the cleanup once, and returns its result or why they must be repeated
-    /// with other settings.
+    /// Performs all steps of the cleanup once. Returns the result of the cleanup, or that all steps
+    /// must be repeated with a process for each run.
     fn attempt(&self, screen: &mut dyn Screen<CleanPhase>) -> Result<Attempt, CleanError> {
         let cleaning = self.cleaning;
         let mut totals = CleanTotals::default();
@@ -195,9 +195,9 @@ impl Engine<'_> {
         }
     }
 
-    /// Runs each distinct content of a corpus once, unless its result is in the journal, and
-    /// returns all contents with their results. Fails with [`CleanError::LacksCoverage`] if it is
-    /// not known which basic blocks of an uninstrumented program they reach.
+    /// Runs each distinct content of a corpus once, except those whose result is in the journal,
+    /// and returns all contents with their results. Fails with [`CleanError::LacksCoverage`] if the
+    /// target is an uninstrumented program and it is unknown which basic blocks its runs reach.
     fn measure(
         &self,
         gathered: Gathered,
@@ -218,8 +218,8 @@ impl Engine<'_> {
     }
 }
 
-/// Prints a warning for each directory of the corpus that could not be listed, as far as examples
-/// of them are kept.
+/// Prints a warning for each unlisted directory of the corpus that is stored as an example, and one
+/// with the number of the others.
 fn warn_of_unlisted(contents: &Contents, screen: &mut dyn Screen<CleanPhase>) {
     let unlisted = &contents.tally.listing.unread;
     for (path, why) in unlisted.examples() {
@@ -233,8 +233,8 @@ fn warn_of_unlisted(contents: &Contents, screen: &mut dyn Screen<CleanPhase>) {
     }
 }
 
-/// Checks that there is an input in the corpus at the paths `roots`, before a cleanup makes its
-/// output directory `out`; whether an input can be read is not checked.
+/// Checks that the corpus at the paths `roots` has at least one input, before a cleanup creates its
+/// output directory `out`. Does not check whether an input can be read.
 ///
 /// # Errors
 /// When a path cannot be listed, or there is no input.
@@ -281,8 +281,8 @@ fn reading(progress: &MeasureProgress) -> CleanPhase {
 pub struct CleanSettings {
     /// The target that the cleanup runs, if possible a variant that reports coverage.
     pub target: Target,
-    /// The target for which crashes are stored: of a bundled target the variant without coverage,
-    /// else the target that the cleanup runs.
+    /// The target whose crashes are stored. It is the variant without coverage of a bundled target,
+    /// and else the same target as the one that the cleanup runs.
     pub filed_for: Target,
     /// Way in which the cleanup executes the target: a new process per run, a fork server, or calls
     /// of the target's entry function.
@@ -335,10 +335,11 @@ pub struct Trim {
 /// Which features a trimmed file must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrimBy {
-    /// The file must keep the features that no smaller kept file reaches. It may reach any others.
+    /// The trimmed file must keep those features that no smaller kept file reaches. It may lose all
+    /// others, and reach new ones.
     Worth,
-    /// The file must keep all features that it reaches in every run, and may reach no others but
-    /// flaky ones of the corpus.
+    /// The trimmed file must keep all features that the file reaches in every run. It may reach no
+    /// others, except flaky ones of the corpus.
     Signature,
 }
 

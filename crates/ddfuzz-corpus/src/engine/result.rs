@@ -21,8 +21,8 @@ use ddfuzz_store::report::clean::{
     CleanGroup, CleanResult, Distributions, GainedFeature, LostFeature, Step, StepName, UnreadFile,
 };
 
-/// Divisor: if the check misses more than 1 of 20 features, flaky coverage does not explain it, and
-/// the cleanup reports them as missing.
+/// If the final check misses more than one in so many features, flaky coverage does not explain it,
+/// and the cleanup reports the features as missing.
 const MISSING_DIVISOR: usize = 20;
 
 impl Engine<'_> {
@@ -141,7 +141,8 @@ impl Engine<'_> {
     }
 
     /// Returns all steps of the cleanup, each with the number and size of the files that it
-    /// removed; and, as the second value, the number of bytes that trimming removed.
+    /// removed, and second the number of bytes that trimming removed. `chosen`: number and size of
+    /// the kept files before trimming. `after`: the same after trimming.
     fn steps(&self, totals: &CleanTotals, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
         let left = totals.left();
         let mut steps = totals.steps();
@@ -263,7 +264,7 @@ fn gained(gained: &Features) -> Vec<GainedFeature> {
     gained.collect()
 }
 
-/// Returns the number of instrumented places (edges) that `features` belong to.
+/// Returns the number of different instrumented places (edges) among `features`.
 fn edges(features: &Features) -> u64 {
     let places: BTreeSet<u32> = features.as_slice().iter().map(|one| one.place()).collect();
     places.len() as u64
@@ -331,7 +332,7 @@ impl FileNames {
     }
 }
 
-/// Whether the file name of `path` is at most as long as file systems allow.
+/// Returns true if the file name of `path` is at most as long as file systems allow.
 fn fits(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     name.len() <= LONGEST_NAME
@@ -417,7 +418,8 @@ impl CleanTotals {
         }
     }
 
-    /// Counts a failing input that is not stored in a group (`--skip groups`).
+    /// Counts a failing input of `bytes` bytes that is not stored in a group (`--skip groups`), by
+    /// how its run ended.
     pub fn unfiled(&mut self, ended: Ended, bytes: u64) {
         match ended {
             Ended::Timeout => self.hangs.add(bytes),
@@ -466,7 +468,8 @@ impl CleanTotals {
         self.groups.iter().any(|known| is_same(known, group))
     }
 
-    /// Adds a group of crashes that occurred while files were trimmed, with no input of the corpus.
+    /// Adds a group of crashes that occurred only while files were trimmed; it counts no input of
+    /// the corpus.
     pub fn slipped(&mut self, group: CleanGroup) {
         self.group(CleanGroup { count: 0, ..group });
     }
@@ -498,7 +501,7 @@ impl CleanTotals {
     }
 }
 
-/// Returns the example files of `excluded`, each with the reason why it is not used.
+/// Returns the example files that `excluded` holds, each with the reason why the file is not used.
 fn examples(excluded: &Excluded) -> impl Iterator<Item = UnreadFile> {
     excluded.examples().map(|(path, why)| UnreadFile {
         file: OsText::from(path),

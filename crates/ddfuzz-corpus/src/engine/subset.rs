@@ -101,10 +101,10 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Adds the chosen inputs to the files of `kept`, each with the reason why it is kept; without
-    /// a subset, all inputs that do not fail. Records in `kept` the weight of the set cover and the
-    /// corpus's features, and in `totals` the sizes and CPU times of all inputs, and the files that
-    /// vanished.
+    /// Adds the inputs of `choice` to the files of `kept`, each with the reason why it is kept; if
+    /// the user wants no subset, adds all inputs that do not fail. Also records in `kept` the set
+    /// cover and the features of the corpus, and in `totals` the sizes and CPU times of all inputs
+    /// and the files that have vanished.
     fn take(
         &self,
         pool: &mut Candidates<'_>,
@@ -227,9 +227,8 @@ impl Engine<'_> {
         Ok(ran.names)
     }
 
-    /// Runs each of the contents `texts` as often as the settings say, and returns for each the
-    /// features that it reaches in every run (none if a run may have failed), and the shortest CPU
-    /// time.
+    /// Runs each of the contents `texts` several times, as the settings say. Returns for each the
+    /// features that every run reached (none if a run may have failed), and the shortest CPU time.
     fn steady(&self, texts: &[&[u8]]) -> Result<Vec<Reruns>, CleanError> {
         let mut all: Vec<Option<Reruns>> = vec![None; texts.len()];
         for round in 0..self.cleaning.repeats {
@@ -257,16 +256,16 @@ impl Engine<'_> {
     }
 }
 
-/// Numbers of the features that a file is kept for, by kind.
+/// For how many features a file is kept, counted by the reason why no other file can stand for it.
 #[derive(Clone, Copy)]
 struct Reasons {
-    /// Features that no other input of the corpus reaches.
+    /// Number of features that no other input of the corpus reaches.
     only_here: u64,
-    /// Features that no other kept file reaches.
+    /// Number of features that no other kept file reaches.
     private: u64,
     /// Features of code that runs once per process which no other kept file is known to reach.
     once_per_process: u64,
-    /// Flaky features (reached in some runs only).
+    /// Number of flaky features (reached in some runs only) that the file is kept for.
     sometimes: u64,
 }
 
@@ -329,7 +328,7 @@ pub(super) struct KeptFile {
     /// Features that every run of the kept file's current content reached; if it was run once,
     /// those of this run.
     pub features: Features,
-    /// The shortest CPU time of all runs of the kept file.
+    /// The shortest CPU time that a run of the kept file took.
     pub time: Duration,
     /// Number of features of the kept file that no other input of the corpus reaches.
     pub only_here: u64,
@@ -341,17 +340,17 @@ pub(super) struct KeptFile {
     /// The guarantee that trimming gives for the kept file's current content, such as 1-minimal;
     /// `None` if it gives none.
     pub claim: Option<String>,
-    /// Required features of the last round of trimming that could remove nothing more from the kept
-    /// file's current content; the file is not trimmed for the same features again. `None` if there
-    /// was no such round.
+    /// The features that the file had to keep in the last round of trimming that could not shorten
+    /// it further; it is not trimmed for the same features again. `None` if there was no such
+    /// round.
     pub settled_for: Option<Features>,
     /// What runs in the rounds of trimming have shown of the contents that the file had.
     pub known: Arc<Mutex<KnownRuns>>,
 }
 
 impl KeptFile {
-    /// Creates the record of a kept file from the content with this number, with the features and
-    /// the CPU time of its first run. `why`: the reason why the file is kept, for the user.
+    /// Creates the record of a kept file from the content with the number `number`, with the
+    /// features and the CPU time of its first run, and the reason `why` it is kept.
     pub fn of(contents: &Contents, number: usize, why: &str) -> Result<KeptFile, CleanError> {
         let (id, seen) = (contents.id(number), contents.seen(number)?);
         Ok(KeptFile {
@@ -376,9 +375,9 @@ impl KeptFile {
         self.size() < self.size_before
     }
 
-    /// Replaces the guarantee that an earlier round of trimming gave (such as 1-minimal) by "best
-    /// so far", which guarantees nothing: that round was for other required features than the file
-    /// must reach now. Does nothing if there is no guarantee.
+    /// Replaces the guarantee of an earlier round of trimming (such as 1-minimal) by "best so far",
+    /// which guarantees nothing, because the file must now keep other features than in that round.
+    /// Does nothing if there is no guarantee.
     pub fn withdraw_claim(&mut self) {
         if self.claim.is_some() {
             self.claim = Some(Claim::BestSoFar.to_string());
@@ -407,7 +406,8 @@ pub(super) struct KeptSet {
     pub flaky_files: u64,
     /// Features that any run of any input reached, of the corpus or the `--onto` corpus.
     pub seen: Features,
-    /// Whether some features of the universe belong to code that runs once per process.
+    /// Whether some of the features that must be reached belong to code that runs only once in a
+    /// process.
     pub once_per_process: bool,
     /// The set cover by which the kept files were chosen; its weight and lower bound are reported.
     /// `None` if no subset is chosen.
@@ -422,8 +422,9 @@ pub(super) struct KeptSet {
 }
 
 impl KeptSet {
-    /// Returns true if what an input of the corpus reaches neither varies between its runs nor
-    /// depends on earlier runs in the same process, as far as the cleanup has seen.
+    /// Returns true if, as far as the cleanup has seen, an input of the corpus reaches the same
+    /// features in each run, and does so independently of earlier runs in the same process; else
+    /// false.
     pub fn is_steady(&self) -> bool {
         let steady = self.universe.as_ref();
         let flaky = steady.map(|steady| self.seen.less(steady).less(&self.covered));
@@ -431,8 +432,8 @@ impl KeptSet {
     }
 }
 
-/// The kept files, as the inputs from which a second set cover is chosen to find the files that
-/// trimming made redundant.
+/// The kept files as inputs to choose from: a second set cover of them shows which files trimming
+/// has made unnecessary.
 pub(super) struct AllKept<'a>(pub &'a [KeptFile]);
 
 impl Sets for AllKept<'_> {
@@ -455,7 +456,7 @@ impl Sets for AllKept<'_> {
     }
 }
 
-/// Maximum number of inputs that are kept in addition for each feature that the final check misses.
+/// For each feature that the final check misses, at most this many inputs are kept in addition.
 const MOST: usize = 8;
 
 /// All inputs of the corpus that do not fail; those that are not kept can be added to the kept
@@ -473,7 +474,8 @@ impl<'a> Reserve<'a> {
         Reserve { contents, healthy }
     }
 
-    /// Returns the numbers of inputs that are not kept, or are kept in trimmed form only.
+    /// Returns the numbers of the inputs that are not among the files `kept`, or are there only in
+    /// trimmed form.
     pub fn excluded(&self, kept: &[KeptFile]) -> Vec<usize> {
         let whole: HashSet<ContentId> = (kept.iter().filter(|file| !file.is_trimmed()))
             .filter_map(|file| ContentId::parse(file.size_before, &file.content))
@@ -489,8 +491,9 @@ impl<'a> Reserve<'a> {
         Ok(paths.collect::<Result<_, _>>()?)
     }
 
-    /// Returns, of the inputs that are not kept, the smallest one of each stack depth that no
-    /// untrimmed kept file has; all of them if the depth of some input is unknown.
+    /// Returns the inputs by which the kept files reach all stack depths of the corpus: of the
+    /// inputs that are not kept, the smallest one of each depth that no untrimmed kept file has. If
+    /// the depth of any input is unknown, returns all inputs that are not kept.
     pub fn of_each_stack_depth(&self, kept: &[KeptFile]) -> Result<Vec<usize>, CleanError> {
         let excluded = self.excluded(kept);
         let (mut features, mut of_excluded) = (Vec::new(), Vec::with_capacity(excluded.len()));
@@ -511,8 +514,8 @@ impl<'a> Reserve<'a> {
     }
 
     /// Returns, for each of `features`, up to 8 inputs whose first run reached it, as kept files
-    /// with the reason `why`. Only inputs that `kept` does not have, or has in trimmed form, are
-    /// returned.
+    /// with the reason `why`. Inputs that are already among the files `kept`, untrimmed, are left
+    /// out.
     pub fn holders(
         &self,
         features: &Features,

@@ -26,11 +26,12 @@ use ddfuzz_triage::{Found, Triager, Verdict};
 /// Maximum number of rounds of trimming; later rounds rarely change anything.
 const ROUNDS: u32 = 8;
 
-/// Callback that runs each of the given contents several times, and returns for each the features
-/// that its runs reached, and its CPU time.
+/// A function that runs each of the given contents several times. It returns for each content the
+/// features that its runs reached, and its CPU time.
 pub(super) type Steady<'a> = &'a dyn Fn(&[&[u8]]) -> Result<Vec<Reruns>, CleanError>;
-/// Callback for a crash that a candidate caused: gets the content that was being trimmed, the
-/// crash, and the number of the candidate's test (`None` for a check).
+/// A function that is called with a crash that a candidate has caused: with the content that was
+/// being trimmed, the crash, and the number of the candidate's test (`None` if a check of the log
+/// has crashed).
 pub(super) type OnSlip<'a> =
     &'a (dyn Fn(&[u8], &Slip, Option<u64>) -> Result<(), CallbackError> + Sync);
 
@@ -64,7 +65,8 @@ pub(super) struct TrimRounds<'a> {
 pub(super) struct TrimRuns {
     /// Number of runs of the target that trimming took.
     pub runs: u64,
-    /// Hashes of all contents that were trimmed, in this call or an interrupted one.
+    /// Hashes of all contents that were trimmed, in this call of ddfuzz or an interrupted one
+    /// before.
     pub names: BTreeSet<String>,
 }
 
@@ -74,8 +76,7 @@ struct TrimTask {
     at: usize,
     /// Features that the file must keep, because it is the smallest kept file that reaches them.
     owned: Features,
-    /// The file's content, the features that trimming must retain, and the folder of the file's
-    /// log.
+    /// The content to trim, the features that it must keep, and the folder of its log.
     file: ToTrim,
 }
 
@@ -102,7 +103,8 @@ impl TrimRounds<'_> {
         Ok(ran)
     }
 
-    /// Trims each kept file once; returns true if any file became shorter.
+    /// Trims each kept file once, in the round with the number `round`, and adds the runs made to
+    /// `ran`. Returns true if at least one file became shorter, and false if none did.
     fn round(
         &self,
         round: u32,
@@ -145,8 +147,8 @@ impl TrimRounds<'_> {
         self.take(kept, done.collect())
     }
 
-    /// Returns the kept files to trim in a round, with their required features, without those that
-    /// cannot become shorter.
+    /// Returns what is to be trimmed in a round: each kept file with the features that it must
+    /// keep. Files that cannot become shorter are left out.
     fn tasks(&self, round: u32, kept: &[KeptFile]) -> Vec<TrimTask> {
         let reached: Vec<(u64, &Features)> = (kept.iter())
             .map(|kept| (kept.text().len() as u64, &kept.features))
@@ -183,9 +185,9 @@ impl TrimRounds<'_> {
         tasks
     }
 
-    /// Replaces kept files by their trimmed contents, given by the results `done`. A file is
-    /// replaced only if its trimmed content is shorter, and reaches the features that the file must
-    /// keep in each of several further runs. Returns true if any file was replaced.
+    /// Replaces kept files by their trimmed contents, the results `done`. A file is replaced only
+    /// if the trimmed content is shorter, and reaches the features that the file must keep in each
+    /// of several further runs. Returns true if any file was replaced, and false if none was.
     fn take(
         &self,
         kept: &mut [KeptFile],
@@ -234,8 +236,8 @@ impl TrimRounds<'_> {
         Ok(changed)
     }
 
-    /// Drops kept files that are not needed, since other kept files reach their wanted features;
-    /// drops none that is kept for flaky features. Returns true if any was dropped.
+    /// Drops each kept file whose wanted features the other kept files reach as well, except those
+    /// kept for flaky features. Returns true if any was dropped, and false if none was.
     fn drop_needless(&self, kept: &mut Vec<KeptFile>) -> Result<bool, CleanError> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(CleanError::Interrupted);
@@ -285,8 +287,8 @@ pub(super) struct GroupEntries {
 }
 
 impl GroupEntries {
-    /// Returns true if one of the group's crashes occurred while a content with one of the hashes
-    /// `names` was trimmed.
+    /// Returns true if at least one crash of the group occurred while a content was trimmed whose
+    /// hash is in `names`; else false.
     fn is_slip_of(&self, names: &BTreeSet<String>) -> bool {
         let found = self.entries.iter().map(|entry| &entry.crash.found);
         found.flatten().any(|found| match found {
@@ -362,10 +364,9 @@ impl Engine<'_> {
         Ok(all)
     }
 
-    /// Runs the input of `slip`, a crash that trimming caused, on the variant of the target for
-    /// which crashes are stored (without coverage), if that is another one than trimming has run.
-    /// Returns the slip with the record of the crash that occurs there; `crash` is `None` in it if
-    /// the input does not crash there each time.
+    /// Repeats a crash that trimming caused on the target for which crashes are stored, if trimming
+    /// has run another variant. Returns `slip` with the record of the crash that occurs there;
+    /// `crash` is `None` in it if the input does not crash there each time.
     fn slip_of_filed(&self, slip: &Slip) -> Result<Slip, ExecError> {
         let cleaning = self.cleaning;
         if cleaning.target == cleaning.filed_for || slip.crash.is_none() {

@@ -23,8 +23,8 @@ use record::HEAD;
 pub use ddfuzz_model::files::Position as RecordPosition;
 pub use record::{Observation, RecordHead, encode};
 
-/// Longest time that an appended record may wait to be synced to the device: an append that finds
-/// an older unsynced record also syncs the journal.
+/// If a record waits for longer than this to be synced to the device, the next append syncs the
+/// journal.
 const SYNC_EVERY: Duration = Duration::from_secs(5);
 
 /// What was found in a journal of runs when it was opened: intact records and damaged bytes.
@@ -107,7 +107,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads the record at a position: the content and number of the run, and what the run did.
+    /// Reads the record at the position `place`: the content and number of the run, and what the
+    /// run did.
     pub fn read(&self, place: RecordPosition) -> Result<(RecordHead, Observation), FileError> {
         read_whole(self.file.file(), place).map_err(FileError::at("read", self.path()))
     }
@@ -130,7 +131,7 @@ impl Journal {
         self.file.path()
     }
 
-    /// Returns the length of the journal, in bytes.
+    /// Returns the length of the journal's file, in bytes.
     pub fn length(&self) -> u64 {
         self.file.len()
     }
@@ -145,7 +146,7 @@ fn read_whole(file: &File, place: RecordPosition) -> io::Result<(RecordHead, Obs
     Ok((head, seen))
 }
 
-/// Reads the record of a run at a position of the journal; its features replace those in
+/// Reads the record of a run at the position `place` of the journal; its features replace those in
 /// `features`.
 fn read_record(
     file: &File,
@@ -242,9 +243,9 @@ fn first_record(identity: &JournalIdentity) -> Vec<u8> {
     bytes
 }
 
-/// Calls `each` for each record of a run in a journal, and returns the length of the journal's
-/// intact part in bytes; `None` if the file is no journal, or that of another target than
-/// `identity`.
+/// Reads a journal from the start, and calls `each` for each record of a run. Returns the length in
+/// bytes of the part without damage. `None` if the file is no journal, or is the journal of another
+/// target than `identity`.
 fn scan(
     file: &File,
     identity: Option<&JournalIdentity>,
@@ -276,11 +277,12 @@ fn scan(
     Ok(Some(at))
 }
 
-/// Reads the records of a journal one by one, by their lengths; checksums are not verified.
+/// Reads the records of a journal one after the other, by the lengths that they begin with.
+/// Checksums are not verified.
 struct Records<'a> {
     file: &'a File,
     buffer: Vec<u8>,
-    /// Offset in the buffer at which the next record starts.
+    /// Offset in the buffer at which the next record to return starts.
     from: usize,
 }
 
@@ -309,8 +311,8 @@ impl Records<'_> {
         Ok(Some(&self.buffer[from..self.from]))
     }
 
-    /// Reads more of the journal's file until the buffer has `count` unused bytes; returns false if
-    /// the file ends before.
+    /// Reads more of the journal's file until the buffer holds at least `count` bytes that were not
+    /// used yet. Returns true if it does, and false if the file ends before.
     fn have(&mut self, count: usize) -> io::Result<bool> {
         while self.buffer.len() - self.from < count {
             self.buffer.drain(..self.from);

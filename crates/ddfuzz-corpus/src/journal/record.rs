@@ -37,7 +37,8 @@ pub struct RecordHead {
     pub suspicious: bool,
 }
 
-/// Appends the journal record of a run, with the observation `seen`, to `bytes`.
+/// Appends the journal record of a run to `bytes`: which content was run, the number of the run
+/// (`round`, 0 for the first), and the observation `seen`.
 pub fn encode(bytes: &mut Vec<u8>, content: &ContentId, round: u32, seen: &Observation) {
     frame(bytes, |body| {
         body.push(SEEN);
@@ -106,8 +107,8 @@ fn sum(body: &[u8]) -> [u8; SUM] {
     sum
 }
 
-/// Decodes which content and run a record describes, from the record's body; `None` if it describes
-/// no run.
+/// Decodes the first part of a run's record from the record's body: which content was run, and
+/// which of its runs this was. `None` if the record does not describe a run.
 pub(super) fn head(body: &[u8]) -> Option<RecordHead> {
     Some(take_head(&mut &body[..])?.0)
 }
@@ -127,8 +128,9 @@ fn take_head(rest: &mut &[u8]) -> Option<(RecordHead, u8)> {
     (*kind == SEEN).then_some((head, *bits))
 }
 
-/// Decodes a run's record from its body. The features replace those in `features`; they are empty
-/// if the run reported none. `None` if the body is no run.
+/// Decodes the record of a run from the record's body. The reached features replace the content of
+/// `features`, which is empty then if the run reported none. `None` if the record does not describe
+/// a run.
 pub(super) fn decode(
     body: &[u8],
     features: &mut Vec<Feature>,
@@ -218,14 +220,14 @@ pub struct Observation {
     /// How the run ended. If it exceeded a limit, this is the ending of its repetition alone in a
     /// new process with the full limits.
     pub ended: Ended,
-    /// How the input ended when it was run once more, alone in a new process, because it had
-    /// crashed in a process shared with other runs; `None` if there was no such second run.
+    /// How the input ended in a second run, made alone in a new process because it had crashed in a
+    /// process shared with other runs. `None` if there was no second run.
     pub alone: Option<Ended>,
     /// Whether triage must decide if the run failed: it ended by a signal or a limit, or with an
     /// exit status that is, or may be, that of a crash.
     pub suspicious: bool,
-    /// CPU time of the run, or if that is unknown its share of the wall time of a request of
-    /// several inputs. It varies from call to call, so no decision may depend on it alone.
+    /// CPU time of the run. If it is unknown, the part of a request's wall time that falls to the
+    /// run. It varies from call to call, so no decision may depend on it alone.
     pub time: Duration,
     /// Sum of all coverage counters (modulo 256 each), a measure of the work that does not depend
     /// on the machine; 0 if the run reported no coverage.

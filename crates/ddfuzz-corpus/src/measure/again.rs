@@ -95,9 +95,10 @@ impl<'a> RunOrder<'a> {
         }
     }
 
-    /// Divides the order of inputs into ranges, each of which one worker runs without a break;
-    /// ranges without a needed input are left out. If each run has a separate process, first
-    /// removes all inputs that are not needed from `numbers`, and makes ranges for `jobs` workers.
+    /// Divides the order of inputs into ranges, each of which one worker runs without a break, and
+    /// returns the ranges that have a needed input. If each run has a separate process
+    /// (`freshness`), first removes all inputs that are not needed, and makes ranges for `jobs`
+    /// workers.
     fn parts(&mut self, freshness: Freshness, jobs: usize) -> Vec<Range<usize>> {
         let needed = self.needed;
         let count = match freshness {
@@ -290,14 +291,14 @@ fn mixed(number: u64) -> u64 {
 /// What all runs of one content reached, and how they ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Repeated {
-    /// Features that every run of the content reached, including the first; runs without coverage
-    /// do not count.
+    /// Features that all runs of the content reached, including the first; runs for which no
+    /// coverage was reported are ignored.
     pub each_time: Features,
     /// Features that every rerun of the content reached, even if the first run did not; `None` if
     /// no rerun reported coverage.
     pub each_repeat: Option<Features>,
-    /// Features that only some runs of the content reached, each with the number of reruns that
-    /// reached it.
+    /// Features that some runs of the content reached and others did not, each with the number of
+    /// reruns that reached it.
     pub sometimes: BTreeMap<Feature, u32>,
     /// Number of runs of the content: the first one, and the reruns that reported coverage.
     pub runs: u32,
@@ -363,9 +364,9 @@ impl Contents {
         Ok(Some(all))
     }
 
-    /// Runs those contents again for which the journal has no rerun with the number `round`, and
-    /// records the runs in the journal. Stores in `all` why a content could not be read. Returns
-    /// false if the user stopped it.
+    /// Makes the rerun with the number `round` of the contents `numbers`, except those for which
+    /// the journal has this rerun, and records the runs in the journal. Stores in `all` why a
+    /// content could not be read. Returns false if the user stopped it, and else true.
     fn run_round(
         &mut self,
         settings: &MeasureSettings<'_>,

@@ -81,8 +81,8 @@ impl Contents {
         Ok(self.journal.read(self.place(number)?)?.1)
     }
 
-    /// Replaces `features` by the features that the first run of a content reached, ascending, and
-    /// returns the rest of that run's observation, without features.
+    /// Replaces `features` by the features that the first run of the content `number` reached,
+    /// ascending, and returns the rest of that run's observation, without features.
     pub fn features(
         &self,
         number: usize,
@@ -139,7 +139,8 @@ pub(super) fn read_entry(
     }
 }
 
-/// The distinct contents found while a corpus is read, with their paths, and counts of its files.
+/// The distinct contents that were found so far while a corpus is read, with their paths, and
+/// counts of the corpus's files.
 #[derive(Debug)]
 pub(super) struct ContentIndex {
     pub(super) table: ContentTable,
@@ -243,8 +244,8 @@ impl ContentIndex {
         }
     }
 
-    /// Excludes a content whose file could not be read again for its run, and counts the file as
-    /// unreadable or vanished.
+    /// Excludes the content `number`, whose file could not be read again for its run, and counts
+    /// the file as unreadable or vanished, with the reason `why`.
     fn lose(&mut self, number: usize, why: &NotRead) {
         let entry = self.table.get_mut(number);
         let size = entry.content.size();
@@ -271,12 +272,13 @@ pub(super) struct ContentCache {
     /// For each cached content, the offset of its end in the buffer that holds the bytes of all of
     /// them.
     ends: Vec<usize>,
-    /// True once a content did not fit into the cache; no later one is cached then.
+    /// Whether a content did not fit into the cache; after the first such content no further one is
+    /// cached.
     is_full: bool,
 }
 
 impl ContentCache {
-    /// Adds the bytes of the next content to the cache, if they fit.
+    /// Adds `bytes`, the next content of the corpus, to the cache, if they fit.
     pub(super) fn hold(&mut self, bytes: &[u8]) {
         self.is_full |= self.bytes.len() + bytes.len() > MOST;
         if !self.is_full {
@@ -421,7 +423,8 @@ impl ContentTable {
     }
 }
 
-/// Number of bytes of paths that a `PathSpool` collects before it writes them to its file.
+/// Number of bytes of paths that a `PathSpool` collects in memory before it writes them to its
+/// file.
 const AT_ONCE: usize = 64 * 1024;
 /// Number of bytes in which a `PathSpool` stores the length of a path, before the path.
 const LENGTH: usize = 4;

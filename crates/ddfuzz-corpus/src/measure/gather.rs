@@ -230,13 +230,13 @@ impl Inputs for UnknownContents<'_> {
     }
 }
 
-/// Number of files that a reading worker thread takes from the listing at once.
+/// A worker thread that reads files takes this many from the listing at a time.
 const MANY: usize = 128;
-/// Number of bytes of contents that a worker thread holds in memory before it adds them to the
-/// index or runs them.
+/// Number of bytes of contents that a worker thread reads before it passes them on, either to the
+/// shared index or to the target.
 pub(super) const WAITING: usize = 4 << 20;
 
-/// State shared by the worker threads that read and hash the files of a corpus.
+/// What the worker threads that read and hash the files of a corpus share.
 struct Shared<'a> {
     settings: &'a MeasureSettings<'a>,
     index: Mutex<ContentIndex>,
@@ -269,7 +269,8 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Moves contents that were read by this worker thread into the shared index of contents.
+    /// Adds `contents`, which this worker thread has read, to the index that all worker threads
+    /// share, and empties the list.
     fn add(&self, contents: &mut Vec<(PathBuf, ContentId, Vec<u8>)>) -> Result<(), MeasureError> {
         let mut index = lock(&self.index);
         for (path, content, bytes) in &*contents {
@@ -339,8 +340,8 @@ pub fn read(path: &Path, limit: u64, bytes: &mut Vec<u8>) -> Result<(), NotRead>
     Err(NotRead::Changed)
 }
 
-/// Replaces `bytes` by the content of an open file; returns false if it does not have exactly
-/// `size` bytes.
+/// Replaces `bytes` by the content of an open file. Returns true if the file has exactly `size`
+/// bytes, and false if it has more or fewer.
 fn fill(file: &mut File, size: usize, bytes: &mut Vec<u8>) -> io::Result<bool> {
     // One extra byte, so that a short read also detects the end of the file.
     bytes.resize(size + 1, 0);

@@ -68,8 +68,9 @@ pub struct MeasureSettings<'a> {
     pub jobs: usize,
     /// Greatest length of an input of the corpus, in bytes; longer files are not read.
     pub max_len: u64,
-    /// Whether runs have a shorter, adaptive time limit first. A run that exceeds it is repeated
-    /// with the full limit, which alone decides whether the input hangs.
+    /// Whether runs get a shorter time limit that adapts to the times of earlier runs. A run that
+    /// exceeds it is repeated with the full limit, and only that run decides whether the input
+    /// hangs.
     pub learn_limit: bool,
     /// Whether runs may share a process, if the way of execution can. In a separate process a run
     /// does not depend on earlier runs.
@@ -90,9 +91,10 @@ impl MeasureSettings<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns true if coverage is measured by the basic blocks of an uninstrumented program, so
-    /// that each run that exits must report which blocks it reached. `places` is the number of
-    /// places that the started target covers; `None` if it reports no coverage.
+    /// Returns true if the way of execution (`inject` or `snapshot`) measures coverage by the basic
+    /// blocks of an uninstrumented program, and the started target reports coverage; each run that
+    /// exits must then report which blocks it reached. Else false. `places`: number of places that
+    /// the started target covers; `None` if it reports no coverage.
     pub fn cover_by_blocks(&self, places: Option<usize>) -> bool {
         matches!(self.way, Way::Inject | Way::Snapshot) && places.is_some()
     }

@@ -17,15 +17,15 @@ use ddfuzz_triage::Triager;
 
 /// Maximum number of inputs that one request asks the target to run.
 pub(super) const MANY: usize = 128;
-/// Wall time that a request of several inputs to the target should not exceed; if one takes longer,
-/// the next has fewer inputs.
+/// Wall time that a request of several inputs to the target should take at most; after a longer
+/// one, the next request has fewer inputs.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// Decides by the ending of a run (exit status, signal or limit) whether the run may have failed.
+/// Decides by how a run ended (exit status, signal or limit) whether it may have failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CrashSuspicion {
     crash_exit: Option<i32>,
-    /// Whether a run that exits with the status of a Rust panic (101) may have failed.
+    /// Whether the exit status of a Rust panic (101) shows that a run may have failed.
     panics: bool,
 }
 
@@ -69,8 +69,9 @@ impl Runners {
         }
     }
 
-    /// Takes from the pool a target whose runs share processes or not, as `settings` request. If
-    /// there is no pool or no such target in it, starts one that judges its runs by `suspicion`.
+    /// Takes a started target from the pool, whose runs share processes or not as `settings` say.
+    /// If there is no pool, or no such target in it, starts one; `suspicion` then decides which of
+    /// its runs may have failed.
     pub(super) fn take(
         settings: &MeasureSettings<'_>,
         suspicion: CrashSuspicion,
@@ -84,9 +85,9 @@ impl Runners {
         started.map_or_else(|| Runner::start(settings, suspicion), Ok)
     }
 
-    /// Puts a target that is idle again back into the pool of the settings, if they have one.
-    /// Records in the pool if runs of the target in a shared process were found to differ from runs
-    /// in a new one.
+    /// Puts a target that is idle again back into the pool that `settings` name; does nothing if
+    /// they name none. Records in the pool if runs of the target in a shared process were found to
+    /// differ from runs in a new one.
     pub(super) fn give_back(settings: &MeasureSettings<'_>, runner: Runner) {
         if let Some(runners) = settings.runners {
             let mut refusals = runner.executor.refusals().into_iter();
@@ -113,7 +114,8 @@ impl Runners {
 /// A started instance of the target that runs inputs, with its adaptive time limit.
 pub(super) struct Runner {
     executor: Box<dyn Executor>,
-    /// Why runs report no coverage; `None` if they report coverage, or the reason is not known.
+    /// Why runs of the target report no coverage; `None` if they report it, or the reason is not
+    /// known.
     not_covered: Option<NotCovered>,
     timeout: AdaptiveTimeout,
     suspicion: CrashSuspicion,
@@ -179,10 +181,10 @@ impl Runner {
         self.executor.freshness()
     }
 
-    /// Runs the first few of `inputs` (at most 128, and fewer if requests take long), calls `each`
-    /// with the index and the observation of each run, and returns how many were run. If `ends` is
-    /// set, the target's process ends with the last of `inputs`. Fails at the first run of an
-    /// uninstrumented program whose coverage is not known.
+    /// Runs `inputs` from the first on: at most 128, and fewer if requests take long. Calls `each`
+    /// with the index and the observation of each run, and returns how many inputs were run.
+    /// `ends`: whether the target's process ends after the last of `inputs`. Fails at the first run
+    /// of an uninstrumented program whose coverage is not known.
     pub(super) fn run_some(
         &mut self,
         inputs: &[&[u8]],
@@ -240,11 +242,11 @@ impl Runner {
         }
     }
 
-    /// Repeats a run of `input` alone in a new process with the full time limit, if `seen`, what
-    /// the run did, may be due to something else: it was killed in a process shared with earlier
-    /// runs, or by the adaptive time limit. Otherwise returns `seen` as it is. Returns what the
-    /// repeated run did; but after a crash, the result has the ending of the crash, even if it does
-    /// not occur again.
+    /// Decides whether `seen`, what a run of `input` did, can be trusted. If the run was killed in
+    /// a process shared with earlier runs, or by the adaptive time limit, it is repeated alone in a
+    /// new process with the full time limit, and the result of that run is returned. After a crash,
+    /// the result says how the crash ended even if the repeated run does not crash. In all other
+    /// cases returns `seen`.
     fn ask_again(&mut self, input: &[u8], seen: Observation) -> Result<Observation, ExecError> {
         let shared = self.executor.freshness() == Freshness::Shared;
         let limited = matches!(seen.ended, Ended::Timeout | Ended::OutOfMemory);
@@ -285,8 +287,8 @@ impl Runner {
     }
 }
 
-/// Returns the CPU time of a run, or if that is unknown `share`, its share of the wall time of the
-/// request.
+/// Returns the CPU time of a run. If it is unknown, returns `share`: the part of the request's wall
+/// time that falls to the run.
 fn seen_time(run: &Run, share: Duration) -> Duration {
     match run.cpu.is_zero() {
         true => share,
@@ -294,8 +296,8 @@ fn seen_time(run: &Run, share: Duration) -> Duration {
     }
 }
 
-/// Number of runs that end by themselves after which the adaptive time limit is set, to a multiple
-/// of their mean time.
+/// Number of runs that ended by themselves from which the adaptive time limit is computed, as a
+/// multiple of their mean CPU time.
 const ENOUGH: u32 = 64;
 
 /// An adaptive time limit, which is derived from earlier runs. A run that exceeds it is repeated
@@ -333,8 +335,8 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Doubles the adaptive limit, up to the full one, after a run that exceeded it and ended
-    /// within the full limit.
+    /// Doubles the adaptive limit, but not beyond the full limit. Called when a run exceeded the
+    /// adaptive limit and, repeated, ended within the full one.
     pub(super) fn was_hasty(&mut self) {
         let doubled = Limits::with_cpu(self.first.cpu.saturating_mul(2));
         self.first = TimeLimit::from(doubled).at_most(self.full);
@@ -345,7 +347,8 @@ impl AdaptiveTimeout {
         self.full
     }
 
-    /// Returns the adaptive time limit, which the first attempt to run an input has.
+    /// Returns the adaptive time limit, which applies when an input is run for the first time; a
+    /// run that exceeds it is repeated with the full limit.
     pub(super) fn first(&self) -> TimeLimit {
         self.first
     }

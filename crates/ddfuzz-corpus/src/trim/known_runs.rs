@@ -11,22 +11,22 @@ use serde::{Deserialize, Serialize};
 use super::oracle::TrimCondition;
 use crate::{Feature, Features};
 
-/// Maximum number of missing features that are stored of one run.
+/// Of the features that a rejected candidate lacks, at most this many are recorded.
 const MOST_FEATURES: usize = 16;
-/// Maximum number of rejected candidates that are stored of one file.
+/// Of one file, at most this many rejected candidates are recorded.
 const MOST_CANDIDATES: usize = 4096;
 
-/// What runs in fresh processes have shown of one file's contents in earlier rounds of trimming:
-/// which candidates were rejected and why, and the runs of the last content that met its condition.
-/// The required features may differ in each round, so a candidate is rejected without a run only if
-/// what is known of it also violates the condition of the present round.
+/// What runs in fresh processes have shown of one file's contents in earlier rounds of trimming.
+/// Known are rejected candidates with the reason, and the runs of the last content that met its
+/// condition. The required features may differ from round to round; a candidate is rejected without
+/// a run only if the recorded reason also violates the condition of the present round.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownRuns {
     /// Why each rejected candidate was rejected, by the hash of its content.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     rejected: BTreeMap<String, Rejection>,
-    /// The runs of the last content whose runs met the condition of their round; `None` if there
-    /// are none.
+    /// The last content whose runs met the condition of their round, with these runs; `None` if
+    /// there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     met: Option<MetRuns>,
 }
@@ -34,7 +34,7 @@ pub struct KnownRuns {
 /// Why a candidate was rejected: how its run violated the condition of the round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Rejection {
-    /// The run had this exit status, not the required one.
+    /// The run ended with this exit status, while another one is required.
     #[serde(rename = "exit")]
     Exit(i32),
     /// The run did not reach these required features; at most [`MOST_FEATURES`] of them are stored.
@@ -57,8 +57,8 @@ pub(super) struct MetRuns {
 }
 
 impl KnownRuns {
-    /// Checks whether an earlier run of `candidate` in a fresh process shows that it does not meet
-    /// `condition`.
+    /// Returns true if an earlier run of `candidate` in a fresh process shows that it does not meet
+    /// `condition`; false if nothing of that kind is known.
     pub(super) fn rejects(&self, candidate: &[u8], condition: &TrimCondition) -> bool {
         match self.rejected.get(&name(candidate)) {
             Some(Rejection::Exit(exit)) => *exit != condition.exit,
@@ -73,8 +73,8 @@ impl KnownRuns {
         }
     }
 
-    /// Stores a `run` of `candidate` in a fresh process, with its hit counters and the `outcome`
-    /// of its test by `condition`.
+    /// Records a `run` of `candidate` in a fresh process. `counters`: the hit counters of the run.
+    /// `outcome`: the outcome of its test by `condition`.
     pub(super) fn note(
         &mut self,
         candidate: &[u8],
@@ -134,8 +134,8 @@ impl KnownRuns {
         }
     }
 
-    /// Returns the consecutive runs that all met their condition, if they are runs of the content
-    /// `text` and at least `least` in number; else `None`.
+    /// Returns the recorded runs that met their condition, if they are runs of the content `text`
+    /// and there are at least `least` of them; else `None`.
     pub(super) fn met(&self, text: &[u8], least: usize) -> Option<&MetRuns> {
         let met = self.met.as_ref().filter(|met| met.count >= least)?;
         (met.content == ContentHash::of(text)).then_some(met)

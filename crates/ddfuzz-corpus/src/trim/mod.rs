@@ -94,7 +94,8 @@ pub struct Trimmed {
     /// Guarantee for the file's content after trimming, such as 1-minimal; [`Claim::BestSoFar`] if
     /// the file was skipped.
     pub claim: Claim,
-    /// How many removals were tested, of those that the guarantee (such as 1-minimal) is about.
+    /// How much of the guarantee (such as 1-minimal) is tested: the number of removals that were
+    /// tested, and the number of all that it is about.
     pub proved: Proved,
     /// Features that the file after trimming reached in each of several runs in fresh processes.
     pub features: Features,

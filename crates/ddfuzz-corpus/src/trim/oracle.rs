@@ -49,22 +49,23 @@ impl RequiredFeatures {
     }
 }
 
-/// The condition that a candidate must meet so that the file is trimmed to it: exit status and
-/// features of its runs.
+/// The condition that every run of a candidate must meet so that the candidate may replace the
+/// file: the exit status, and the reached features.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrimCondition {
     /// Exit status that each run of a candidate must have.
     pub exit: i32,
     /// Features that each candidate must reach, and other features that it may reach.
     pub wanted: RequiredFeatures,
-    /// Features that some run of the original file reached although they are neither required nor
-    /// allowed otherwise; candidates may reach them, too.
+    /// Features that a run of the original file reached although they are neither required nor
+    /// otherwise allowed; candidates may reach them, too.
     pub of_original: Features,
 }
 
 impl TrimCondition {
-    /// Makes the condition for candidates of a file whose runs had the exit status `exit` and
-    /// reached the features `found`, with the required features `wanted`.
+    /// Makes the condition for the candidates of a file. `exit` is the exit status of the
+    /// original's runs, `found` the features that they reached, and `wanted` the features that
+    /// candidates must and may reach.
     fn of(exit: i32, found: &Features, wanted: RequiredFeatures) -> TrimCondition {
         let of_original = match &wanted.allowed {
             Some(allowed) => found.less(&wanted.required).less(allowed),
@@ -78,7 +79,8 @@ impl TrimCondition {
     }
 
     /// Returns true if a run of a candidate with the required exit status and the features `found`
-    /// meets this condition for trimming the file to the candidate.
+    /// meets this condition; false if it lacks a required feature or reaches one that is not
+    /// allowed.
     pub fn is_met_by(&self, found: &Features) -> bool {
         let required = &self.wanted.required;
         let fits = |allowed: &Arc<Features>| {
@@ -100,8 +102,8 @@ impl TrimCondition {
         })
     }
 
-    /// Returns the outcome of a run of a candidate that had the required exit status and reported
-    /// these hit counters; `None` for any other run.
+    /// Returns the outcome of a candidate's `run` with the hit counters `counters`. `None` if the
+    /// run did not have the required exit status, or reported no counters.
     fn judge_run(&self, run: &Run, counters: Option<&[u8]>) -> Option<Answer> {
         let counters = counters.filter(|_| run.ended == Ended::Exit(self.exit))?;
         Some(self.judge(counters))
@@ -134,10 +136,10 @@ impl From<&CoverageRecord> for TrimCondition {
     }
 }
 
-/// Number of runs of an original file in fresh processes, before it is trimmed.
+/// Before an original file is trimmed, it is run this many times in fresh processes.
 const ORIGINAL_RUNS: usize = 2;
-/// Number of runs of an original file, before its candidates are prefiltered, in the process that
-/// they will share; the first run only initializes the process.
+/// Before the candidates of an original file are run in a process that they share, the file itself
+/// is run there this many times; the first of these runs only initializes the process.
 const PREFILTER_RUNS: usize = 4;
 
 /// Maps runs of a target to outcomes, for one file at a time.
@@ -151,8 +153,8 @@ const PREFILTER_RUNS: usize = 4;
 /// are never attributed to the candidate. The prefilter ignores features that are reached only once
 /// per process.
 pub struct CoverageOracle {
-    /// The fastest executor of the target; if many inputs share its process, it only serves as a
-    /// prefilter.
+    /// The fastest executor of the target. If many inputs share its process, it only serves to
+    /// reject candidates early.
     quick: Box<dyn Executor>,
     /// Executor that starts a new process for each run, with a longer time limit.
     fresh: Box<dyn Executor>,
@@ -161,12 +163,13 @@ pub struct CoverageOracle {
     held: TrimCondition,
     prefilter: Prefilter,
     known: KnownRuns,
-    /// Number of candidates of the present file that were rejected by known runs.
+    /// Number of candidates of the present file that were rejected without a run, because earlier
+    /// rounds have run them.
     spared: u64,
 }
 
-/// Which candidates are decided by the quick executor alone, whose runs may share a process, and
-/// not by a run in a fresh process.
+/// Which candidates are decided by a run of the quick executor, whose runs may share a process, so
+/// that no run in a fresh process is needed.
 enum Prefilter {
     /// The quick executor decides everything, since each of its runs has a separate process.
     Whole,
@@ -213,9 +216,8 @@ impl CoverageOracle {
         (self.known, self.spared) = (known, 0);
     }
 
-    /// Removes from the oracle, and returns, what runs have shown of the contents of the file that
-    /// was trimmed, and how many of its candidates were rejected by such earlier runs, without a
-    /// run.
+    /// Ends the work on a file. Returns what runs have shown of the file's contents, and how many
+    /// of its candidates were rejected by runs of earlier rounds, without a new run.
     pub(super) fn end_file(&mut self) -> (KnownRuns, u64) {
         let spared = std::mem::take(&mut self.spared);
         (std::mem::take(&mut self.known), spared)
@@ -234,9 +236,9 @@ impl CoverageOracle {
         self.fresh.places().unwrap_or_default()
     }
 
-    /// Runs the original `input` in fresh processes, unless enough such runs are known, and returns
-    /// the condition for its candidates, with the required features `wanted`, or why the file
-    /// cannot be trimmed.
+    /// Returns the condition for the candidates of the original `input`, with the required features
+    /// `wanted`, or the reason why the file cannot be trimmed. Runs the original in fresh
+    /// processes, unless enough such runs are known from earlier rounds.
     pub fn know(
         &mut self,
         input: &[u8],
@@ -271,8 +273,8 @@ impl CoverageOracle {
         Ok(Ok(TrimCondition::of(exit, &found, wanted)))
     }
 
-    /// Runs a file's content `times` times in fresh processes; returns each run with its hit
-    /// counters, which are `None` if the run did not report them.
+    /// Runs the content `text` of a file `times` times in fresh processes; returns each run with
+    /// its hit counters, which are `None` if the run did not report them.
     fn fresh_runs(&mut self, text: &[u8], times: usize) -> Result<Vec<CountedRun>, ExecError> {
         let mut all: Vec<CountedRun> = Vec::with_capacity(times);
         while all.len() < times {
@@ -285,18 +287,18 @@ impl CoverageOracle {
         Ok(all)
     }
 
-    /// Sets the condition that the candidates of the next file must meet, and forgets the crashes
-    /// of earlier files.
+    /// Sets `held` as the condition that the candidates of the next file must meet, and forgets the
+    /// crashes of earlier files.
     pub fn hold(&mut self, held: TrimCondition) {
         self.held = held;
         self.prefilter = Prefilter::for_runs(self.quick.freshness());
         self.slips.forget();
     }
 
-    /// Runs the original `input` by the quick executor (whose runs share a process), to learn which
-    /// required features it sees there: candidates that lack one of them are then rejected without
-    /// a run in a fresh process. If a run does not end as it should, the quick executor decides
-    /// nothing for this file.
+    /// Runs the original `input` by the quick executor, whose runs may share a process, to learn
+    /// which of the required features are seen there. A candidate that lacks one of these is then
+    /// rejected without a run in a fresh process. If a run of the original does not end as it
+    /// should, the quick executor decides nothing for this file.
     pub fn learn_prefilter(&mut self, input: &[u8]) -> Result<(), ExecError> {
         if matches!(self.prefilter, Prefilter::Whole) {
             return Ok(());
@@ -318,9 +320,9 @@ impl CoverageOracle {
         Ok(())
     }
 
-    /// Returns the features that a content reaches in each of `times` runs in fresh processes;
-    /// makes these runs, unless as many are known already. `None` if a run does not meet the
-    /// condition for candidates of the present file.
+    /// Returns the features that the content `text` reaches in each of `times` runs in fresh
+    /// processes; known runs are not made again. `None` if a run does not meet the condition for
+    /// candidates of the present file.
     pub fn steady(&mut self, text: &[u8], times: usize) -> Result<Option<Features>, ExecError> {
         let known = self.known.met(text, times);
         if let Some(met) = known.filter(|met| met.exit == self.held.exit) {
@@ -340,8 +342,8 @@ impl CoverageOracle {
         Ok(steady)
     }
 
-    /// Runs a content `times` times in fresh processes, and returns the features that every run
-    /// reached, whether or not the runs meet the condition for candidates.
+    /// Runs the content `text` `times` times in fresh processes, and returns the features that
+    /// every run reached, whether or not the runs meet the condition for candidates.
     pub fn reached(&mut self, text: &[u8], times: usize) -> Result<Features, ExecError> {
         let mut reached: Option<Features> = None;
         for (run, counters) in self.fresh_runs(text, times)? {
@@ -354,8 +356,8 @@ impl CoverageOracle {
         Ok(reached.unwrap_or_default())
     }
 
-    /// Returns the outcome of a run that did not end with the required exit status: UNRESOLVED if
-    /// it crashed or exceeded a limit, else PASS.
+    /// Returns the outcome of a run that ended with `ended`, other than the required exit status:
+    /// UNRESOLVED if it crashed or exceeded a limit, else PASS.
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         if crash || self.slips.classifier.suspects(ended, self.crash_exit) {
@@ -388,8 +390,8 @@ impl CoverageOracle {
         })
     }
 
-    /// Runs a candidate by the quick executor, whose runs may share a process, and returns the
-    /// outcome; `None` if a run in a fresh process must decide.
+    /// Runs a candidate by the quick executor, whose runs may share a process. Returns the outcome
+    /// if that run decides it, and `None` if a run in a fresh process must.
     fn prefilter(&mut self, candidate: &[u8]) -> Result<Option<Answer>, OracleError> {
         if matches!(self.prefilter, Prefilter::Unusable) {
             return Ok(None);
@@ -431,8 +433,8 @@ impl CoverageOracle {
         self.answer_of(&run, counters.as_deref(), candidate)
     }
 
-    /// Returns the outcome of testing `candidate`: of its `run` in a fresh process, with the run's
-    /// hit counters.
+    /// Returns the outcome of testing `candidate`, from its `run` in a fresh process and the hit
+    /// counters that the run has reported, and records the run for later rounds.
     fn answer_of(
         &mut self,
         run: &Run,
@@ -465,14 +467,14 @@ impl Prefilter {
 /// A run of the target, with its coverage hit counters if it reported them.
 type CountedRun = (Run, Option<Vec<u8>>);
 
-/// Returns the hit counters that the run with this index, of one call of an executor, reported;
-/// `None` if it reported none.
+/// Returns the hit counters of the run with the index `number` among the runs of one call of an
+/// executor; `None` if it reported none.
 fn counters_of(covered: &[RunCoverage], number: usize) -> Option<&[u8]> {
     let of_run = covered.iter().find(|covered| covered.run == number);
     of_run.map(|covered| &covered.counters[..])
 }
 
-/// Converts the CPU time of a run to `None` if it is 0: it is unknown then, as in a process that
+/// Returns the CPU time of a run, but `None` if it is 0: then it is unknown, as in a process that
 /// runs many inputs.
 fn known(cpu: Duration) -> Option<Duration> {
     (cpu != Duration::ZERO).then_some(cpu)

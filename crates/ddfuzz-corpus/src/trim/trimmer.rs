@@ -24,15 +24,16 @@ use ddfuzz_minimize::{
 use ddfuzz_model::files::{FileError, atomic};
 use ddfuzz_model::pool::{TaskPool, Worker, lock};
 
-/// Number of runs of a file after trimming, to find the features that it reaches in every run.
+/// After trimming, a file is run this many times to find the features that it reaches in every run.
 const STEADY: usize = 3;
 
-/// Callback for a crash of a candidate, with the index of the candidate's test in the log of the
-/// file (`None` for a check). Called once per (major, minor) crash key of a file; a call without
-/// crash record, because the crash did not occur again, may be followed by one with it.
+/// A function that is called with a crash that a candidate has caused, and the index of the
+/// candidate's test in the log of the file (`None` if a check of the log crashed). It is called
+/// once for each pair of major and minor key of a file. If the crash did not occur again, the call
+/// has no crash record; another call with the record may follow.
 pub type OnSlip<'a> = &'a dyn Fn(&Slip, Option<u64>) -> Result<(), CallbackError>;
 
-/// A file to be trimmed, and the features that it must keep.
+/// A file to trim: its content, the features that it must keep, and the folder for the results.
 #[derive(Clone, Debug)]
 pub struct ToTrim {
     /// Content of the file before it is trimmed.
@@ -117,7 +118,7 @@ impl Trimmer {
         }
     }
 
-    /// Trims a file by delta debugging, and logs each test in the file's folder. `held` is the
+    /// Trims a file by delta debugging, and logs each test in the file's folder. `held`: the
     /// condition that candidates must meet.
     ///
     /// With a limit on time, the log of an interrupted call is continued. Without one, the log is
@@ -181,7 +182,7 @@ impl Trimmer {
     }
 
     /// Returns the first line of a file's log, which records the target, the search and the
-    /// condition.
+    /// condition `held` for candidates.
     fn start_line(&self, file: &ToTrim, held: &TrimCondition) -> StartLine {
         let TrimSettings { target, way, .. } = &self.trimming;
         let record = TargetRecord::new(target, *way);
@@ -194,8 +195,8 @@ impl Trimmer {
         start
     }
 
-    /// Returns the unchanged content of a file that is not trimmed, and a result that says so:
-    /// `left` is the reason, `tests` the counts of tests made. Runs the file again to find its
+    /// Returns the unchanged content and the result of a file that is not trimmed. `left`: the
+    /// reason. `tests`: the counts of the tests made until then. Runs the file again to find its
     /// features.
     fn leave(
         &mut self,
@@ -235,8 +236,9 @@ fn trimmed(file: &ToTrim, minimized: &Minimized, features: Features) -> Trimmed 
     }
 }
 
-/// Writes a file atomically, unless it has this content already. The file is not synced, since the
-/// whole corpus is synced once it is written; a file that a power cut has damaged is written again.
+/// Writes `bytes` to the file at `path` atomically, unless it has this content already. The file is
+/// not synced, since the whole corpus is synced once it is written; a file that a power cut has
+/// damaged is written again.
 fn keep(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     match std::fs::read(path) {
         Ok(there) if there == bytes => Ok(()),
@@ -326,7 +328,8 @@ pub(super) fn write(
     keep(&path, &text)
 }
 
-/// Opens or creates the log of a file's trimming at `path`, and continues it after its last line.
+/// Opens the log of a file's trimming at `path`, or creates it with the first line `start`; new
+/// lines follow its last line.
 ///
 /// # Errors
 /// As [`Journal::resume`].

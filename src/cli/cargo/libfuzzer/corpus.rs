@@ -32,8 +32,8 @@ pub struct Corpus {
 /// libFuzzer gives it.
 struct CorpusCopy {
     dir: Scratch,
-    /// Names of files in the copy that need not be written back to the user's corpus: they were
-    /// copied from it, or written back before.
+    /// Names of files in the copy that need not be copied to the user's corpus: they came from it,
+    /// or were copied to it before.
     known: HashSet<OsString>,
     /// Names of crashing inputs that were removed from the temporary copy of the corpus.
     deadly: HashSet<String>,
@@ -62,10 +62,9 @@ impl Corpus {
         }
     }
 
-    /// Removes a crashing input from the temporary copy of the corpus, which the first call
-    /// creates; the user's corpus stays as it is. Returns true if this call or an earlier one
-    /// removed the input, so that a restarted libFuzzer gets further; false if there was nothing to
-    /// remove.
+    /// Removes the crashing input `input` from the temporary copy of the corpus, which the first
+    /// call creates; the user's corpus stays as it is. Returns true if this or an earlier call has
+    /// removed it, so that a restarted libFuzzer gets further; false if the copy does not have it.
     pub fn leave_out(&mut self, input: &[u8]) -> io::Result<bool> {
         let copy = match &mut self.copy {
             Some(copy) => copy,
@@ -125,10 +124,10 @@ impl CorpusCopy {
         })
     }
 
-    /// Removes an input from the temporary corpus. If no file has exactly this content, removes all
-    /// files that begin with it: with `-max_len`, libFuzzer runs only the beginning of a longer
-    /// file. Returns true if something was removed, now or by an earlier call; else false, as
-    /// always for the empty input.
+    /// Removes the input `input` from the temporary copy. If no file has exactly this content,
+    /// removes all files that begin with it, because with `-max_len` libFuzzer runs only the
+    /// beginning of a longer file. Returns true if this or an earlier call has removed any, and
+    /// false if there was none; always false for the empty input.
     fn remove(&mut self, input: &[u8]) -> io::Result<bool> {
         let name = libfuzzer_name(input);
         let path = self.dir.path().join(&name);
@@ -161,9 +160,8 @@ impl CorpusCopy {
     }
 }
 
-/// Calls `what` with the content of each file, in a directory and those below it, that libFuzzer
-/// would read as an input; skips hidden directories, and files that are unreadable or longer than 1
-/// GiB.
+/// Calls `what` with the content of each file, below the directory `dir`, that libFuzzer would read
+/// as an input. Skips hidden directories, and files that are unreadable or longer than 1 GiB.
 fn each(dir: &Path, what: &mut impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;

@@ -19,16 +19,16 @@ use crate::exec::without_symbols;
 use crate::files::regular;
 use crate::report::{EndedBy, size};
 
-/// Maximum number of times that a libFuzzer process is started again after a signal has ended it
-/// without a failing input.
+/// A libFuzzer process that a signal has ended without a failing input is started again at most
+/// this many times.
 const MAX_KILLED: u32 = 10;
 
-/// Number of consecutive crashes, on inputs that cannot be removed from the corpus, after which the
-/// campaign gives up.
+/// The campaign gives up after this many crashes in a row on inputs that cannot be removed from the
+/// corpus.
 const MAX_FUTILE_CRASHES: u32 = 5;
 
-/// Wall time within which a libFuzzer process must end after the campaign's time is over or the
-/// campaign has stopped; later it is killed.
+/// When the campaign has stopped, or its time is over, a libFuzzer process is killed if it has not
+/// ended within this wall time.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Prefixes of libFuzzer's file names for failing inputs.
@@ -68,8 +68,7 @@ pub struct LibFuzzers {
     running: Vec<Option<Process>>,
     dropped: Vec<PathBuf>,
     began: Instant,
-    /// Total number of inputs that were run by those libFuzzer processes of the campaign which have
-    /// ended.
+    /// Number of inputs run by all libFuzzer processes of the campaign that have ended.
     made: u64,
     /// Number of inputs that each process has still to run; empty without a limit.
     left: Vec<u64>,
@@ -184,9 +183,9 @@ impl LibFuzzers {
         }
     }
 
-    /// Starts a libFuzzer process in the place with the index `at` (of the processes that run at
-    /// the same time), with the time that is left to the campaign and the runs that are left to
-    /// this place. Returns `None` if one of these is used up.
+    /// Starts the libFuzzer process number `at` (of those that run at the same time), with the time
+    /// that the campaign has left, and the runs that this process has left. Returns `None` if one
+    /// of both is used up.
     fn next(&mut self, at: usize) -> io::Result<Option<Process>> {
         let prefix = Path::new(&self.plan.artifact_prefix);
         let mut words = vec![
@@ -220,10 +219,10 @@ impl LibFuzzers {
         Process::start(program, &words, &env, None, terminal).map(Some)
     }
 
-    /// Handles `end`, the end of the libFuzzer process with the index `at`: if an input of the
-    /// corpus crashed the process at the start, removes that input from the temporary corpus.
-    /// Returns the process that was started in its place; `None` if none was. Fails if libFuzzer
-    /// failed without a failing input, or crashed at the start too often.
+    /// Handles the end `end` of the libFuzzer process number `at`. If an input of the corpus has
+    /// crashed it at the start, removes that input from the temporary corpus. Returns the process
+    /// that was started in its place; `None` if none was. Fails if libFuzzer failed without a
+    /// failing input, or crashed at the start too often.
     fn ended(&mut self, at: usize, end: &End) -> Result<Option<Process>, CampaignError> {
         self.made = self.made.saturating_add(end.said.runs);
         if let Some(left) = self.left.get_mut(at) {
@@ -254,8 +253,10 @@ impl LibFuzzers {
         }
     }
 
-    /// Handles the end of the libFuzzer process with the index `at` that has written no failing
-    /// input: starts it again if a signal ended it, which the system sends when memory is short.
+    /// Handles the end `end` of the libFuzzer process number `at`, which has written no failing
+    /// input. If a signal ended it, as the system sends one when memory is short, starts it again
+    /// and returns the new process. Returns `None` if it ended with success, or if no process is to
+    /// be started again. In all other cases fails.
     fn ended_without_finding(
         &mut self,
         at: usize,
@@ -347,7 +348,8 @@ impl Producer for LibFuzzers {
 const FIRST_INPUTS: &str = "libFuzzer runs the empty input before all others, and ends where the \
                             harness fails on it: fix that, or use --engine libafl, which goes on";
 
-/// Returns a function that converts I/O errors to campaign errors; `what` is what was attempted.
+/// Returns a function that converts an I/O error to a campaign error. `what`: the action that has
+/// failed, in words.
 fn system(what: &'static str) -> impl Fn(io::Error) -> CampaignError {
     move |source| CampaignError::System {
         what: what.to_owned(),

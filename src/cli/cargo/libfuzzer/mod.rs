@@ -36,9 +36,10 @@ pub const MAX_LEN: u64 = 256 << 20;
 /// Name of libFuzzer's flag for the one path to which each failing input is written.
 pub const EXACT_PATH: &str = "exact_artifact_path";
 
-/// Runs a campaign on a fuzz target of the project with the libFuzzer that is linked into it, until
-/// the time or the number of runs is used up, or the user stops it. Fails if an option is given
-/// that only ddfuzz's own engine has.
+/// Runs a campaign on the fuzz target `name` of the project, built as `program`, by the libFuzzer
+/// that is linked into it, until the time or the number of runs is used up, or the user stops it.
+/// `words`: the user's flags for libFuzzer. Fails if an option is given that only ddfuzz's own
+/// engine has.
 pub fn run(
     mut args: RunArgs,
     project: &Project,
@@ -94,8 +95,9 @@ pub fn run(
     watched.run(started, start, output)
 }
 
-/// Returns the name of the first given option that says how a target is run, and that libFuzzer, which
-/// runs it in its own process, cannot follow; `None` if there is none.
+/// Returns the name of the first option that the user has given and that libFuzzer cannot follow.
+/// Such options say how a target is run, but libFuzzer runs the target in its own process. `None`
+/// if there is none.
 fn not_by_libfuzzer(args: &RunArgs) -> Option<&'static str> {
     values::first_given(&[
         ("--sandbox", args.target.sandbox),
@@ -105,9 +107,9 @@ fn not_by_libfuzzer(args: &RunArgs) -> Option<&'static str> {
     ])
 }
 
-/// Builds the plan of how the libFuzzer processes are started, and chooses the corpus directory:
-/// the first that the user names, else the project's. The user's flags come after those made of
-/// ddfuzz's options, and so take precedence.
+/// Builds the plan by which libFuzzer processes are started, and chooses the corpus directory for
+/// new inputs: the first that the user names, else the project's. The user's own flags in `words`
+/// follow those made of ddfuzz's options, and so take precedence.
 fn plan(
     args: &RunArgs,
     project: &Project,
@@ -170,8 +172,9 @@ struct GivenInputs {
 }
 
 impl GivenInputs {
-    /// Checks that the seeds and dictionaries can be read, and copies single seeds, and several
-    /// dictionaries as one.
+    /// Makes the seeds and dictionaries of the user ready for libFuzzer: copies seeds that are
+    /// single files to a directory, and joins several dictionaries to one. Fails if one cannot be
+    /// read.
     fn of(args: &SeedArgs) -> Result<GivenInputs, Failure> {
         let (seeds, dictionaries) = args.given_paths();
         let mut given = GivenInputs {
@@ -220,7 +223,8 @@ impl GivenInputs {
         Ok(self.copies.insert(copies).path())
     }
 
-    /// Writes one dictionary with the lines of several to a temporary file.
+    /// Joins several dictionaries: writes all their lines to one temporary file, and returns its
+    /// path.
     fn joined(&mut self, dictionaries: &[PathBuf]) -> Result<PathBuf, Failure> {
         let mut text = Vec::new();
         for path in dictionaries {
@@ -297,8 +301,8 @@ impl Flags {
         flags
     }
 
-    /// Returns why libFuzzer processes with these flags have ended after `runs` runs in all and the
-    /// time `time`: the limit on runs or that on time is reached, or they ended by themselves.
+    /// Returns why libFuzzer processes with these flags have ended, after `runs` runs in all and
+    /// the time `time`: because the limit on runs or on time was reached, or else by themselves.
     pub fn ended_by(&self, runs: u64, time: Duration) -> EndedBy {
         if self.runs.is_some_and(|limit| runs >= limit) {
             EndedBy::Runs
@@ -323,10 +327,10 @@ impl Flags {
         set.is_some_and(|value| value != "0")
     }
 
-    /// Returns the flag that sets the seed of the libFuzzer process that a campaign starts after
-    /// `starts` others; `None` if no seed is set, or for the first process, which has the seed that
-    /// is set. Processes with one seed and one corpus would generate the same inputs, and one that
-    /// is started again after a crash would crash in the same way each time.
+    /// Returns the flag that sets the random seed of the next libFuzzer process; `starts`: how many
+    /// the campaign has started before. `None` if the user sets no seed, and for the first process,
+    /// which gets the user's. Later ones get other seeds: with the same seed and corpus, processes
+    /// would generate the same inputs, and one started after a crash would crash in the same way.
     pub fn seed_of_start(&self, starts: u32) -> Option<OsString> {
         let seed: i64 = self.value("seed")?.parse().ok()?;
         // libFuzzer's seed has 32 bits, and 0 means a seed from the clock.

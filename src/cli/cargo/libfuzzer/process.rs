@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 /// Maximum length of a line of libFuzzer's output, in bytes; longer lines are split.
 const LONGEST_LINE: u64 = 1 << 16;
 
-/// Wall time within which the output of a libFuzzer process that has ended must have been read.
+/// After a libFuzzer process has ended, its remaining output must be read within this wall time.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Second words of the lines by which libFuzzer tells, once its corpus is read, how many inputs it
@@ -119,8 +119,8 @@ impl Process {
         written
     }
 
-    /// Returns how the libFuzzer process ended, and its output, if it has ended; `None` if it still
-    /// runs. Does not wait. Must not be called again after it has returned the end.
+    /// Returns how the libFuzzer process has ended, and what it printed; `None` if it still runs.
+    /// Does not wait. After it has returned an end, it must not be called again.
     pub fn end(&mut self) -> io::Result<Option<End>> {
         let Some(status) = self.child.try_wait()? else {
             return Ok(None);
@@ -131,9 +131,9 @@ impl Process {
         Ok(Some(End { status, said }))
     }
 
-    /// Waits until all that the libFuzzer process has printed before its end is read. Another process
-    /// that holds its end of the pipe, such as a daemon that a run has started, is waited for no
-    /// longer than [`LAST_WORDS`].
+    /// Waits until everything is read that the libFuzzer process printed before it ended. Another
+    /// process, such as a daemon that a run has started, may hold the pipe open; so the wait ends
+    /// after [`LAST_WORDS`] at the latest.
     fn hear_out(&mut self) {
         let began = Instant::now();
         let Some(reader) = self.reader.take() else {
@@ -214,11 +214,11 @@ pub struct FuzzerOutput {
     pub is_initialized: bool,
     /// Path of the failing input that the libFuzzer process has said last that it wrote.
     pub last_written: Option<PathBuf>,
-    /// Paths of the failing inputs that the libFuzzer process has said it wrote, in the order of
-    /// its output, since they were last asked for.
+    /// Paths of the failing inputs of which the libFuzzer process has printed that it wrote them,
+    /// in this order, since the last call of [`Process::written`].
     written: Vec<PathBuf>,
-    /// Values of `-artifact_prefix` and `-exact_artifact_path`, which tell the paths of failing
-    /// inputs from others that the target prints.
+    /// Value of the flag `-artifact_prefix`, by which paths of failing inputs are told from other
+    /// paths in the output.
     artifact_prefix: Vec<u8>,
     exact_artifact: Option<Vec<u8>>,
     last: VecDeque<String>,
@@ -250,7 +250,7 @@ impl FuzzerOutput {
         is_named || self.exact_artifact.as_deref() == Some(path)
     }
 
-    /// Updates this state of a libFuzzer process by one line that it has printed to stderr.
+    /// Updates this state by `bytes`, one line that the libFuzzer process has printed to stderr.
     fn take(&mut self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         let line = text.as_ref();

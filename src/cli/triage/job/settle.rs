@@ -1,4 +1,5 @@
-//! The last step of a triage: examines the smallest input of each crash variant in full.
+//! The last step of a triage: runs the smallest input of each crash variant several times and
+//! symbolizes its crash.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet};
@@ -15,7 +16,8 @@ use crate::pool::{TaskPool, Worker, lock};
 use crate::store::{CrashLine, Kind};
 use crate::triage::{Keys, Triager, keys};
 
-/// An input to examine in full, since it is the smallest one of a crash variant.
+/// An input to examine (to run several times, and to symbolize its crash), since it is the smallest
+/// one of a crash variant.
 struct SettleTask {
     /// Index of the crash variant of which the input is the smallest one.
     variant: usize,
@@ -26,14 +28,17 @@ struct SettleTask {
     known: CrashLine,
 }
 
-/// The bytes of an input and the result of examining it; `None` if the file has changed or is gone.
+/// The result of a task: the bytes of the input and what examining it has shown; `None` if the file
+/// has changed or is gone.
 type SettleResult = Option<(Vec<u8>, Examined)>;
 
-/// The files of each crash variant, the smallest first.
+/// For each crash variant (pair of major and minor key), the files whose inputs show it, the
+/// smallest first.
 #[derive(Default)]
 struct SmallestFiles {
-    /// For each variant, size in bytes and index of its files, smallest first. A file that was
-    /// found to belong to another variant stays in the list until it is the smallest one.
+    /// For each variant, by its index: the size in bytes and the index of each of its files,
+    /// smallest first. A file whose input turned out to belong to another variant is removed only
+    /// when it has become the first one.
     files: BTreeMap<usize, BinaryHeap<Reverse<(u64, usize)>>>,
 }
 
@@ -46,8 +51,8 @@ impl SmallestFiles {
         all
     }
 
-    /// Adds the file with the index `at` to those of the crash variant that its input now belongs
-    /// to, and returns that variant; `None` if the input did not crash.
+    /// Adds the file with the index `at` to the list of the crash variant that its input belongs to
+    /// at present. Returns the index of that variant; `None` if the input did not crash.
     fn add(&mut self, progress: &TriageState, at: usize) -> Option<usize> {
         let (_, outcome) = progress.outcomes.outcome(&progress.states[at])?;
         let files = self.files.entry(outcome.variant?).or_default();
@@ -55,7 +60,9 @@ impl SmallestFiles {
         outcome.variant
     }
 
-    /// Returns the index of the smallest file of a variant; `None` if it has none.
+    /// Returns the index of the smallest file of the crash variant with the index `variant`; `None`
+    /// if it has no file left. Files whose inputs belong to another variant now are removed on the
+    /// way.
     fn least(&mut self, progress: &TriageState, variant: usize) -> Option<usize> {
         let files = self.files.get_mut(&variant)?;
         while let Some(Reverse((_, at))) = files.peek() {
@@ -72,8 +79,8 @@ impl SmallestFiles {
 impl TriageJob<'_> {
     /// Replaces the stored crash of each pair of major and minor key by the crash of the smallest
     /// input with this pair, so that the result does not depend on which worker thread was first.
-    /// An input that turns out flaky, or to crash otherwise, is moved to the crashes that it shows,
-    /// and the next one is taken.
+    /// If that input turns out to be flaky or to cause another crash, it is recorded under what it
+    /// shows now, and the next larger input with the pair is examined.
     pub(super) fn settle(&self, progress: &mut TriageState) -> Result<(), Failure> {
         let mut files = SmallestFiles::of(progress);
         let mut open: BTreeSet<usize> = files.files.keys().copied().collect();
@@ -154,9 +161,9 @@ impl TriageJob<'_> {
     }
 }
 
-/// Returns the task to examine the input in the file with the index `at`, the smallest one of the
-/// crash variant with the index `variant`. `None` if that input's crash is stored already, or if
-/// the variant is flaky.
+/// Returns the task of examining the file with the index `at`, the smallest one of the crash
+/// variant with the index `variant`. `None` if the crash of that input is stored already, or if the
+/// variant is flaky.
 fn task_of(progress: &mut TriageState, variant: usize, at: usize) -> Option<SettleTask> {
     let (input, _) = progress.outcomes.outcome(&progress.states[at])?;
     let directory = progress.directory.as_ref();
@@ -175,9 +182,10 @@ fn task_of(progress: &mut TriageState, variant: usize, at: usize) -> Option<Sett
     })
 }
 
-/// Examines an input in full that has crashed in an earlier run, with the keys and the class of
-/// `known`. If it does not crash now, the earlier run still counts, and the crash is flaky.
-/// `leaks`: whether memory leaks are looked for even if `known` is none.
+/// Runs an input several times that has crashed in an earlier run, with the keys and the class of
+/// `known`, and symbolizes its crash. If it does not crash now, the earlier run still counts, and
+/// the crash is flaky. `leaks`: whether to look for memory leaks; if `known` is a leak, that is
+/// done in any case.
 fn examined_again(
     triager: &mut Triager,
     input: &[u8],

@@ -36,8 +36,8 @@ pub(super) fn plain(text: impl Into<String>) -> Span<'static> {
     Span::raw(text.into())
 }
 
-/// Creates a line of `width` columns with the text `left` at its left end, and `right` at its right
-/// end if there is room for both.
+/// Creates a line of `width` columns: the text `left` at its left end, and, if there is room for
+/// both, the text `right` at its right end.
 pub(super) fn spread(
     mut left: Vec<Span<'static>>,
     right: Span<'static>,
@@ -68,8 +68,8 @@ pub(super) fn rule(model: &ScreenModel, title: &str, width: usize) -> Line<'stat
     ])
 }
 
-/// Creates the line at the bottom of the screen that says what keys do, given as (key, what it
-/// does); those that do not fit are left out.
+/// Creates the line at the bottom of the screen that explains keys. `keys`: pairs of a key and what
+/// it does; those that do not fit are left out.
 pub(super) fn keys(model: &ScreenModel, keys: &[(&str, &str)], width: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let mut used = 0;
@@ -119,8 +119,9 @@ pub fn plot(values: &[f64], rows: usize) -> Vec<String> {
         .collect()
 }
 
-/// Draws the size `now` relative to the size `before` as a horizontal bar of at most `width`
-/// characters, on a logarithmic scale: inputs shrink by orders of magnitude.
+/// Draws how small an input has become: a horizontal bar for the size `now`, of at most `width`
+/// characters, which the size `before` would fill. The scale is logarithmic, since inputs shrink by
+/// orders of magnitude.
 pub fn size_bar(before: u64, now: u64, width: usize) -> String {
     let share = match before {
         0 => 0.0,

@@ -21,7 +21,8 @@ use crate::triage::Crash;
 const WIDE: usize = 78;
 /// Width in columns of the labels at the left of the page of a crash group.
 const LABEL_WIDTH: usize = 8;
-/// Width in columns of the bar that shows how much of the input is left after minimization.
+/// Width in columns of the bar that shows how large the minimized input is compared with the
+/// original.
 const BAR_WIDTH: usize = 12;
 
 /// Draws the page of one crash group as lines of text: title, facts, and the content of one tab.
@@ -138,8 +139,8 @@ fn content(
     }
 }
 
-/// Draws the stacks and source lines of the group's crash, from line `scroll` on; frames outside
-/// the user's code are faint.
+/// Draws the stacks and source lines of the group's crash, from line `scroll` on, as at most `room`
+/// lines. Frames outside the user's code are faint.
 fn trace(model: &ScreenModel, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let all = model.detail.trace.iter().flatten();
     let line = |line: &TraceLine| {
@@ -186,7 +187,7 @@ fn dump(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'
     lines
 }
 
-/// Splits a row of the hex dump into the bytes in hex and the same bytes as text.
+/// Splits a row of the hex dump into its two columns: the bytes in hex, and the same bytes as text.
 fn split(line: String) -> (String, String) {
     match line.split_once('|') {
         Some((hex, text)) => (hex.trim_end().to_owned(), format!("|{text}")),
@@ -194,8 +195,8 @@ fn split(line: String) -> (String, String) {
     }
 }
 
-/// Draws as many lines at the end of the minimization log as fit; `scroll` is the number of last
-/// lines that are left out.
+/// Draws the end of the minimization log, as many lines as fit into `room`. `scroll`: how many of
+/// the last lines are left out, because the user has scrolled up.
 fn log(detail: &Detail, scroll: usize, width: usize, room: usize) -> Vec<Line<'static>> {
     let lines = &detail.log.lines;
     let end = lines
@@ -214,8 +215,8 @@ const SHOWN: usize = 64 << 10;
 /// Numbers of bytes per row of the hex dump: on wide terminals, and on narrow ones.
 pub(super) const ROW: (usize, usize) = (16, 8);
 
-/// The content of the files of the crash group whose page is shown; new data is read while the
-/// campaign runs.
+/// What was read from the files of the crash group whose page is shown. While the campaign runs,
+/// new data in the files is read again and again.
 #[derive(Clone, Debug, Default)]
 pub struct Detail {
     entry: Option<EntryId>,
@@ -299,7 +300,7 @@ impl Detail {
         &mut self.log
     }
 
-    /// Returns the index of the last line of a tab's content, which limits scrolling.
+    /// Returns the index of the last line of the content of `tab`; scrolling ends there.
     pub(super) fn last_line(&self, tab: Tab) -> usize {
         let lines = match tab {
             Tab::Stack => self.trace.as_ref().map_or(0, Vec::len),
@@ -319,8 +320,8 @@ fn first(file: &mut File) -> io::Result<Vec<u8>> {
 
 /// Maximum number of last lines of a minimization log that are kept as text.
 const KEPT: usize = 500;
-/// Approximate maximum number of bytes of a minimization log that are read at once; the campaign
-/// waits during that time.
+/// About the greatest number of bytes of a minimization log that are read at once, since the
+/// campaign waits meanwhile.
 const AT_ONCE: usize = 1 << 20;
 
 /// A minimization log as far as it was read: the curve of sizes, and its last lines as text for

@@ -49,8 +49,8 @@ pub struct FullScreen {
     looked: Option<Instant>,
     drawn: Option<Instant>,
     read: Option<Instant>,
-    /// Number of reads of the output directory so far, which determines the crash group that is
-    /// read next.
+    /// How often the output directory was read; the number determines which crash group is read
+    /// next.
     turn: usize,
 }
 
@@ -87,8 +87,9 @@ impl FullScreen {
         Some(full)
     }
 
-    /// Handles pressed keys, reads files and redraws, each if its interval has passed; `at_once`
-    /// redraws in any case. A terminal that fails does not end the campaign.
+    /// Handles pressed keys, reads files and redraws the screen, each only if its interval has
+    /// passed. `at_once`: redraws in any case. If the terminal fails, the campaign goes on without
+    /// it.
     fn show(&mut self, at_once: bool) {
         let now = Instant::now();
         self.model.at(self.began.elapsed());
@@ -115,7 +116,8 @@ impl FullScreen {
         }
     }
 
-    /// Handles all keys pressed since the last call; returns true if there were any.
+    /// Handles all keys that were pressed since the last call. Returns true if there were any, and
+    /// false if not.
     fn listen(&mut self) -> io::Result<bool> {
         let mut pressed = false;
         while let Some(terminal) = &mut self.terminal
@@ -133,9 +135,9 @@ impl FullScreen {
         Ok(pressed)
     }
 
-    /// Reads new data of one crash group from the output directory, only one per call because the
-    /// campaign waits. Every other call reads the group whose page is shown, or else the next one
-    /// that is not minimized; the other calls take all groups in turn.
+    /// Reads new data of one crash group from the output directory; only of one, because the
+    /// campaign waits meanwhile. Every second call reads the group whose page is shown, or, if none
+    /// is, the next group that is not minimized. The other calls read all groups in turn.
     fn read_files(&mut self) {
         if let Some(id) = self.model.opened().and_then(|group| group.entry.clone()) {
             self.model.detail().read(&self.reader, &id);
@@ -203,7 +205,8 @@ impl Drop for FullScreen {
     }
 }
 
-/// Returns true if the interval `every` has passed since the time `last`, or if `last` is `None`.
+/// Returns true if at the time `now` the interval `every` has passed since the time `last`, or if
+/// `last` is `None`; else false.
 fn is_due(last: Option<Instant>, every: Duration, now: Instant) -> bool {
     last.is_none_or(|last| now.duration_since(last) >= every)
 }

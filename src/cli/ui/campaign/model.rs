@@ -129,8 +129,8 @@ impl ScreenModel {
         }
     }
 
-    /// Sets the time that has passed since the campaign began to `elapsed`, unless a later time was
-    /// set before.
+    /// Sets the time since the campaign began to `elapsed`; a time that is earlier than the present
+    /// one is ignored.
     pub fn at(&mut self, elapsed: Duration) {
         self.elapsed = self.elapsed.max(elapsed);
     }
@@ -143,8 +143,8 @@ impl ScreenModel {
         self.progress = Some(*progress);
     }
 
-    /// Adds or updates a crash group, without adding to the list of events: for a group that was
-    /// found before this call of ddfuzz, or read again.
+    /// Adds a crash group, or updates it if it is there, and adds nothing to the list of events.
+    /// For groups that were found before this call of ddfuzz, or that are read again.
     pub fn known(&mut self, view: &GroupView) {
         self.put(Group::of(view));
     }
@@ -176,7 +176,7 @@ impl ScreenModel {
         self.put(group);
     }
 
-    /// Adds a note for the user to the list of events.
+    /// Adds `text`, a note for the user, to the list of events.
     pub fn note(&mut self, text: &str) {
         self.tell(text, true);
     }
@@ -398,12 +398,14 @@ pub struct Group {
     /// Whether the smallest known input has become smaller since the full screen first showed the
     /// group.
     pub shrinks: bool,
-    /// Number of tests executed by the group's minimization; `None` before it has finished.
+    /// Number of tests that the group's minimization has executed; `None` before the minimization
+    /// has finished.
     pub tests: Option<u64>,
     /// What the group's finished minimization claims, in a word such as `1-minimal`; `None` before
     /// it has finished.
     pub claim: Option<String>,
-    /// What the minimization of the group's crash claims, or its state, as a sentence.
+    /// A sentence about the minimization of the group: what its result is claimed to be, or how far
+    /// it has come.
     pub sentence: String,
     /// Path of the file with the smallest known input that shows the group's crash.
     pub file: String,
@@ -441,14 +443,15 @@ impl Group {
         }
     }
 
-    /// Returns true if both are data of the same crash group (same kind and key).
+    /// Returns true if both are the same crash group, by kind and key; their other data may differ.
+    /// Else false.
     pub fn is(&self, other: &Group) -> bool {
         self.kind == other.kind && self.key == other.key
     }
 
-    /// Replaces the data of this crash group by the newer data `now`. Once the group has a
-    /// minimized input, data of another crash of the group replaces it only if that has a smaller
-    /// minimized input.
+    /// Replaces the data of this crash group by the newer data `now`. Takes over only the number of
+    /// runs if the group has a minimized input and `now` is about another crash of the group,
+    /// without a smaller minimized input.
     pub fn update(&mut self, now: Group) {
         let is_smaller = now.claim.is_some() && now.size < self.size;
         if self.claim.is_some() && now.entry != self.entry && !is_smaller {
@@ -459,8 +462,8 @@ impl Group {
         *self = Group { shrinks, ..now };
     }
 
-    /// Returns the state of the group's minimization in a word: what it claims once it has
-    /// finished, such as `1-minimal`; before that `minimizing` if the input has become smaller,
+    /// Returns how far the group's minimization has come, in a word: its claim (such as
+    /// `1-minimal`) if it has finished, `minimizing` if the input has become smaller so far, and
     /// else `-`.
     pub fn standing(&self) -> &str {
         match &self.claim {
@@ -477,7 +480,7 @@ const MAX_SAMPLES: usize = 480;
 /// Interval between progress samples at the beginning of a campaign, in milliseconds; it doubles
 /// whenever there are too many samples.
 const STEP_MS: u64 = 500;
-/// Period in milliseconds over which the current number of runs per second is measured.
+/// The current number of runs per second is measured over this many milliseconds.
 const NOW_MS: u64 = 3000;
 /// Maximum number of samples from which the current number of runs per second is computed.
 const NOW_POINTS: usize = 64;
@@ -506,8 +509,9 @@ impl Sample {
     }
 }
 
-/// The progress of a campaign over time, for the plots: samples at even intervals, in bounded
-/// memory. When there are too many, every second one is dropped and the interval doubles.
+/// The progress of a campaign over time, for the plots: samples at equal intervals. When there are
+/// too many samples, every second one is dropped and the interval is doubled, so that memory stays
+/// bounded.
 #[derive(Clone, Debug)]
 pub struct History {
     samples: Vec<Sample>,
@@ -526,9 +530,9 @@ impl Default for History {
 }
 
 impl History {
-    /// Adds the current progress to the samples of the last seconds and, when the sampling interval
-    /// has passed, to those of the whole campaign; ignores progress of a time before the last
-    /// sample.
+    /// Adds the current progress to the samples of the last seconds, and if the sampling interval
+    /// has passed, also to those of the whole campaign. Ignores it if it is of an earlier time than
+    /// the last sample, or follows that too soon.
     pub fn add(&mut self, progress: &Progress) {
         let sample = Sample::of(progress);
         if self.recent.back().is_some_and(|last| {
@@ -576,7 +580,7 @@ impl History {
     }
 
     /// Divides the time of the campaign into `columns` equal parts, and returns the number of runs
-    /// per second in each; empty before two samples.
+    /// per second in each part. Empty if there are fewer than two samples.
     pub fn rates(&self, columns: usize) -> Vec<f64> {
         let (Some(first), Some(last)) = (self.samples.first(), self.recent.back()) else {
             return Vec::new();
@@ -596,9 +600,9 @@ impl History {
             .collect()
     }
 
-    /// Divides the time of the campaign into `columns` equal parts, and returns the value that
-    /// `level` takes from a sample, such as the number of covered edges, at the end of each; 0 if
-    /// unknown. Empty before the first sample.
+    /// Divides the time of the campaign into `columns` equal parts, and returns a value at the end
+    /// of each part. `level`: takes that value from a sample, such as the number of covered edges.
+    /// An unknown value is 0. Empty if there is no sample.
     pub fn levels(&self, columns: usize, level: impl Fn(&Sample) -> Option<u64>) -> Vec<f64> {
         let (Some(first), Some(last)) = (self.samples.first(), self.recent.back()) else {
             return Vec::new();
@@ -632,8 +636,8 @@ fn rate(first: &Sample, last: &Sample) -> Option<f64> {
     (time > 0).then(|| runs as f64 * 1000.0 / time as f64)
 }
 
-/// Returns the value at `x` of the function that connects the points (x, y), which are sorted by x,
-/// by straight lines.
+/// Returns the value at `x` on the line that connects `points`, given as (x, y) and sorted by x, by
+/// straight pieces. Before the first and after the last point, that point's y.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let behind = points.partition_point(|(at, _)| *at < x);
     match (points.get(behind.wrapping_sub(1)), points.get(behind)) {

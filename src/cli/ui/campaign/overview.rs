@@ -18,8 +18,8 @@ const LABEL_WIDTH: usize = 10;
 const SPARK_WIDTHS: (usize, usize) = (8, 40);
 /// Number of rows of each chart of the overview, on tall terminals.
 const CHART_ROWS: usize = 6;
-/// Minimum terminal heights in rows for the overview to show charts, and to show the list of last
-/// events.
+/// Minimum heights of the terminal, in rows: the overview shows charts from the first one on, and
+/// the list of last events from the second one on.
 const MIN_HEIGHTS: (usize, usize) = (36, 12);
 
 /// Draws the overview page of the full screen as lines of text.
@@ -90,8 +90,8 @@ fn footer(model: &ScreenModel, width: usize) -> Line<'static> {
 /// campaign, one for each of the given number of columns.
 type Spark<'a> = &'a dyn Fn(usize) -> Vec<f64>;
 
-/// Draws one figure of the overview as a line: its label `name`, its current value `said`, and, if
-/// there is room, a sparkline of its values over time.
+/// Draws one figure of the overview as a line. `name`: its label. `said`: its current value.
+/// `spark`: returns its values over time, which are drawn as a sparkline if there is room.
 fn figure(
     model: &ScreenModel,
     name: &str,
@@ -250,7 +250,7 @@ const WIDE: usize = 78;
 /// omitted if there is less room.
 const MIN_PLACE_WIDTH: usize = 12;
 
-/// The widths of the columns in the table of crash groups, in characters.
+/// The widths, in characters, of the columns in the table of crash groups.
 struct Columns {
     class: usize,
     key: usize,

@@ -33,8 +33,8 @@ const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 /// True while the terminal shows ddfuzz's full screen, so that the terminal must be restored when
 /// ddfuzz ends.
 static TAKEN: AtomicBool = AtomicBool::new(false);
-/// Descriptor of the terminal, and the terminal modes that were set before ddfuzz changed them, for
-/// [`restore_terminal`].
+/// The terminal's descriptor, and the modes that it had before ddfuzz changed them;
+/// [`restore_terminal`] sets these again.
 static SAVED_MODES: OnceLock<(RawFd, libc::termios)> = OnceLock::new();
 static HOOK: Once = Once::new();
 
@@ -46,8 +46,8 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Switches the terminal of stderr to the full screen; `None` if it cannot be used: stderr is
-    /// no terminal, TERM is `dumb`, the size is unknown, or ddfuzz runs in the background.
+    /// Takes over the terminal of stderr for the full screen. `None` if that is impossible: stderr
+    /// is no terminal, TERM is `dumb`, the size is unknown, or ddfuzz runs in the background.
     pub fn take() -> io::Result<Option<Terminal>> {
         let stderr = io::stderr();
         let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
@@ -100,8 +100,8 @@ impl Terminal {
         Ok(())
     }
 
-    /// Returns the meaning of the next pressed key that has one on the full screen; `None` if no
-    /// such key was pressed. Does not wait.
+    /// Returns the meaning of the next pressed key, without waiting. Keys without a meaning on the
+    /// full screen are skipped. `None` if no other key was pressed.
     pub fn key(&mut self) -> io::Result<Option<Key>> {
         while event::poll(Duration::ZERO)? {
             if let Event::Key(pressed) = event::read()?
@@ -164,8 +164,8 @@ fn restore_when_panicking() {
     });
 }
 
-/// Converts a pressed key to its meaning on the full screen; `None` if it has none. For Ctrl-C
-/// raises SIGINT instead.
+/// Returns the meaning of a pressed key on the full screen; `None` if it has none. Ctrl-C has none,
+/// and raises SIGINT.
 fn meaning(code: KeyCode, modifiers: KeyModifiers) -> Option<Key> {
     if modifiers.contains(KeyModifiers::CONTROL) {
         return match code {

@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 use ddfuzz_exec::{Ended, ExecError, Freshness, Limits, TimeLimit, start};
 use ddfuzz_triage::{Crash, Key, Subject};
 
-/// Factor of the longer time limit: a run over its time limit that does not end within this many
-/// times the limit either is a hang.
+/// A run that exceeds its time limit is repeated within a limit this many times as long; if it
+/// exceeds that one, too, it is a hang.
 const HANG_FACTOR: u32 = 10;
 /// Time between two checks whether the user has stopped, during a run with a longer time limit.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Greatest number of runs over their time limit, for one utility, that are repeated with a longer
 /// limit to tell hangs from slow runs. Later runs count as slow.
 const MAX_LONG_RUNS: u32 = 6;
-/// Number of repetitions with a longer limit for runs over their time limit at one position in the
-/// program; if all of them have ended, later runs there count as slow.
+/// If this many runs stopped at one position in the program have ended within a longer limit, later
+/// runs stopped there count as slow and are not repeated.
 const MAX_LONG_RUNS_AT_ONE: u32 = 3;
 
-/// What is known of one utility's runs over their time limit: which are hangs and which are only
-/// slow, by their position in the program. It is updated in the order of the runs and kept from one
-/// call of ddfuzz to the next, so the result is reproducible.
+/// What is known of one utility's runs over their time limit, by their position in the program:
+/// which are hangs, and which are only slow. It is updated in the order of the runs, and kept for
+/// the next calls of ddfuzz, so that results do not depend on chance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::study) struct Hangs {
     places: BTreeMap<Key, HangSite>,
-    /// Number of runs over their time limit that were repeated with a longer limit so far.
+    /// Number of runs that exceeded their time limit and were repeated with a longer limit so far.
     asked: u32,
 }
 
@@ -43,11 +43,11 @@ struct HangSite {
 }
 
 impl Hangs {
-    /// Checks whether `subject` hangs on `input`, on which it exceeded its time limit at the
-    /// position of `crash` in the program. Uses what is known of this position, else a run with a
-    /// longer limit, whose result is recorded. Returns false if enough runs were repeated or the
-    /// program cannot be started, and `None`, with nothing recorded, if `stop` turns true before
-    /// the run exceeds the longer limit.
+    /// Decides whether `subject` hangs on `input`. A run has exceeded its time limit, at the
+    /// position in the program that `crash` records. Returns true for a hang and false for a slow
+    /// run, as known of this position; if nothing is known, makes and records a run with a longer
+    /// limit. Also returns false if enough runs were repeated, or the program cannot be started.
+    /// Returns `None`, and records nothing, if `stop` turns true before the run is decided.
     pub(super) fn is_real(
         &mut self,
         input: &[u8],
@@ -77,8 +77,8 @@ impl Hangs {
     }
 }
 
-/// Runs `input` and returns true if the run does not end within [`HANG_FACTOR`] times its time
-/// limits; returns false when `stop` turns true, without waiting for the run.
+/// Runs `input`. Returns true if the run does not end within [`HANG_FACTOR`] times its time limits
+/// `limits`, and false if it does; also false, without waiting for the run, when `stop` turns true.
 pub(super) fn outlasts(
     input: &[u8],
     limits: Limits,

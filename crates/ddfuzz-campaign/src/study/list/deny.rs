@@ -22,20 +22,20 @@ const PREFIXES: [&str; 2] = ["inetutils-", "bsd-"];
 /// packages.
 const SUFFIXES: [&str; 5] = [".mailutils", ".db", ".netkit", ".traditional", ".openbsd"];
 
-/// Pairs of a harmless utility and the denied program that it is a link to.
+/// Harmless utilities that are links to a denied program, each with the name of that program.
 const HARMLESS: [(&str, &str); 1] = [("pidof", "killall5")];
 
-/// Returns the reason to deny the utility `utility` (a name or a path) because it is a link to
-/// `program`, which could do harm; `None` if it may be run. `words` are the utility's arguments and
-/// all options that may be drawn.
+/// Returns the reason not to run the utility `utility` (a name or a path): it is a link to
+/// `program`, which could do harm. `None` if it may be run. `words`: the utility's arguments, and
+/// all options that may be added.
 pub fn reason_of_program(utility: &str, program: &str, words: &[OsString]) -> Option<&'static str> {
     let is_harmless = HARMLESS.contains(&(base(utility), base(program)));
     reason(program, words).filter(|_| !is_harmless)
 }
 
-/// Returns the reason to deny a utility (a name or a path) because it could do harm, by its name
-/// and arguments; `None` if it may be run. `args` are its arguments and all options that may be
-/// drawn.
+/// Returns the reason not to run the utility `utility` (a name or a path): by its name or its
+/// arguments it could do harm. `None` if it may be run. `args`: its arguments, and all options that
+/// may be added.
 pub fn reason(utility: &str, args: &[OsString]) -> Option<&'static str> {
     let name = base(utility);
     if let Some(why) = by_name(name) {

@@ -18,8 +18,8 @@ pub const MOST: usize = 6;
 const PAGE_LIMIT: u64 = 4 << 20;
 /// Sections of the Unix manual whose pages describe utilities.
 const SECTIONS: [&str; 3] = ["1", "6", "8"];
-/// Words after a dot that do not count as file extensions: parts of abbreviations and host names,
-/// tags of the manual, and endings of files that no utility reads.
+/// Words that do not count as file extensions although they follow a dot: parts of abbreviations
+/// and host names, tags of the manual, and endings of files that no utility reads.
 const NO_EXTENSIONS: [&str; 24] = [
     "br", "com", "conf", "cc1", "de", "e", "edu", "eg", "etc", "fr", "g", "gov", "ie", "io", "it",
     "local", "net", "nl", "no", "org", "rc", "th", "uk", "us",
@@ -45,8 +45,8 @@ pub fn extensions(program: &Path) -> Vec<String> {
     found.into_iter().map(|(extension, _)| extension).collect()
 }
 
-/// Reads the compressed man page of a program, with its markup, at most 4 MiB of it; `None` if
-/// there is none.
+/// Reads the compressed man page of a program and returns its text with the markup, at most 4 MiB
+/// of it; `None` if there is no page.
 fn man_page(program: &Path) -> Option<String> {
     let name = program.file_name()?.to_str()?;
     let page = SECTIONS.iter().find_map(|section| {
@@ -97,7 +97,8 @@ pub fn in_text(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// Removes font changes and other escapes of troff: `\fIfile\fP\&.c` becomes `file.c`.
+/// Returns `line` without font changes and other escapes of troff: `\fIfile\fP\&.c` becomes
+/// `file.c`.
 fn without_fonts(line: &str) -> String {
     let mut plain = String::new();
     let mut rest = line.chars();
@@ -177,8 +178,8 @@ fn of_desktop_entries(program: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Returns the extension in a line `WEIGHT:TYPE:*.EXT` of the MIME database; `None` if the type is
-/// none of `types`.
+/// Returns the extension that a line `WEIGHT:TYPE:*.EXT` of the MIME database gives for its file
+/// type; `None` if the type is none of `types`.
 fn of_glob(line: &str, types: &HashSet<String>) -> Option<String> {
     let mut fields = line.split(':').skip(1);
     let kind = fields.next()?;

@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 /// [`Selection::path`](super::super::Selection::path).
 pub const PATH: [&str; 4] = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/games"];
 
-/// Directories in which utilities are searched last: those of administrators' programs, some of
+/// Directories in which utilities are searched last. They hold administrators' programs, some of
 /// which need no privileges (`zic`).
 const SYSTEM_PATH: [&str; 2] = ["/usr/sbin", "/sbin"];
 
@@ -153,9 +153,9 @@ impl DpkgDatabase {
         known
     }
 
-    /// Applies dpkg's diversions: one package renames a file of another and puts its own file in
-    /// that place. Each diversion is three lines: the old path, the new path, and the package that
-    /// diverts.
+    /// Applies dpkg's diversions, which `file` lists: one package has moved a file of another
+    /// package and put its own file at the old path. Each diversion is three lines: the old path,
+    /// the new path, and the package that diverts.
     fn apply_diversions(&mut self, file: &Path) {
         let lines: Vec<PathBuf> = lines(file).collect();
         for diversion in lines.chunks_exact(3) {
@@ -199,17 +199,17 @@ fn in_one_of(file: &Path, folders: &[&str]) -> bool {
     folders.iter().any(|one| folder == Some(Path::new(one)))
 }
 
-/// Checks whether a line of one of dpkg's file lists is the path of a file in one of the
-/// directories of programs. It compares bytes for speed, since most of a hundred thousand lines are
-/// not.
+/// Returns true if a line of one of dpkg's file lists is the path of a file in one of the
+/// directories of programs, else false. It compares bytes, because that is fast: there are a
+/// hundred thousand lines, and most are not.
 fn is_command(line: &[u8]) -> bool {
     let folder = line.rsplitn(2, |byte| *byte == b'/').nth(1);
     let mut folders = PATH.iter().chain(&SYSTEM_PATH);
     folders.any(|one| folder == Some(one.as_bytes()))
 }
 
-/// Resolves links in the directory of a path, but not the file itself: if `/bin` is a link to
-/// `/usr/bin`, packages may name either.
+/// Resolves links in the directory of `path`, but leaves the file's own name as it is. If `/bin` is
+/// a link to `/usr/bin`, packages may name either.
 fn merged(path: &Path) -> PathBuf {
     match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) => folder

@@ -13,7 +13,7 @@ struct Script {
     /// Features of code that runs once per process: of the inputs that reach them in a separate
     /// process, only the one that is run first in a shared process reaches them there.
     once: Vec<u32>,
-    /// Inputs that were run again.
+    /// Numbers of the inputs that the choice has had run again.
     repeated: Vec<usize>,
     slow: Vec<usize>,
 }
@@ -177,9 +177,10 @@ fn what_happens_once_in_a_process_needs_one_that_makes_it_happen() {
     assert!(choice.sometimes.is_empty(), "{choice:?}");
 }
 
-/// Makes a script of sixty inputs. Input 0 has only the feature 99, of code that runs once per
-/// process, since it is the first input in each process; each other input has a feature of its own.
-/// The inputs `triggers` reach the feature 99, too, if they are run first in a process.
+/// Makes a script of sixty inputs. The feature 99 belongs to code that runs once in a process;
+/// input 0 has only this feature, because it is the first input of each process. Each other input
+/// has one feature of its own. Those in `triggers` reach feature 99, too, when they are the first
+/// in a process.
 fn first_by_chance(triggers: &[usize]) -> Script {
     let mut runs: Vec<Vec<Vec<u32>>> = (0..60).map(|own| vec![vec![own + 1]; 3]).collect();
     runs[0] = vec![vec![99]; 3];
