@@ -21,7 +21,9 @@ fn compared(how: &str, input: &[u8]) -> ComparisonValues {
 fn compared_by(program: &Compiled, way: Way, how: &str, input: &[u8]) -> ComparisonValues {
     let mut target = patient(ddfuzz::exec::Program::Path(program.path.clone()));
     target.args = vec![how.into()];
-    let mut observer = observe::start(&target, way).unwrap().unwrap();
+    let mut observer = observe::start(&target, way, Freshness::Fresh)
+        .unwrap()
+        .unwrap();
     let (_, comparisons) = observer.observe(input).unwrap();
     ComparisonValues::of(&comparisons, input)
 }

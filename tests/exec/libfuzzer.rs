@@ -234,7 +234,9 @@ fn harnesses_with_callbacks_are_observed_without_breakpoints() {
     for flags in [PLAIN, ADDRESS] {
         let Some(program) = build(&flags) else { return };
         let target = target(&program);
-        let mut observer = observe::start(&target, Way::Harness).unwrap().unwrap();
+        let mut observer = observe::start(&target, Way::Harness, Freshness::Fresh)
+            .unwrap()
+            .unwrap();
         let sources = observer.sources();
         assert!(sources.callbacks > 0 && sources.functions, "{sources:?}");
         assert_eq!(sources.instructions, 0, "{sources:?}");
@@ -250,6 +252,22 @@ fn harnesses_with_callbacks_are_observed_without_breakpoints() {
         let (_, again) = observer.observe(b"C12345678").unwrap();
         assert_eq!(again, told, "nothing of other runs");
     }
+}
+
+/// The third run of a process aborts on `T`.
+#[test]
+fn observed_runs_share_a_process_or_have_a_new_one_each() {
+    let Some(program) = build(&PLAIN) else { return };
+    let ends = |freshness: Freshness| {
+        let target = target(&program);
+        let observer = observe::start(&target, Way::Harness, freshness);
+        let mut observer = observer.unwrap().unwrap();
+        [&b"one"[..], b"two", b"T"].map(|input| observer.observe(input).unwrap().0.ended)
+    };
+    let exit = Ended::Exit(0);
+    let aborted = Ended::Signal(libc::SIGABRT);
+    assert_eq!(ends(Freshness::Shared), [exit, exit, aborted]);
+    assert_eq!(ends(Freshness::Fresh), [exit, exit, exit]);
 }
 
 #[test]

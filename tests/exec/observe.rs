@@ -18,7 +18,7 @@ pub fn target_of(program: &Compiled, how: &str) -> Target {
 }
 
 pub fn observer(target: &Target) -> Box<dyn Observer> {
-    let started = observe::start(target, Way::Inject).unwrap();
+    let started = observe::start(target, Way::Inject, Freshness::Fresh).unwrap();
     started.expect("something can be observed")
 }
 
@@ -237,7 +237,9 @@ fn observed_runs_of_each_bundled_target_end_as_others_do() {
             .unwrap()
             .executor;
         for way in [Way::Command, Way::Harness] {
-            let mut observer = observe::start(&target, way).unwrap().unwrap();
+            let mut observer = observe::start(&target, way, Freshness::Fresh)
+                .unwrap()
+                .unwrap();
             for (index, input) in inputs(60).enumerate().step_by(5) {
                 let expected = plain.run(&input).unwrap().ended;
                 let (run, _) = observer.observe(&input).unwrap();
@@ -282,9 +284,13 @@ fn nothing_is_observed_of_a_script_and_a_missing_program_is_an_error() {
     std::fs::write(&script, "#!/bin/sh\nexit 7\n").unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut target = patient(Program::Path(script));
-    assert!(observe::start(&target, Way::Command).unwrap().is_none());
+    assert!(
+        observe::start(&target, Way::Command, Freshness::Fresh)
+            .unwrap()
+            .is_none()
+    );
     target.program = Program::Path("/nonexistent/program".into());
-    assert!(observe::start(&target, Way::Command).is_err());
+    assert!(observe::start(&target, Way::Command, Freshness::Fresh).is_err());
 }
 
 #[test]

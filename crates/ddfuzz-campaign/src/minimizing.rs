@@ -240,7 +240,9 @@ impl Minimizing {
         }
         let oracle = CrashOracle::new(executor, fresh, Box::new(triager), held, crash_exit)
             .with_one_executor(TimeLimit::from(limits), time)
-            .observed_by(Box::new(move || observe::start(&observed, way)));
+            .observed_by(Box::new(move || {
+                observe::start(&observed, way, Freshness::Fresh)
+            }));
         match learns {
             true => oracle,
             false => oracle.with_fixed_time(),

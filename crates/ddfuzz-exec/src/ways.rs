@@ -437,14 +437,19 @@ fn start_harness(target: &Target, fresh: bool) -> Result<ServerExecutor, ExecErr
     ServerExecutor::start(target, prepared, Way::Harness, Role::Program, Some(inject))
 }
 
-/// Makes an executor of the target's entry function whose runs report their comparisons, each in a
-/// new process. Its server starts with the first run.
-pub(crate) fn observed_harness(target: &Target) -> Result<ServerExecutor, ExecError> {
+/// Makes an executor of the target's entry function whose runs report their comparisons; with
+/// [`Freshness::Fresh`], each in a new process. Its server starts with the first run.
+pub(crate) fn observed_harness(
+    target: &Target,
+    freshness: Freshness,
+) -> Result<ServerExecutor, ExecError> {
     let prepared = PreparedTarget::prepare(target, Way::Harness)?;
     let inject = Inject::Loop(harness_entry(&prepared)?);
-    let executor =
+    let mut executor =
         ServerExecutor::unstarted(target, prepared, Way::Harness, Role::Program, Some(inject))?;
-    let mut executor = executor.with_fresh_runs();
+    if freshness == Freshness::Fresh {
+        executor = executor.with_fresh_runs();
+    }
     executor.report_comparisons(true)?;
     Ok(executor)
 }

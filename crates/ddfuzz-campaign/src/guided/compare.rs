@@ -19,14 +19,15 @@ use super::structure::StructureMutator;
 use super::worker::State;
 use ddfuzz_delta::Comparison;
 use ddfuzz_exec::observe::{self, Observer};
-use ddfuzz_exec::{Ended, Target, Way};
+use ddfuzz_exec::{Ended, Freshness, Target, Way};
 
 /// Observing comparisons of corpus entries may take at most a worker's time divided by this number.
 /// Repairing checksums in mutants may take the same amount in addition.
 const SHARE_DIVISOR: u32 = 8;
-/// Time that observing comparisons of the target may take in addition to its share of a worker's
-/// time.
-const CREDIT: Duration = Duration::from_millis(500);
+/// Numbers of corpus entries whose comparisons are observed, and of mutants that are repaired,
+/// whatever time that takes. An unmodified program's comparisons take tens of milliseconds, and
+/// its mutants are not repaired; both take some 0.1 ms with the method `harness`.
+const FREE: (u32, u32) = (16, 256);
 /// Greatest number of corpus entries whose comparisons are cached; when there are more, the cache
 /// is emptied.
 const MAX_CACHED: usize = 4096;
@@ -44,6 +45,29 @@ const MAX_REPAIRED: usize = 4;
 /// one mutant is made for each. The second number is the most that are made each time.
 const MUTANTS: (usize, usize) = (4, 512);
 
+/// How often an activity was carried out (observing comparisons of corpus entries, or repairing
+/// mutants), and the time that it has taken.
+#[derive(Default)]
+struct Spent {
+    times: u32,
+    time: Duration,
+}
+
+impl Spent {
+    /// Returns whether the activity may be carried out once more now, by a worker that has begun
+    /// at `began`: the first `free` times, and later while it has taken less than its share of the
+    /// worker's time ([`SHARE_DIVISOR`]).
+    fn has_time(&self, began: Instant, free: u32) -> bool {
+        self.times < free || self.time < began.elapsed() / SHARE_DIVISOR
+    }
+
+    /// Counts one more time, which took `time`.
+    fn add(&mut self, time: Duration) {
+        self.times = self.times.saturating_add(1);
+        self.time += time;
+    }
+}
+
 /// Observes, once for each corpus entry, which values a run on it compares, and mutates the entry
 /// so that two compared values may become equal.
 pub(super) struct Comparer {
@@ -59,10 +83,10 @@ pub(super) struct Comparer {
     repairs: HashMap<CorpusId, (usize, usize)>,
     words: usize,
     began: Instant,
-    /// Time that observing comparisons of corpus entries has taken.
-    spent: Duration,
-    /// Time that repairing mutants has taken.
-    spent_on_repairs: Duration,
+    /// How often comparisons of corpus entries were observed, and how long that took.
+    on_entries: Spent,
+    /// How often mutants were repaired, and how long that took.
+    on_repairs: Spent,
     /// The mutator that changes the corpus entry being mutated so that two compared values become
     /// equal.
     pub(super) solve: ComparisonSolver,
@@ -81,26 +105,26 @@ impl Comparer {
             repairs: HashMap::new(),
             words: 0,
             began: Instant::now(),
-            spent: Duration::ZERO,
-            spent_on_repairs: Duration::ZERO,
+            on_entries: Spent::default(),
+            on_repairs: Spent::default(),
             solve: ComparisonSolver::default(),
         }
     }
 
-    /// Checks whether an activity (observing comparisons of corpus entries, or repairing mutants)
-    /// that has taken the time `spent` so far may take more of the worker's time now.
-    fn has_time(&self, spent: Duration) -> bool {
-        spent < self.began.elapsed() / SHARE_DIVISOR + CREDIT
+    /// Starts the executor that reports comparisons, if that was not tried before. A target whose
+    /// comparisons cannot be observed is fuzzed without them.
+    fn start_observer(&mut self) {
+        if !self.observer_started {
+            self.observer_started = true;
+            // Runs share a process where they can: a new one takes a hundred times as long.
+            let observer = observe::start(&self.target, self.way, Freshness::Shared);
+            self.observer = observer.ok().flatten();
+        }
     }
 
     /// Runs the target on `input`, and returns how the run ended and which values it compared;
     /// `None` if the target's comparisons cannot be observed.
     fn observe(&mut self, input: &[u8]) -> Option<(Ended, ComparisonValues)> {
-        if !self.observer_started {
-            self.observer_started = true;
-            // A target that cannot be observed is fuzzed without comparisons.
-            self.observer = observe::start(&self.target, self.way).ok().flatten();
-        }
         match self.observer.as_mut()?.observe(input) {
             Ok((run, comparisons)) => Some((run.ended, ComparisonValues::of(&comparisons, input))),
             Err(_) => {
@@ -121,12 +145,13 @@ impl Comparer {
             return Ok(known.clone());
         }
         let input = state.current_input_cloned()?;
-        if !self.has_time(self.spent) {
+        if !self.on_entries.has_time(self.began, FREE.0) {
             return Ok(Arc::default());
         }
+        self.start_observer();
         let began = Instant::now();
         let observed = self.observe(input.as_ref());
-        self.spent += began.elapsed();
+        self.on_entries.add(began.elapsed());
         let Some((_, compared)) = observed else {
             return Ok(Arc::default());
         };
@@ -186,7 +211,7 @@ impl Comparer {
     /// `harness`: by these, a run whose comparisons are observed takes much longer than another
     /// one.
     pub(super) fn repairs(&self, state: &State) -> Result<usize, Error> {
-        if self.way != Way::Harness || !self.has_time(self.spent_on_repairs) {
+        if self.way != Way::Harness || !self.on_repairs.has_time(self.began, FREE.1) {
             return Ok(0);
         }
         let tried = state
@@ -224,9 +249,10 @@ impl Mutator<BytesInput, State> for Repairing<'_> {
         if self.havoc.mutate(state, input)? == MutationResult::Skipped {
             return Ok(MutationResult::Skipped);
         }
+        self.comparer.start_observer();
         let began = Instant::now();
         let is_repaired = self.comparer.repair(input.as_mut());
-        self.comparer.spent_on_repairs += began.elapsed();
+        self.comparer.on_repairs.add(began.elapsed());
         if let Some(id) = id {
             let (tries, repaired) = self.comparer.repairs.entry(id).or_default();
             *tries += 1;

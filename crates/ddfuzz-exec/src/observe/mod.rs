@@ -64,13 +64,13 @@ use crate::observe::history::{ComparisonRing, History};
 use crate::observe::image::{Hook, Image};
 use crate::traceable::{Traceable, Traced};
 use crate::{
-    ExecError, Executor, Run, Target, Way, prepared_target::PreparedTarget,
+    ExecError, Executor, Freshness, Run, Target, Way, prepared_target::PreparedTarget,
     server_executor::ServerExecutor, ways,
 };
 
 /// A started target whose runs report their comparisons.
 pub trait Observer: Send {
-    /// Runs the target once on `input`, in a new process. Also returns the last comparisons (at
+    /// Runs the target once on `input`. Also returns the last comparisons (at
     /// most 256, each pair of operands once) whose operands differed, oldest first, of each operand
     /// the first 64 bytes. Fails when the target, or the server that runs it, cannot be started or
     /// breaks its protocol.
@@ -103,10 +103,15 @@ impl Sources {
 
 /// Starts `target` with its comparisons observed, run as `way` runs it. `None` if nothing can be
 /// observed, for example of a script, or of a static program on a processor other than x86-64.
+/// `freshness`: whether each run has a new process, as all ways but `harness` always do it.
 /// Fails when the program is missing or cannot be executed.
-pub fn start(target: &Target, way: Way) -> Result<Option<Box<dyn Observer>>, ExecError> {
+pub fn start(
+    target: &Target,
+    way: Way,
+    freshness: Freshness,
+) -> Result<Option<Box<dyn Observer>>, ExecError> {
     if way == Way::Harness
-        && let Some(observer) = HarnessObserver::new(target)?
+        && let Some(observer) = HarnessObserver::new(target, freshness)?
     {
         return Ok(Some(Box::new(observer)));
     }
@@ -272,20 +277,20 @@ fn tracing(errno: Errno) -> ExecError {
     ExecError::system("tracing a run that is observed")(errno.into())
 }
 
-/// An observer of a harness that reports its comparisons by callbacks. Each run is forked from one
-/// server: executing the program anew with breakpoints would take tens of milliseconds with a
-/// sanitizer, and would also report what the sanitizer compares when it starts.
+/// An observer of a harness that reports its comparisons by callbacks. One server makes all runs:
+/// executing the program anew with breakpoints would take tens of milliseconds with a sanitizer,
+/// and would also report what the sanitizer compares when it starts.
 struct HarnessObserver {
     executor: ServerExecutor,
     callbacks: usize,
 }
 
 impl HarnessObserver {
-    /// Prepares the entry function of `target` for observed runs; its fork server starts with the
-    /// first run. `None` if the program has no comparison callbacks that a jump can replace, or no
+    /// Prepares the entry function of `target` for observed runs, with [`Freshness::Fresh`] each in
+    /// a new process; its fork server starts with the first run. `None` if the program has no comparison callbacks that a jump can replace, or no
     /// entry function that can be called. Fails when the program is missing or cannot be executed.
-    fn new(target: &Target) -> Result<Option<HarnessObserver>, ExecError> {
-        let executor = match ways::observed_harness(&with_more_time(target)) {
+    fn new(target: &Target, freshness: Freshness) -> Result<Option<HarnessObserver>, ExecError> {
+        let executor = match ways::observed_harness(&with_more_time(target), freshness) {
             Ok(executor) => executor,
             Err(ExecError::WayUnfit { .. }) => return Ok(None),
             Err(error) => return Err(error),
