@@ -2,7 +2,7 @@
 
 use ddfuzz::campaign::ComparisonValues;
 use ddfuzz::delta::Comparison;
-use ddfuzz::exec::{Way, observe};
+use ddfuzz::exec::{Freshness, Way, observe};
 use libafl::observers::cmp::CmpValues;
 use libafl_bolts::ToSlice;
 
