@@ -178,8 +178,8 @@ impl Dd {
         }
     }
 
-    /// Sets the passing configuration to `pass` or the failing one to `fail`, where given, and
-    /// begins a new round of tests, which splits their difference into `parts` parts.
+    /// Sets the passing configuration to `pass` or the failing one to `fail` (`None` leaves it as
+    /// it is), and begins a new round of tests, which splits their difference into `parts` parts.
     fn take(&mut self, pass: Option<Config>, fail: Option<Config>, parts: usize) {
         self.offset = self.index();
         self.pass = pass.unwrap_or_else(|| self.pass.clone());
@@ -224,9 +224,11 @@ impl Dd {
         self.end_part(self.added);
     }
 
-    /// Ends the tests of one part `Δi` of the difference. `added` is the outcome of testing `c_pass
-    /// ∪ Δi`: if it is PASS and this mode maximizes, that configuration becomes the passing one;
-    /// otherwise the search continues with the next part.
+    /// Ends the tests of one part `Δi` of the difference, neither of which has made a configuration
+    /// smaller. `added` is the outcome of testing `c_pass ∪ Δi`, `None` without such a test. If it
+    /// is PASS and this mode maximizes, `c_pass ∪ Δi` becomes the passing configuration. Otherwise,
+    /// also after FAIL, the next part is tested; after the last part the round ends, and the search
+    /// goes on with twice as many parts or, if each has one unit, is done.
     fn end_part(&mut self, added: Option<Outcome>) {
         if self.mode.maximizes() && added == Some(Outcome::Pass) {
             self.probe = Probe::Add;

@@ -220,9 +220,9 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// Returns the labels of the two groups on which the number's value depends; twice the same
-    /// label if there is only one such group. If the number depends on a whole range of labels,
-    /// these are the first and the last one.
+    /// Returns the labels of the two groups of tree nodes on which the number's value depends (a
+    /// label identifies a group in the tree of the file). Twice the same label if there is only one
+    /// such group; the first and the last label if the number depends on a range of labels.
     pub fn labels(self) -> [Label; 2] {
         match self {
             Meaning::Length(of)

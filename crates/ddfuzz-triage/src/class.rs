@@ -303,9 +303,10 @@ fn is_known_own(frame: &RawFrame, snapshot: &Snapshot) -> bool {
     !frame.runtime && snapshot.runtime_on_top().iter().any(of_std)
 }
 
-/// Returns the stack of a crash that a Rust panic has raised, if equal stacks certainly have equal
-/// backtraces: if the stack was read to its end, and frames of Rust's standard library are on top
-/// of it, as where the panicked thread itself aborts. Else `None`.
+/// Returns the stack of a crash that a Rust panic has raised, by which the backtrace (text of a
+/// second run with `RUST_BACKTRACE`) of an earlier panic with the same stack may be reused. `None`
+/// unless equal stacks certainly have equal backtraces: the stack must have been read to its end,
+/// and have frames of Rust's standard library on top, as where the panicked thread itself aborts.
 pub(crate) fn panicking_stack(snapshot: &Snapshot) -> Option<&[RawFrame]> {
     if snapshot.torn || snapshot.end != End::Clean || snapshot.signal().is_none() {
         return None;

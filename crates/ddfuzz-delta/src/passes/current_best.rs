@@ -60,8 +60,8 @@ pub(super) struct CurrentBest {
     fruitless_limit: Option<FruitlessLimit>,
 }
 
-/// A limit on successive tests without success. A test is a success if it deletes at least a
-/// [`WORTHWHILE`]-th of the text.
+/// A limit on successive tests without success. A test is a success if the bytes that it deletes
+/// are at least the text's size divided by [`WORTHWHILE`].
 #[derive(Clone, Copy)]
 struct FruitlessLimit {
     /// Number of tests without success that are allowed after each success.
@@ -266,9 +266,10 @@ impl CurrentBest {
         self.predictor = predictor;
     }
 
-    /// Sets a limit on tests without success, or removes it for `None`: after `tests` successive tests
-    /// that do not shorten the text by at least one of [`WORTHWHILE`] bytes, no test is made, and all
-    /// outcomes are PASS.
+    /// Sets the limit on tests without success to `tests` (`None`: no limit). A test without
+    /// success makes the text shorter by less than its size divided by [`WORTHWHILE`], or not at
+    /// all. After `tests` such tests in a row, candidates are no longer run, and all outcomes are
+    /// PASS.
     pub fn limit_fruitless(&mut self, tests: Option<usize>) {
         self.fruitless_limit = tests.map(|tests| FruitlessLimit {
             granted: tests,
@@ -276,15 +277,16 @@ impl CurrentBest {
         });
     }
 
-    /// Lowers the number of tests without success that are still allowed to half of the limit, if
-    /// it is greater. The next success restores the whole limit.
+    /// Lowers the number of tests without success that are still allowed to half of the limit,
+    /// unless fewer are left anyway. The next success restores the whole limit.
     pub fn halve_fruitless(&mut self) {
         if let Some(limit) = &mut self.fruitless_limit {
             limit.left = limit.left.min(limit.granted.div_ceil(2));
         }
     }
 
-    /// Returns true if the limit on tests without success is reached.
+    /// Returns true if no more candidates are run, because the limit on successive tests without
+    /// success is reached.
     pub fn is_limit_reached(&self) -> bool {
         self.fruitless_limit.is_some_and(|limit| limit.left == 0)
     }

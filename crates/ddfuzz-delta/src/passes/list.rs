@@ -127,12 +127,13 @@ impl<'a> ListSearch<'a> {
         (outcome == Outcome::Fail).then(|| self.units.accept(self.work, &cuts))
     }
 
-    /// Finds the shortest failing prefix of the list by bisection, and then a cluster of needed
-    /// units at the end of the prefix by galloping and bisection; deletes the other units. Returns
-    /// how many units at both ends are needed.
+    /// Deletes units (bytes, lines or others) at both ends of the list. Finds the shortest prefix
+    /// of the list with which the text still fails, by bisection; then how many units at the end of
+    /// that prefix are enough for the failure, by growing numbers and bisection. Returns how many
+    /// units at the front and at the back of the remaining list need not be tried again.
     ///
-    /// Invariant: the remaining list fails, and the list at the other bound of the bisection does
-    /// not.
+    /// Invariant: the text with the remaining list fails, and without the unit at the other bound
+    /// of the bisection it does not.
     pub async fn ends(&mut self) -> Ends {
         let mut ends = Ends { front: 0, back: 0 };
         let total = self.units.len();
@@ -164,7 +165,8 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Returns true if all remaining units are equal, as in a run of equal bytes, else false. If
-    /// so, records in `ends` that all of them are needed, as the last one is.
+    /// true, sets `ends.front` to the number of units: all of them are needed, because the last one
+    /// is.
     fn is_one_run(&self, ends: &mut Ends) -> bool {
         let left = self.units.len();
         let one = left > 0 && self.units.first_equal(self.work, left - 1) == 0;
@@ -185,10 +187,10 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Tests whether the last units of the list are enough for the failure, in growing numbers
-    /// ([`CLUSTERS`]); if so, deletes the units before them. `stand` is how many units at the front
-    /// of the list remain even if they are to be deleted. Returns how many units at the front need
-    /// not be tried again, because they are needed or remain.
+    /// Tests the text with only the last units of the list, in growing numbers ([`CLUSTERS`]), and
+    /// deletes all units before them once such a text fails. `stand`: number of units at the front
+    /// of the list that cannot be deleted together with what follows them, such as brackets.
+    /// Returns how many units at the front need not be tried again.
     async fn cluster(&mut self, stand: usize) -> usize {
         let len = self.units.len();
         let mut too_few = 0;
@@ -208,10 +210,11 @@ impl<'a> ListSearch<'a> {
         stand
     }
 
-    /// Deletes as many units as possible at the front of the list, and finds their number by
-    /// bisection. The first `front` units remain although their deletion was tested with success;
-    /// without the first `front + too_many` units the text does not fail. Returns how many units at
-    /// the front need not be tried again: those that remain, and the first needed one.
+    /// Deletes as many units as possible at the front of the list; finds their number by bisection.
+    /// `front`: number of units at the front that stay although their deletion succeeded.
+    /// `too_many`: number of units after them whose deletion makes the failure disappear. Returns
+    /// how many units at the front need not be tried again: those that stay, and the first needed
+    /// one.
     async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
         while too_many > 1 {
             let half = too_many / 2;

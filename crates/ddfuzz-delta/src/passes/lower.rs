@@ -62,9 +62,10 @@ pub(super) async fn lower(
     document
 }
 
-/// Deletes rows, and then columns, of the largest payload, if it may be a table of data such as a
-/// picture: lowers a number in a small payload that divides the size of the payload, or of its
-/// rows, and deletes as many rows or columns. Returns the document.
+/// Deletes rows, and then columns, of the largest payload (data of the file that can be changed),
+/// if it may be a table such as the pixels of a picture. For that, lowers a number in a small
+/// payload that divides the size of the largest one, or of a row of it, and deletes as many rows or
+/// columns. Returns the changed document (the file taken apart).
 pub(super) async fn drop_rows(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -86,9 +87,9 @@ pub(super) async fn drop_rows(
     document
 }
 
-/// Returns all numbers, each once, that may be the number of rows of the payload with the index
-/// `data`: they stand in small payloads, are at least 2, and divide the size of that payload. They
-/// are in the order of their places.
+/// Returns all numbers, each once, that may be the number of rows of the payload (changeable data
+/// of a file) with the index `data`: numbers that stand in small payloads, are at least 2, and
+/// divide the size in bytes of payload `data`. The order is that of their places in the file.
 fn counts(payloads: &[Arc<[u8]>], data: usize) -> Vec<usize> {
     let size = payloads[data].len();
     let mut counts = Vec::new();
@@ -100,9 +101,12 @@ fn counts(payloads: &[Arc<[u8]>], data: usize) -> Vec<usize> {
     counts
 }
 
-/// Guesses which numbers in small payloads count the columns of the payload with the index `data`,
-/// which has `rows` rows. For each guess, tests the file with a lower number and fewer columns in
-/// each row. Ends when the search has made `end` tests in all. Returns the document.
+/// Lowers the number of columns of a payload (data of the file that can be changed) which is a
+/// table of rows, such as the pixels of a picture. `data`: index of that payload; `rows`: its
+/// number of rows. Each number in another, small payload that fits the size of a row is taken for
+/// the number of columns: tests the file with a lower number there and fewer columns in each row.
+/// Makes no more tests once the search has made `end` tests. Returns the smaller document (the file
+/// taken apart).
 async fn drop_columns(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,

@@ -212,7 +212,9 @@ impl Curve<'_> {
         svg
     }
 
-    /// Draws the curve as a figure with its title as caption.
+    /// Returns the HTML of the curve: a figure with the title as caption, an inline SVG drawing
+    /// (bands, grid, dots and line), the text below the horizontal axis, and the names of the
+    /// bands.
     pub(super) fn markup(&self) -> Markup {
         html! {
             figure {
@@ -246,7 +248,8 @@ pub(super) struct Histogram<'a> {
 }
 
 impl Histogram<'_> {
-    /// Draws the histogram as a figure with its title as caption.
+    /// Returns the HTML of the histogram: a figure with the title as caption and an inline SVG
+    /// drawing, in which each range of values has a pair of columns, before and after.
     pub(super) fn markup(&self) -> Markup {
         let most = self
             .ranges

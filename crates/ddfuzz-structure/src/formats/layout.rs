@@ -134,8 +134,9 @@ impl<'a> Layout<'a> {
         usize::try_from(Encoding::Big(2).read_at(self.text, at)?).ok()
     }
 
-    /// Makes as many labels as the list at offset `start` has items; the list begins with their
-    /// number.
+    /// Makes a new label, which will identify a group of nodes in the tree of the file, for each
+    /// item of the list at offset `start`; the list begins with the number of its items. `None` if
+    /// the table ends before that number.
     fn labels(&self, reader: &mut Reader, start: usize) -> Option<Vec<Label>> {
         Some((0..self.word(start)?).map(|_| reader.label()).collect())
     }

@@ -7,9 +7,9 @@ use super::with_gaps;
 use crate::node::{Group, Label, Node, Part};
 use crate::reader::Reader;
 
-/// The ranges of a file to which records refer by offsets. For each range, by its start: the range,
-/// the node group that it becomes, and the number of records that refer to it. Ranges do not
-/// overlap.
+/// The ranges of a file to which records of its tables refer by offsets. Holds, by the start of
+/// each range: the range, the group of tree nodes that it becomes, and the number of records that
+/// refer to it. Ranges do not overlap.
 #[derive(Default)]
 pub struct Regions(BTreeMap<usize, (Range<usize>, Group, usize)>);
 
@@ -25,9 +25,9 @@ impl Regions {
         }
     }
 
-    /// Adds the range `place` of the file as a region, so far referred to by one record of a table.
-    /// `group` becomes its part of the tree of nodes. Returns false, and adds nothing, if the range
-    /// overlaps another region.
+    /// Adds the range `place` of the file as a region to which one record of a table refers so far;
+    /// `group` is the group of tree nodes that the range becomes. Returns false, and adds nothing,
+    /// if the range overlaps another region.
     pub fn insert(&mut self, place: Range<usize>, group: Group) -> bool {
         let before = self.0.range(..place.end.max(place.start + 1)).next_back();
         let is_free = before
@@ -38,14 +38,16 @@ impl Regions {
         is_free
     }
 
-    /// Returns the node group of the region that begins at offset `start`; `None` if none does.
+    /// Returns the group of tree nodes that the region beginning at offset `start` becomes, so that
+    /// the caller can change it; `None` if no region begins there.
     pub fn group_at(&mut self, start: usize) -> Option<&mut Group> {
         self.0.get_mut(&start).map(|(_, group, _)| group)
     }
 
-    /// Returns the label of the region with the range `place`, `None` if there is none, and how a
-    /// record that refers to this range is deleted: together with the region if no other record
-    /// refers to it, else by itself.
+    /// Says how a record that refers to the range `place` of the file is deleted. The result is the
+    /// label (id in the tree of the file) of the region with this range, `None` if there is no such
+    /// region; and how the record is deleted: together with the region if no other record refers to
+    /// it, else by itself.
     pub fn record(&self, place: &Range<usize>) -> (Option<Label>, Part) {
         let region = self.0.get(&place.start);
         match region.filter(|(known, ..)| known == place) {
@@ -55,8 +57,9 @@ impl Regions {
         }
     }
 
-    /// Calls `read` with the range and the label of each region, and puts the nodes that it returns
-    /// into the region. Returns `None` as soon as `read` does.
+    /// Calls `read` with the range and the label (id in the tree of the file) of each region, and
+    /// appends the nodes that it returns to the region's group. Returns `None` as soon as `read`
+    /// does.
     pub fn read(
         &mut self,
         mut read: impl FnMut(Range<usize>, Label) -> Option<Vec<Node>>,

@@ -173,8 +173,9 @@ fn report_without_groups(reader: &Reader) -> Result<CampaignReport, StoreError> 
     })
 }
 
-/// Reads the summaries of all groups of the output directory, in the order of the report; groups
-/// without a stored input are left out.
+/// Reads the summaries of all groups of crashes, hangs and memory blow-ups in the output directory,
+/// which are the candidates for a place in the report; groups without a stored input are left out.
+/// They are in the order of the report: by kind, then the most severe and the most frequent first.
 fn candidates(reader: &Reader) -> Result<Vec<Candidate>, StoreError> {
     let mut all = Vec::new();
     let builds = reader.campaigns()?.last_builds();

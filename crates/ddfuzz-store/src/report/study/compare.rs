@@ -145,8 +145,11 @@ pub struct RateTest {
     pub mcnemar: f64,
 }
 
-/// Compares studies of utilities. Groups of different studies are matched by major key, or by
-/// stable key (function names) if the program was rebuilt.
+/// Compares studies of utilities (runs of system utilities on random inputs) given in their order:
+/// their rates of failing utilities, the outcome of each utility in each study, groups of crashes,
+/// and a statistical test for each two successive studies. Groups of crashes of different studies
+/// are matched by major key, or by stable key (a hash of function names) if the program was
+/// rebuilt.
 pub fn compare(studies: &[NamedStudy]) -> Comparison {
     let rows = studies.iter().flat_map(|study| &study.rows);
     let names = distinct(rows.map(|row| row.utility.as_str()));
