@@ -110,17 +110,17 @@ pub trait Document: Send + Sync {
         self.without(&[])
     }
 
-    /// Returns a copy of the document with the contents `payloads`, one for each payload, in the
-    /// order of [`payloads`](Document::payloads).
+    /// Returns a copy of the document with the contents `payloads`, one for each payload
+    /// (changeable bytes), in the order of [`payloads`](Document::payloads).
     fn with(&self, payloads: &[Arc<[u8]>]) -> Arc<dyn Document>;
 
-    /// Returns a copy of the document with each compressed payload compressed anew, with padded
-    /// numbers as short as they can be, and with the parts of a divided payload joined; `None` if
-    /// nothing is compressed, padded or divided.
+    /// Returns a copy of the document with each compressed payload (changeable bytes) compressed
+    /// anew, with padded numbers as short as they can be, and with the parts of a divided payload
+    /// joined; `None` if nothing is compressed, padded or divided.
     fn repacked(&self) -> Option<Arc<dyn Document>>;
 
-    /// Returns a copy of the document in which compressed payloads are not decompressed: their
-    /// compressed bytes are what searches change.
+    /// Returns a copy of the document in which compressed payloads (changeable bytes) are not
+    /// decompressed: their compressed bytes are what searches change.
     fn opaque(&self) -> Arc<dyn Document>;
 
     /// Returns how many pieces of the file can be replaced by shorter ones that are valid in any
@@ -177,7 +177,8 @@ pub trait Document: Send + Sync {
         None
     }
 
-    /// Returns the text of the document, put together from its parts and payloads.
+    /// Returns the text of the document, put together from its parts and payloads (changeable
+    /// bytes).
     fn text(&self) -> Vec<u8>;
 }
 

@@ -15,15 +15,16 @@ use crate::sharing::Regions;
 use ddfuzz_delta::interruption;
 
 /// A file of a known format, taken apart into a tree of nodes. Searches delete parts of it and
-/// change payloads; the lengths, offsets and checksums in it are then computed anew, so that they
-/// are right in the new file.
+/// change payloads (changeable bytes); the lengths, offsets and checksums in it are then computed
+/// anew, so that they are right in the new file.
 pub struct Container {
     root: Group,
 }
 
 impl Container {
     /// Makes a container of the tree `root` that was read from `text`. `None` if the tree has no
-    /// parts (groups that can be deleted), or if putting it together does not give `text` again.
+    /// parts (groups of nodes that can be deleted), or if putting it together does not give `text`
+    /// again.
     ///
     /// Numbers, such as lengths, that do not agree with `text` become fixed bytes: they may be what
     /// makes the file fail.
@@ -47,7 +48,7 @@ impl Container {
 }
 
 /// Returns a copy of `group` in which each number (length, offset, checksum, …) that disagrees with
-/// the group's content became fixed bytes, which are never computed anew.
+/// the content of the group of nodes became fixed bytes, which are never computed anew.
 pub fn settle(mut group: Group) -> Group {
     let rendered = render(&group);
     fix(&mut group, &mut rendered.numbers());
@@ -172,8 +173,9 @@ impl Document for Container {
     }
 }
 
-/// Appends to `reducible` the labels of the groups that have a shortest form ([`Group::least`]) and
-/// are larger than it; `sizes` are the sizes of groups in bytes. Compressed nodes are not searched.
+/// Appends to `reducible` the labels (ids in the file's tree) of the groups of nodes that have a
+/// shortest form ([`Group::least`]) and are larger than it; `sizes` are the sizes of groups in
+/// bytes. Compressed nodes are not searched.
 fn list_reducible(group: &Group, sizes: &ByLabel<usize>, reducible: &mut Vec<Label>) {
     let size = sizes.get(&group.label).copied().unwrap_or_default();
     if !group.least.is_empty() && size > group.least.len() {
@@ -186,8 +188,8 @@ fn list_reducible(group: &Group, sizes: &ByLabel<usize>, reducible: &mut Vec<Lab
     }
 }
 
-/// Returns a copy of the tree in which the content of each group whose label is in `groups` is
-/// replaced by its shortest form ([`Group::least`]).
+/// Returns a copy of the tree in which the content of each group of nodes whose label (id in the
+/// file's tree) is in `groups` is replaced by its shortest form ([`Group::least`]).
 fn with_least(group: &Group, groups: &HashSet<Label>) -> Group {
     if groups.contains(&group.label) {
         let nodes = vec![Node::fixed(group.least)];
@@ -203,8 +205,8 @@ fn with_least(group: &Group, groups: &HashSet<Label>) -> Group {
     }
 }
 
-/// Returns the tree with each group that is no larger than the number which states its place
-/// ([`Meaning::Place`]) moved into the place of that number, as TIFF stores short values.
+/// Returns the tree with each group of nodes that is no larger than the number which states its
+/// place ([`Meaning::Place`]) moved into the place of that number, as TIFF stores short values.
 fn inline(root: Group) -> Group {
     let mut places = Vec::new();
     list_places(&root, &mut places);
@@ -223,7 +225,8 @@ fn inline(root: Group) -> Group {
 }
 
 /// Appends to `places`, for each number in `group` with the meaning [`Meaning::Place`], the label
-/// of the group whose place it states, and the size of the number in bytes.
+/// (id in the file's tree) of the group of nodes whose place it states, and the size of the number
+/// in bytes.
 fn list_places(group: &Group, places: &mut Vec<(Label, usize)>) {
     for node in &group.nodes {
         match node {
@@ -238,8 +241,8 @@ fn list_places(group: &Group, places: &mut Vec<(Label, usize)>) {
     }
 }
 
-/// Returns the tree without the groups whose labels are in `places`, and puts these groups into
-/// `moved`. The numbers in `places` are not used here.
+/// Returns the tree without the groups of nodes whose labels (ids in the file's tree) are in
+/// `places`, and puts these groups into `moved`. The numbers in `places` are not used here.
 fn take_groups(
     mut group: Group,
     places: &[(Label, usize)],
@@ -259,8 +262,8 @@ fn take_groups(
     group
 }
 
-/// Returns the tree in which each group in `moved` takes the place of the number that stated where
-/// the group was; the group is padded with zeros to the size of that number.
+/// Returns the tree in which each group of nodes in `moved` takes the place of the number that
+/// stated where the group was; the group is padded with zeros to the size of that number.
 fn put_groups(mut group: Group, moved: &mut HashMap<Label, Group>) -> Group {
     let mut nodes = Vec::with_capacity(group.nodes.len());
     for node in group.nodes {
@@ -287,8 +290,8 @@ fn put_groups(mut group: Group, moved: &mut HashMap<Label, Group>) -> Group {
     group
 }
 
-/// Appends an element to `parts` for each part (group that can be deleted by itself) in `group`, in
-/// pre-order: the index of the first later part that is not inside of the part itself.
+/// Appends an element to `parts` for each part (group of nodes that can be deleted by itself) in
+/// `group`, in pre-order: the index of the first later part that is not inside of the part itself.
 fn list_parts(group: &Group, parts: &mut Vec<usize>) {
     let own = (group.part == Part::Own).then_some(parts.len());
     parts.extend(own);
@@ -315,19 +318,19 @@ fn list_payloads(group: &Group, payloads: &mut Vec<Arc<[u8]>>) {
     }
 }
 
-/// A kind of groups in the tree of a file, by how they can be deleted. A [`Removal`] removes groups
-/// of one kind, given by their indices among all groups of that kind.
+/// A kind of groups of nodes in the tree of a file, by how they can be deleted. A [`Removal`]
+/// removes groups of one kind, given by their indices among all groups of that kind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The groups that searches can delete by themselves ([`Part::Own`]).
+    /// The groups of nodes that searches can delete by themselves ([`Part::Own`]).
     Parts,
-    /// The groups that are deleted together with another one ([`Part::With`]).
+    /// The groups of nodes that are deleted together with another one ([`Part::With`]).
     Tied,
 }
 
 impl Kind {
     /// Returns true if `group` can be deleted in the way of this kind: by itself for
-    /// [`Kind::Parts`], only together with another group for [`Kind::Tied`].
+    /// [`Kind::Parts`], only together with another group of nodes for [`Kind::Tied`].
     fn has(self, group: &Group) -> bool {
         match group.part {
             Part::No => false,
@@ -336,7 +339,7 @@ impl Kind {
         }
     }
 
-    /// Returns the number of groups of this kind inside of `group`, at all depths.
+    /// Returns the number of groups of nodes of this kind inside of `group`, at all depths.
     fn count(self, group: &Group) -> usize {
         let inside = group.nodes.iter().filter_map(Node::inside);
         let counts = inside.map(|inner| usize::from(self.has(inner)) + self.count(inner));
@@ -344,22 +347,23 @@ impl Kind {
     }
 }
 
-/// A removal of some groups of one kind, given by their indices, from the tree of a file. Each
-/// group that is deleted together with a removed one ([`Part::With`]) or with a group inside of a
-/// removed one is removed, too.
+/// A removal of some groups of nodes of one kind, given by their indices, from the tree of a file.
+/// Each group that is deleted together with a removed one ([`Part::With`]) or with a group inside
+/// of a removed one is removed, too.
 struct Removal<'a> {
     kind: Kind,
     indices: &'a [usize],
-    /// Number of groups of the kind that the traversal of the tree has passed so far, which is the
-    /// index, in pre-order, of the next one that it meets.
+    /// Number of groups of nodes of the kind that the traversal of the tree has passed so far,
+    /// which is the index, in pre-order, of the next one that it meets.
     next: usize,
-    /// Labels of the removed groups, and of all groups inside of them.
+    /// Labels (ids in the file's tree) of the removed groups of nodes, and of all groups inside of
+    /// them.
     gone: HashSet<Label>,
 }
 
 impl Removal<'_> {
-    /// Returns a copy of the tree `root` without the groups of the kind `kind` that have the given
-    /// indices, and without all groups that are deleted together with them.
+    /// Returns a copy of the tree `root` without the groups of nodes of the kind `kind` that have
+    /// the given indices, and without all groups that are deleted together with them.
     fn of(kind: Kind, indices: &[usize], root: &Group) -> Group {
         let mut removal = Removal {
             kind,
@@ -379,7 +383,7 @@ impl Removal<'_> {
     }
 
     /// Returns true if `group`, which a traversal of the tree meets, is to be removed, else false.
-    /// If the group is of the removed kind, also counts it in `next`.
+    /// If the group of nodes is of the removed kind, also counts it in `next`.
     fn removes(&mut self, group: &Group) -> bool {
         let mut is_removed = matches!(group.part, Part::With(label) if self.gone.contains(&label));
         if self.kind.has(group) {
@@ -389,9 +393,9 @@ impl Removal<'_> {
         is_removed
     }
 
-    /// Adds to `gone` the labels of those groups inside of `group` that are removed, and of all
-    /// groups inside of removed ones. `is_gone` is true if `group` itself or a group around it is
-    /// removed.
+    /// Adds to `gone` the labels (ids in the file's tree) of those groups of nodes inside of
+    /// `group` that are removed, and of all groups inside of removed ones. `is_gone` is true if
+    /// `group` itself or a group around it is removed.
     fn mark(&mut self, group: &Group, is_gone: bool) {
         for inner in group.nodes.iter().filter_map(Node::inside) {
             let is_gone = self.removes(inner) || is_gone;
@@ -402,9 +406,9 @@ impl Removal<'_> {
         }
     }
 
-    /// Returns a copy of `group` without the removed groups inside of it, and true if anything in
-    /// it has changed. Compressed nodes whose content changes are compressed anew, or stored
-    /// uncompressed if the group that states their compression is removed.
+    /// Returns a copy of `group` without the removed groups of nodes inside of it, and true if
+    /// anything in it has changed. Compressed nodes whose content changes are compressed anew, or
+    /// stored uncompressed if the group that states their compression is removed.
     fn without(&mut self, group: &Group) -> (Group, bool) {
         let mut changed = false;
         let mut nodes = Vec::with_capacity(group.nodes.len());
@@ -434,9 +438,9 @@ impl Removal<'_> {
     }
 }
 
-/// Returns a copy of `group` in which each payload, in the order of the tree, has the next content
-/// that `next` yields, and true if any content differs from the old one. Compressed nodes whose
-/// content changes are compressed anew.
+/// Returns a copy of `group` in which each payload (changeable bytes), in the order of the tree,
+/// has the next content that `next` yields, and true if any content differs from the old one.
+/// Compressed nodes whose content changes are compressed anew.
 fn with_payloads<'a>(
     group: &Group,
     next: &mut impl Iterator<Item = &'a Arc<[u8]>>,
@@ -473,7 +477,7 @@ fn with_payloads<'a>(
 impl Packed {
     /// Makes the compressed node of the bytes `packed` of a file, whose decompressed bytes `bytes`
     /// were read into the tree `content`. If that tree does not render to `bytes`, one payload
-    /// takes its place.
+    /// (changeable bytes) takes its place.
     pub fn read(codec: Codec, content: Group, bytes: &[u8], packed: &[u8]) -> Packed {
         let label = content.label;
         let content = settle(content);
@@ -514,8 +518,8 @@ impl Packed {
     }
 
     /// Makes a compressed node of the tree `content`, compressed by the method `codec`, as
-    /// [`Packed::new`] does. Numbers outside of the node may state sizes and indices of groups in
-    /// its content ([`Linked::Into`]).
+    /// [`Packed::new`] does. Numbers outside of the node may state sizes and indices of groups of
+    /// nodes in its content ([`Linked::Into`]).
     pub fn linked(codec: Codec, content: Group) -> Packed {
         let inside = render(&content).inside;
         Packed {
@@ -542,10 +546,10 @@ impl Packed {
 }
 
 /// Returns a copy of `group` in which all compressed nodes are compressed anew and padded numbers
-/// are as short as they can be. Neighboring groups that are pieces of one payload (such as IDAT
-/// chunks of PNG) are joined, and the joined payload is decompressed if it is a zlib stream. Sets
-/// `changed` to true if `group` has anything of this kind; adds the number of decompressed bytes to
-/// `unpacked`.
+/// are as short as they can be. Neighboring groups of nodes that are pieces of one payload
+/// (changeable bytes, such as IDAT chunks of PNG) are joined, and the joined payload is
+/// decompressed if it is a zlib stream. Sets `changed` to true if `group` has anything of this
+/// kind; adds the number of decompressed bytes to `unpacked`.
 fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
     let mut nodes: Vec<Node> = Vec::new();
     for node in &group.nodes {
@@ -598,8 +602,8 @@ fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
     Group { nodes, ..*group }
 }
 
-/// Appends the bytes of all payloads in `next` to the first payload in `group`, because both groups
-/// are pieces of one payload. Does nothing if `group` has no payload.
+/// Appends the bytes of all payloads (changeable bytes) in `next` to the first payload in `group`,
+/// because both groups of nodes are pieces of one payload. Does nothing if `group` has no payload.
 fn append(group: &mut Group, next: &Group) {
     let mut payloads = Vec::new();
     list_payloads(next, &mut payloads);
@@ -613,8 +617,9 @@ fn append(group: &mut Group, next: &Group) {
     }
 }
 
-/// Replaces the first payload of `group` by a compressed node with its decompressed content, if it
-/// is a zlib stream. Returns true if it did so. Counts decompressed bytes in `unpacked`.
+/// Replaces the first payload (changeable bytes) of `group` by a compressed node with its
+/// decompressed content, if it is a zlib stream. Returns true if it did so. Counts decompressed
+/// bytes in `unpacked`.
 fn unpack_payload(group: &mut Group, unpacked: &mut u64) -> bool {
     let label = group.label;
     let Some(payload) = first_payload(group) else {
@@ -632,11 +637,12 @@ fn unpack_payload(group: &mut Group, unpacked: &mut u64) -> bool {
     true
 }
 
-/// Bit that is set in the labels of groups which hold the decompressed content of joined payloads;
-/// no number refers to these groups.
+/// Bit that is set in the labels (ids in the file's tree) of groups of nodes which hold the
+/// decompressed content of joined payloads (changeable bytes); no number refers to these groups.
 const CONTENT: Label = 1 << 31;
 
-/// Returns the first payload in a group, or in the groups inside of it; `None` if there is none.
+/// Returns the first payload (changeable bytes) in a group of nodes, or in the groups inside of it;
+/// `None` if there is none.
 fn first_payload(group: &mut Group) -> Option<&mut Node> {
     group.nodes.iter_mut().find_map(|node| match node {
         Node::Payload(_) => Some(node),

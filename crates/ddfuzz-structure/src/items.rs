@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use crate::node::{ByLabel, Group, Label, Node};
 
-/// Appends to `wrappers` the labels of all items in `group` that contain other items. Compressed
-/// nodes are not searched.
+/// Appends to `wrappers` the labels (ids in the file's tree) of all items in `group` that contain
+/// other items. Compressed nodes are not searched.
 pub(crate) fn list_wrappers(group: &Group, wrappers: &mut Vec<Label>) {
     if group.is_item && items_in(group).next().is_some() {
         wrappers.push(group.label);
@@ -17,7 +17,7 @@ pub(crate) fn list_wrappers(group: &Group, wrappers: &mut Vec<Label>) {
     }
 }
 
-/// Returns the outermost items inside of a group.
+/// Returns the outermost items inside of a group of nodes.
 fn items_in(group: &Group) -> Box<dyn Iterator<Item = &Group> + '_> {
     let inside = group.nodes.iter().filter_map(|node| match node {
         Node::Group(inner) => Some(inner),
@@ -29,8 +29,9 @@ fn items_in(group: &Group) -> Box<dyn Iterator<Item = &Group> + '_> {
     }))
 }
 
-/// Returns a copy of the tree in which each item whose label is in `gone` is replaced by the
-/// largest item inside of it; `sizes` has the sizes of groups in bytes, by label.
+/// Returns a copy of the tree in which each item whose label (id in the file's tree) is in `gone`
+/// is replaced by the largest item inside of it; `sizes` has the sizes of groups of nodes in bytes,
+/// by label.
 pub(crate) fn raise(group: &Group, sizes: &ByLabel<usize>, gone: &HashSet<Label>) -> Group {
     let mut group = group;
     while gone.contains(&group.label) {
@@ -48,8 +49,8 @@ pub(crate) fn raise(group: &Group, sizes: &ByLabel<usize>, gone: &HashSet<Label>
     }
 }
 
-/// Returns a copy of the tree in which each item whose label is in `gone` is replaced by all of the
-/// items directly inside of it.
+/// Returns a copy of the tree in which each item whose label (id in the file's tree) is in `gone`
+/// is replaced by all of the items directly inside of it.
 pub(crate) fn unwrap(group: &Group, gone: &HashSet<Label>) -> Group {
     let is_gone = gone.contains(&group.label);
     let nodes = match is_gone {

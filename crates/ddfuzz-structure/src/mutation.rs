@@ -326,7 +326,7 @@ fn mutate_file(
     (mutant != own.text()).then_some(mutant)
 }
 
-/// Returns the parts (groups that can be deleted) in a group, in pre-order.
+/// Returns the parts (groups of nodes that can be deleted) in a group, in pre-order.
 fn parts(group: &Group) -> Vec<&Group> {
     let mut found = Vec::new();
     list_parts(group, &mut found);
@@ -379,8 +379,9 @@ fn list_shape(group: &Group, shape: &mut Vec<u8>) {
     }
 }
 
-/// Returns a copy of the group in which the part (group that can be deleted) at `index`, in
-/// pre-order, is replaced by the nodes that `edit` returns for it; `None` if there is no such part.
+/// Returns a copy of the group of nodes in which the part (group that can be deleted) at `index`,
+/// in pre-order, is replaced by the nodes that `edit` returns for it; `None` if there is no such
+/// part.
 fn edit_part(
     group: &Group,
     index: usize,
@@ -403,13 +404,13 @@ fn edit_part(
 
 /// Returns a copy of `group` in which nodes are replaced as `edit` says: `edit` returns the nodes
 /// that take the place of a node, or `None` to keep the node. It is called for each node, and for
-/// the nodes inside of a group only if the group itself is kept. Compressed nodes whose content
-/// changes are compressed anew.
+/// the nodes inside of a group of nodes only if the group itself is kept. Compressed nodes whose
+/// content changes are compressed anew.
 fn rewrite(group: &Group, edit: &mut dyn FnMut(&Node) -> Option<Vec<Node>>) -> Group {
     rewrite_noting(group, edit).0
 }
 
-/// Rewrites a group as [`rewrite`] does, and also returns true if any node was replaced.
+/// Rewrites a group of nodes as [`rewrite`] does, and also returns true if any node was replaced.
 fn rewrite_noting(
     group: &Group,
     edit: &mut dyn FnMut(&Node) -> Option<Vec<Node>>,
@@ -441,10 +442,10 @@ fn rewrite_noting(
     (Group { nodes, ..*group }, changed)
 }
 
-/// Returns a copy of `group` in which a copy of `part`, with new labels, follows the part with the
-/// index `at`. `is_own` is true if `part` comes from the same file: then numbers in the copy may
-/// state something about groups outside of `part`, and groups that are deleted together with
-/// `part`, or with a group inside of it, are copied, too.
+/// Returns a copy of `group` in which a copy of `part`, with new labels (ids in the file's tree),
+/// follows the part with the index `at`. `is_own` is true if `part` comes from the same file: then
+/// numbers in the copy may state something about groups of nodes outside of `part`, and groups that
+/// are deleted together with `part`, or with a group inside of it, are copied, too.
 fn insert(group: &Group, at: usize, part: &Group, is_own: bool) -> Group {
     let mut last = group.label;
     let mut see = |group: &Group| last = last.max(group.label);
@@ -472,7 +473,7 @@ fn insert(group: &Group, at: usize, part: &Group, is_own: bool) -> Group {
     })
 }
 
-/// Calls `see` with `group` and with each group inside of it, at all depths.
+/// Calls `see` with `group` and with each group of nodes inside of it, at all depths.
 fn see_groups(group: &Group, see: &mut dyn FnMut(&Group)) {
     see(group);
     for node in &group.nodes {
@@ -484,15 +485,16 @@ fn see_groups(group: &Group, see: &mut dyn FnMut(&Group)) {
     }
 }
 
-/// State for copying groups into a tree under new labels, so that no two groups have the same
-/// label.
+/// State for copying groups of nodes into a tree under new labels (ids in the file's tree), so that
+/// no two groups have the same label.
 struct Relabeled {
-    /// New label of each copied group, by its old label.
+    /// New label (id in the file's tree) of each copied group of nodes, by its old label.
     new: HashMap<Label, Label>,
-    /// The greatest label of a group in the tree so far.
+    /// The greatest label (id in the file's tree) of a group of nodes in the tree so far.
     last: Label,
-    /// True if numbers in copied groups may go on stating something about groups that were not
-    /// copied, because the copies stay in the same file; false if the copies go into another file.
+    /// True if numbers in copied groups of nodes may go on stating something about groups that were
+    /// not copied, because the copies stay in the same file; false if the copies go into another
+    /// file.
     keeps: bool,
 }
 
@@ -505,9 +507,9 @@ impl Relabeled {
         self.group(group)
     }
 
-    /// Returns the label that a copied group uses for the group whose label was `old`: the new
-    /// label if that group was copied, too, else `old`. `None` if the group was not copied and the
-    /// copies go into another file, which does not have it.
+    /// Returns the label (id in the file's tree) that a copied group of nodes uses for the group
+    /// whose label was `old`: the new label if that group was copied, too, else `old`. `None` if
+    /// the group was not copied and the copies go into another file, which does not have it.
     fn label(&self, old: Label) -> Option<Label> {
         let new = self.new.get(&old).copied();
         new.or(self.keeps.then_some(old))
@@ -603,9 +605,9 @@ impl Relabeled {
     }
 }
 
-/// Mutates the bytes of one random node of the tree `root`: of a payload, or of fixed bytes such as
-/// the type of a chunk. The number of fixed bytes does not change, that of a payload may. Returns
-/// the changed tree; `None` if the tree has neither payloads nor fixed bytes.
+/// Mutates the bytes of one random node of the tree `root`: of a payload (changeable bytes), or of
+/// fixed bytes such as the type of a chunk. The number of fixed bytes does not change, that of a
+/// payload may. Returns the changed tree; `None` if the tree has neither payloads nor fixed bytes.
 fn edit_bytes(root: &Group, source: &mut dyn MutationSource) -> Option<Group> {
     let mut count = 0;
     see_groups(root, &mut |group| {

@@ -9,21 +9,21 @@ use crate::number::{Encoding, Sum};
 use crate::packed::Packed;
 use crate::runs::Runs;
 
-/// Identifies a group within the tree of a file. Numbers in the file refer by it to the group whose
-/// length, offset or checksum they state.
+/// Identifies a group of nodes within the tree of a file. Numbers in the file refer by it to the
+/// group whose length, offset or checksum they state.
 pub type Label = u32;
 
-/// A map from labels of groups to values.
+/// A map from labels (ids in the file's tree) of groups of nodes to values.
 pub type ByLabel<T> = HashMap<Label, T, BuildHasherDefault<LabelHasher>>;
 
-/// A hasher for labels. Labels are successive numbers that a [`Reader`](crate::reader::Reader)
-/// gives out, so no file can choose labels with equal hashes; a fast hash is needed because such
-/// maps are read for each number of each candidate.
+/// A hasher for labels (ids in the file's tree). Labels are successive numbers that a
+/// [`Reader`](crate::reader::Reader) gives out, so no file can choose labels with equal hashes; a
+/// fast hash is needed because such maps are read for each number of each candidate.
 #[derive(Default)]
 pub struct LabelHasher(u64);
 
-/// Factor of the hash, which spreads successive labels over all hash values: 2^64 divided by the
-/// golden ratio, made odd.
+/// Factor of the hash, which spreads successive labels (ids in the file's tree) over all hash
+/// values: 2^64 divided by the golden ratio, made odd.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Hasher for LabelHasher {
@@ -47,55 +47,57 @@ pub enum Node {
     Fixed(Arc<[u8]>),
     /// Bytes that the passes of a search may delete and change.
     Payload(Arc<[u8]>),
-    /// A number that states something about a group, such as its length or checksum; it is computed
-    /// anew when the group changes.
+    /// A number that states something about a group of nodes, such as its length or checksum; it is
+    /// computed anew when the group changes.
     Number(Number),
-    /// A byte with bits that state which optional groups are present in the file.
+    /// A byte with bits that state which optional groups of nodes are present in the file.
     Flags {
-        /// The other bits of the byte of flags, which do not state whether a group is present and
-        /// never change.
+        /// The other bits of the byte of flags, which do not state whether a group of nodes is
+        /// present and never change.
         rest: u8,
-        /// Bits of the byte of flags, each as a mask with the label of the group whose presence the
-        /// bit states.
+        /// Bits of the byte of flags, each as a mask with the label (id in the file's tree) of the
+        /// group of nodes whose presence the bit states.
         bits: Vec<(u8, Label)>,
     },
-    /// Bytes that repeat the bytes of an earlier group, the one with this label; they are written
-    /// anew when that group changes.
+    /// Bytes that repeat the bytes of an earlier group of nodes, the one with this label (id in the
+    /// file's tree); they are written anew when that group changes.
     Copy(Label),
-    /// Padding: bytes of one value that bring the size of a preceding group up to a multiple of
-    /// `align`.
+    /// Padding: bytes of one value that bring the size of a preceding group of nodes up to a
+    /// multiple of `align`.
     Pad {
-        /// Label of the preceding group whose size is padded.
+        /// Label (id in the file's tree) of the preceding group of nodes whose size is padded.
         of: Label,
-        /// The size of the preceding group is padded to a multiple of this number of bytes.
+        /// The size of the preceding group of nodes is padded to a multiple of this number of
+        /// bytes.
         align: usize,
         /// Value of each padding byte, mostly 0.
         fill: u8,
     },
-    /// The header of a CFF INDEX: the number of items in the group `of` that follows, the width of
-    /// an offset in bytes, and the offsets of all items and of the end of the last one, counted
-    /// from 1. If there is no item, the header is only the number.
+    /// The header of a CFF INDEX: the number of items in the group of nodes `of` that follows, the
+    /// width of an offset in bytes, and the offsets of all items and of the end of the last one,
+    /// counted from 1. If there is no item, the header is only the number.
     Directory {
-        /// Label of the group whose groups are the items of the index.
+        /// Label (id in the file's tree) of the group of nodes whose groups are the items of the
+        /// index.
         of: Label,
         /// Minimum width of an offset in bytes; offsets are wider if the items' sizes require it.
         width: usize,
     },
-    /// Zeros that bring the size of the group directly around them up to this number of bytes, such
-    /// as the free space in the middle of a database page.
+    /// Zeros that bring the size of the group of nodes directly around them up to this number of
+    /// bytes, such as the free space in the middle of a database page.
     Gap(usize),
     /// Text that states which numbers the rows of a table have, as runs of successive numbers.
     Runs(Runs),
     /// A number in the file that states how many columns a picture has.
     Columns(Columns),
-    /// A group of nodes, with a label by which numbers can refer to it.
+    /// A group of nodes, with a label (id in the file's tree) by which numbers can refer to it.
     Group(Group),
     /// A node whose bytes are compressed in the file, with the tree of its content.
     Packed(Packed),
 }
 
-/// The number of columns of a picture. The rows of the picture are the parts of one group; the
-/// pixels of a row are in the first group inside of the row.
+/// The number of columns of a picture. The rows of the picture are the parts of one group of nodes;
+/// the pixels of a row are in the first group inside of the row.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
     /// How the number is encoded.
@@ -104,48 +106,52 @@ pub struct Columns {
     pub count: usize,
     /// Size of a pixel in bits.
     pub bits: usize,
-    /// Label of the group whose parts are the rows.
+    /// Label (id in the file's tree) of the group of nodes whose parts are the rows.
     pub rows: Label,
 }
 
-/// Nodes of a file that belong together, such as a chunk: numbers can refer to the group, and
-/// searches can delete it if it is a deletable part.
+/// Nodes of a file that belong together, such as a chunk: numbers can refer to the group of nodes,
+/// and searches can delete it if it is a deletable part.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Label that identifies the group within the tree of its file.
+    /// Label that identifies the group of nodes within the tree of its file.
     pub label: Label,
-    /// Whether the group can be deleted: never alone, by itself, or together with another group.
+    /// Whether the group of nodes can be deleted: never alone, by itself, or together with another
+    /// group.
     pub part: Part,
-    /// Identifies the payload of which this group holds a piece, as an IDAT chunk of PNG does:
-    /// neighboring groups with the same number can be joined into one. 0 if the group is no piece.
+    /// Identifies the payload (changeable bytes) of which this group of nodes holds a piece, as an
+    /// IDAT chunk of PNG does: neighboring groups with the same number can be joined into one. 0 if
+    /// the group is no piece.
     pub piece: u32,
-    /// The shortest bytes that may stand in place of the group's content in a file of its format,
-    /// such as a function body that does nothing; empty if none are known.
+    /// The shortest bytes that may stand in place of the content of the group of nodes in a file of
+    /// its format, such as a function body that does nothing; empty if none are known.
     pub least: &'static [u8],
-    /// True if the group is an item of a nested format, such as an element of DER: it may stand in
-    /// place of an item that contains it.
+    /// True if the group of nodes is an item of a nested format, such as an element of DER: it may
+    /// stand in place of an item that contains it.
     pub is_item: bool,
     /// The nodes of the group, in the order of their bytes in the file.
     pub nodes: Vec<Node>,
 }
 
-/// Whether a group can be deleted: never alone, by itself, or together with another group.
+/// Whether a group of nodes can be deleted: never alone, by itself, or together with another group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The group is deleted only with a group that contains it.
+    /// The group of nodes is deleted only with a group that contains it.
     No,
-    /// The group is a deletable part: searches can delete it by itself.
+    /// The group of nodes is a deletable part: searches can delete it by itself.
     Own,
-    /// The group is deleted when the group with this label is deleted.
+    /// The group of nodes is deleted when the group with this label (id in the file's tree) is
+    /// deleted.
     With(Label),
 }
 
-/// A number in a file that states something about a group, such as its length, offset or checksum.
+/// A number in a file that states something about a group of nodes, such as its length, offset or
+/// checksum.
 #[derive(Clone, Debug)]
 pub struct Number {
     /// How the number is encoded in bytes, such as in four bytes big-endian.
     pub encoding: Encoding,
-    /// What the number states, and about which group: for example its length.
+    /// What the number states, and about which group of nodes: for example its length.
     pub meaning: Meaning,
     /// What is added to the value that `meaning` describes to get the number, such as 4 if a length
     /// counts its own four bytes.
@@ -154,68 +160,74 @@ pub struct Number {
     pub raw: Arc<[u8]>,
 }
 
-/// What a number in a file states, and about which group.
+/// What a number in a file states, and about which group of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Meaning {
-    /// The size of the group in bytes; if the group is the content of a compressed node, its size
-    /// when decompressed.
+    /// The size of the group of nodes in bytes; if the group is the content of a compressed node,
+    /// its size when decompressed.
     Length(Label),
-    /// The number of groups inside of the group that can be deleted, by themselves or together with
-    /// others; those inside of another such group do not count.
+    /// The number of groups of nodes inside of the group that can be deleted, by themselves or
+    /// together with others; those inside of another such group do not count.
     Count(Label),
-    /// The distance in bytes from the beginning of the second group to the beginning of the first
-    /// one.
+    /// The distance in bytes from the beginning of the second group of nodes to the beginning of
+    /// the first one.
     Offset(Label, Label),
-    /// The distance in bytes from the beginning of the second group to that of the first, as for
-    /// [`Offset`](Meaning::Offset). If the first group is no larger than the number itself, its
-    /// bytes are written in place of the number, padded with zeros (as values of TIFF entries are).
+    /// The distance in bytes from the beginning of the second group of nodes to that of the first,
+    /// as for [`Offset`](Meaning::Offset). If the first group is no larger than the number itself,
+    /// its bytes are written in place of the number, padded with zeros (as values of TIFF entries
+    /// are).
     Place(Label, Label),
-    /// The distance in bytes from the beginning of the group `from` to the next group of a chain.
-    /// The next group is the first one, among the labels from `first` to `last`, that was not
-    /// deleted from the file; the number is 0 if all of them were.
+    /// The distance in bytes from the beginning of the group of nodes `from` to the next group of a
+    /// chain. The next group is the first one, among the labels (ids in the file's tree) from
+    /// `first` to `last`, that was not deleted from the file; the number is 0 if all of them were.
     Next {
-        /// Label of the group that was next in the chain in the original file.
+        /// Label (id in the file's tree) of the group of nodes that was next in the chain in the
+        /// original file.
         first: Label,
-        /// Label of the last group of the chain.
+        /// Label (id in the file's tree) of the last group of nodes of the chain.
         last: Label,
-        /// Label of the group from which distances count.
+        /// Label (id in the file's tree) of the group of nodes from which distances count.
         from: Label,
     },
-    /// The index ([`Meaning::Index`]) of the next group of a chain, plus `base`. The next group is
-    /// the first one, among the labels from `first` to `last`, that was not deleted from the file;
-    /// the number is 0 if all of them were.
+    /// The index ([`Meaning::Index`]) of the next group of nodes of a chain, plus `base`. The next
+    /// group is the first one, among the labels (ids in the file's tree) from `first` to `last`,
+    /// that was not deleted from the file; the number is 0 if all of them were.
     NextIndex {
-        /// Label of the group that was next in the chain in the original file.
+        /// Label (id in the file's tree) of the group of nodes that was next in the chain in the
+        /// original file.
         first: Label,
-        /// Label of the last group of the chain.
+        /// Label (id in the file's tree) of the last group of nodes of the chain.
         last: Label,
-        /// The number by which the file refers to the group with the index 0.
+        /// The number by which the file refers to the group of nodes with the index 0.
         base: u64,
     },
-    /// How many groups of the file were not deleted, of those whose labels are at least the first
-    /// label and less than the second one.
+    /// How many groups of nodes of the file were not deleted, of those whose labels (ids in the
+    /// file's tree) are at least the first label and less than the second one.
     Present(Label, Label),
     /// The index ([`Meaning::Index`]) of the first or the last glyph of a range of glyphs, as a
     /// font states it. Deleted glyphs are left out: the number is the index of the first or last
-    /// glyph of the range that is still there. Each glyph of the range has a group with a label
-    /// from `first` to `last`, and counts as deleted if that group is deleted.
+    /// glyph of the range that is still there. Each glyph of the range has a group of nodes with a
+    /// label (id in the file's tree) from `first` to `last`, and counts as deleted if that group is
+    /// deleted.
     End {
-        /// Label of the group that stands in the range for its first glyph.
+        /// Label (id in the file's tree) of the group of nodes that stands in the range for its
+        /// first glyph.
         first: Label,
-        /// Label of the group that stands in the range for its last glyph.
+        /// Label (id in the file's tree) of the group of nodes that stands in the range for its
+        /// last glyph.
         last: Label,
-        /// Label of the group of the range's first glyph in the list of all glyphs of the font; the
-        /// labels of the other glyphs of the range follow it. 0 if the glyphs of the font are not
-        /// known.
+        /// Label (id in the file's tree) of the group of nodes of the range's first glyph in the
+        /// list of all glyphs of the font; the labels of the other glyphs of the range follow it. 0
+        /// if the glyphs of the font are not known.
         of: Label,
         /// True if the number is the index of the last glyph, false if it is that of the first one.
         is_last: bool,
     },
-    /// The index of the group: how many deletable groups, whether by themselves or together with
-    /// another group, precede it in the group around it.
+    /// The index of the group of nodes: how many deletable groups, whether by themselves or
+    /// together with another group, precede it in the group around it.
     Index(Label),
-    /// A checksum, by this algorithm, of the bytes of the group. If the number is in the group
-    /// itself, its own bytes count as zeros (in tar as blanks).
+    /// A checksum, by this algorithm, of the bytes of the group of nodes. If the number is in the
+    /// group itself, its own bytes count as zeros (in tar as blanks).
     Check(Sum, Label),
 }
 
@@ -239,7 +251,7 @@ impl Meaning {
 }
 
 impl Group {
-    /// Makes a group that is not a part: it is deleted only with a group that contains it.
+    /// Makes a group of nodes that is not a part: it is deleted only with a group that contains it.
     pub fn new(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             label,
@@ -251,7 +263,7 @@ impl Group {
         }
     }
 
-    /// Makes an item: a group that may stand in place of an item that contains it.
+    /// Makes an item: a group of nodes that may stand in place of an item that contains it.
     pub fn item(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             is_item: true,
@@ -259,7 +271,7 @@ impl Group {
         }
     }
 
-    /// Makes a part: a group that searches can delete by itself.
+    /// Makes a part: a group of nodes that searches can delete by itself.
     pub fn part(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             part: Part::Own,

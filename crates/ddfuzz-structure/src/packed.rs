@@ -14,7 +14,7 @@ use weezl::{BitOrder, LzwStatus};
 use crate::node::{ByLabel, Group, Label, Node};
 
 /// Maximum size of decompressed content, in bytes: a stream with larger content is left compressed,
-/// as a payload.
+/// as a payload (changeable bytes).
 const LARGEST: u64 = 1 << 22;
 
 /// Maximum total size, in bytes, of the decompressed content of all streams of a file; further
@@ -51,23 +51,25 @@ pub enum Codec {
     Lzma2(u32),
 }
 
-/// Whether numbers refer across the border of a compressed node: from outside to groups inside of
-/// its content, or from its content to groups outside.
+/// Whether numbers refer across the border of a compressed node: from outside to groups of nodes
+/// inside of its content, or from its content to groups outside.
 #[derive(Clone, Debug, Default)]
 pub enum Linked {
     /// No number refers across the border, except that numbers outside may state something about
     /// the content as a whole, such as its size.
     #[default]
     No,
-    /// Numbers outside state sizes or indices of groups in the content; the values are given here.
+    /// Numbers outside state sizes or indices of groups of nodes in the content; the values are
+    /// given here.
     Into(Arc<Inside>),
-    /// Numbers in the content state something about groups outside, so that the content is
+    /// Numbers in the content state something about groups of nodes outside, so that the content is
     /// compressed only after these were written.
     Outwards,
 }
 
-/// Sizes and indices of the groups inside of a compressed node, by the labels of the groups. Sizes
-/// are in bytes; for indices see [`Meaning::Index`](crate::node::Meaning::Index).
+/// Sizes and indices of the groups of nodes inside of a compressed node, by the labels (ids in the
+/// file's tree) of the groups. Sizes are in bytes; for indices see
+/// [`Meaning::Index`](crate::node::Meaning::Index).
 #[derive(Debug, Default)]
 pub struct Inside {
     pub sizes: ByLabel<usize>,
@@ -87,12 +89,13 @@ pub struct Packed {
     /// Bytes of the node as they are in the file, compressed.
     pub packed: Arc<[u8]>,
     /// Nodes that take the place of this node where the content is not to be taken apart: payloads
-    /// with the compressed bytes.
+    /// (changeable bytes) with the compressed bytes.
     pub closed: Vec<Node>,
-    /// Label of the group in the file that says that the node is compressed: if that group is
-    /// deleted, the content is written uncompressed. `None` if the node is always compressed.
+    /// Label (id in the file's tree) of the group of nodes in the file that says that the node is
+    /// compressed: if that group is deleted, the content is written uncompressed. `None` if the
+    /// node is always compressed.
     pub method: Option<Label>,
-    /// How numbers in the file connect the content with groups outside of the node.
+    /// How numbers in the file connect the content with groups of nodes outside of the node.
     pub linked: Linked,
 }
 

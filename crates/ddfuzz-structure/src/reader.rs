@@ -9,12 +9,14 @@ use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
 use ddfuzz_delta::interruption;
 
-/// Maximum depth of the tree of a file; deeper groups are not taken apart but stay payloads.
+/// Maximum depth of the tree of a file; deeper groups of nodes are not taken apart but stay
+/// payloads (changeable bytes).
 const DEEPEST: usize = 64;
-/// Maximum number of parts (groups that can be deleted) of a file; bytes after so many parts stay a
-/// payload.
+/// Maximum number of parts (groups of nodes that can be deleted) of a file; bytes after so many
+/// parts stay a payload (changeable bytes).
 const MOST_PARTS: usize = 1 << 15;
-/// Number of bytes at the beginning of a payload within which a zlib stream is searched for.
+/// Number of bytes at the beginning of a payload (changeable bytes) within which a zlib stream is
+/// searched for.
 const PREFIX: usize = 128;
 
 /// A field in the description of a file format, which consists of records. A *span* is a range of
@@ -35,7 +37,7 @@ pub enum Field {
     /// delete and change.
     Body,
     /// The remaining bytes of the span that contains this field, as a network packet; as a payload
-    /// if it is not of a known kind.
+    /// (changeable bytes) if it is not of a known kind.
     Packet,
     /// The remaining bytes of the span that contains this field, as records with these fields. Each
     /// record is a deletable part, which searches can delete. If a number before states how many
@@ -48,8 +50,8 @@ pub enum Field {
         &'static [(&'static [u8], &'static [Field])],
         &'static [Field],
     ),
-    /// Marks the record as one piece of a payload that continues in the next record of the same
-    /// type, as the IDAT chunks of PNG.
+    /// Marks the record as one piece of a payload (changeable bytes) that continues in the next
+    /// record of the same type, as the IDAT chunks of PNG.
     Piece,
     /// Zeros that pad the size of the span with the first number to a multiple of the second
     /// number.
@@ -74,8 +76,8 @@ impl Stated {
     }
 }
 
-/// Reads one file into a tree of nodes: gives each group of nodes a label, and limits the depth of
-/// the tree and its number of parts (groups that can be deleted).
+/// Reads one file into a tree of nodes: gives each group of nodes a label (id in the file's tree),
+/// and limits the depth of the tree and its number of parts (groups that can be deleted).
 #[derive(Default)]
 pub struct Reader {
     label: Label,
@@ -88,8 +90,8 @@ pub struct Reader {
     pub unpacked: u64,
 }
 
-/// State of reading one record of a file: the lengths and labels of its spans (ranges of fields to
-/// which numbers refer).
+/// State of reading one record of a file: the lengths and labels (ids in the file's tree) of its
+/// spans (ranges of fields to which numbers refer).
 #[derive(Default)]
 struct Record {
     labels: Vec<(u8, Label)>,
@@ -114,8 +116,8 @@ impl Record {
 }
 
 impl Reader {
-    /// Returns a new label for a group of nodes. Numbers in the file, such as lengths and
-    /// checksums, refer to the group by it.
+    /// Returns a new label (id in the file's tree) for a group of nodes. Numbers in the file, such
+    /// as lengths and checksums, refer to the group by it.
     pub fn label(&mut self) -> Label {
         interruption::check();
         self.label += 1;
@@ -123,9 +125,9 @@ impl Reader {
     }
 
     /// Returns the tree nodes of a field of a fixed size that is padded with zeros. Inside of
-    /// compressed content, the bytes before the zeros become a payload, because shorter ones
-    /// compress better. Elsewhere, and if the field does not end with a zero or has only zeros, it
-    /// becomes fixed bytes.
+    /// compressed content, the bytes before the zeros become a payload (changeable bytes), because
+    /// shorter ones compress better. Elsewhere, and if the field does not end with a zero or has
+    /// only zeros, it becomes fixed bytes.
     pub fn filled(&mut self, field: &[u8]) -> Vec<Node> {
         let size = field
             .iter()
@@ -144,8 +146,8 @@ impl Reader {
         vec![Group::new(of, nodes).into(), pad]
     }
 
-    /// Counts a part (a group that can be deleted); returns false if the file has too many (over
-    /// 32,768).
+    /// Counts a part (a group of nodes that can be deleted); returns false if the file has too many
+    /// (over 32,768).
     pub fn count_part(&mut self) -> bool {
         self.count_parts(1)
     }
@@ -174,8 +176,8 @@ impl Reader {
     }
 
     /// Reads a whole text by `fields`, the description of its format, as one record. Bytes after
-    /// the last field become a payload; a length that exceeds the rest of the text counts as the
-    /// length of the rest. `None` if the text does not have these fields.
+    /// the last field become a payload (changeable bytes); a length that exceeds the rest of the
+    /// text counts as the length of the rest. `None` if the text does not have these fields.
     pub fn table(&mut self, fields: &'static [Field], text: &[u8]) -> Option<Vec<Node>> {
         let mut record = Record {
             lenient: true,
@@ -210,8 +212,8 @@ impl Reader {
         }
     }
 
-    /// Returns the tree nodes of a payload as [`Reader::content`] does; if it is a file of a known
-    /// format, all of that file becomes one part.
+    /// Returns the tree nodes of a payload (changeable bytes) as [`Reader::content`] does; if it is
+    /// a file of a known format, all of that file becomes one part.
     pub fn payload(&mut self, bytes: &[u8]) -> Vec<Node> {
         let known = self.deeper(|reader| nested(reader, bytes));
         let Some(nodes) = known else {
@@ -232,9 +234,9 @@ impl Reader {
         known.unwrap_or_else(|| self.unknown(bytes))
     }
 
-    /// Returns the tree nodes of a payload that is no file of a known format. A zlib stream is
-    /// decompressed if it begins in the first 128 bytes, at the start of the payload or after a
-    /// NUL, and takes all the rest of the payload; otherwise there is one payload node.
+    /// Returns the tree nodes of a payload (changeable bytes) that is no file of a known format. A
+    /// zlib stream is decompressed if it begins in the first 128 bytes, at the start of the payload
+    /// or after a NUL, and takes all the rest of the payload; otherwise there is one payload node.
     fn unknown(&mut self, bytes: &[u8]) -> Vec<Node> {
         for start in 0..bytes.len().min(PREFIX) {
             // Within a payload, streams follow a NUL, as in the chunks zTXt and iCCP of PNG.
@@ -262,8 +264,8 @@ impl Reader {
         self.packed_as(label, codec, content, packed)
     }
 
-    /// Makes a compressed node as [`Reader::packed`] does; the group of its content gets the label
-    /// `label`.
+    /// Makes a compressed node as [`Reader::packed`] does; the group of nodes of its content gets
+    /// the label `label` (id in the file's tree).
     pub fn packed_as(&mut self, label: Label, codec: Codec, content: &[u8], packed: &[u8]) -> Node {
         self.packed += 1;
         let opened = self.payload(content);
@@ -396,9 +398,9 @@ impl Reader {
         }
     }
 
-    /// Reads the span with the number `id` from offset `at`, appends it to `nodes` as a group, and
-    /// returns the offset of its end. `None` if the text does not have the span's fields, or ends
-    /// before the span does.
+    /// Reads the span with the number `id` from offset `at`, appends it to `nodes` as a group of
+    /// nodes, and returns the offset of its end. `None` if the text does not have the span's
+    /// fields, or ends before the span does.
     fn span(
         &mut self,
         id: u8,
@@ -436,7 +438,7 @@ impl Reader {
     /// Reads records with the fields `fields` from the beginning of `text`, `count` of them or,
     /// without a count, up to the end, and appends each to `nodes` as a part. Returns how many
     /// bytes were read. If a record cannot be read, or the file has too many parts, the rest of the
-    /// text becomes a payload.
+    /// text becomes a payload (changeable bytes).
     fn records(
         &mut self,
         fields: &'static [Field],

@@ -14,25 +14,26 @@ use ddfuzz_delta::interruption;
 /// The bytes of a group of nodes, put together, and the positions of the group's numbers (lengths,
 /// offsets, checksums and others) in these bytes.
 pub struct Rendered {
-    /// The bytes of the group, with all numbers computed anew.
+    /// The bytes of the group of nodes, with all numbers computed anew.
     pub text: Vec<u8>,
-    /// Ranges of the group's numbers in `text`, in ascending order; numbers in compressed content
-    /// are not included.
+    /// Ranges of the numbers of the group of nodes in `text`, in ascending order; numbers in
+    /// compressed content are not included.
     pub numbers: Vec<Range<usize>>,
-    /// Sizes and indices of the group and of all groups in it, by their labels.
+    /// Sizes and indices of the group of nodes and of all groups in it, by their labels (ids in the
+    /// file's tree).
     pub inside: Inside,
 }
 
 impl Rendered {
-    /// Returns the bytes of each number (length, offset, checksum or other) of the group, in their
-    /// order in the text.
+    /// Returns the bytes of each number (length, offset, checksum or other) of the group of nodes,
+    /// in their order in the text.
     pub fn numbers(&self) -> impl Iterator<Item = &[u8]> {
         self.numbers.iter().map(|place| &self.text[place.clone()])
     }
 }
 
-/// Where a group was written: its range in the text or, if it is the content of a compressed node,
-/// its uncompressed bytes.
+/// Where a group of nodes was written: its range in the text or, if it is the content of a
+/// compressed node, its uncompressed bytes.
 enum Span {
     Place(Range<usize>),
     Content(Arc<[u8]>),
@@ -40,16 +41,16 @@ enum Span {
 
 #[derive(Default)]
 struct Renderer<'a> {
-    /// Size of each measured group in bytes, by its label.
+    /// Size of each measured group of nodes in bytes, by its label (id in the file's tree).
     sizes: ByLabel<usize>,
-    /// For the label of each measured group, the number of groups in it that can be deleted (the
-    /// value of [`Meaning::Count`]).
+    /// For the label (id in the file's tree) of each measured group of nodes, the number of groups
+    /// in it that can be deleted (the value of [`Meaning::Count`]).
     counts: ByLabel<u64>,
-    /// For the label of each measured group, its index in the group that contains it (the value of
-    /// [`Meaning::Index`]).
+    /// For the label (id in the file's tree) of each measured group of nodes, its index in the
+    /// group that contains it (the value of [`Meaning::Index`]).
     indices: ByLabel<u64>,
     spans: ByLabel<Span>,
-    /// Labels of the groups in `sizes`, in ascending order.
+    /// Labels (ids in the file's tree) of the groups of nodes in `sizes`, in ascending order.
     labels: Vec<Label>,
     text: Vec<u8>,
     /// The numbers (lengths, offsets, checksums and others) written so far, each with its range in
@@ -59,16 +60,17 @@ struct Renderer<'a> {
     /// in the last round of writing. A number is identified by its encoding, its meaning, and its
     /// bias.
     widths: HashMap<(Encoding, Meaning, i64), usize>,
-    /// For the label of each group with a gap ([`Node::Gap`]), the size of the gap in bytes.
+    /// For the label (id in the file's tree) of each group of nodes with a gap ([`Node::Gap`]), the
+    /// size of the gap in bytes.
     gaps: ByLabel<usize>,
-    /// Labels of all groups of the tree; empty unless the tree has runs of numbers
-    /// ([`Node::Runs`]), which need them.
+    /// Labels (ids in the file's tree) of all groups of nodes of the tree; empty unless the tree
+    /// has runs of numbers ([`Node::Runs`]), which need them.
     present: HashSet<Label>,
-    /// Compressed nodes whose content depends on groups outside ([`Linked::Outwards`]), each with
-    /// its range in the text.
+    /// Compressed nodes whose content depends on groups of nodes outside ([`Linked::Outwards`]),
+    /// each with its range in the text.
     open: Vec<(&'a Packed, Range<usize>)>,
     /// The compressed bytes of each node in `open`, as computed in the last round of writing, by
-    /// the label of the node's content.
+    /// the label (id in the file's tree) of the node's content.
     packs: ByLabel<Vec<u8>>,
 }
 
@@ -110,8 +112,8 @@ pub fn render(group: &Group) -> Rendered {
     }
 }
 
-/// Returns true if the group contains runs of numbers ([`Node::Runs`]), outside of compressed
-/// nodes.
+/// Returns true if the group of nodes contains runs of numbers ([`Node::Runs`]), outside of
+/// compressed nodes.
 fn has_runs(group: &Group) -> bool {
     group.nodes.iter().any(|node| match node {
         Node::Runs(_) => true,
@@ -120,8 +122,8 @@ fn has_runs(group: &Group) -> bool {
     })
 }
 
-/// Adds the labels of `group` and of all groups in it to `labels`, those inside of compressed nodes
-/// included.
+/// Adds the labels (ids in the file's tree) of `group` and of all groups of nodes in it to
+/// `labels`, those inside of compressed nodes included.
 fn list_labels(group: &Group, labels: &mut HashSet<Label>) {
     labels.insert(group.label);
     for inner in group.nodes.iter().filter_map(Node::inside) {
@@ -130,7 +132,7 @@ fn list_labels(group: &Group, labels: &mut HashSet<Label>) {
 }
 
 /// Returns true if the size of a number in bytes depends on a value that is known only after all
-/// groups were placed; the number may then have to be written again in another size.
+/// groups of nodes were placed; the number may then have to be written again in another size.
 fn is_elastic(number: &Number) -> bool {
     match number.encoding {
         Encoding::Dict(_)
@@ -143,7 +145,8 @@ fn is_elastic(number: &Number) -> bool {
     }
 }
 
-/// Returns the size in bytes of each group in `group`, by its label.
+/// Returns the size in bytes of each group of nodes in `group`, by its label (id in the file's
+/// tree).
 pub fn sizes(group: &Group) -> ByLabel<usize> {
     let mut renderer = Renderer::default();
     renderer.measure(group);
@@ -151,8 +154,8 @@ pub fn sizes(group: &Group) -> ByLabel<usize> {
 }
 
 impl<'a> Renderer<'a> {
-    /// Computes the sizes, counts and indices of a group and of all groups in it, and stores them
-    /// by label; returns the size of the group in bytes.
+    /// Computes the sizes, counts and indices of a group of nodes and of all groups in it, and
+    /// stores them by label (id in the file's tree); returns the size of the group in bytes.
     fn measure(&mut self, group: &Group) -> usize {
         interruption::check();
         let mut size = 0;
@@ -210,7 +213,7 @@ impl<'a> Renderer<'a> {
         size
     }
 
-    /// Returns the compressed bytes of a node. If its content depends on groups outside
+    /// Returns the compressed bytes of a node. If its content depends on groups of nodes outside
     /// ([`Linked::Outwards`]), these are the bytes that the last round of writing has found.
     fn packed<'b>(&'b self, packed: &'b Packed) -> &'b [u8] {
         let found = self.packs.get(&packed.content.label);
@@ -224,9 +227,9 @@ impl<'a> Renderer<'a> {
         self.sizes.get(&label).copied().unwrap_or_default()
     }
 
-    /// Returns bytes that hold the place of a number while groups are written, of the size that the
-    /// number will have. Only lengths and counts of groups that were already measured have their
-    /// final value; other numbers are written again later.
+    /// Returns bytes that hold the place of a number while groups of nodes are written, of the size
+    /// that the number will have. Only lengths and counts of groups that were already measured have
+    /// their final value; other numbers are written again later.
     fn number(&self, number: &Number) -> Vec<u8> {
         if is_elastic(number) {
             let key = (number.encoding, number.meaning, number.bias);
@@ -255,9 +258,9 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Returns the header of a CFF INDEX ([`Node::Directory`]), whose items are in the group `of`
-    /// inside of `around`: the number of items, the width of an offset (at least `width` bytes),
-    /// and the offsets.
+    /// Returns the header of a CFF INDEX ([`Node::Directory`]), whose items are in the group of
+    /// nodes `of` inside of `around`: the number of items, the width of an offset (at least `width`
+    /// bytes), and the offsets.
     fn directory(&self, around: &Group, of: Label, width: usize) -> Vec<u8> {
         let mut ends = vec![1];
         for node in &around.nodes {
@@ -340,10 +343,10 @@ impl<'a> Renderer<'a> {
         self.spans.insert(group.label, place);
     }
 
-    /// Writes all numbers whose values are known only after all groups were placed, and then the
-    /// checksums, those of the smallest groups first. Returns false if a number or a compressed
-    /// node needs another size than it was given; the new ones are then in `widths` and `packs`,
-    /// for another round.
+    /// Writes all numbers whose values are known only after all groups of nodes were placed, and
+    /// then the checksums, those of the smallest groups first. Returns false if a number or a
+    /// compressed node needs another size than it was given; the new ones are then in `widths` and
+    /// `packs`, for another round.
     fn settle_numbers(&mut self) -> bool {
         let mut checks = Vec::new();
         let mut fits = true;
@@ -377,15 +380,17 @@ impl<'a> Renderer<'a> {
         fits & self.settle_packed()
     }
 
-    /// Returns those labels from `range` whose groups are in the file, in ascending order.
+    /// Returns those labels (ids in the file's tree) from `range` whose groups of nodes are in the
+    /// file, in ascending order.
     fn labels(&self, range: Range<Label>) -> &[Label] {
         let first = self.labels.partition_point(|label| *label < range.start);
         let last = self.labels.partition_point(|label| *label < range.end);
         self.labels.get(first..last).unwrap_or_default()
     }
 
-    /// Returns the value that a number states. To be called when all groups have their places in
-    /// the text. Returns `None` for a checksum, and for a number about a group that was deleted.
+    /// Returns the value that a number states. To be called when all groups of nodes have their
+    /// places in the text. Returns `None` for a checksum, and for a number about a group that was
+    /// deleted.
     fn stated(&self, number: &Number) -> Option<u64> {
         match number.meaning {
             Meaning::Offset(of, from) | Meaning::Place(of, from) => self.distance(of, from),
@@ -408,9 +413,9 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Compresses the nodes whose content depends on groups outside of the node. Returns false if
-    /// the compressed bytes of a node are not those that were written for it; the new ones are then
-    /// in `packs`, for another round.
+    /// Compresses the nodes whose content depends on groups of nodes outside of the node. Returns
+    /// false if the compressed bytes of a node are not those that were written for it; the new ones
+    /// are then in `packs`, for another round.
     fn settle_packed(&mut self) -> bool {
         let mut fits = true;
         for (packed, place) in std::mem::take(&mut self.open) {
@@ -468,8 +473,8 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Returns the distance in bytes from the beginning of the group `from` to that of the group
-    /// `of`; `None` unless both were written into the text, outside of compressed nodes.
+    /// Returns the distance in bytes from the beginning of the group of nodes `from` to that of the
+    /// group `of`; `None` unless both were written into the text, outside of compressed nodes.
     fn distance(&self, of: Label, from: Label) -> Option<u64> {
         match (self.spans.get(&of), self.spans.get(&from)) {
             (Some(Span::Place(of)), Some(Span::Place(from))) => {

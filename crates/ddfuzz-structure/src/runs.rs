@@ -9,8 +9,8 @@ use crate::node::Label;
 /// numbers: the first number of each run, and how many numbers the run has.
 #[derive(Clone, Debug)]
 pub struct Runs {
-    /// Label of the group of the table's first row; the labels of the other rows follow it in
-    /// order.
+    /// Label (id in the file's tree) of the group of nodes of the table's first row; the labels of
+    /// the other rows follow it in order.
     pub first: Label,
     /// Number of each row in the original file, in ascending order.
     pub numbers: Arc<[u64]>,
@@ -37,8 +37,9 @@ pub enum RunForm {
 }
 
 impl Runs {
-    /// Returns the text by which the file states which rows of a table follow each other (first number
-    /// and count), for the rows that are left; `is_left` returns true for the label of such a row.
+    /// Returns the text by which the file states which rows of a table follow each other (first
+    /// number and count), for the rows that are left; `is_left` returns true for the label (id in
+    /// the file's tree) of such a row.
     pub fn write(&self, is_left: impl Fn(Label) -> bool) -> Vec<u8> {
         let has = |index: usize| is_left(self.first + index as Label);
         match &self.form {

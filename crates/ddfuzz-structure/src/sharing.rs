@@ -6,16 +6,16 @@ use std::sync::Arc;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::render::render;
 
-/// The regions in the tree of a file: groups whose offsets numbers in the file state, and that
-/// contain neither parts (groups that can be deleted) nor compressed nodes.
+/// The regions in the tree of a file: groups of nodes whose offsets numbers in the file state, and
+/// that contain neither parts (groups that can be deleted) nor compressed nodes.
 pub struct Regions<'a> {
     root: &'a Group,
     regions: Vec<&'a Group>,
 }
 
 impl<'a> Regions<'a> {
-    /// Finds all regions of the tree (groups whose offsets the file states), in the order of their
-    /// bytes.
+    /// Finds all regions of the tree (groups of nodes whose offsets the file states), in the order
+    /// of their bytes.
     pub fn of(root: &'a Group) -> Regions<'a> {
         let mut targets = Vec::new();
         list_targets(root, &mut targets);
@@ -25,8 +25,8 @@ impl<'a> Regions<'a> {
         Regions { root, regions }
     }
 
-    /// Returns the size in bytes of each region (group whose offset the file states), in the order
-    /// of the regions.
+    /// Returns the size in bytes of each region (group of nodes whose offset the file states), in
+    /// the order of the regions.
     pub fn sizes(&self) -> impl Iterator<Item = usize> {
         self.regions.iter().map(|region| render(region).text.len())
     }
@@ -56,7 +56,8 @@ impl<'a> Regions<'a> {
     }
 }
 
-/// Appends to `targets` the labels of all groups whose offset a number in the group states.
+/// Appends to `targets` the labels (ids in the file's tree) of all groups of nodes whose offset a
+/// number in the group states.
 fn list_targets(group: &Group, targets: &mut Vec<Label>) {
     for node in &group.nodes {
         match node {
@@ -71,9 +72,9 @@ fn list_targets(group: &Group, targets: &mut Vec<Label>) {
     }
 }
 
-/// Appends to `regions` the regions inside of `group`: groups whose labels are in `targets`, which
-/// is sorted, and that contain neither deletable groups nor compressed nodes. Does not look for
-/// regions inside of a region.
+/// Appends to `regions` the regions inside of `group`: groups of nodes whose labels (ids in the
+/// file's tree) are in `targets`, which is sorted, and that contain neither deletable groups nor
+/// compressed nodes. Does not look for regions inside of a region.
 fn list_regions<'a>(group: &'a Group, targets: &[Label], regions: &mut Vec<&'a Group>) {
     for node in &group.nodes {
         let Node::Group(inner) = node else {
@@ -87,7 +88,8 @@ fn list_regions<'a>(group: &'a Group, targets: &[Label], regions: &mut Vec<&'a G
     }
 }
 
-/// Returns true if a group contains groups that can be deleted, or compressed nodes; else false.
+/// Returns true if a group of nodes contains groups that can be deleted, or compressed nodes; else
+/// false.
 fn has_parts(group: &Group) -> bool {
     group.nodes.iter().any(|node| match node {
         Node::Group(inner) => inner.part != Part::No || has_parts(inner),
@@ -96,7 +98,8 @@ fn has_parts(group: &Group) -> bool {
     })
 }
 
-/// Appends to `labels` the labels of `group` and of all groups inside of it.
+/// Appends to `labels` the labels (ids in the file's tree) of `group` and of all groups of nodes
+/// inside of it.
 fn list_labels(group: &Group, labels: &mut Vec<Label>) {
     labels.push(group.label);
     for node in &group.nodes {
@@ -110,10 +113,11 @@ fn list_labels(group: &Group, labels: &mut Vec<Label>) {
 /// referred to it refer to another region.
 struct Share<I> {
     region: Label,
-    /// Label of the region to which offsets refer in place of the removed one; `None` if they refer
-    /// to the place from which they count.
+    /// Label (id in the file's tree) of the region to which offsets refer in place of the removed
+    /// one; `None` if they refer to the place from which they count.
     target: Option<Label>,
-    /// Labels of the removed region and of all groups inside of it, sorted.
+    /// Labels (ids in the file's tree) of the removed region and of all groups of nodes inside of
+    /// it, sorted.
     inside: Vec<Label>,
     /// Bytes of all numbers of the tree, in order, as they were before the removal.
     numbers: I,
@@ -124,8 +128,8 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         self.inside.binary_search(&label).is_ok()
     }
 
-    /// Returns a copy of the group without the removed region and with changed offsets; `None` if a
-    /// copy, padding or flags in it depend on the removed region.
+    /// Returns a copy of the group of nodes without the removed region and with changed offsets;
+    /// `None` if a copy, padding or flags in it depend on the removed region.
     fn group(&mut self, group: &Group) -> Option<Group> {
         let mut nodes = Vec::with_capacity(group.nodes.len());
         for node in &group.nodes {
@@ -177,7 +181,7 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
     }
 }
 
-/// Counts the numbers (lengths, offsets, …) in a group and the groups inside of it.
+/// Counts the numbers (lengths, offsets, …) in a group of nodes and the groups inside of it.
 fn count_numbers(group: &Group) -> usize {
     let counts = group.nodes.iter().map(|node| match node {
         Node::Group(inner) => count_numbers(inner),

@@ -20,29 +20,33 @@ use crate::passes::structure::structure;
 use crate::passes::units::{Bytes, Positions, Units};
 use crate::{Edit, Outcome};
 
-/// Name, in logs, of the pass that reduces payloads of a file of a known format.
+/// Name, in logs, of the pass that reduces payloads (changeable bytes) of a file of a known format.
 const PAYLOAD: &str = "payload";
-/// Name, in logs, of the test in which compressed payloads of a file are compressed anew.
+/// Name, in logs, of the test in which compressed payloads (changeable bytes) of a file are
+/// compressed anew.
 const REPACK: &str = "repack";
 /// Name, in logs, of the test in which a file is rewritten with the same content in fewer bytes.
 const COMPACT: &str = "compact";
-/// Number of successive needed bytes of a payload after which the reduction of the payload ends. At
-/// the end of the search, single deletions still try all bytes of the file.
+/// Number of successive needed bytes of a payload (changeable bytes) after which the reduction of
+/// the payload ends. At the end of the search, single deletions still try all bytes of the file.
 const FRUITLESS_BYTES: usize = 128;
-/// Sizes, in bytes, of records that are deleted whole from a payload of [`FEW_BYTES`] or more in
-/// which no byte could be deleted.
+/// Sizes, in bytes, of records that are deleted whole from a payload (changeable bytes) of
+/// [`FEW_BYTES`] or more in which no byte could be deleted.
 const RECORDS: [usize; 3] = [2, 3, 4];
-/// Maximum size, in bytes, of payloads that count as small, such as headers.
+/// Maximum size, in bytes, of payloads (changeable bytes) that count as small, such as headers.
 pub(super) const FEW_BYTES: usize = 32;
-/// Number of successive needed bytes after which the reduction of a small payload ends; also the
-/// number of successive needed records after which the deletion of records from a larger one ends.
+/// Number of successive needed bytes after which the reduction of a small payload (changeable
+/// bytes) ends; also the number of successive needed records after which the deletion of records
+/// from a larger one ends.
 pub(super) const FRUITLESS_FEW: usize = 8;
-/// Maximum number of payloads of a file that are reduced one by one; if there are more, all are
-/// reduced together.
+/// Maximum number of payloads (changeable bytes) of a file that are reduced one by one; if there
+/// are more, all are reduced together.
 pub(super) const EACH: usize = 32;
-/// Minimum size, in bytes, of payloads that are reduced as texts, by lines and brackets.
+/// Minimum size, in bytes, of payloads (changeable bytes) that are reduced as texts, by lines and
+/// brackets.
 const TEXT: usize = 32;
-/// Minimum size, in bytes, of payloads in which it is tested whether the values of bytes matter.
+/// Minimum size, in bytes, of payloads (changeable bytes) in which it is tested whether the values
+/// of bytes matter.
 const NORMALIZED: usize = 4;
 /// Name, in logs, of the pass that replaces pieces of a file by their shortest valid form.
 const LEAST: &str = "least";
@@ -59,21 +63,22 @@ const WORTH_TWO_TESTS: usize = 8;
 /// Maximum number of regions of a file, the largest ones, whose removal is tested by letting
 /// offsets refer to other bytes.
 const MOST_SHARED: usize = 16;
-/// Maximum number of rounds in which payloads, values and parts are reduced in turn.
+/// Maximum number of rounds in which payloads (changeable bytes), values and parts are reduced in
+/// turn.
 const ROUNDS: usize = 3;
-/// Minimum size of a file, in bytes, whose payloads are reduced roughly before they are reduced
-/// thoroughly.
+/// Minimum size of a file, in bytes, whose payloads (changeable bytes) are reduced roughly before
+/// they are reduced thoroughly.
 const LARGE: usize = 1024;
 /// Number of successive tests that delete little, after which a step of the rough reduction of a
-/// payload ends.
+/// payload (changeable bytes) ends.
 const IMPATIENT: usize = 12;
-/// Maximum number of rounds in which payloads are reduced roughly.
+/// Maximum number of rounds in which payloads (changeable bytes) are reduced roughly.
 const ROUGH_ROUNDS: usize = 8;
 /// The file's size divided by this number is how many bytes one round of rough reduction must have
 /// deleted at least for another round to follow.
 const WORTH_ANOTHER: usize = 32;
 
-/// How carefully a payload is reduced.
+/// How carefully a payload (changeable bytes) is reduced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Care {
     /// Each step ends after [`IMPATIENT`] tests without much gain.
@@ -83,7 +88,8 @@ enum Care {
 }
 
 /// Number of tests, counted from the opening of a file by its format, in which the format must
-/// prove useful: if none of them has reduced the file, payloads are no longer reduced.
+/// prove useful: if none of them has reduced the file, payloads (changeable bytes) are no longer
+/// reduced.
 const TRIAL: usize = 40;
 
 /// The first [`TRIAL`] tests that reduce a file by its format; they show whether the format helps.
@@ -103,9 +109,9 @@ impl Trial {
     }
 }
 
-/// Reduces a file by its format: deletes parts, reduces payloads, and lowers values. Returns true
-/// if a changed file still failed, and so became the current best; false, without a test, if the
-/// file is not of the format.
+/// Reduces a file by its format: deletes parts, reduces payloads (changeable bytes), and lowers
+/// values. Returns true if a changed file still failed, and so became the current best; false,
+/// without a test, if the file is not of the format.
 pub(super) async fn container(work: &mut CurrentBest, format: &dyn Format) -> bool {
     let before = work.reductions();
     let Some(document) = format.open(&work.text()) else {
@@ -146,8 +152,8 @@ pub(super) async fn delete_parts_again(work: &mut CurrentBest, known: &Structure
     }
 }
 
-/// Reduces payloads, lowers values, lets offsets share regions, and deletes parts of a file, in
-/// rounds until nothing changes. Returns the smaller document.
+/// Reduces payloads (changeable bytes), lowers values, lets offsets share regions, and deletes
+/// parts of a file, in rounds until nothing changes. Returns the smaller document.
 async fn reduce_carefully(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -184,10 +190,10 @@ async fn reduce_carefully(
     document
 }
 
-/// Reduces a large file in rough rounds: each reduces payloads and lowers values, ending a step
-/// after [`IMPATIENT`] tests that delete little, and then deletes parts. Rounds repeat as long as
-/// they delete much, because a part may be needed only by a payload, and a payload only by another
-/// one. Returns the smaller document.
+/// Reduces a large file in rough rounds: each reduces payloads (changeable bytes) and lowers
+/// values, ending a step after [`IMPATIENT`] tests that delete little, and then deletes parts.
+/// Rounds repeat as long as they delete much, because a part may be needed only by a payload, and a
+/// payload only by another one. Returns the smaller document.
 async fn reduce_roughly(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -258,10 +264,11 @@ async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn 
     }
 }
 
-/// Reduces the payloads of a file, the largest first, and returns the document with the reduced
-/// payloads. First tests each payload without all of its content; then reduces the needed ones one
-/// by one. With [`Care::Rough`], leaves out small ones, such as headers. If there are more than
-/// [`EACH`] payloads, reduces all of them together, as one text. Stops early if `trial` has failed.
+/// Reduces the payloads (changeable bytes) of a file, the largest first, and returns the document
+/// with the reduced payloads. First tests each payload without all of its content; then reduces the
+/// needed ones one by one. With [`Care::Rough`], leaves out small ones, such as headers. If there
+/// are more than [`EACH`] payloads, reduces all of them together, as one text. Stops early if
+/// `trial` has failed.
 async fn reduce_payloads(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -307,8 +314,8 @@ async fn reduce_payloads(
     document
 }
 
-/// Deletes the whole contents of those payloads that the failure does not need. `payloads` are the
-/// contents; joined, they must be the text that passes edit at present.
+/// Deletes the whole contents of those payloads (changeable bytes) that the failure does not need.
+/// `payloads` are the contents; joined, they must be the text that passes edit at present.
 async fn delete_contents(work: &mut CurrentBest, payloads: &[Arc<[u8]>]) {
     let mut start = 0;
     let places = payloads.iter().map(|payload| {
@@ -322,8 +329,8 @@ async fn delete_contents(work: &mut CurrentBest, payloads: &[Arc<[u8]>]) {
     list.reduce().await;
 }
 
-/// Deletes bytes of the payload that passes edit at present, and writes `0` over bytes whose values
-/// do not matter; `care` says how thoroughly.
+/// Deletes bytes of the payload (changeable bytes) that passes edit at present, and writes `0` over
+/// bytes whose values do not matter; `care` says how thoroughly.
 async fn reduce_content(work: &mut CurrentBest, care: Care) {
     let len = work.len();
     let limit = (care == Care::Rough).then_some(IMPATIENT);
@@ -365,8 +372,8 @@ async fn reduce_content(work: &mut CurrentBest, care: Care) {
     }
 }
 
-/// Deletes bytes from all payloads with the same content at once, such as a name that must be the
-/// same at several places. Returns the document with the reduced payloads.
+/// Deletes bytes from all payloads (changeable bytes) with the same content at once, such as a name
+/// that must be the same at several places. Returns the document with the reduced payloads.
 async fn reduce_equal(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut equal = EqualPayloads {
         document,
@@ -391,19 +398,20 @@ async fn reduce_equal(work: &mut CurrentBest, document: Arc<dyn Document>) -> Ar
     equal.document
 }
 
-/// The bytes of several payloads of a document that have the same content, as units of a list
-/// search: deleting a unit deletes the byte at one position from all of these payloads.
+/// The bytes of several payloads (changeable bytes) of a document that have the same content, as
+/// units of a list search: deleting a unit deletes the byte at one position from all of these
+/// payloads.
 struct EqualPayloads {
     document: Arc<dyn Document>,
-    /// Indices, in the document, of the payloads that have the same content.
+    /// Indices, in the document, of the payloads (changeable bytes) that have the same content.
     at: Vec<usize>,
-    /// Size of each of the payloads, in bytes.
+    /// Size of each of the payloads (changeable bytes), in bytes.
     len: usize,
 }
 
 impl EqualPayloads {
-    /// Returns a copy of the document in which each of the equal payloads lacks the bytes at the
-    /// positions `cuts`.
+    /// Returns a copy of the document in which each of the equal payloads (changeable bytes) lacks
+    /// the bytes at the positions `cuts`.
     fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
         let mut payloads = self.document.payloads();
         let content = payloads[self.at[0]].clone();
@@ -453,8 +461,8 @@ const REDUCIBLE: GroupKind = GroupKind {
     is_all_untested: true,
 };
 
-/// Deletes groups of `group` neighboring bytes from the payload that passes edit at present. Ends
-/// when `fruitless` groups in a row were needed.
+/// Deletes groups of `group` neighboring bytes from the payload (changeable bytes) that passes edit
+/// at present. Ends when `fruitless` groups in a row were needed.
 async fn delete_groups(work: &mut CurrentBest, group: usize, fruitless: usize) {
     let mut groups = Bytes::within(PAYLOAD, 0..work.len(), group);
     ListSearch::new(work, &mut groups)

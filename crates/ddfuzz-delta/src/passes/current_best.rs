@@ -30,7 +30,8 @@ const RUN: usize = 4;
 pub(super) struct CurrentBest {
     asker: Asker,
     /// The original input; empty if the units of the search are not bytes. While passes edit only
-    /// some payloads of a document, the contents of these payloads as they were when that began.
+    /// some payloads (changeable bytes) of a document, the contents of these payloads as they were
+    /// when that began.
     original: Arc<[u8]>,
     /// Positions of the original input from which the bytes of the current best text come.
     best: Config,
@@ -50,8 +51,8 @@ pub(super) struct CurrentBest {
     /// The repair, which corrects numbers such as lengths in each tested text; `None` if no such
     /// number is known.
     repair: Option<Repair>,
-    /// The document whose payloads the passes edit at present, as if they were the whole text;
-    /// `None` if passes edit the whole text.
+    /// The document whose payloads (changeable bytes) the passes edit at present, as if they were
+    /// the whole text; `None` if passes edit the whole text.
     envelope: Option<Envelope>,
     /// The predictor that answers tests by counting syntax errors; `None` if no grammar is used at
     /// present.
@@ -74,8 +75,8 @@ struct FruitlessLimit {
 /// a success for the limit on tests without success.
 const WORTHWHILE: usize = 128;
 
-/// Size, in bytes, of the edited payloads above which putting the file together (with compression)
-/// counts as slow as a test.
+/// Size, in bytes, of the edited payloads (changeable bytes) above which putting the file together
+/// (with compression) counts as slow as a test.
 const SLOW: usize = 1 << 16;
 
 impl CurrentBest {
@@ -224,9 +225,9 @@ impl CurrentBest {
         self.repair = repair;
     }
 
-    /// Restricts the current best to some payloads of `document`, given as a range of their
-    /// indices; the text of the document is the current best text. From now on, passes see and edit
-    /// these payloads as if they were the whole text.
+    /// Restricts the current best to some payloads (changeable bytes) of `document`, given as a
+    /// range of their indices; the text of the document is the current best text. From now on,
+    /// passes see and edit these payloads as if they were the whole text.
     pub fn enter(&mut self, document: Arc<dyn Document>, payloads: Range<usize>) {
         let whole = Whole {
             text: self.text(),
@@ -291,7 +292,8 @@ impl CurrentBest {
         self.fruitless_limit.is_some_and(|limit| limit.left == 0)
     }
 
-    /// Returns the size of the whole current best text in bytes, also while passes edit payloads.
+    /// Returns the size of the whole current best text in bytes, also while passes edit payloads
+    /// (changeable bytes).
     fn whole_len(&self) -> usize {
         let envelope = self.envelope.as_ref();
         envelope.map_or(self.best.len(), |envelope| envelope.whole.text.len())
@@ -310,8 +312,8 @@ impl CurrentBest {
     }
 
     /// Returns by how many bytes the whole text becomes shorter if an edit is made in its payloads
-    /// (the contents of compressed or encoded parts); 0 if the text does not become shorter, or if
-    /// edits are not made in payloads now.
+    /// (changeable bytes, the contents of compressed or encoded parts); 0 if the text does not
+    /// become shorter, or if edits are not made in payloads now.
     pub fn shortened_by(&self, edit: &Edit) -> usize {
         let envelope = self.envelope.as_ref();
         envelope.map_or(0, |envelope| envelope.shortened_by(edit))
@@ -340,8 +342,8 @@ impl CurrentBest {
     /// Tests an edit of the current best text, without correcting numbers, and returns the outcome.
     /// A text that fails becomes the new best. If `observed`, the run also reports compared
     /// operands, which are in [`hints`](CurrentBest::hints) afterwards. Returns PASS without a test
-    /// if payloads of a document are edited and the whole text would stay as it is or become
-    /// longer, or if the limit on tests without success is reached.
+    /// if payloads (changeable bytes) of a document are edited and the whole text would stay as it
+    /// is or become longer, or if the limit on tests without success is reached.
     pub async fn ask(&mut self, rule: &'static str, edit: Edit, observed: bool) -> Outcome {
         interruption::check();
         if self.is_limit_reached() {
@@ -394,9 +396,9 @@ impl CurrentBest {
         outcome
     }
 
-    /// Counts a payload edit that was not tested, because it would not make the whole file smaller,
-    /// as a test without success. Does so only if the payloads are larger than [`SLOW`] bytes: then
-    /// building the file took as long as a test.
+    /// Counts a payload edit (an edit of changeable bytes) that was not tested, because it would
+    /// not make the whole file smaller, as a test without success. Does so only if the payloads are
+    /// larger than [`SLOW`] bytes: then building the file took as long as a test.
     fn count_unsealed(&mut self) {
         if let Some(limit) = self
             .fruitless_limit

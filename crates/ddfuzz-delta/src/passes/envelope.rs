@@ -7,21 +7,24 @@ use std::sync::Arc;
 use crate::document::Document;
 use crate::{Config, Edit, Replacement};
 
-/// The document around the payloads that passes edit at present. It makes each edit of the payloads
-/// an edit of the whole text, with corrected numbers, and holds the whole current best meanwhile.
+/// The document around the payloads (changeable bytes) that passes edit at present. It makes each
+/// edit of the payloads an edit of the whole text, with corrected numbers, and holds the whole
+/// current best meanwhile.
 pub(super) struct Envelope {
     pub document: Arc<dyn Document>,
-    /// Present contents of all payloads of the document, whether passes have edited them or not.
+    /// Present contents of all payloads (changeable bytes) of the document, whether passes have
+    /// edited them or not.
     payloads: Vec<Arc<[u8]>>,
-    /// Indices of the payloads of the document that passes edit at present; joined, these payloads
-    /// are the text that passes see.
+    /// Indices of the payloads (changeable bytes) of the document that passes edit at present;
+    /// joined, these payloads are the text that passes see.
     edited: Range<usize>,
-    /// The current best as a whole, put aside while passes edit only some of its payloads.
+    /// The current best as a whole, put aside while passes edit only some of its payloads
+    /// (changeable bytes).
     pub whole: Whole,
 }
 
 /// The current best as a whole (original input, kept positions, text), put aside while passes edit
-/// only payloads of its document.
+/// only payloads (changeable bytes) of its document.
 pub(super) struct Whole {
     pub original: Arc<[u8]>,
     pub best: Config,
@@ -29,8 +32,8 @@ pub(super) struct Whole {
     pub rewritten: bool,
 }
 
-/// A copy of the document with edited payloads, its text, and an edit of the whole current best
-/// text that has the same result.
+/// A copy of the document with edited payloads (changeable bytes), its text, and an edit of the
+/// whole current best text that has the same result.
 pub(super) struct Sealed {
     document: Arc<dyn Document>,
     payloads: Vec<Arc<[u8]>>,
@@ -50,15 +53,15 @@ impl Envelope {
         }
     }
 
-    /// Returns the text that passes see and edit at present: the edited payloads, one after the
-    /// other.
+    /// Returns the text that passes see and edit at present: the edited payloads (changeable
+    /// bytes), one after the other.
     pub fn inside(&self) -> Vec<u8> {
         self.payloads[self.edited.clone()].concat()
     }
 
-    /// Applies `edit`, which is an edit of the edited payloads joined to one text, to a copy of the
-    /// document. Returns the copy and its text; `None` if the text of the file would not become
-    /// different, or would become longer.
+    /// Applies `edit`, which is an edit of the edited payloads (changeable bytes) joined to one
+    /// text, to a copy of the document. Returns the copy and its text; `None` if the text of the
+    /// file would not become different, or would become longer.
     pub fn seal(&self, edit: &Edit) -> Option<Sealed> {
         let mut payloads = self.payloads.clone();
         let mut start = 0;
@@ -80,7 +83,8 @@ impl Envelope {
         })
     }
 
-    /// Returns by how many bytes an edit of the edited payloads makes the whole text shorter.
+    /// Returns by how many bytes an edit of the edited payloads (changeable bytes) makes the whole
+    /// text shorter.
     pub fn shortened_by(&self, edit: &Edit) -> usize {
         let sealed = self.seal(edit);
         sealed.map_or(0, |sealed| self.whole.text.len() - sealed.text.len())
@@ -97,9 +101,9 @@ impl Envelope {
     }
 }
 
-/// Applies `edit`, an edit of all edited payloads taken as one text, to one of them, `payload`,
-/// which stands at `place` in that text. Returns the new content of the payload; `None` if it stays
-/// as it is.
+/// Applies `edit`, an edit of all edited payloads (changeable bytes) taken as one text, to one of
+/// them, `payload`, which stands at `place` in that text. Returns the new content of the payload;
+/// `None` if it stays as it is.
 fn edited(edit: &Edit, payload: &[u8], place: &Range<usize>) -> Option<Vec<u8>> {
     let nothing = Vec::new();
     let changes: Vec<(&Range<usize>, &Vec<u8>)> = match edit {

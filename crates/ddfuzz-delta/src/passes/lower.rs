@@ -14,14 +14,14 @@ use crate::passes::normalize::OtherBytes;
 use crate::passes::units::Units;
 use crate::{Edit, Outcome, Replacement};
 
-/// Name, in logs, of the pass that lowers values in payloads of a file, such as the size of a
-/// picture in a header.
+/// Name, in logs, of the pass that lowers values in payloads (changeable bytes) of a file, such as
+/// the size of a picture in a header.
 const LOWER: &str = "lower";
-/// Number of bytes at the beginning of a payload of more than [`FEW_BYTES`] bytes whose values are
-/// lowered, because they may be a header.
+/// Number of bytes at the beginning of a payload (changeable bytes) of more than [`FEW_BYTES`]
+/// bytes whose values are lowered, because they may be a header.
 const HEADER: usize = 8;
-/// Minimum size, in bytes, of the largest payload of a file whose values are lowered: such a
-/// payload may be needed only because a header states its size.
+/// Minimum size, in bytes, of the largest payload (changeable bytes) of a file whose values are
+/// lowered: such a payload may be needed only because a header states its size.
 const RESISTING: usize = 32;
 /// Maximum number of tests of one step of the pass: lowering values, deleting rows, or deleting
 /// columns. In lowering values, each success adds one test.
@@ -31,13 +31,13 @@ const FEWEST_ROWS: usize = 8;
 /// Maximum number of bytes at the beginning of a row that belong to no column, such as the filter
 /// type of a row of PNG.
 const MOST_HEAD: usize = 4;
-/// Minimum number of bytes that must be saved by writing 0 over all bytes of a payload (because it
-/// is compressed) for the pass to try single bytes of the payload.
+/// Minimum number of bytes that must be saved by writing 0 over all bytes of a payload (changeable
+/// bytes, because it is compressed) for the pass to try single bytes of the payload.
 const WORTH_ZEROS: usize = 16;
-/// Lowers values at the beginnings of payloads, such as the width in the header of a picture or the
-/// number of records in a table. Does so only if the largest payload still has at least
-/// [`RESISTING`] bytes, since it may be needed only because a header states its size. Returns the
-/// changed document.
+/// Lowers values at the beginnings of payloads (changeable bytes), such as the width in the header
+/// of a picture or the number of records in a table. Does so only if the largest payload still has
+/// at least [`RESISTING`] bytes, since it may be needed only because a header states its size.
+/// Returns the changed document.
 pub(super) async fn lower(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -122,13 +122,13 @@ async fn drop_columns(
     document
 }
 
-/// The place of a number in the payloads of a document.
+/// The place of a number in the payloads (changeable bytes) of a document.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Index, in the document, of the payload that contains the number.
+    /// Index, in the document, of the payload (changeable bytes) that contains the number.
     payload: usize,
     form: Form,
-    /// Offset, in bytes, of the number in its payload.
+    /// Offset, in bytes, of the number in its payload (changeable bytes).
     at: usize,
 }
 
@@ -140,7 +140,8 @@ impl Place {
     }
 }
 
-/// Returns all places at which small payloads may contain a number, for each width and byte order.
+/// Returns all places at which small payloads (changeable bytes) may contain a number, for each
+/// width and byte order.
 fn places(payloads: &[Arc<[u8]>]) -> impl Iterator<Item = Place> {
     let small = payloads.iter().enumerate();
     let small = small.filter(|(_, payload)| payload.len() <= FEW_BYTES);
@@ -152,15 +153,15 @@ fn places(payloads: &[Arc<[u8]>]) -> impl Iterator<Item = Place> {
     })
 }
 
-/// A guess that a number in one payload counts the columns of another payload, which consists of
-/// rows of equal size. Rows of a picture are treated as columns of a single row.
+/// A guess that a number in one payload (changeable bytes) counts the columns of another payload,
+/// which consists of rows of equal size. Rows of a picture are treated as columns of a single row.
 struct Columns {
     place: Place,
     /// The number, which is the number of columns if the guess is right.
     count: usize,
-    /// Index, in the document, of the payload whose columns the number counts.
+    /// Index, in the document, of the payload (changeable bytes) whose columns the number counts.
     data: usize,
-    /// Number of rows of the payload whose columns are counted.
+    /// Number of rows of the payload (changeable bytes) whose columns are counted.
     rows: usize,
     /// Number of bytes at the beginning of each row that belong to no column.
     head: usize,
@@ -169,9 +170,9 @@ struct Columns {
 }
 
 impl Columns {
-    /// Returns the guess that the number at `place` counts the columns of the payload at the index
-    /// `data`, which has `rows` rows; `None` if the sizes do not fit, or if the payload or the
-    /// number is too small.
+    /// Returns the guess that the number at `place` counts the columns of the payload (changeable
+    /// bytes) at the index `data`, which has `rows` rows; `None` if the sizes do not fit, or if the
+    /// payload or the number is too small.
     fn of(payloads: &[Arc<[u8]>], place: Place, data: usize, rows: usize) -> Option<Columns> {
         let count = place.number(payloads)?;
         let whole = payloads[data].len();
@@ -243,9 +244,9 @@ impl Columns {
     }
 }
 
-/// Writes 0 over bytes of compressed payloads whose values do not matter, where that makes the file
-/// shorter. Ends in each payload after [`FRUITLESS_FEW`] successive bytes that must keep their
-/// values. Returns the document.
+/// Writes 0 over bytes of compressed payloads (changeable bytes) whose values do not matter, where
+/// that makes the file shorter. Ends in each payload after [`FRUITLESS_FEW`] successive bytes that
+/// must keep their values. Returns the document.
 pub(super) async fn write_zeros(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -265,9 +266,10 @@ pub(super) async fn write_zeros(
     document
 }
 
-/// Lowers each of the first `head` bytes of the payload that passes edit at present: tests 0 in its
-/// place and, if the file then does not fail, 1; otherwise halves the byte as long as the file
-/// fails. Ends when the search has made `end` tests in all; each success raises `end` by one.
+/// Lowers each of the first `head` bytes of the payload (changeable bytes) that passes edit at
+/// present: tests 0 in its place and, if the file then does not fail, 1; otherwise halves the byte
+/// as long as the file fails. Ends when the search has made `end` tests in all; each success raises
+/// `end` by one.
 async fn lower_bytes(work: &mut CurrentBest, head: usize, end: &mut usize) {
     for at in 0..head.min(work.len()) {
         for value in [0, 1] {

@@ -123,14 +123,14 @@ impl Mutations {
     /// Tests random shorter texts: a run of bytes, or the end, is deleted, and a few bytes or
     /// numbers are changed, some of them by the number of deleted bytes. In a file of a `known`
     /// format, the files inside of it are tested in place of it first, and half of the random tests
-    /// change one payload, and correct lengths, offsets and checksums.
-    /// Returns true if the text became shorter; then deletions must be tried again.
+    /// change one payload (changeable bytes), and correct lengths, offsets and checksums. Returns
+    /// true if the text became shorter; then deletions must be tried again.
     ///
     /// The pass takes as many tests as the search before it, but at least [`LEAST_TESTS`]; if tests
     /// take long, half as many as the search. Unless tests take long, each test that shortens the
     /// text grants as many again, at most [`GRANTS`] times as many in all. The pass runs after the
-    /// result was shown to be 1-minimal, and not on texts. A text of less than [`FEW`] bytes is only compared
-    /// with single bytes, unless tests take long.
+    /// result was shown to be 1-minimal, and not on texts. A text of less than [`FEW`] bytes is
+    /// only compared with single bytes, unless tests take long.
     pub async fn run(&mut self, work: &mut CurrentBest, known: &Structure) -> bool {
         let format = match known {
             Structure::Format(format) => Some(format.as_ref()),
@@ -171,7 +171,8 @@ impl Mutations {
         work.len() < before
     }
 
-    /// Returns the text of a copy of `document` in which one random payload is mutated.
+    /// Returns the text of a copy of `document` in which one random payload (changeable bytes) is
+    /// mutated.
     fn inside(&mut self, document: &dyn Document) -> Vec<u8> {
         let mut payloads = document.payloads();
         let index = self.random.below(payloads.len());

@@ -20,7 +20,8 @@ const SYMBOLS: &[u8] = b"/               ";
 /// Name field of the member that is the table of names of more than 15 bytes.
 const NAMES: &[u8] = b"//              ";
 
-/// A member of an archive: its offset, the range of its content, and the label of its group.
+/// A member of an archive: its offset, the range of its content, and the label (id in the file's
+/// tree) of its group of nodes.
 struct Member {
     at: usize,
     content: Range<usize>,
@@ -32,8 +33,9 @@ struct Archive<'a> {
     text: &'a [u8],
     root: Label,
     members: Vec<Member>,
-    /// The table of long names: the label of its group, and for each name its offset in the table
-    /// and the label of its group. `None` if the archive has no such table.
+    /// The table of long names: the label (id in the file's tree) of its group of nodes, and for
+    /// each name its offset in the table and the label of its group. `None` if the archive has no
+    /// such table.
     names: Option<(Label, Vec<(usize, Label)>)>,
 }
 
@@ -83,8 +85,8 @@ fn content(text: &[u8], at: usize) -> Option<Range<usize>> {
 }
 
 impl Archive<'_> {
-    /// Makes a label for each name in the table of long names, and one for the table itself; `None`
-    /// if the archive has no such table.
+    /// Makes a label (id in the file's tree) for each name in the table of long names, and one for
+    /// the table itself; `None` if the archive has no such table.
     fn long_names(&self, reader: &mut Reader) -> Option<(Label, Vec<(usize, Label)>)> {
         let is_table = |member: &&Member| self.text[member.at..].starts_with(NAMES);
         let table = self.members.iter().find(is_table)?;

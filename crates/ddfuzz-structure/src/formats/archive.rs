@@ -14,7 +14,7 @@ const ZIP_ENTRY: usize = 46;
 /// Size of the fixed fields of the end of the central directory of a ZIP file, in bytes.
 const ZIP_END: usize = 22;
 /// Maximum number of members of a ZIP file that are read; the directory entries of all further
-/// members become one payload.
+/// members become one payload (changeable bytes).
 const MOST_MEMBERS: usize = 1 << 13;
 /// Size of a block of a tar file, in bytes.
 const TAR_BLOCK: usize = 512;
@@ -53,8 +53,8 @@ pub fn zlib(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Reads a gzip file: members, each of which has a header with optional fields, deflated bytes, the
-/// checksum of the decompressed content, and its size. Bytes after the last member become a
-/// payload; `None` if there is no member.
+/// checksum of the decompressed content, and its size. Bytes after the last member become a payload
+/// (changeable bytes); `None` if there is no member.
 pub fn gzip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut at = 0;
@@ -123,7 +123,7 @@ fn gzip_member(reader: &mut Reader, text: &[u8]) -> Option<(Node, usize)> {
 }
 
 /// A member of a ZIP file, as its entry in the central directory describes it: the bytes of the
-/// entry, the offset of the member, and the labels of its groups.
+/// entry, the offset of the member, and the labels (ids in the file's tree) of its groups of nodes.
 struct Member<'a> {
     entry: &'a [u8],
     /// Offset of the member's local header in the file, in bytes, as the entry states it.
@@ -133,8 +133,8 @@ struct Member<'a> {
     labels: MemberLabels,
 }
 
-/// Labels of the groups of one ZIP member: the entire member, its name, its bytes in the file, and
-/// their decompressed content.
+/// Labels (ids in the file's tree) of the groups of nodes of one ZIP member: the entire member, its
+/// name, its bytes in the file, and their decompressed content.
 #[derive(Clone, Copy)]
 struct MemberLabels {
     member: Label,
@@ -145,9 +145,9 @@ struct MemberLabels {
 
 /// Reads a ZIP file: members, each of a local header and its bytes, and the central directory,
 /// which lists them. Deflated bytes are decompressed. Bytes that are compressed by another method,
-/// or damaged, become payloads, and so do members that are not at the offset which the directory
-/// states. `None` if the text has no end-of-central-directory record, or no entry of a central
-/// directory.
+/// or damaged, become payloads (changeable bytes), and so do members that are not at the offset
+/// which the directory states. `None` if the text has no end-of-central-directory record, or no
+/// entry of a central directory.
 pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let end = (0..=text.len().checked_sub(ZIP_END)?)
         .rev()
@@ -182,8 +182,8 @@ pub fn zip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Returns the tree nodes of all bytes of a ZIP file in front of its central directory, which
-/// begins at offset `end`: the `members`, and payloads between them. Sets `is_there` of each member
-/// that could be read.
+/// begins at offset `end`: the `members`, and payloads (changeable bytes) between them. Sets
+/// `is_there` of each member that could be read.
 fn zip_members(
     reader: &mut Reader,
     text: &[u8],
@@ -298,8 +298,8 @@ fn zip_member(reader: &mut Reader, text: &[u8], member: &Member<'_>, to: usize) 
 }
 
 /// Returns the tree nodes of the checksum, the compressed size and the size of a ZIP member from
-/// their 12 bytes `raw`. `data` is the group of the compressed bytes, `content` that of the
-/// decompressed ones.
+/// their 12 bytes `raw`. `data` is the group of nodes of the compressed bytes, `content` that of
+/// the decompressed ones.
 fn zip_numbers(reader: &Reader, raw: &[u8], data: Label, content: Label) -> [Node; 3] {
     let number = |at: usize, meaning: Meaning| {
         reader.number(Encoding::Little(4), meaning, 0, &raw[at..at + 4])
@@ -311,9 +311,9 @@ fn zip_numbers(reader: &Reader, raw: &[u8], data: Label, content: Label) -> [Nod
     ]
 }
 
-/// Makes the group of a member's entry in the central directory of a ZIP file; it is deleted
-/// together with the member. `None` if the text ends inside of the name in the member's local
-/// header.
+/// Makes the group of nodes of a member's entry in the central directory of a ZIP file; it is
+/// deleted together with the member. `None` if the text ends inside of the name in the member's
+/// local header.
 fn zip_directory_entry(
     reader: &mut Reader,
     member: &Member<'_>,
@@ -359,7 +359,7 @@ fn zip_directory_entry(
 }
 
 /// Returns the tree nodes of a ZIP file's end of central directory, whose numbers state the count,
-/// size and offset of the group `directory` of all entries.
+/// size and offset of the group of nodes `directory` of all entries.
 fn zip_end(reader: &mut Reader, end: &[u8], directory: Label, root: Label) -> Vec<Node> {
     let comment = reader.label();
     let number = |at: usize, width: usize, meaning: Meaning| {
@@ -376,8 +376,8 @@ fn zip_end(reader: &mut Reader, end: &[u8], directory: Label, root: Label) -> Ve
     ]
 }
 
-/// Makes a group with the label `label` that has `bytes` as its payload, which passes may delete
-/// and change; an empty group for no bytes.
+/// Makes a group of nodes with the label `label` (id in the file's tree) that has `bytes` as its
+/// payload, which passes may delete and change; an empty group for no bytes.
 fn bytes_group(label: Label, bytes: &[u8]) -> Node {
     let payload = (!bytes.is_empty()).then(|| Node::payload(bytes));
     Group::new(label, payload.into_iter().collect()).into()

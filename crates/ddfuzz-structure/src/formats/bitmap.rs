@@ -117,8 +117,8 @@ fn rows_of(reader: &mut Reader, text: &[u8], start: usize) -> Option<Option<Rows
     }))
 }
 
-/// Makes a deletable part of each color of the color table, and appends the labels of these parts,
-/// successive numbers, to `known`.
+/// Makes a deletable part of each color of the color table, and appends the labels (ids in the
+/// file's tree) of these parts, successive numbers, to `known`.
 fn color_nodes(
     reader: &mut Reader,
     colors: std::slice::Chunks<'_, u8>,
@@ -131,8 +131,8 @@ fn color_nodes(
 }
 
 /// Returns the tree nodes of `head`, a DIB header, without its first four bytes: width and height
-/// (the numbers of columns and rows, if `rows` are known), the size of the group `pixels`, and the
-/// number of colors in the group `palette`.
+/// (the numbers of columns and rows, if `rows` are known), the size of the group of nodes `pixels`,
+/// and the number of colors in the group `palette`.
 fn info_nodes(
     reader: &Reader,
     head: &[u8],
@@ -163,8 +163,8 @@ fn info_nodes(
 }
 
 /// Returns the tree nodes of the pixels of a picture: a deletable part for each row, or one part
-/// for all if `rows` is `None`. `colors` are the labels of the colors in the color table, if they
-/// are parts.
+/// for all if `rows` is `None`. `colors` are the labels (ids in the file's tree) of the colors in
+/// the color table, if they are parts.
 fn pixel_nodes(
     reader: &mut Reader,
     bytes: &[u8],

@@ -40,8 +40,8 @@ struct Index {
     end: usize,
 }
 
-/// A range of the file to which a DICT operand refers: the node group that it becomes, and its end
-/// offset; `None` if the size is not stated, so that it extends to the next region.
+/// A range of the file to which a DICT operand refers: the group of nodes that it becomes, and its
+/// end offset; `None` if the size is not stated, so that it extends to the next region.
 struct Region {
     end: Option<usize>,
     group: Group,
@@ -61,7 +61,8 @@ impl Index {
 struct Cff<'a> {
     text: &'a [u8],
     root: Label,
-    /// Labels of the strings in the file, in the order of the String INDEX.
+    /// Labels (ids in the file's tree) of the strings in the file, in the order of the String
+    /// INDEX.
     strings: Vec<Label>,
     /// The glyphs of the OpenType font that contains the CFF table; `None` for a CFF font without
     /// an OpenType font around it.
@@ -87,8 +88,8 @@ pub fn bare(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Reads the CFF table of a font into the nodes of its tree. If the font has as many glyphs as
-/// `glyphs`, they get the labels in there. `None` if one of the four INDEX structures after the
-/// header cannot be read, or they contain no font.
+/// `glyphs`, they get the labels (ids in the file's tree) in there. `None` if one of the four INDEX
+/// structures after the header cannot be read, or they contain no font.
 pub fn cff(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let header = usize::from(*text.get(2)?);
     let mut nodes = vec![Node::fixed(text.get(..header).filter(|_| header >= 4)?)];
@@ -196,7 +197,7 @@ fn entries(text: &[u8], place: Range<usize>) -> Option<Vec<Entry>> {
 
 impl Cff<'_> {
     /// Returns the tree nodes of all bytes after the four INDEX structures that follow the header:
-    /// the regions, and payloads between them. `None` if regions overlap.
+    /// the regions, and payloads (changeable bytes) between them. `None` if regions overlap.
     fn region_nodes(&mut self) -> Option<Vec<Node>> {
         let regions = std::mem::take(&mut self.regions);
         let starts: Vec<usize> = regions.keys().copied().chain([self.text.len()]).collect();
@@ -211,9 +212,10 @@ impl Cff<'_> {
         with_gaps(self.text, self.front, regions)
     }
 
-    /// Makes the group of an INDEX: its header with the offsets, and a deletable part for each of
-    /// its items, with the labels `labels` if these are given. If `dictionaries`, the items are
-    /// DICTs and are taken apart. `None` if the file has too many parts.
+    /// Makes the group of nodes of an INDEX: its header with the offsets, and a deletable part for
+    /// each of its items, with the labels `labels` (ids in the file's tree) if these are given. If
+    /// `dictionaries`, the items are DICTs and are taken apart. `None` if the file has too many
+    /// parts.
     fn index_group(
         &mut self,
         reader: &mut Reader,
@@ -246,8 +248,8 @@ impl Cff<'_> {
     }
 
     /// Returns the tree nodes of the DICT in the range `place`: a deletable part for each operator
-    /// with its operands. If it is a Private DICT, `private` is its label and offset. A DICT that
-    /// cannot be read becomes a payload.
+    /// with its operands. If it is a Private DICT, `private` is its label (id in the file's tree)
+    /// and offset. A DICT that cannot be read becomes a payload.
     fn dictionary(
         &mut self,
         reader: &mut Reader,
@@ -263,9 +265,9 @@ impl Cff<'_> {
         groups.map(Node::Group).collect()
     }
 
-    /// Makes the group of a DICT operator and its operands, and regions of the bytes to which
-    /// operands refer. The group is deleted together with such a region or, if there is none, by
-    /// itself.
+    /// Makes the group of nodes of a DICT operator and its operands, and regions of the bytes to
+    /// which operands refer. The group is deleted together with such a region or, if there is none,
+    /// by itself.
     fn entry(
         &mut self,
         reader: &mut Reader,
@@ -348,8 +350,8 @@ impl Cff<'_> {
         self.strings.get(index).map(|label| Meaning::Index(*label))
     }
 
-    /// Makes a region of the Private DICT in the range `place`, and returns its label. `None` if
-    /// the range is not in the file, or overlaps another region.
+    /// Makes a region of the Private DICT in the range `place`, and returns its label (id in the
+    /// file's tree). `None` if the range is not in the file, or overlaps another region.
     fn private(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Label> {
         let label = self.region(reader, place.start, Some(place.end))?;
         let nodes = self.dictionary(reader, place.clone(), Some((label, place.start)));
@@ -358,7 +360,8 @@ impl Cff<'_> {
     }
 
     /// Makes a region of the INDEX at offset `at`, to which the operand of `operator` refers, and
-    /// returns its label. `None` if there is no INDEX, or it overlaps another region.
+    /// returns its label (id in the file's tree). `None` if there is no INDEX, or it overlaps
+    /// another region.
     fn index_region(&mut self, reader: &mut Reader, at: usize, operator: u16) -> Option<Label> {
         // Many operands may refer to one index, which is read once.
         if !self.is_free(at, at.checked_add(1)?) {
@@ -383,8 +386,8 @@ impl Cff<'_> {
         Some(label)
     }
 
-    /// Makes a region without nodes from offset `start` to `end`, and returns its label. `None` if
-    /// the range [is not free](Cff::is_free).
+    /// Makes a region without nodes from offset `start` to `end`, and returns its label (id in the
+    /// file's tree). `None` if the range [is not free](Cff::is_free).
     fn region(&mut self, reader: &mut Reader, start: usize, end: Option<usize>) -> Option<Label> {
         if !self.is_free(start, end.unwrap_or(start.checked_add(1)?)) {
             return None;

@@ -60,14 +60,14 @@ struct Constant {
 /// State of reading a class file: its constants, and what refers to them.
 struct Class<'a> {
     text: &'a [u8],
-    /// Label of the constant with the index 1; the labels of the constants with the next indices
-    /// follow.
+    /// Label (id in the file's tree) of the constant with the index 1; the labels of the constants
+    /// with the next indices follow.
     first: Label,
     /// Index after the last constant, which the file states as the count of the constant pool.
     count: u64,
     constants: Vec<Constant>,
-    /// For the index of each constant that is referred to, the label of the group with all
-    /// references to it; `None` if several groups refer to it.
+    /// For the index of each constant that is referred to, the label (id in the file's tree) of the
+    /// group of nodes with all references to it; `None` if several groups refer to it.
     references: RefCell<HashMap<u64, Option<Label>>>,
 }
 
@@ -147,8 +147,8 @@ impl Class<'_> {
     }
 
     /// Returns the tree node of the number of `width` bytes at offset `at`, which is the index of a
-    /// constant; `None` if the text ends before. Records that the group with the label `around`,
-    /// which contains the number, refers to that constant.
+    /// constant; `None` if the text ends before. Records that the group of nodes with the label
+    /// `around` (id in the file's tree), which contains the number, refers to that constant.
     fn index(&self, reader: &Reader, at: usize, width: usize, around: Label) -> Option<Node> {
         let raw = self.text.get(at..at + width)?;
         let index = Encoding::Big(width).read_at(raw, 0)?;
@@ -166,8 +166,8 @@ impl Class<'_> {
         self.first + (index as Label - 1)
     }
 
-    /// Returns the tree nodes of all constants. A constant to which only one group refers is
-    /// deleted together with that group, any other one by itself.
+    /// Returns the tree nodes of all constants. A constant to which only one group of nodes refers
+    /// is deleted together with that group, any other one by itself.
     fn constant_nodes(&self, reader: &Reader) -> Vec<Node> {
         let inner = self.constants.iter().map(|constant| {
             let (at, end, label) = (constant.start, constant.end, self.label(constant.index));
@@ -269,8 +269,8 @@ impl Class<'_> {
         Some((vec![count, Group::new(list, items).into()], next))
     }
 
-    /// Reads a field or method: its flags, name and type, and attributes. `around` is the label of
-    /// its group.
+    /// Reads a field or method: its flags, name and type, and attributes. `around` is the label (id
+    /// in the file's tree) of its group of nodes.
     fn member(&self, reader: &mut Reader, at: usize, around: Label) -> Option<Item> {
         let mut nodes = vec![
             Node::fixed(self.text.get(at..at + 2)?),
@@ -282,8 +282,9 @@ impl Class<'_> {
         Some((nodes, end))
     }
 
-    /// Reads an attribute: its name, its size, and its body, which is a payload if its layout is
-    /// unknown or does not fit. `around` is the label of its group.
+    /// Reads an attribute: its name, its size, and its body, which is a payload (changeable bytes)
+    /// if its layout is unknown or does not fit. `around` is the label (id in the file's tree) of
+    /// its group of nodes.
     fn attribute(&self, reader: &mut Reader, at: usize, around: Label) -> Option<Item> {
         let name = self.utf8(HALF.read_at(self.text, at)?).unwrap_or_default();
         let size = Encoding::Big(4).read_at(self.text, at + 2)?;

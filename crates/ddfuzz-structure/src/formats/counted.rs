@@ -273,8 +273,8 @@ fn count_before(text: &[u8], style: Style) -> Option<(usize, usize)> {
     Some((start, usize::try_from(number).ok()?))
 }
 
-/// Makes a deletable part of `string` in `text`; if the file has too many parts, a group that
-/// cannot be deleted by itself.
+/// Makes a deletable part of `string` in `text`; if the file has too many parts, a group of nodes
+/// that cannot be deleted by itself.
 fn string_node(reader: &mut Reader, text: &[u8], style: Style, string: &Counted) -> Node {
     let nodes = style.nodes(reader, text, string);
     match reader.count_part() {

@@ -93,15 +93,17 @@ struct Section {
     info: usize,
     entry: usize,
     place: Range<usize>,
-    /// Label of the group that the section's entry in the section table becomes.
+    /// Label (id in the file's tree) of the group of nodes that the section's entry in the section
+    /// table becomes.
     part: Label,
-    /// Label of the group that the section's bytes become; `None` if the section has no bytes in
-    /// the file, or shares them with another section.
+    /// Label (id in the file's tree) of the group of nodes that the section's bytes become; `None`
+    /// if the section has no bytes in the file, or shares them with another section.
     bytes: Option<Label>,
-    /// Labels of the symbols, if the section is a table of symbols.
+    /// Labels (ids in the file's tree) of the symbols, if the section is a table of symbols.
     symbols: Vec<Label>,
-    /// Label of an empty group before the first global symbol; its index is the number of local
-    /// symbols, which the entry's field `sh_info` states. `None` if the section is no symbol table.
+    /// Label (id in the file's tree) of an empty group of nodes before the first global symbol; its
+    /// index is the number of local symbols, which the entry's field `sh_info` states. `None` if
+    /// the section is no symbol table.
     first_global: Option<Label>,
 }
 
@@ -225,9 +227,9 @@ impl Elf<'_> {
         })
     }
 
-    /// Makes a part (a group that can be deleted) of the bytes of the section with the index
-    /// `index`, unless they overlap another region. Each string of a string table becomes a part
-    /// inside of it.
+    /// Makes a part (a group of nodes that can be deleted) of the bytes of the section with the
+    /// index `index`, unless they overlap another region. Each string of a string table becomes a
+    /// part inside of it.
     fn place_section(&mut self, reader: &mut Reader, index: usize) {
         let section = &self.sections[index];
         let place = section.place.clone();
@@ -386,9 +388,9 @@ impl Elf<'_> {
         ]
     }
 
-    /// Makes a part (a group that can be deleted) of the entry of the segment table at offset `at`.
-    /// If the segment's bytes overlap no region made so far, they become a region, which is deleted
-    /// together with the entry.
+    /// Makes a part (a group of nodes that can be deleted) of the entry of the segment table at
+    /// offset `at`. If the segment's bytes overlap no region made so far, they become a region,
+    /// which is deleted together with the entry.
     fn segment(&mut self, reader: &mut Reader, at: usize) -> Node {
         let [offset, size] = self.layout.segment_place;
         let entry = reader.label();

@@ -21,8 +21,9 @@ struct Table<'a> {
     entry: &'a [u8],
     at: usize,
     size: usize,
-    /// Labels of the group of the table with its padding, and of the group of its bytes alone;
-    /// `None` if the table is not in the file, or overlaps another one.
+    /// Labels (ids in the file's tree) of the group of nodes of the table with its padding, and of
+    /// the group of its bytes alone; `None` if the table is not in the file, or overlaps another
+    /// one.
     labels: Option<(u32, u32)>,
 }
 
@@ -74,7 +75,8 @@ pub fn sfnt(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Reads the directory of a font into its tables; entries for the same range of the file share the
-/// labels of one table. `None` if an offset or a length is too large for this machine.
+/// labels (ids in the file's tree) of one table. `None` if an offset or a length is too large for
+/// this machine.
 fn tables<'a>(reader: &mut Reader, text: &[u8], directory: &'a [u8]) -> Option<Vec<Table<'a>>> {
     let mut tables: Vec<Table<'_>> = Vec::new();
     for entry in directory.chunks_exact(ENTRY) {
@@ -145,7 +147,7 @@ fn table_node(
 
 /// Returns the tree node of a table's entry in the directory of a font, whose numbers state
 /// checksum, offset and length of the table; it is deleted together with the table. `root` is the
-/// group of the entire font.
+/// group of nodes of the entire font.
 fn entry(reader: &mut Reader, table: &Table<'_>, root: u32) -> Node {
     let Some((whole, bytes)) = table.labels else {
         return Group::part(reader.label(), vec![Node::fixed(table.entry)]).into();

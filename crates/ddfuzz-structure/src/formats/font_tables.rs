@@ -152,8 +152,8 @@ pub fn maps(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option
     Some(vec![Group::new(root, whole).into()])
 }
 
-/// Returns the tree nodes of a subtable of `cmap`, whose group has the label `label`. `None` if the
-/// text ends inside of its header.
+/// Returns the tree nodes of a subtable of `cmap`, whose group of nodes has the label `label` (id
+/// in the file's tree). `None` if the text ends inside of its header.
 fn map(
     reader: &mut Reader,
     text: &[u8],

@@ -26,14 +26,16 @@ const HALF: Encoding = Encoding::Units {
     unit: 2,
 };
 
-/// The glyphs of a font: their labels, by which other tables refer to them, and where their data
-/// are.
+/// The glyphs of a font: their labels (ids in the file's tree), by which other tables refer to
+/// them, and where their data are.
 pub struct Glyphs {
-    /// Label of the group that contains the groups of all glyphs.
+    /// Label (id in the file's tree) of the group of nodes that contains the groups of all glyphs.
     pub list: Label,
-    /// Labels of the groups of the glyphs, by the indices of the glyphs.
+    /// Labels (ids in the file's tree) of the groups of nodes of the glyphs, by the indices of the
+    /// glyphs.
     pub labels: Vec<Label>,
-    /// Label of the group of those entries of the table `hmtx` that have a width.
+    /// Label (id in the file's tree) of the group of nodes of those entries of the table `hmtx`
+    /// that have a width.
     metrics: Label,
     /// Number of those entries of the table `hmtx` that have a width; the last entries may have
     /// none.
@@ -105,8 +107,8 @@ impl Glyphs {
         self.labels.get(glyph).map(|label| Meaning::Index(*label))
     }
 
-    /// Makes a group of `nodes` that is deleted together with the glyph with the index `glyph`; by
-    /// itself if there is no such glyph.
+    /// Makes one group of `nodes` that is deleted together with the glyph with the index `glyph`;
+    /// by itself if there is no such glyph.
     fn entry(&self, reader: &mut Reader, glyph: usize, nodes: Vec<Node>) -> Node {
         Node::Group(Group {
             part: self
@@ -157,8 +159,8 @@ impl Glyphs {
     }
 
     /// Returns the tree nodes of the components of a composite glyph, in which the indices of other
-    /// glyphs are computed anew; what follows the last component is a payload. `None` if the text
-    /// ends inside of a component.
+    /// glyphs are computed anew; what follows the last component is a payload (changeable bytes).
+    /// `None` if the text ends inside of a component.
     fn components(&self, reader: &Reader, text: &[u8]) -> Option<Vec<Node>> {
         let (mut nodes, mut at) = (Vec::new(), 0);
         loop {

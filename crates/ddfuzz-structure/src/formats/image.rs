@@ -6,8 +6,8 @@ use crate::number::{Encoding, Sum};
 use crate::packed::{Codec, Packed};
 use crate::reader::Reader;
 
-/// Returns `nodes` followed by a payload of the bytes of `text` from offset `at` on; without it, if
-/// there are no such bytes.
+/// Returns `nodes` followed by a payload (changeable bytes) of the bytes of `text` from offset `at`
+/// on; without it, if there are no such bytes.
 pub fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
     if at < text.len() {
         nodes.push(Node::payload(&text[at..]));
@@ -16,8 +16,8 @@ pub fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
 }
 
 /// Reads a GIF file: a color table, extensions and images, each with data blocks that begin with
-/// their length. From the first block that cannot be read, all bytes are one payload; `None` only
-/// if the text ends before or inside of the file's color table.
+/// their length. From the first block that cannot be read, all bytes are one payload (changeable
+/// bytes); `None` only if the text ends before or inside of the file's color table.
 pub fn gif(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let head = text.get(..13)?;
     let table = color_table(head[10]);
@@ -140,7 +140,8 @@ fn gif_data(
 }
 
 /// Reads a FLAC file: metadata blocks, each with a length, and frames. From the first frame that
-/// cannot be read, all bytes are one payload; `None` only if the text has fewer than four bytes.
+/// cannot be read, all bytes are one payload (changeable bytes); `None` only if the text has fewer
+/// than four bytes.
 pub fn flac(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = vec![Node::fixed(text.get(..4)?)];
     let mut starts = Vec::new();
@@ -176,8 +177,8 @@ pub fn flac(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 const LAST_BLOCK: u8 = 0x80;
 
 /// Returns the tree nodes of a FLAC metadata block: its kind with the flag of the last block, its
-/// length, and its data. `root` is the label of the group of all blocks; `labels` are the labels of
-/// this block and of those after it.
+/// length, and its data. `root` is the label (id in the file's tree) of the group of nodes of all
+/// blocks; `labels` are the labels of this block and of those after it.
 fn flac_block(reader: &mut Reader, text: &[u8], (root, labels): (Label, &[Label])) -> Vec<Node> {
     let (head, data) = text.split_at(4);
     let kind = head[0] & !LAST_BLOCK;
@@ -298,7 +299,8 @@ fn flac_head(text: &[u8]) -> Option<usize> {
 }
 
 /// Reads an Ogg file: pages, each with a checksum and with segments whose sizes precede them. From
-/// the first page that cannot be read, all bytes are one payload; the result is never `None`.
+/// the first page that cannot be read, all bytes are one payload (changeable bytes); the result is
+/// never `None`.
 pub fn ogg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = Vec::new();
     let mut at = 0;

@@ -18,21 +18,21 @@ type Item = (Vec<Node>, usize);
 /// item in bytes; `None` if the item cannot be read.
 type ReadNodes = fn(&mut Reader, &[u8]) -> Option<Item>;
 
-/// Appends `item` to `nodes` as one part (a group that can be deleted); `at` is the offset at which
-/// the item begins. Returns the offset after the item.
+/// Appends `item` to `nodes` as one part (a group of nodes that can be deleted); `at` is the offset
+/// at which the item begins. Returns the offset after the item.
 fn part(reader: &mut Reader, item: Item, at: usize, nodes: &mut Vec<Node>) -> usize {
     let label = reader.label();
     nodes.push(Group::part(label, item.0).into());
     at + item.1
 }
 
-/// Makes a group of `nodes` that is an item: it may stand in place of an item around it.
+/// Makes one group of `nodes` that is an item: it may stand in place of an item around it.
 fn item(reader: &mut Reader, nodes: Vec<Node>) -> Vec<Node> {
     vec![Group::item(reader.label(), nodes).into()]
 }
 
 /// Reads the item of CBOR or MessagePack at the beginning of `text`, whose nodes `read` makes, as a
-/// group that may stand in place of an item around it.
+/// group of nodes that may stand in place of an item around it.
 fn item_of(reader: &mut Reader, text: &[u8], read: ReadNodes) -> Option<Item> {
     let (nodes, size) = read(reader, text)?;
     Some((item(reader, nodes), size))
@@ -87,7 +87,8 @@ fn der_items(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Returns a list with one payload node of the bytes `bytes`; an empty list if there are no bytes.
+/// Returns a list with one payload node (changeable bytes) of the bytes `bytes`; an empty list if
+/// there are no bytes.
 fn raw(bytes: &[u8]) -> Vec<Node> {
     let payload = (!bytes.is_empty()).then(|| Node::payload(bytes));
     payload.into_iter().collect()
@@ -156,8 +157,8 @@ fn field(reader: &mut Reader, text: &[u8]) -> Option<Item> {
     }
 }
 
-/// Returns the number of parts (groups that can be deleted by themselves) in `nodes`, at all
-/// depths.
+/// Returns the number of parts (groups of nodes that can be deleted by themselves) in `nodes`, at
+/// all depths.
 fn count(nodes: &[Node]) -> usize {
     let counts = nodes.iter().map(|node| match node {
         Node::Group(group) => {
@@ -222,8 +223,8 @@ fn cbor_until_break(reader: &mut Reader, text: &[u8], major: u8) -> Option<Item>
 }
 
 /// Returns the tree nodes of a string of CBOR or MessagePack: its header `text[..body.start]`,
-/// which states the length, and its bytes `text[body]` as a payload. `None` if the text ends
-/// before.
+/// which states the length, and its bytes `text[body]` as a payload (changeable bytes). `None` if
+/// the text ends before.
 fn counted_bytes(
     reader: &mut Reader,
     encoding: Encoding,
@@ -237,8 +238,8 @@ fn counted_bytes(
 }
 
 /// Reads `each` items one after another, such as the key and the value of a map, as the nodes of
-/// one part (a group that can be deleted); returns the nodes with their size in bytes. `None` if an
-/// item cannot be read, or the file has too many parts.
+/// one part (a group of nodes that can be deleted); returns the nodes with their size in bytes.
+/// `None` if an item cannot be read, or the file has too many parts.
 fn group_of(reader: &mut Reader, text: &[u8], each: usize, read: ReadNodes) -> Option<Item> {
     if !reader.count_part() {
         return None;

@@ -16,7 +16,8 @@ const CODE_LENGTHS: usize = 16;
 
 /// Reads a JPEG file: segments, each with a marker, a length that includes its own two bytes, and
 /// data; compressed pixels follow the segment that starts a scan. From the first segment that
-/// cannot be read, all bytes are one payload; `None` only if the text has fewer than two bytes.
+/// cannot be read, all bytes are one payload (changeable bytes); `None` only if the text has fewer
+/// than two bytes.
 pub fn jpeg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let mut nodes = vec![Node::fixed(text.get(..2)?)];
     let mut at = 2;

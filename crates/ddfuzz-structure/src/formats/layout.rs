@@ -21,7 +21,7 @@ const MOST_TIED: usize = 1 << 13;
 /// What a subtable and the tables to which it leads know while they are read: the values of the
 /// numbered variables; and for the number of each tie, one pair for each element of the tied lists,
 /// of how the element is deleted (together with a glyph of the coverage table) and the element's
-/// label.
+/// label (id in the file's tree).
 #[derive(Default)]
 struct Scope {
     variables: [usize; 5],
@@ -32,7 +32,7 @@ struct Scope {
 struct Table {
     /// Offset at which the table begins; the offsets in the table count from there.
     start: usize,
-    /// Label of the group of the table.
+    /// Label (id in the file's tree) of the group of nodes of the table.
     own: Label,
     /// Offset of the item that is read next.
     at: usize,
@@ -40,7 +40,7 @@ struct Table {
     /// with the list element that contains the offset.
     with: Part,
     /// The lists whose counts were read so far: the number of the list, its number of elements, and
-    /// the label of the group of its elements.
+    /// the label (id in the file's tree) of the group of nodes of its elements.
     lists: Vec<(u8, usize, Label)>,
 }
 
@@ -57,9 +57,9 @@ struct Layout<'a> {
     text: &'a [u8],
     glyphs: Option<&'a Glyphs>,
     regions: Regions,
-    /// Labels of the feature records, by their indices.
+    /// Labels (ids in the file's tree) of the feature records, by their indices.
     features: Vec<Label>,
-    /// Labels of the entries of the lookup list, by their indices.
+    /// Labels (ids in the file's tree) of the entries of the lookup list, by their indices.
     lookups: Vec<Label>,
     /// True if the table is GSUB, which substitutes glyphs; false if it is GPOS, which positions
     /// them.
@@ -114,7 +114,7 @@ pub fn definitions(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) ->
 }
 
 /// Method that reads the bytes of a region from an offset on: returns its nodes and its size in
-/// bytes. Its last argument is the label of the region.
+/// bytes. Its last argument is the label (id in the file's tree) of the region.
 type Read<'a> = fn(&mut Layout<'a>, &mut Reader, usize, Label) -> Option<(Vec<Node>, usize)>;
 
 impl<'a> Layout<'a> {
@@ -162,10 +162,10 @@ impl<'a> Layout<'a> {
         self.region_by(reader, start, part, read)
     }
 
-    /// Makes the region that begins at offset `start`, and returns its label. `read` returns its
-    /// nodes and its size; if it cannot, the region extends to the next one. The region is deleted
-    /// as `part` says or, if another record referred to it before, by itself. `None` if `start` is
-    /// not in the table, or the region overlaps another one.
+    /// Makes the region that begins at offset `start`, and returns its label (id in the file's
+    /// tree). `read` returns its nodes and its size; if it cannot, the region extends to the next
+    /// one. The region is deleted as `part` says or, if another record referred to it before, by
+    /// itself. `None` if `start` is not in the table, or the region overlaps another one.
     fn region_by(
         &mut self,
         reader: &mut Reader,
@@ -190,9 +190,9 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the tree nodes of a list at offset `at`: a number of items, and the items, each of
-    /// `size` bytes and a deletable part with one of `labels` (or a new label). The last two bytes
-    /// of an item are an offset, counted from `base`, where the region `from` begins; what it leads
-    /// to is read by `read` and deleted with the item.
+    /// `size` bytes and a deletable part with one of `labels` (ids in the file's tree; else a new
+    /// one). The last two bytes of an item are an offset, counted from `base`, where the region
+    /// `from` begins; what it leads to is read by `read` and deleted with the item.
     fn list(
         &mut self,
         reader: &mut Reader,
@@ -350,8 +350,9 @@ impl<'a> Layout<'a> {
         self.table(reader, (at, own), shape, &mut Scope::default())
     }
 
-    /// Reads the table at offset `at`, whose group has the label `own`, as `shape` describes it.
-    /// Returns its nodes, and its size in bytes without the regions to which it leads.
+    /// Reads the table at offset `at`, whose group of nodes has the label `own` (id in the file's
+    /// tree), as `shape` describes it. Returns its nodes, and its size in bytes without the regions
+    /// to which it leads.
     fn table(
         &mut self,
         reader: &mut Reader,
@@ -645,8 +646,8 @@ impl<'a> Layout<'a> {
     /// Returns the tree nodes of the range of glyphs at offset `at` of a coverage table: its first
     /// glyph, its last glyph, and the coverage index of the first one, which are computed anew.
     /// They are followed by an empty deletable part for each glyph of the range, with the labels
-    /// `glyphs`: list elements that are tied to the glyph are deleted with it. `front` is the label
-    /// of the first glyph of the coverage table's first range.
+    /// `glyphs` (ids in the file's tree): list elements that are tied to the glyph are deleted with
+    /// it. `front` is the label of the first glyph of the coverage table's first range.
     fn range(
         &self,
         reader: &Reader,
@@ -678,8 +679,9 @@ impl<'a> Layout<'a> {
         Some(nodes)
     }
 
-    /// Returns the label of the glyph with the index `glyph`; the labels of the next glyphs follow
-    /// it. Returns 0 if the glyphs of the font are not known, or there is no such glyph.
+    /// Returns the label (id in the file's tree) of the glyph with the index `glyph`; the labels of
+    /// the next glyphs follow it. Returns 0 if the glyphs of the font are not known, or there is no
+    /// such glyph.
     fn glyph_label(&self, glyph: usize) -> Label {
         let labels = self.glyphs.map(|glyphs| &glyphs.labels);
         let label = labels.and_then(|labels| labels.get(glyph));

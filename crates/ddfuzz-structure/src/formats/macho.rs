@@ -60,8 +60,9 @@ const WIDE: Layout = Layout {
 struct MachO<'a> {
     object: Object<'a>,
     layout: &'static Layout,
-    /// Ranges of the file that segments take, by their starts: the end of each, and the label of
-    /// its group, into which the segment's sections are put. The ranges do not overlap.
+    /// Ranges of the file that segments take, by their starts: the end of each, and the label (id
+    /// in the file's tree) of its group of nodes, into which the segment's sections are put. The
+    /// ranges do not overlap.
     segments: BTreeMap<usize, (usize, Label)>,
 }
 
@@ -148,10 +149,10 @@ impl MachO<'_> {
         Some(Group::part(label, nodes))
     }
 
-    /// Makes the group of the sections' entries in a segment's load command, which has the range
-    /// `place`, and regions of what they refer to; adds to `stated` the numbers of the command that
-    /// are computed anew. Returns the group and the offset after it; `None` if the command ends
-    /// before its entries do, or has too many.
+    /// Makes the group of nodes of the sections' entries in a segment's load command, which has the
+    /// range `place`, and regions of what they refer to; adds to `stated` the numbers of the
+    /// command that are computed anew. Returns the group and the offset after it; `None` if the
+    /// command ends before its entries do, or has too many.
     fn segment(
         &mut self,
         reader: &mut Reader,
@@ -189,8 +190,8 @@ impl MachO<'_> {
         Some((Group::new(list, entries.collect::<Option<_>>()?), end))
     }
 
-    /// Makes the group of the section's entry at offset `at`, and regions of the section's bytes
-    /// and of its relocations. The entry is deleted together with the bytes.
+    /// Makes the group of nodes of the section's entry at offset `at`, and regions of the section's
+    /// bytes and of its relocations. The entry is deleted together with the bytes.
     fn section(&mut self, reader: &mut Reader, at: usize) -> Option<Group> {
         let [size, offset, relocations, count] = self.layout.section_fields;
         let start = self.object.size(at + offset.0, offset.1)?;

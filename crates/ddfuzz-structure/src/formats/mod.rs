@@ -356,8 +356,8 @@ impl Known {
 }
 
 /// Returns the tree nodes of all bytes of `text` from offset `from` on: the nodes of `regions`,
-/// which come with their ranges in ascending order, and payloads for the bytes between and after
-/// them. `None` if two regions overlap.
+/// which come with their ranges in ascending order, and payloads (changeable bytes) for the bytes
+/// between and after them. `None` if two regions overlap.
 fn with_gaps(
     text: &[u8],
     mut from: usize,
@@ -375,16 +375,16 @@ fn with_gaps(
     Some(nodes)
 }
 
-/// Maximum number of bytes that may precede a file inside of a payload, such as a name of its
-/// format.
+/// Maximum number of bytes that may precede a file inside of a payload (changeable bytes), such as
+/// a name of its format.
 const PREFIX: usize = 32;
 /// Minimum number of magic bytes other than 0 by which a file is recognized if it does not begin at
-/// the beginning of a payload.
+/// the beginning of a payload (changeable bytes).
 const SIGNED: usize = 3;
 
-/// Reads `bytes`, a payload of a file, as a file of a known format inside of that file. Up to
-/// [`PREFIX`] bytes may precede it. `None` if no format with magic bytes, and none with sizes in
-/// digits, fits.
+/// Reads `bytes`, a payload (changeable bytes) of a file, as a file of a known format inside of
+/// that file. Up to [`PREFIX`] bytes may precede it. `None` if no format with magic bytes, and none
+/// with sizes in digits, fits.
 pub fn nested(reader: &mut Reader, bytes: &[u8]) -> Option<Vec<Node>> {
     let read = |reader: &mut Reader, start: usize, known: &Known| {
         let is_signed = match start {

@@ -9,12 +9,12 @@ use crate::node::{Group, Label, Meaning, Node};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Maximum number of entries of a table that become parts (deletable groups). A table with this many
-/// strings, relocations or symbols is not divided.
+/// Maximum number of entries of a table that become parts (deletable groups of nodes). A table with
+/// this many strings, relocations or symbols is not divided.
 pub const MOST_ENTRIES: usize = 1 << 12;
 
 /// A region: a range of bytes of a file that belongs to a table or a section. Holds its end offset,
-/// and the node group that it becomes; its start offset is the key in the map of regions.
+/// and the group of nodes that it becomes; its start offset is the key in the map of regions.
 pub struct Region {
     pub end: usize,
     pub group: Group,
@@ -26,15 +26,17 @@ pub struct Object<'a> {
     pub big: bool,
     /// Size of the file's header in bytes; all regions are after it.
     pub head: usize,
-    /// Label of the group of the entire file; offsets count from its beginning.
+    /// Label (id in the file's tree) of the group of nodes of the entire file; offsets count from
+    /// its beginning.
     pub root: Label,
-    /// Label of the group of each string of the string tables, by the string's offset in the file.
+    /// Label (id in the file's tree) of the group of nodes of each string of the string tables, by
+    /// the string's offset in the file.
     strings: BTreeMap<usize, Label>,
     pub regions: BTreeMap<usize, Region>,
 }
 
 /// A number in an entry of a table: its offset in the entry, its width in bytes, what it states
-/// about a group, and a constant (`bias`) that is added to the stated value.
+/// about a group of nodes, and a constant (`bias`) that is added to the stated value.
 pub struct Stated {
     pub at: usize,
     pub width: usize,
@@ -102,8 +104,8 @@ impl<'a> Object<'a> {
     }
 
     /// Makes the range `place` a region that is a deletable part with the nodes `nodes`, and
-    /// returns its label; `None` if the range is not [free](Object::is_free), or the file has too
-    /// many parts.
+    /// returns its label (id in the file's tree); `None` if the range is not
+    /// [free](Object::is_free), or the file has too many parts.
     pub fn add_part(
         &mut self,
         reader: &mut Reader,
@@ -170,8 +172,9 @@ impl<'a> Object<'a> {
     }
 
     /// Finds the string that contains offset `name` of the file, in the string table `table`.
-    /// Returns the label of the string and the distance in bytes from its beginning to `name`,
-    /// which is not 0 if `name` is inside of a longer string. `None` if no string is there.
+    /// Returns the label (id in the file's tree) of the string and the distance in bytes from its
+    /// beginning to `name`, which is not 0 if `name` is inside of a longer string. `None` if no
+    /// string is there.
     pub fn name(&self, name: usize, table: &Range<usize>) -> Option<(Label, i64)> {
         let within = table.contains(&name);
         let (start, label) = self.strings.range(..=name).next_back().filter(|_| within)?;
@@ -179,8 +182,8 @@ impl<'a> Object<'a> {
     }
 
     /// Puts all regions in the range `place`, and the bytes between them, into one new region with
-    /// the label `label`. Does nothing if some region lies in the range with a part of its bytes
-    /// only.
+    /// the label `label` (id in the file's tree). Does nothing if some region lies in the range
+    /// with a part of its bytes only.
     pub fn enclose(&mut self, place: Range<usize>, label: Label) {
         self.enclose_as(place, Group::new(label, Vec::new()));
     }

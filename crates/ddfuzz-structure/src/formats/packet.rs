@@ -51,7 +51,7 @@ pub fn packet(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 /// Makes a deletable part of `nodes`, the header of a layer; if the file has too many parts, a
-/// group that cannot be deleted by itself.
+/// group of nodes that cannot be deleted by itself.
 fn head(reader: &mut Reader, nodes: Vec<Node>) -> Node {
     match reader.count_part() {
         true => Group::part(reader.label(), nodes).into(),
@@ -59,8 +59,8 @@ fn head(reader: &mut Reader, nodes: Vec<Node>) -> Node {
     }
 }
 
-/// Makes a number that states the size of the group `of` in words of 4 bytes. The number is in one
-/// half of `byte`: the high four bits if `is_high`, else the low ones.
+/// Makes a number that states the size of the group of nodes `of` in words of 4 bytes. The number
+/// is in one half of `byte`: the high four bits if `is_high`, else the low ones.
 fn words(reader: &Reader, of: Label, byte: u8, is_high: bool) -> Node {
     let rest = byte & if is_high { 0x0f } else { 0xf0 };
     let encoding = Encoding::Words { is_high, rest };
@@ -114,9 +114,9 @@ fn ipv6(reader: &mut Reader, text: &[u8]) -> Option<(Vec<Node>, usize)> {
     Some((vec![Group::new(of, nodes).into()], ip.len()))
 }
 
-/// Returns the tree nodes of `text`, the content of the IP packet with the label `ip`: UDP, TCP,
-/// ICMP or ICMPv6 by the number `protocol`, with lengths and checksums that are computed anew; else
-/// a payload.
+/// Returns the tree nodes of `text`, the content of the IP packet with the label `ip` (id in the
+/// file's tree): UDP, TCP, ICMP or ICMPv6 by the number `protocol`, with lengths and checksums that
+/// are computed anew; else a payload.
 fn transport(reader: &mut Reader, text: &[u8], protocol: u8, ip: Label) -> Vec<Node> {
     let of = reader.label();
     let check = |reader: &Reader, sum: Sum, of: Label, at: usize| {

@@ -29,18 +29,18 @@ pub struct Object {
     pub stream: Option<Stream>,
 }
 
-/// How the nodes of some values in a PDF object differ from plain payloads: numbers that state
-/// something, arrays whose elements are counted, entries that are deleted together with others.
-/// Values are named by their offsets in the text.
+/// How the nodes of some values in a PDF object differ from plain payloads (changeable bytes):
+/// numbers that state something, arrays whose elements are counted, entries that are deleted
+/// together with others. Values are named by their offsets in the text.
 #[derive(Default)]
 pub struct Marks {
     /// For the offset of a number, what the number states, such as the length of a stream.
     pub numbers: HashMap<usize, Meaning>,
-    /// For the offset of an array whose elements a number counts, the label of the group of its
-    /// elements.
+    /// For the offset of an array whose elements a number counts, the label (id in the file's tree)
+    /// of the group of nodes of its elements.
     pub lists: HashMap<usize, Label>,
-    /// For the label of a dictionary entry or array element, the label of the group that it is
-    /// deleted together with.
+    /// For the label (id in the file's tree) of a dictionary entry or array element, the label of
+    /// the group of nodes that it is deleted together with.
     pub with: HashMap<Label, Label>,
     /// For the offset of a value, the node that is made for it in place of the usual ones.
     pub instead: HashMap<usize, Node>,
@@ -50,20 +50,21 @@ pub struct Marks {
 /// belongs to what.
 pub struct Pdf<'a> {
     pub text: &'a [u8],
-    /// Label of the group of the entire file; offsets of objects count from its beginning.
+    /// Label (id in the file's tree) of the group of nodes of the entire file; offsets of objects
+    /// count from its beginning.
     pub root: Label,
     pub objects: Vec<Object>,
     pub sections: Vec<Section>,
     /// For each object number, the index in `objects` of the last object with this number.
     numbers: HashMap<u64, usize>,
-    /// For each object number, the label of the object, whether it stands in the file or in an
-    /// object stream.
+    /// For each object number, the label (id in the file's tree) of the object, whether it stands
+    /// in the file or in an object stream.
     labels: HashMap<u64, Label>,
-    /// For the label of each object that is deleted together with the only reference to it, the
-    /// label of the dictionary entry or array element that is this reference.
+    /// For the label (id in the file's tree) of each object that is deleted together with the only
+    /// reference to it, the label of the dictionary entry or array element that is this reference.
     owners: HashMap<Label, Label>,
-    /// For the number of each object that states the length of a stream, the label of the group of
-    /// the stream's bytes.
+    /// For the number of each object that states the length of a stream, the label (id in the
+    /// file's tree) of the group of nodes of the stream's bytes.
     lengths: HashMap<u64, Label>,
 }
 
@@ -183,7 +184,8 @@ impl Pdf<'_> {
         }
     }
 
-    /// Returns the label of the object that begins at offset `at` of the file; `None` if none does.
+    /// Returns the label (id in the file's tree) of the object that begins at offset `at` of the
+    /// file; `None` if none does.
     pub fn object_at(&self, at: u64) -> Option<Label> {
         let at = usize::try_from(at).ok()?;
         let found = self
@@ -262,8 +264,8 @@ impl Pdf<'_> {
         }
     }
 
-    /// Returns with what the object with the label `label` is deleted: together with the only
-    /// reference to it, or by itself if it has none or several.
+    /// Returns with what the object with the label `label` (id in the file's tree) is deleted:
+    /// together with the only reference to it, or by itself if it has none or several.
     pub fn part(&self, label: Label) -> Part {
         self.owners
             .get(&label)
@@ -296,8 +298,8 @@ impl Pdf<'_> {
     }
 
     /// Appends to `nodes` the bytes of the range `place`, which belong to no object or table, as a
-    /// payload. If the range begins at the start of the file, its first line, the PDF header,
-    /// becomes fixed bytes.
+    /// payload (changeable bytes). If the range begins at the start of the file, its first line,
+    /// the PDF header, becomes fixed bytes.
     fn gap(&self, place: Range<usize>, nodes: &mut Vec<Node>) {
         let Some(mut bytes) = self.text.get(place.clone()) else {
             return;
@@ -377,8 +379,8 @@ impl Marks {
     }
 }
 
-/// Appends `bytes` to `nodes` as a payload; if the last node is a payload already, extends that one
-/// instead.
+/// Appends `bytes` to `nodes` as a payload (changeable bytes); if the last node is a payload
+/// already, extends that one instead.
 fn push_payload(nodes: &mut Vec<Node>, bytes: &[u8]) {
     if let Some(Node::Payload(last)) = nodes.last_mut() {
         *last = [&last[..], bytes].concat().into();
@@ -388,8 +390,8 @@ fn push_payload(nodes: &mut Vec<Node>, bytes: &[u8]) {
 }
 
 /// Returns the tree nodes of a value, with what `marks` says of it: each entry of a dictionary and
-/// each element of an array becomes a group, which searches can delete by itself unless `marks`
-/// says with what it is deleted; other values become payloads.
+/// each element of an array becomes a group of nodes, which searches can delete by itself unless
+/// `marks` says with what it is deleted; other values become payloads (changeable bytes).
 pub fn value_nodes(reader: &mut Reader, text: &[u8], value: &Value, marks: &Marks) -> Vec<Node> {
     let start = value.place.start;
     let bytes = &text[value.place.clone()];

@@ -22,17 +22,19 @@ pub struct Stream {
     /// Offset in the file of what follows the stream's bytes and the white space after them: mostly
     /// the word `endstream`.
     pub end: usize,
-    /// Label of the group that the stream's bytes become in the tree of the file.
+    /// Label (id in the file's tree) of the group of nodes that the stream's bytes become in the
+    /// tree of the file.
     pub label: Label,
     /// The decompressed stream: its compression method, its content, how many bytes of the file the
-    /// compressed data take, and the label of the dictionary entry `Filter`, without which the
-    /// content would stand in the file as it is. `None` if the stream is not compressed by a known
-    /// method.
+    /// compressed data take, and the label (id in the file's tree) of the dictionary entry
+    /// `Filter`, without which the content would stand in the file as it is. `None` if the stream
+    /// is not compressed by a known method.
     packed: Option<(Codec, Vec<u8>, usize, Option<Label>)>,
     /// Objects in an object stream, each with the range, in the stream's content, of its number and
     /// offset in the list at the front; empty for other streams.
     members: Vec<(Object, Range<usize>)>,
-    /// Label of the group of the numbers and offsets at the front of an object stream.
+    /// Label (id in the file's tree) of the group of nodes of the numbers and offsets at the front
+    /// of an object stream.
     list: Label,
 }
 
@@ -240,7 +242,7 @@ impl Stream {
 
 impl Packed {
     /// Returns the compressed node with `linked` set as given. For [`Linked::Into`], the sizes and
-    /// indices of the groups in its content are computed, whatever `linked` contains.
+    /// indices of the groups of nodes in its content are computed, whatever `linked` contains.
     fn linked_as(self, linked: Linked) -> Packed {
         match linked {
             Linked::Into(_) => Packed {
@@ -253,9 +255,10 @@ impl Packed {
 }
 
 /// Returns the compression methods that the stream with the dictionary `value` may have, the
-/// likeliest first; empty if no known method fits. Each comes with the label of the entry `Filter`:
-/// if that entry is deleted, the content is written uncompressed. The label is `None` if
-/// decompression by the method leaves a predictor applied, so that its result is not the content.
+/// likeliest first; empty if no known method fits. Each comes with the label (id in the file's
+/// tree) of the entry `Filter`: if that entry is deleted, the content is written uncompressed. The
+/// label is `None` if decompression by the method leaves a predictor applied, so that its result is
+/// not the content.
 fn filters(text: &[u8], value: &Value) -> Vec<(Codec, Option<Label>)> {
     let Some(entry) = value.entry(text, b"Filter") else {
         return Vec::new();
@@ -382,8 +385,8 @@ fn rows(
 
 /// Returns the object numbers that the entries of a cross-reference stream have, as the array
 /// `index` of its dictionary states them, or from 0 on if there is no such array. `first` is the
-/// label of the first entry, `count` the number of entries. `None` if the dictionary states another
-/// number of entries, or writes the array in another way than ddfuzz.
+/// label (id in the file's tree) of the first entry, `count` the number of entries. `None` if the
+/// dictionary states another number of entries, or writes the array in another way than ddfuzz.
 fn runs(
     pdf: &Pdf<'_>,
     value: &Value,

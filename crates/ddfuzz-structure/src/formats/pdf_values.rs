@@ -30,7 +30,8 @@ pub enum Kind {
 
 /// An entry of a PDF dictionary, or an element of a PDF array, with the white space after it.
 pub struct Item {
-    /// Label of the group that the entry or element becomes in the tree of the file.
+    /// Label (id in the file's tree) of the group of nodes that the entry or element becomes in the
+    /// tree of the file.
     pub label: Label,
     /// Range of the text that the entry (key and value) or element takes, with the white space
     /// after it.
@@ -210,8 +211,8 @@ impl Value {
     }
 
     /// Calls `see` for each reference inside of the value, at all depths: with the number of the
-    /// object that is referred to, and the label of the dictionary entry or array element that is
-    /// the reference.
+    /// object that is referred to, and the label (id in the file's tree) of the dictionary entry or
+    /// array element that is the reference.
     pub fn references(&self, see: &mut impl FnMut(u64, Label)) {
         for item in &self.items {
             if let Kind::Reference(number) = item.value.kind {

@@ -24,7 +24,7 @@ const IMPORTS: usize = 1;
 const LONGEST_NAME: usize = 1 << 12;
 
 /// A section of a program: its range in the file, its address in memory (relative to the image),
-/// and its label.
+/// and its label (id in the file's tree).
 struct Section {
     place: Range<usize>,
     address: usize,
@@ -96,8 +96,8 @@ pub fn pe(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 impl Program<'_> {
-    /// Makes the group of the section header at offset `at`, which is deleted together with the
-    /// bytes of the section. `None` if the file has too many parts.
+    /// Makes the group of nodes of the section header at offset `at`, which is deleted together
+    /// with the bytes of the section. `None` if the file has too many parts.
     fn section(&mut self, reader: &mut Reader, at: usize) -> Option<Group> {
         let object = &self.object;
         let start = object.size(at + 20, 4)?;
@@ -174,7 +174,8 @@ impl Program<'_> {
     }
 
     /// Describes the number of four bytes at offset `at` of an entry that is the memory address of
-    /// the group `of`; `address` is its value in the file. `None` if no section contains it.
+    /// the group of nodes `of`; `address` is its value in the file. `None` if no section contains
+    /// it.
     fn address(&self, at: usize, of: Label, address: usize) -> Option<Stated> {
         let (section, _) = self.locate(address)?;
         Some(Stated {
@@ -235,9 +236,9 @@ impl Program<'_> {
         Some(stated)
     }
 
-    /// Makes the group of the import table's entry for a library, at offset `at`, and regions of
-    /// the library's name and of its two lists of functions. Entry and name are deleted together
-    /// with the first list.
+    /// Makes the group of nodes of the import table's entry for a library, at offset `at`, and
+    /// regions of the library's name and of its two lists of functions. Entry and name are deleted
+    /// together with the first list.
     fn library(&mut self, reader: &mut Reader, at: usize) -> Group {
         let field = |field: usize| {
             self.object
@@ -270,10 +271,11 @@ impl Program<'_> {
     }
 
     /// Makes a region of the list of imported functions at the memory address `address`, and
-    /// regions of their names; returns the label of the list. If `again` is false, the list is the
-    /// first one of a library: label and name of each of its entries are appended to `functions`.
-    /// If `again` is true, each entry is deleted together with the entry at the same place of the
-    /// first list. `None` if the list is empty, not in a section, or overlaps another region.
+    /// regions of their names; returns the label (id in the file's tree) of the list. If `again` is
+    /// false, the list is the first one of a library: label and name of each of its entries are
+    /// appended to `functions`. If `again` is true, each entry is deleted together with the entry
+    /// at the same place of the first list. `None` if the list is empty, not in a section, or
+    /// overlaps another region.
     fn functions(
         &mut self,
         reader: &mut Reader,
@@ -324,9 +326,10 @@ impl Program<'_> {
     }
 
     /// Makes a region of a string and of the `before` bytes in front of it, which begin at the
-    /// memory address `address`; returns the label of the region. The region is deleted together
-    /// with the group `part`, if there is one. `None` if the bytes are not in a section, the string
-    /// is longer than [`LONGEST_NAME`], or the region would overlap another one.
+    /// memory address `address`; returns the label (id in the file's tree) of the region. The
+    /// region is deleted together with the group of nodes `part`, if there is one. `None` if the
+    /// bytes are not in a section, the string is longer than [`LONGEST_NAME`], or the region would
+    /// overlap another one.
     fn string(
         &mut self,
         reader: &mut Reader,

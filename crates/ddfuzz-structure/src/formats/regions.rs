@@ -58,8 +58,8 @@ impl Regions {
     }
 
     /// Calls `read` with the range and the label (id in the tree of the file) of each region, and
-    /// appends the nodes that it returns to the region's group. Returns `None` as soon as `read`
-    /// does.
+    /// appends the nodes that it returns to the region's group of nodes. Returns `None` as soon as
+    /// `read` does.
     pub fn read(
         &mut self,
         mut read: impl FnMut(Range<usize>, Label) -> Option<Vec<Node>>,
@@ -71,8 +71,8 @@ impl Regions {
     }
 
     /// Returns the tree nodes of all bytes of `text` in `front..end`: the regions, and payloads
-    /// between and after them. A region without nodes becomes a payload; an empty region extends to
-    /// the start of the next one. `None` if regions overlap.
+    /// (changeable bytes) between and after them. A region without nodes becomes a payload; an
+    /// empty region extends to the start of the next one. `None` if regions overlap.
     pub fn nodes(self, text: &[u8], front: usize, end: usize) -> Option<Vec<Node>> {
         let mut starts = self
             .0

@@ -50,20 +50,22 @@ pub struct Database<'a> {
     pub size: usize,
     /// Size of a page in bytes, without the reserved bytes at its end.
     pub usable: usize,
-    /// Label of the group of all pages except the first one.
+    /// Label (id in the file's tree) of the group of nodes of all pages except the first one.
     list: Label,
-    /// Label of the group of each page; the page with the number 1 is at index 0.
+    /// Label (id in the file's tree) of the group of nodes of each page; the page with the number 1
+    /// is at index 0.
     labels: Vec<Label>,
     /// For the number of each page that was read, its nodes, and whether or with what it is
     /// deleted.
     pages: BTreeMap<usize, (Part, Vec<Node>)>,
-    /// For the rowid of each row of the table that is being read, the label of the row's cell.
+    /// For the rowid of each row of the table that is being read, the label (id in the file's tree)
+    /// of the row's cell.
     rows: HashMap<u64, Label>,
     /// Rows of the schema table (`sqlite_schema`) that were read.
     schema: Vec<SchemaRow>,
-    /// Range of the labels of the freelist's trunk pages.
+    /// Range of the labels (ids in the file's tree) of the freelist's trunk pages.
     trunks: Range<Label>,
-    /// Range of the labels of all free pages, trunk pages included.
+    /// Range of the labels (ids in the file's tree) of all free pages, trunk pages included.
     free: Range<Label>,
 }
 
@@ -72,7 +74,7 @@ pub struct SchemaRow {
     /// Number of the root page of the b-tree of the table or index; 0 if there is none, as for
     /// views.
     pub page: usize,
-    /// Label of the cell that holds the row of the schema.
+    /// Label (id in the file's tree) of the cell that holds the row of the schema.
     pub cell: Label,
     /// Column `type` of the row: `table`, `index`, `view` or `trigger`.
     pub kind: Vec<u8>,
@@ -80,8 +82,9 @@ pub struct SchemaRow {
     pub name: Vec<u8>,
     /// Column `tbl_name` of the row: the table that an index or trigger belongs to.
     pub table: Vec<u8>,
-    /// Labels of those clauses (`UNIQUE`, `PRIMARY KEY`) of a table's `CREATE TABLE` statement for
-    /// which SQLite makes an automatic index, in the order of these indices.
+    /// Labels (ids in the file's tree) of those clauses (`UNIQUE`, `PRIMARY KEY`) of a table's
+    /// `CREATE TABLE` statement for which SQLite makes an automatic index, in the order of these
+    /// indices.
     pub clauses: Vec<Label>,
     /// True if the row has an SQL statement. An automatic index has none, because a clause of its
     /// table's statement makes it.
@@ -90,20 +93,22 @@ pub struct SchemaRow {
 
 /// How an index or trigger in the schema depends on its table: with what its schema row is deleted.
 struct Owned<'a> {
-    /// Label of the group that the row is deleted together with: the clause that makes the index,
-    /// or the table's row.
+    /// Label (id in the file's tree) of the group of nodes that the row is deleted together with:
+    /// the clause that makes the index, or the table's row.
     with: Label,
     /// True if the row of the index or trigger can also be deleted by itself.
     is_part: bool,
-    /// For an automatic index its name, and the labels of the first clause of its table that makes
-    /// an index and of the clause that makes this index; `None` for all others.
+    /// For an automatic index its name, and the labels (ids in the file's tree) of the first clause
+    /// of its table that makes an index and of the clause that makes this index; `None` for all
+    /// others.
     numbered: Option<(&'a [u8], (Label, Label))>,
 }
 
 impl SchemaRow {
-    /// Returns the label of the clause of this table's statement that makes the automatic `index`,
-    /// whose name ends with the number of the clause (`sqlite_autoindex_TABLE_2`). `None` if the
-    /// index has a statement of its own, or there is no such clause.
+    /// Returns the label (id in the file's tree) of the clause of this table's statement that makes
+    /// the automatic `index`, whose name ends with the number of the clause
+    /// (`sqlite_autoindex_TABLE_2`). `None` if the index has a statement of its own, or there is no
+    /// such clause.
     fn clause_of(&self, index: &SchemaRow) -> Option<Label> {
         let number = index.name.rsplit(|byte| *byte == b'_').next()?;
         let number: usize = std::str::from_utf8(number).ok()?.parse().ok()?;
@@ -200,8 +205,8 @@ impl<'a> Database<'a> {
         chain
     }
 
-    /// Gives each of the `count` pages a label: first the trunk pages of the freelist `chain`, then
-    /// the free pages that they list, then all others.
+    /// Gives each of the `count` pages a label (id in the file's tree): first the trunk pages of
+    /// the freelist `chain`, then the free pages that they list, then all others.
     fn label_pages(&mut self, reader: &mut Reader, count: usize, chain: &[(usize, Vec<usize>)]) {
         self.labels = vec![0; count];
         let trunks = chain.iter().map(|(page, _)| *page);
@@ -256,8 +261,8 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Returns the tree nodes of a page of arbitrary `bytes`: a payload without the zeros at the
-    /// end, and zeros that fill it up to the size of a page.
+    /// Returns the tree nodes of a page of arbitrary `bytes`: a payload (changeable bytes) without
+    /// the zeros at the end, and zeros that fill it up to the size of a page.
     fn filled(&self, bytes: &[u8]) -> Vec<Node> {
         let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
         let bytes = &bytes[..bytes.len() - zeros];
@@ -440,9 +445,9 @@ impl<'a> Database<'a> {
         nodes
     }
 
-    /// Adds the group of `cell` to `regions`, and the pages to which the cell refers to `children`.
-    /// Records a row of a table by its rowid, and a row of the schema in the schema. An entry of an
-    /// index is deleted together with its row, any other cell by itself.
+    /// Adds the group of nodes of `cell` to `regions`, and the pages to which the cell refers to
+    /// `children`. Records a row of a table by its rowid, and a row of the schema in the schema. An
+    /// entry of an index is deleted together with its row, any other cell by itself.
     fn place_cell(
         &mut self,
         kind: Kind,
@@ -516,9 +521,10 @@ impl<'a> Database<'a> {
     }
 }
 
-/// Changes the cells in `nodes` whose labels are keys of `owned`: each is now deleted together with
-/// the group [`Owned::with`]. If [`Owned::is_part`] is true, the cell stays deletable by itself,
-/// too, and a new group around it is what is deleted together with the other group.
+/// Changes the cells in `nodes` whose labels (ids in the file's tree) are keys of `owned`: each is
+/// now deleted together with the group of nodes [`Owned::with`]. If [`Owned::is_part`] is true, the
+/// cell stays deletable by itself, too, and a new group around it is what is deleted together with
+/// the other group.
 fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Owned<'_>>) {
     for node in nodes {
         let Node::Group(group) = node else { continue };
@@ -545,8 +551,8 @@ fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Ow
 
 /// Makes a number of the digits at the end of an automatic index's name, `name`, wherever that name
 /// stands in `nodes`. The number states the position of the index's clause among the clauses of the
-/// table that make an index; `clauses` are the labels of the first such clause and of this index's
-/// clause.
+/// table that make an index; `clauses` are the labels (ids in the file's tree) of the first such
+/// clause and of this index's clause.
 fn number_name(reader: &Reader, nodes: &mut Vec<Node>, name: &[u8], clauses: (Label, Label)) {
     let mut numbered = None;
     for (at, node) in nodes.iter_mut().enumerate() {
@@ -586,7 +592,8 @@ struct Space<'a> {
     bytes: &'a [u8],
     /// Offset, in the page, of the end of the array of cell pointers.
     front: usize,
-    /// For the start offset of each cell and freeblock in the page, its end offset and its group.
+    /// For the start offset of each cell and freeblock in the page, its end offset and its group of
+    /// nodes.
     regions: BTreeMap<usize, (usize, Group)>,
 }
 
@@ -602,7 +609,8 @@ impl Space<'_> {
 
     /// Collects the chain of freeblocks, the first of which is at offset `at` of the page: each
     /// begins with the offset of the next one. Returns the meaning of the number in the page header
-    /// that states the offset of the first freeblock; `page` is the label of the page.
+    /// that states the offset of the first freeblock; `page` is the label (id in the file's tree)
+    /// of the page.
     fn free_blocks(&mut self, reader: &mut Reader, mut at: usize, page: Label) -> Meaning {
         let number = |at: usize| Encoding::Big(2).read_at(self.bytes, at).unwrap_or_default();
         let mut places: Vec<Range<usize>> = Vec::new();
@@ -643,9 +651,9 @@ impl Space<'_> {
     }
 
     /// Returns the tree nodes of the page after the cell pointers: unallocated space, which fills
-    /// the page up to `size` bytes, and a group with the label `label` of all cells and freeblocks.
-    /// The group begins at offset `first`, which the page header states, or else at the first cell
-    /// or freeblock.
+    /// the page up to `size` bytes, and a group of nodes with the label `label` (id in the file's
+    /// tree) of all cells and freeblocks. The group begins at offset `first`, which the page header
+    /// states, or else at the first cell or freeblock.
     fn nodes(self, reader: &mut Reader, first: usize, label: Label, size: usize) -> Vec<Node> {
         let (bytes, front) = (self.bytes, self.front);
         let begin = self.regions.keys().next().copied().unwrap_or(bytes.len());

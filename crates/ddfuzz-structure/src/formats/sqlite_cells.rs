@@ -310,7 +310,8 @@ pub fn root_of(record: &[u8]) -> Option<(usize, Range<usize>)> {
 /// Returns the tree nodes of a record: the serial types of its columns, and their values, of which
 /// texts and blobs are payloads. `head` is the size of the number at the record's front. For a row
 /// of the schema, `root` is the root page that its fourth column states, and `clauses` are the
-/// ranges of the statement in its fifth column that become deletable parts, with their labels.
+/// ranges of the statement in its fifth column that become deletable parts, with their labels (ids
+/// in the file's tree).
 fn record(
     database: &Database<'_>,
     reader: &mut Reader,
@@ -352,7 +353,7 @@ fn record(
 }
 
 /// Returns the tree nodes of an SQL statement: each range in `clauses` becomes a deletable part
-/// with the label given with it, the text around them payloads.
+/// with the label (id in the file's tree) given with it, the text around them payloads.
 fn split(statement: &[u8], clauses: &[(Range<usize>, Label)]) -> Vec<Node> {
     let (mut nodes, mut at) = (Vec::new(), 0);
     for (place, label) in clauses {

@@ -155,7 +155,7 @@ pub static MIDI: &[Field] = &[
 static MIDI_TRACK: &[Field] = &[Keep(4), Number(Big(4), Length(0), 0), Span(0, &[Body])];
 
 /// Returns the fields of a FLAC metadata block by its kind; `None` for kinds whose data become a
-/// payload.
+/// payload (changeable bytes).
 pub fn flac_block(kind: u8) -> Option<&'static [Field]> {
     Some(match kind {
         3 => &[Records(&[Keep(18)])],

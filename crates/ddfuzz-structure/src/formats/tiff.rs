@@ -36,13 +36,14 @@ const DIRECTORIES: [u64; 4] = [330, 34665, 34853, 40965];
 /// pixels.
 const DIMENSIONS: [u64; 5] = [256, 257, 278, 322, 323];
 
-/// A range of bytes of a TIFF file to which an offset refers: its end offset, its label, and what
-/// it becomes. The start offset is the key in the map of regions.
+/// A range of bytes of a TIFF file to which an offset refers: its end offset, its label (id in the
+/// file's tree), and what it becomes. The start offset is the key in the map of regions.
 struct Region {
     end: usize,
     label: Label,
     part: Part,
-    /// Tree nodes that the region's bytes become; `None` if they become one payload.
+    /// Tree nodes that the region's bytes become; `None` if they become one payload (changeable
+    /// bytes).
     nodes: Option<Vec<Node>>,
 }
 
@@ -52,7 +53,8 @@ struct Tiff<'a> {
     root: Label,
     regions: BTreeMap<usize, Region>,
     /// For the offset in the file of each number that states the size of a strip or tile: the label
-    /// of the region of the strip or tile, and the label of the group of its offset.
+    /// (id in the file's tree) of the region of the strip or tile, and the label of the group of
+    /// nodes of its offset.
     sized: BTreeMap<usize, (Label, Label)>,
     /// Number of directories that may still be read, which bounds the time for files with loops.
     left: usize,
@@ -160,10 +162,10 @@ impl Tiff<'_> {
         Some(self.reference(reader, self.link(&chain, 0)?, 4))
     }
 
-    /// Makes a region of the directory at offset `at`; `own` is its label, and whether or with what
-    /// it is deleted. The number at its end states `next`, the next directory; that is kept as it
-    /// is if `next` is `None`. Returns `None` if the directory cannot be read, or overlaps another
-    /// region.
+    /// Makes a region of the directory at offset `at`; `own` is its label (id in the file's tree),
+    /// and whether or with what it is deleted. The number at its end states `next`, the next
+    /// directory; that is kept as it is if `next` is `None`. Returns `None` if the directory cannot
+    /// be read, or overlaps another region.
     fn directory(
         &mut self,
         reader: &mut Reader,
@@ -237,9 +239,9 @@ impl Tiff<'_> {
         })
     }
 
-    /// Returns the tree nodes of a directory entry with the label `part`. If its values are
-    /// elsewhere in the file, makes a region of them, which is deleted together with the entry.
-    /// `entries` are all entries of the directory.
+    /// Returns the tree nodes of a directory entry with the label `part` (id in the file's tree).
+    /// If its values are elsewhere in the file, makes a region of them, which is deleted together
+    /// with the entry. `entries` are all entries of the directory.
     fn entry_nodes(
         &mut self,
         reader: &mut Reader,
@@ -349,7 +351,8 @@ impl Tiff<'_> {
     }
 
     /// Makes a region of the directory whose offset is the number at offset `at`. The directory is
-    /// deleted together with the group `with`. Returns its label; `None` if it cannot be read.
+    /// deleted together with the group of nodes `with`. Returns its label (id in the file's tree);
+    /// `None` if it cannot be read.
     fn inner_directory(&mut self, reader: &mut Reader, at: usize, with: Label) -> Option<Label> {
         let start = usize::try_from(self.number(at, 4)?).ok()?;
         let label = reader.label();
@@ -391,7 +394,7 @@ impl Tiff<'_> {
 
     /// Makes a region of a strip or tile: `place` is its range in the file, `size_at` the offset of
     /// the number that states its size. It is decompressed by `method`, if that is not `None`, and
-    /// deleted together with the group `with`. Returns its label.
+    /// deleted together with the group of nodes `with`. Returns its label (id in the file's tree).
     fn pixels(
         &mut self,
         reader: &mut Reader,

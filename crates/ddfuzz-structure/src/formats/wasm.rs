@@ -35,19 +35,20 @@ const END: u8 = 0x0b;
 /// The shortest body that is valid for a function of any type: no locals, `unreachable`, and `end`.
 const LEAST_BODY: &[u8] = &[0, 0, END];
 
-/// State of reading a WebAssembly module: labels of what indices in the module refer to.
+/// State of reading a WebAssembly module: labels (ids in the file's tree) of what indices in the
+/// module refer to.
 struct Module<'a> {
     text: &'a [u8],
-    /// Labels of the function types, by their indices in the file. A written index is the number of
-    /// function types before it that remain.
+    /// Labels (ids in the file's tree) of the function types, by their indices in the file. A
+    /// written index is the number of function types before it that remain.
     types: Vec<Label>,
-    /// Labels of the functions, imported ones first, by their indices in the file. A written index
-    /// is the number of functions before it that remain.
+    /// Labels (ids in the file's tree) of the functions, imported ones first, by their indices in
+    /// the file. A written index is the number of functions before it that remain.
     functions: Vec<Label>,
     /// Number of imported functions of the module, whose indices precede those of its own
     /// functions.
     imported: usize,
-    /// Label of the group of all data segments of the module.
+    /// Label (id in the file's tree) of the group of nodes of all data segments of the module.
     data: Label,
 }
 
@@ -58,8 +59,8 @@ enum Index {
     Function,
 }
 
-/// Reads a WebAssembly module into the nodes of its tree. From the first section that cannot be read,
-/// all bytes are one payload.
+/// Reads a WebAssembly module into the nodes of its tree. From the first section that cannot be
+/// read, all bytes are one payload (changeable bytes).
 pub fn wasm(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let head = text.get(..HEAD)?;
     let mut module = Module {
@@ -165,8 +166,8 @@ fn payload(bytes: &[u8]) -> Option<Node> {
 }
 
 impl Module<'_> {
-    /// Finds the sections of the module, and makes the labels of its types and functions. Returns,
-    /// for each section, the offsets of its content and of its end.
+    /// Finds the sections of the module, and makes the labels (ids in the file's tree) of its types
+    /// and functions. Returns, for each section, the offsets of its content and of its end.
     fn sections(&mut self, reader: &mut Reader) -> Vec<(usize, usize)> {
         let (mut at, mut sections) = (HEAD, Vec::new());
         let (mut types, mut functions) = (0, 0);
@@ -191,7 +192,7 @@ impl Module<'_> {
     }
 
     /// Returns the tree nodes of `text`, the content of a section of the kind `kind`; one payload
-    /// if the section is of an unknown kind or cannot be read.
+    /// (changeable bytes) if the section is of an unknown kind or cannot be read.
     fn section(&self, reader: &mut Reader, kind: u8, text: &[u8]) -> Vec<Node> {
         let nodes = reader.deeper(|reader| match kind {
             0 => counted(reader, text, 0).map(|(nodes, at)| rest(nodes, text, at)),
@@ -337,7 +338,7 @@ impl Module<'_> {
 
     /// Reads the body of a function in the code section: its size, its locals, and its
     /// instructions, in which the indices of called functions are numbers that are computed anew.
-    /// From the first unknown instruction on, the body is a payload.
+    /// From the first unknown instruction on, the body is a payload (changeable bytes).
     fn body(&self, reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
         let (size, start) = number(text, at)?;
         let end = skip(text, start, size)?;
@@ -404,7 +405,8 @@ fn data(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
     Some((nodes, end))
 }
 
-/// Reads a vector of bytes, such as a name: its size, and the bytes as a payload.
+/// Reads a vector of bytes, such as a name: its size, and the bytes as a payload (changeable
+/// bytes).
 fn counted(reader: &mut Reader, text: &[u8], at: usize) -> Option<Item> {
     let (size, start) = number(text, at)?;
     let end = skip(text, start, size)?;

@@ -31,8 +31,9 @@ const LARGEST_DICTIONARY: u8 = 40;
 /// of a dictionary.
 const MOST_BLOCKS: usize = 256;
 
-/// A block of an xz stream, as its index refers to it: the labels of the whole block, of the bytes
-/// whose size the index states as "unpadded size", and of the uncompressed content.
+/// A block of an xz stream, as its index refers to it: the labels (ids in the file's tree) of the
+/// whole block, of the bytes whose size the index states as "unpadded size", and of the
+/// uncompressed content.
 struct Block {
     label: Label,
     unpadded: Label,
@@ -173,9 +174,9 @@ impl Stream<'_> {
     }
 
     /// Reads the block header in the range `place`, and the checksum after it. `sizes` are the
-    /// labels of the groups of the compressed data and of the uncompressed content, whose sizes the
-    /// header may state. Returns the nodes and the dictionary size in bytes; `None` if the block
-    /// has other filters than LZMA2.
+    /// labels (ids in the file's tree) of the groups of nodes of the compressed data and of the
+    /// uncompressed content, whose sizes the header may state. Returns the nodes and the dictionary
+    /// size in bytes; `None` if the block has other filters than LZMA2.
     fn head(
         &self,
         reader: &mut Reader,
@@ -217,9 +218,9 @@ impl Stream<'_> {
         Some((vec![Group::new(label, nodes).into(), sum], dictionary))
     }
 
-    /// Reads the index of the stream at offset `at`, which gets the label `label`: a record for
-    /// each block, which is deleted together with the block. Returns the nodes and the offset after
-    /// the index.
+    /// Reads the index of the stream at offset `at`, which gets the label `label` (id in the file's
+    /// tree): a record for each block, which is deleted together with the block. Returns the nodes
+    /// and the offset after the index.
     fn index(&self, reader: &mut Reader, at: usize, label: Label) -> Option<(Vec<Node>, usize)> {
         let text = self.text;
         (*text.get(at)? == 0).then_some(())?;
@@ -269,8 +270,9 @@ impl Stream<'_> {
         Some((vec![Group::new(label, index).into(), sum], end))
     }
 
-    /// Reads the stream footer at offset `at`: a checksum, the size of the index (the group with
-    /// the label `index`), and the flags of the stream header. `None` if there is no footer.
+    /// Reads the stream footer at offset `at`: a checksum, the size of the index (the group of
+    /// nodes with the label `index` (id in the file's tree)), and the flags of the stream header.
+    /// `None` if there is no footer.
     fn foot(&self, reader: &mut Reader, at: usize, index: Label) -> Option<Vec<Node>> {
         let foot: Range<usize> = at + ALIGN..at + ENDS - FOOT.len();
         self.text.get(foot.end..)?.strip_prefix(FOOT)?;
@@ -304,7 +306,7 @@ const UNITS: Encoding = Encoding::Units {
     unit: ALIGN,
 };
 
-/// Makes the zeros that pad the size of the group `of` to a multiple of [`ALIGN`] bytes.
+/// Makes the zeros that pad the size of the group of nodes `of` to a multiple of [`ALIGN`] bytes.
 fn pad(of: Label) -> Node {
     Node::Pad {
         of,
