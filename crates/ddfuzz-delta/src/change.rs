@@ -8,12 +8,13 @@ use crate::sequence::lines;
 /// they are compared by lines first.
 const BYTE_BY_BYTE: usize = 64 * 1024;
 
-/// Maximum number of differing bytes in one place that are compared in pieces of [`BYTE_BY_BYTE`]
-/// bytes. Comparing two pieces takes time in the square of their size, so more bytes are compared
-/// in smaller pieces: `k` times as many bytes in pieces of a `k`-th of the size.
+/// Size, in bytes, of a differing place of two texts up to which the place is compared in pieces of
+/// [`BYTE_BY_BYTE`] bytes. The pieces of a place that is `k` times as large are a `k`-th of that
+/// size, because comparing two pieces takes time in the square of their size.
 const IN_LARGE_PIECES: usize = 1 << 20;
 
-/// Minimum size, in bytes, of the pieces in which a large place is compared.
+/// Minimum size, in bytes, of the pieces into which a large place that differs between two texts is
+/// cut, to be compared piece by piece.
 const LEAST_PIECE: usize = 256;
 
 /// A textual change from a passing text to a failing one: some bytes are removed, and others are
@@ -280,9 +281,9 @@ impl Lcs {
         }
     }
 
-    /// Records that the common prefix and the common suffix of `first` and `second`, parts of the
-    /// two compared sequences, belong to the common subsequence. Returns what is left of both parts
-    /// between prefix and suffix.
+    /// Records that the common prefix and the common suffix of `first` and `second`, which are
+    /// parts of the two compared sequences, belong to the common subsequence. Returns what is left
+    /// of `first` and of `second` without that prefix and suffix.
     fn keep_ends<'a>(&mut self, first: Part<'a>, second: Part<'a>) -> (Part<'a>, Part<'a>) {
         let equal = |(one, other): &(&u32, &u32)| one == other;
         let begin = first.of.iter().zip(second.of).take_while(equal).count();

@@ -209,8 +209,8 @@ impl DdPlus {
         self.findings.conclude();
     }
 
-    /// Chooses what follows the test of the last complement, by the rules of `dd3`: the next test,
-    /// new recursive calls, or the end of the recursive call `call`.
+    /// Chooses what follows after the tests of all parts and of one or more complements, by the
+    /// rules of `dd3`: the next test, new recursive calls, or the end of the recursive call `call`.
     fn decide(&mut self, call: Dd3Call) {
         let of = |subset: Outcome| {
             let outcomes = call.subsets.iter().zip(&call.complements);
@@ -248,8 +248,8 @@ impl Dd3Call {
         self.units.part(self.parts, index)
     }
 
-    /// Returns the complement `c̄i` of the part with the index `index`: the searched units without
-    /// this part and without the applied units.
+    /// Returns the complement `c̄i` of the part with the index `index` (from 0): the searched units
+    /// without that part, and without the units that every test keeps.
     fn complement(&self, index: usize) -> Config {
         self.units.minus(&self.part(index)).minus(&self.rest)
     }
@@ -264,21 +264,23 @@ impl Dd3Call {
         (rule, units.union(&self.rest))
     }
 
-    /// Returns the recursive call `dd3(ci, c̄i ∪ r, 2)`, which searches part `index` with its
-    /// complement applied.
+    /// Returns the recursive call `dd3(ci, c̄i ∪ r, 2)`: it searches the part with the index
+    /// `index`, and keeps the complement of that part in all of its tests.
     fn beside_part(&self, index: usize) -> Dd3Call {
         let rest = self.complement(index).union(&self.rest);
         Dd3Call::new(self.part(index), rest, 2)
     }
 
-    /// Returns the recursive call `dd3(c̄i, ci ∪ r, 2)`, which searches the complement of part
-    /// `index` with the part applied.
+    /// Returns the recursive call `dd3(c̄i, ci ∪ r, 2)`: it searches the complement of the part
+    /// with the index `index`, and keeps that part in all of its tests.
     fn beside_complement(&self, index: usize) -> Dd3Call {
         let rest = self.part(index).union(&self.rest);
         Dd3Call::new(self.complement(index), rest, 2)
     }
 
-    /// Returns `c'`: the units of `c` that are in all failing complements.
+    /// Returns `c'`, among which the rule *try again* continues to search: the units of `c` that
+    /// are in every complement whose test gave FAIL; all units of `c` if no test of a complement
+    /// did.
     fn bounded(&self) -> Config {
         let failed = |(index, outcome): (usize, &Outcome)| {
             (*outcome == Outcome::Fail).then(|| self.complement(index))
@@ -287,8 +289,9 @@ impl Dd3Call {
         bounds.fold(self.units.clone(), |left, bound| left.intersection(&bound))
     }
 
-    /// Returns the recursive call `dd3(c', r', n')` of the rule *try again*: fewer units, more
-    /// applied units, doubled `n`.
+    /// Returns the recursive call `dd3(c', r', n')` of the rule *try again*: it searches only the
+    /// units in all failing complements (`c'`), keeps the parts that passed in all of its tests
+    /// (`r'`), and splits `c'` into twice as many parts (`n'`), at most one for each unit.
     fn again(&self) -> Dd3Call {
         let passed = |(index, outcome): (usize, &Outcome)| {
             (*outcome == Outcome::Pass).then(|| self.part(index))

@@ -143,8 +143,8 @@ pub trait Document: Send + Sync {
         0
     }
 
-    /// Returns a copy of the document without the columns with the indices `_columns`, which ascend, among
-    /// those that [`columns`](Document::columns) counts.
+    /// Returns a copy of the document without the columns with the indices `_columns`, which
+    /// ascend, among those that [`columns`](Document::columns) counts.
     fn without_columns(&self, _columns: &[usize]) -> Arc<dyn Document> {
         self.without(&[])
     }

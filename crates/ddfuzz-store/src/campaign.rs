@@ -381,8 +381,8 @@ pub struct Build {
     /// first build.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub groups: BTreeMap<Kind, BTreeMap<String, Status>>,
-    /// For groups that fail as before with this build, the entry that has shown it: by kind, then by
-    /// major key of the group, the entry's minor key and the hash of its input, as `MINOR/HASH`.
+    /// For groups that fail as before with this build, the entry that has shown it: by kind, then
+    /// by major key of the group, the entry's minor key and the hash of its input, as `MINOR/HASH`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub failing: BTreeMap<Kind, BTreeMap<String, String>>,
     /// Groups to check once more with this build, by kind and major key: a result was added to them

@@ -1,5 +1,5 @@
-//! The journal of `ddfuzz check` (`checks.jsonl`): a line for each group whose check came to another
-//! result than the one before.
+//! The journal of `ddfuzz check` (`checks.jsonl`): a line for each group whose check came to
+//! another result than the one before.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,8 @@ pub struct Checked {
     /// The verdict, its time, and the commit of the program.
     #[serde(flatten)]
     pub result: LastCheck,
-    /// Absolute path of the git repository that contains the checked program; absent without `commit`.
+    /// Absolute path of the git repository that contains the checked program; absent without
+    /// `commit`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repository: Option<OsText>,
 }
@@ -53,8 +54,8 @@ impl Checked {
 }
 
 impl Reader {
-    /// Returns the results of the last checks of groups, by kind and major key (12 hex digits); none if
-    /// no `ddfuzz check` was made, or its journal cannot be read.
+    /// Returns the results of the last checks of groups, by kind and major key (12 hex digits);
+    /// none if no `ddfuzz check` was made, or its journal cannot be read.
     pub fn last_checks(&self) -> HashMap<(Kind, String), LastCheck> {
         let text = std::fs::read(Checked::journal(self.root())).unwrap_or_default();
         let lines = text.split(|byte| *byte == b'\n');

@@ -147,8 +147,8 @@ fn walk(path: &Path, in_afl: bool, depth: usize, found: &mut Inputs) -> Result<(
     Ok(())
 }
 
-/// Returns the reason why a file in a directory of this type is not an input for ddfuzz; `None` if it
-/// is an input.
+/// Returns the reason why a file in a directory of this type is not an input for ddfuzz; `None` if
+/// it is an input.
 fn skip_reason(layout: Layout, file: &Path) -> Option<&'static str> {
     match is_of_search(file) {
         true => Some("a result or log of a search of ddfuzz"),

@@ -57,7 +57,8 @@ impl Entry {
     }
 
     /// Returns the hash of the program, as 64 hex digits, with which the minimization of the entry
-    /// was begun, as its log says; `None` if there is no log, or it names none. The log is read once.
+    /// was begun, as its log says; `None` if there is no log, or it names none. The log is read
+    /// once.
     pub fn build(&self) -> Option<&String> {
         let logged = || Some(Log::read_start(&self.log())?.build?.to_string());
         self.build.get_or_init(logged).as_ref()
@@ -77,9 +78,9 @@ impl Entry {
     }
 
     /// Returns one or two lines of the entry's explanation of the failure (`explanation.txt`): the
-    /// first line and, if there is one, the line that names the statements at which to look first or
-    /// the line that says why nothing could be explained. `None` if `ddfuzz explain` has not written the
-    /// file.
+    /// first line and, if there is one, the line that names the statements at which to look first
+    /// or the line that says why nothing could be explained. `None` if `ddfuzz explain` has not
+    /// written the file.
     pub fn explanation(&self) -> Option<String> {
         let text = regular::read(&self.folder.join(layout::EXPLANATION), MAX_TEXT).ok()?;
         let text = String::from_utf8_lossy(&text);
@@ -265,8 +266,8 @@ pub(super) fn has_lost_reproducer(folder: &Path) -> bool {
     outcome.is_some_and(|outcome| !outcome.fits(folder))
 }
 
-/// Reads the smallest known failing input in an entry's folder: `minimized` if it exists and has not
-/// lost its content, else `original`.
+/// Reads the smallest known failing input in an entry's folder: `minimized` if it exists and has
+/// not lost its content, else `original`.
 pub(super) fn reproducer_bytes(folder: &Path) -> Result<Vec<u8>, StoreError> {
     match json::bytes(&folder.join(layout::MINIMIZED))? {
         Some(bytes) if !is_blank(&bytes) || !has_lost_reproducer(folder) => Ok(bytes),

@@ -58,8 +58,8 @@ impl KnownGroups {
         Ok(known)
     }
 
-    /// Returns these muted groups, extended by all groups of another output directory; `had` are
-    /// the keys of those groups.
+    /// Returns these muted groups and, in addition, all groups of another output directory, whose
+    /// keys are `had`, so that reports leave them out, too.
     pub fn with_baseline(self, had: BaselineGroups) -> KnownGroups {
         KnownGroups { had, ..self }
     }

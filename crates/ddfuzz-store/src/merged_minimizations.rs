@@ -24,8 +24,8 @@ const BUILD_DIGITS: usize = 16;
 /// The files of one minimization of an input: log, reproducer and result.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Minimization {
-    /// Content of the log; `None` if it is missing, or nothing but zero bytes, as a power cut leaves
-    /// it.
+    /// Content of the log; `None` if it is missing, or nothing but zero bytes, as a power cut
+    /// leaves it.
     pub(super) log: Option<Vec<u8>>,
     /// Content of the reproducer (smallest failing input found); `None` if there is none.
     pub(super) reproducer: Option<Vec<u8>>,
@@ -197,8 +197,8 @@ fn compare(
         .then_with(by_log)
 }
 
-/// The minimizations of one input in the output directory that is merged and in the destination, and
-/// which of them becomes the destination's current one.
+/// The minimizations of one input in the output directory that is merged and in the destination,
+/// and which of them becomes the destination's current one.
 pub(super) struct CurrentMinimizations {
     /// The current minimization in the directory that is merged.
     pub(super) theirs: Minimization,

@@ -135,9 +135,9 @@ impl Reader {
         Ok(ids)
     }
 
-    /// Lists the groups that have a record or an input, as found or minimized, but no complete entry:
-    /// of each, the input as found is missing, or the crash record is missing or damaged. They cannot
-    /// be shown, minimized or checked.
+    /// Lists the groups that have a record or an input, as found or minimized, but no complete
+    /// entry: of each, the input as found is missing, or the crash record is missing or damaged.
+    /// They cannot be shown, minimized or checked.
     pub fn incomplete_groups(&self) -> Result<Vec<IncompleteGroup>, StoreError> {
         let mut incomplete = Vec::new();
         for (kind, major) in group::all(&self.root)? {
@@ -256,8 +256,9 @@ impl Reader {
         Ok(json::bytes(&self.root.join(layout::STATS))?.unwrap_or_default())
     }
 
-    /// Reads which code of an unmodified program the directory's campaign has reached (`code.json`);
-    /// `None` if nothing is recorded. Fails if the file cannot be read or is damaged.
+    /// Reads which code of an unmodified program the directory's campaign has reached
+    /// (`code.json`); `None` if nothing is recorded. Fails if the file cannot be read or is
+    /// damaged.
     pub fn code(&self) -> Result<Option<CodeCoverage>, StoreError> {
         let current = self.campaigns()?.current.map(|campaign| campaign.id);
         let code = json::read::<CodeCoverage>(&self.root.join(layout::CODE))?;

@@ -253,8 +253,8 @@ fn sets_hidden_variables(target: &Target) -> bool {
     })
 }
 
-/// Generates the lines of `reproduce.sh` that write the script `$scratch/start`, by which gdb starts
-/// the program with its variables, and set `$start` to its path, quoted for gdb's shell.
+/// Generates the lines of `reproduce.sh` that write the script `$scratch/start`, by which gdb
+/// starts the program with its variables, and set `$start` to its path, quoted for gdb's shell.
 fn start_in_gdb(variables: &[u8], program: &Path) -> Vec<u8> {
     let mut line = b"exec ".to_vec();
     // The script's own variables are not the program's.

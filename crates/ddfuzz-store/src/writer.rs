@@ -293,9 +293,9 @@ impl Store {
         Ok(path)
     }
 
-    /// Adds an input to the campaign's corpus like [`Store::add_to_corpus`], but does not wait until
-    /// it is on the device; returns true unless the corpus had it. A power cut may leave a damaged
-    /// file, which is replaced if its length is wrong.
+    /// Adds an input to the campaign's corpus like [`Store::add_to_corpus`], but does not wait
+    /// until it is on the device; returns true unless the corpus had it. A power cut may leave a
+    /// damaged file, which is replaced if its length is wrong.
     pub fn add_to_corpus_unsynced(&mut self, input: &[u8]) -> Result<bool, StoreError> {
         let folder = self.reader.root().join(layout::CORPUS);
         let path = folder.join(hash_of(input));

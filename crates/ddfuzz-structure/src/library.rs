@@ -1,7 +1,7 @@
 //! Loads grammars from shared libraries, which tree-sitter builds from the grammar of any language.
 //!
-//! A grammar is loaded only where a command names its file. Logs have the name of the language alone,
-//! so that reading a log never loads code.
+//! A grammar is loaded only where a command names its file. Logs have the name of the language
+//! alone, so that reading a log never loads code.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -107,8 +107,8 @@ impl Encoding {
         }
     }
 
-    /// Returns the encoding that writes the same numbers padded to `size` bytes, if such padding
-    /// exists; else the encoding itself.
+    /// Returns the encoding that writes the same numbers padded to `size` bytes, if there is a
+    /// padded form of this encoding; else the encoding itself.
     pub fn padded(self, size: usize) -> Encoding {
         match self {
             Encoding::Varint => Encoding::PaddedVarint(size),

@@ -315,8 +315,9 @@ const GIF_WIDTHS: std::ops::RangeInclusive<u8> = 2..=8;
 /// Size of the pieces in which LZW data of GIF are decompressed, in bytes.
 const PIECE: usize = 1 << 12;
 
-/// Decompresses LZW data of GIF into `content`; returns the size in bytes of the compressed data with
-/// all its blocks. `None` if the data are malformed, or their content is larger than `limit` bytes.
+/// Decompresses LZW data of GIF into `content`; returns the size in bytes of the compressed data
+/// with all its blocks. `None` if the data are malformed, or their content is larger than `limit`
+/// bytes.
 fn unpack_gif(content: &mut Vec<u8>, packed: &[u8], limit: u64) -> Option<usize> {
     let width = *packed.first().filter(|width| GIF_WIDTHS.contains(width))?;
     let (mut codes, mut at) = (Vec::new(), 1);

@@ -27,21 +27,22 @@ pub enum Field {
     Keep(usize),
     /// Exactly these bytes; where the text has others, the record does not fit this description.
     Expect(&'static [u8]),
-    /// A number in the file: its encoding, what it states about a span, and what is added to that
-    /// (such as 4 if a length counts its own four bytes).
+    /// A number in the file: its encoding, what it states about a span (range of fields of a
+    /// record), and what is added to that (such as 4 if a length counts its own four bytes).
     Number(Encoding, Stated, i64),
-    /// A span: its number within the record, and its fields. If a number before the span, or in it,
-    /// states its length, the span ends there; otherwise it ends where its fields end.
+    /// A span (range of fields of a record): its number within the record, and its fields. If a
+    /// number before the span, or in it, states its length, the span ends there; otherwise it ends
+    /// where its fields end.
     Span(u8, &'static [Field]),
-    /// The remaining bytes of the span that contains this field, as a payload, which searches may
-    /// delete and change.
+    /// The remaining bytes of the span (range of fields of a record) that contains this field, as a
+    /// payload, which searches may delete and change.
     Body,
-    /// The remaining bytes of the span that contains this field, as a network packet; as a payload
-    /// (changeable bytes) if it is not of a known kind.
+    /// The remaining bytes of the span (range of fields of a record) that contains this field, as a
+    /// network packet; as a payload (changeable bytes) if it is not of a known kind.
     Packet,
-    /// The remaining bytes of the span that contains this field, as records with these fields. Each
-    /// record is a deletable part, which searches can delete. If a number before states how many
-    /// records the span has, no more than these are read.
+    /// The remaining bytes of the span (range of fields of a record) that contains this field, as
+    /// records with these fields. Each record is a deletable part, which searches can delete. If a
+    /// number before states how many records the span has, no more than these are read.
     Records(&'static [Field]),
     /// A type, whose size in bytes is given first. It decides how the record continues: with the
     /// fields that are listed for this type, or with the last fields if the type is not listed.
@@ -53,24 +54,29 @@ pub enum Field {
     /// Marks the record as one piece of a payload (changeable bytes) that continues in the next
     /// record of the same type, as the IDAT chunks of PNG.
     Piece,
-    /// Zeros that pad the size of the span with the first number to a multiple of the second
-    /// number.
+    /// Zeros that pad the size of a span (range of fields of a record), given by its number first,
+    /// to a multiple of the second number in bytes.
     Pad(u8, usize),
 }
 
-/// What a number in a record states about a span, which is given by its number.
+/// What a number in a record states about a span (range of fields of a record), which is given by
+/// its number.
 #[derive(Clone, Copy)]
 pub enum Stated {
-    /// The number states the size, in bytes, of the span with this number in the record.
+    /// The number states the size, in bytes, of the span (range of fields of a record) with this
+    /// number in the record.
     Length(u8),
-    /// The number states how many records (parts) are in the span with this number in the record.
+    /// The number states how many records (parts) are in the span (range of fields of a record)
+    /// with this number in the record.
     Count(u8),
-    /// A checksum of the bytes of the span with this number, by this algorithm.
+    /// A checksum, by this algorithm, of the bytes of the span (range of fields of a record) with
+    /// this number.
     Check(Sum, u8),
 }
 
 impl Stated {
-    /// Describes a number that states the CRC-32 of the span with the number `span`.
+    /// Describes a number that states the CRC-32 of the span (range of fields of a record) whose
+    /// number is `span`.
     pub const fn crc32(span: u8) -> Stated {
         Stated::Check(Sum::Known(Checksum::Crc32), span)
     }
@@ -96,11 +102,11 @@ pub struct Reader {
 struct Record {
     labels: Vec<(u8, Label)>,
     lengths: Vec<(u8, usize)>,
-    /// The counts of records that numbers have stated so far: for each, the number of the span that
-    /// has the records, and how many records it has.
+    /// The counts of records that numbers have stated so far: for each, the number of the span
+    /// (range of fields of a record) that has the records, and how many records it has.
     counts: Vec<(u8, u64)>,
-    /// The spans of the record inside of which the reader is, outermost first: the number of each,
-    /// and its start and end offset.
+    /// The spans (ranges of fields) of the record inside of which the reader is, outermost first:
+    /// the number of each, and its start and end offset.
     open: Vec<(u8, usize, usize)>,
     kind: u32,
     piece: u32,
@@ -340,8 +346,9 @@ impl Reader {
     }
 
     /// Returns the meaning of `number`, which was read at offset `at` of `text`: the length, count
-    /// or checksum of a span, as `stated` says, plus the constant `bias`. If it is a length, the
-    /// span will end after as many bytes. `None` if the span cannot have this length.
+    /// or checksum of a span (range of fields of a record), as `stated` says, plus the constant
+    /// `bias`. If it is a length, the span will end after as many bytes. `None` if the span cannot
+    /// have this length.
     fn state(
         &mut self,
         stated: Stated,
@@ -385,8 +392,8 @@ impl Reader {
         })
     }
 
-    /// Returns the label of the span of `record` with the number `id`; makes a new one if the span
-    /// has none yet.
+    /// Returns the label (id in the file's tree) of the span with the number `id`, a range of
+    /// fields of `record`; makes a new label if the span has none yet.
     fn label_of(&mut self, id: u8, record: &mut Record) -> Label {
         match record.labels.iter().find(|(known, _)| *known == id) {
             Some((_, label)) => *label,
@@ -398,9 +405,9 @@ impl Reader {
         }
     }
 
-    /// Reads the span with the number `id` from offset `at`, appends it to `nodes` as a group of
-    /// nodes, and returns the offset of its end. `None` if the text does not have the span's
-    /// fields, or ends before the span does.
+    /// Reads the span with the number `id` (a range of fields of a record) from offset `at`,
+    /// appends it to `nodes` as a group of nodes, and returns the offset of its end. `None` if the
+    /// text does not have the span's fields, or ends before the span does.
     fn span(
         &mut self,
         id: u8,
@@ -472,17 +479,18 @@ impl Reader {
     }
 }
 
-/// Returns true if a number in the file states the length of the span with the number `id`: either
-/// it was recorded in `record`, or the span ends (at `end`) before the span around it does (at
-/// `around`). Returns false if the span ends where its fields end.
+/// Returns true if a number in the file states the length of the span with the number `id` (a range
+/// of fields of a record): either the length was recorded in `record`, or the span ends (at offset
+/// `end`) before the span around it does (at `around`). Returns false if the span ends where its
+/// fields end.
 fn length_is_known(id: u8, record: &Record, end: usize, around: usize) -> bool {
     record.lengths.iter().any(|(known, _)| *known == id) || end < around
 }
 
-/// Appends the padding that brings the size of the span with the number `id` to a multiple of
-/// `align`, and returns its size in bytes. Padding that is not all zeros becomes fixed bytes.
-/// Returns 0, without a node, if `rest` is too short, or if no number has stated the length of the
-/// span.
+/// Appends the padding that brings the size of the span with the number `id` (a range of fields of
+/// a record) to a multiple of `align` bytes, and returns the size of the padding in bytes. Padding
+/// that is not all zeros becomes fixed bytes. Returns 0, without a node, if `rest` is too short, or
+/// if no number has stated the length of the span.
 fn pad(id: u8, align: usize, rest: &[u8], record: &Record, nodes: &mut Vec<Node>) -> usize {
     let length = record.lengths.iter().find(|(known, _)| *known == id);
     let label = record.labels.iter().find(|(known, _)| *known == id);

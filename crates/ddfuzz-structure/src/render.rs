@@ -258,9 +258,10 @@ impl<'a> Renderer<'a> {
         }
     }
 
-    /// Returns the header of a CFF INDEX ([`Node::Directory`]), whose items are in the group of
-    /// nodes `of` inside of `around`: the number of items, the width of an offset (at least `width`
-    /// bytes), and the offsets.
+    /// Returns the bytes of the header of a CFF INDEX ([`Node::Directory`]): the number of items,
+    /// the width of an offset (at least `width` bytes), and the offsets. The items are the groups
+    /// of nodes inside of the group with the label `of` (id in the file's tree), which is in the
+    /// group `around`.
     fn directory(&self, around: &Group, of: Label, width: usize) -> Vec<u8> {
         let mut ends = vec![1];
         for node in &around.nodes {

@@ -11,8 +11,8 @@ use crate::passes::current_best::CurrentBest;
 const LARGEST: usize = 1 << 14;
 /// Maximum length, in bytes, of deleted runs that are recorded.
 const LONGEST: usize = 16;
-/// Minimum number of places that a guess must find: if bytes that equal deleted ones stand at fewer
-/// places, no test deletes them together.
+/// Minimum number of places at which bytes equal to deleted ones must stand; at fewer places, no
+/// test deletes them together.
 const WORTHWHILE: usize = 3;
 
 /// A run of bytes of a text, and the byte before and the byte after it.

@@ -33,9 +33,9 @@ pub(super) async fn binary(work: &mut CurrentBest) -> bool {
     reduce_records(work).await || reduce_frame(work).await || reduce_by_repair(work).await
 }
 
-/// Finds a count that is followed by as many records, or records with checksums that no number counts;
-/// deletes records, lowering the count, and then deletes bytes inside of the remaining records. Returns
-/// whether such records were found.
+/// Finds a count that is followed by as many records, or records with checksums that no number
+/// counts; deletes records, lowering the count, and then deletes bytes inside of the remaining
+/// records. Returns whether such records were found.
 async fn reduce_records(work: &mut CurrentBest) -> bool {
     let counted = records(&work.text()).into_iter();
     let others = match work.is_text() {

@@ -26,10 +26,10 @@ pub(super) async fn delete_all_blanks(work: &mut CurrentBest) -> bool {
     all.is_empty() || work.test(BLANKS, Edit::Cut(all)).await == Outcome::Fail
 }
 
-/// Deletes all but the first character of each run of white space, in one test, if that is at least
-/// a [`WORTHWHILE`]-th of the text. If the text then does not fail, makes two other tests: deletes
-/// empty lines and white space at the ends of lines, and shortens indentation to one blank for each
-/// level.
+/// Deletes all but the first character of each run of white space, in one test, if that deletes at
+/// least the text's size divided by [`WORTHWHILE`]. If the text then does not fail, makes two other
+/// tests: deletes empty lines and white space at the ends of lines, and shortens indentation to one
+/// blank for each level.
 pub(super) async fn shorten_blanks(work: &mut CurrentBest) {
     let rest = blanks(&work.text(), 1);
     let is_worth_it =

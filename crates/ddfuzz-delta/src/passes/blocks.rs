@@ -113,13 +113,13 @@ fn code(text: &[u8]) -> Vec<Token> {
 struct Words<'a> {
     text: &'a [u8],
     tokens: &'a [Token],
-    /// Index of the first keyword after a certain word that is `then` or `do`, or that begins or
-    /// ends a block. [`head`](Words::head) keeps the index of its last search here, so that it need
-    /// not search for words before that keyword again.
+    /// Result of the last search of [`head`](Words::head), kept so that later calls need not search
+    /// again: the index of the first keyword, after the word for which the search was made, that is
+    /// `then` or `do`, or that begins or ends a block.
     stop: usize,
-    /// Index of the first token of the line after the one in which a certain word stands.
-    /// [`head`](Words::head) keeps the index of its last search here, so that it need not search
-    /// again for other words of the same line.
+    /// Result of the last search of [`head`](Words::head), kept so that it need not be repeated for
+    /// other words of the same line: the index of the first token of the line after the one with
+    /// the word for which the search was made.
     line: usize,
 }
 

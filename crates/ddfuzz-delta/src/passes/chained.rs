@@ -12,8 +12,8 @@ const LEAST_BITS: usize = 32;
 /// Maximum number of records that are read.
 const MOST_RECORDS: usize = 4096;
 
-/// The layout of a record: some bytes (such as its type) before its length and after it, the payload
-/// whose bytes the length counts, and a checksum.
+/// The layout of a record: some bytes (such as its type) before its length and after it, the
+/// payload whose bytes the length counts, and a checksum.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     before: usize,

@@ -153,7 +153,8 @@ pub(super) async fn delete_parts_again(work: &mut CurrentBest, known: &Structure
 }
 
 /// Reduces payloads (changeable bytes), lowers values, lets offsets share regions, and deletes
-/// parts of a file, in rounds until nothing changes. Returns the smaller document.
+/// parts of a file, in rounds until nothing changes. Returns the smaller document (the file taken
+/// apart).
 async fn reduce_carefully(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -193,7 +194,7 @@ async fn reduce_carefully(
 /// Reduces a large file in rough rounds: each reduces payloads (changeable bytes) and lowers
 /// values, ending a step after [`IMPATIENT`] tests that delete little, and then deletes parts.
 /// Rounds repeat as long as they delete much, because a part may be needed only by a payload, and a
-/// payload only by another one. Returns the smaller document.
+/// payload only by another one. Returns the smaller document (the file taken apart).
 async fn reduce_roughly(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -220,7 +221,7 @@ async fn reduce_roughly(
 
 /// Tests the file rewritten with the same content in as few bytes as possible, if its format can be
 /// rewritten. If the new file still fails, deletes parts of it, and repeats both as long as the
-/// file becomes smaller. Returns the smaller document.
+/// file becomes smaller. Returns the smaller document (the file taken apart).
 async fn compact(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -265,10 +266,10 @@ async fn repack(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn 
 }
 
 /// Reduces the payloads (changeable bytes) of a file, the largest first, and returns the document
-/// with the reduced payloads. First tests each payload without all of its content; then reduces the
-/// needed ones one by one. With [`Care::Rough`], leaves out small ones, such as headers. If there
-/// are more than [`EACH`] payloads, reduces all of them together, as one text. Stops early if
-/// `trial` has failed.
+/// (the file taken apart) with the reduced payloads. First tests each payload without all of its
+/// content; then reduces the needed ones one by one. With [`Care::Rough`], leaves out small ones,
+/// such as headers. If there are more than [`EACH`] payloads, reduces all of them together, as one
+/// text. Stops early if `trial` has failed.
 async fn reduce_payloads(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -373,7 +374,8 @@ async fn reduce_content(work: &mut CurrentBest, care: Care) {
 }
 
 /// Deletes bytes from all payloads (changeable bytes) with the same content at once, such as a name
-/// that must be the same at several places. Returns the document with the reduced payloads.
+/// that must be the same at several places. Returns the document (the file taken apart) with the
+/// reduced payloads.
 async fn reduce_equal(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut equal = EqualPayloads {
         document,
@@ -403,15 +405,16 @@ async fn reduce_equal(work: &mut CurrentBest, document: Arc<dyn Document>) -> Ar
 /// payloads.
 struct EqualPayloads {
     document: Arc<dyn Document>,
-    /// Indices, in the document, of the payloads (changeable bytes) that have the same content.
+    /// Indices, in the document (the file taken apart), of the payloads (changeable bytes) that
+    /// have the same content.
     at: Vec<usize>,
     /// Size of each of the payloads (changeable bytes), in bytes.
     len: usize,
 }
 
 impl EqualPayloads {
-    /// Returns a copy of the document in which each of the equal payloads (changeable bytes) lacks
-    /// the bytes at the positions `cuts`.
+    /// Returns a copy of the document (the file taken apart) in which each of the equal payloads
+    /// (changeable bytes) lacks the bytes at the positions `cuts`.
     fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
         let mut payloads = self.document.payloads();
         let content = payloads[self.at[0]].clone();
@@ -446,13 +449,14 @@ impl Units for EqualPayloads {
 }
 
 /// Replaces pieces of the file, such as bodies of functions, by their shortest valid form; then
-/// deletes parts that only these pieces needed. Returns the smaller document.
+/// deletes parts that only these pieces needed. Returns the smaller document (the file taken
+/// apart).
 async fn least(work: &mut CurrentBest, document: Arc<dyn Document>) -> Arc<dyn Document> {
     delete_groups_and_parts(work, document, REDUCIBLE).await
 }
 
-/// The pieces of a document that have a shorter valid form: "deleting" one replaces it by that
-/// form.
+/// Describes the pieces of a document (a file taken apart) that have a shorter valid form, for the
+/// search that "deletes" them: to delete one is to replace it by that form.
 const REDUCIBLE: GroupKind = GroupKind {
     rule: LEAST,
     count: |document| document.reducible(),
@@ -473,7 +477,7 @@ async fn delete_groups(work: &mut CurrentBest, group: usize, fruitless: usize) {
 
 /// Removes regions of the file to which offsets refer, the largest first, and lets these offsets
 /// refer to the beginning of the file or to the largest other region: that works where the size of
-/// a region matters, but not its content. Returns the smaller document.
+/// a region matters, but not its content. Returns the smaller document (the file taken apart).
 async fn share(work: &mut CurrentBest, mut document: Arc<dyn Document>) -> Arc<dyn Document> {
     let mut sizes = document.regions();
     let mut order: Vec<usize> = (0..sizes.len()).collect();

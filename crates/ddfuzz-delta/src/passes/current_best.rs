@@ -14,8 +14,8 @@ use crate::{Candidate, Config, Edit, ExtraTests, Hints, Outcome, Rule};
 /// it is a text.
 const SAMPLE: usize = 4096;
 
-/// Minimum number of bytes of a text for each one that is not ASCII, in a text that is not UTF-8: it is in
-/// another encoding, such as Latin-1, or an edit has cut a character.
+/// Minimum number of bytes of a text for each one that is not ASCII, in a text that is not UTF-8:
+/// it is in another encoding, such as Latin-1, or an edit has cut a character.
 const BYTES_PER_FOREIGN: usize = 16;
 
 /// Maximum number of bytes that are looked at in a run of equal bytes, from its end backwards, to
@@ -396,9 +396,9 @@ impl CurrentBest {
         outcome
     }
 
-    /// Counts a payload edit (an edit of changeable bytes) that was not tested, because it would
-    /// not make the whole file smaller, as a test without success. Does so only if the payloads are
-    /// larger than [`SLOW`] bytes: then building the file took as long as a test.
+    /// Counts an edit of payloads (the contents that passes edit at present) that was not tested,
+    /// because it would not make the whole file smaller, as a test without success. Does so only if
+    /// the payloads are larger than [`SLOW`] bytes: then building the file took as long as a test.
     fn count_unsealed(&mut self) {
         if let Some(limit) = self
             .fruitless_limit

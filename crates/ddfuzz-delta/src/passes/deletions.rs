@@ -45,9 +45,9 @@ pub(super) async fn singles(work: &mut CurrentBest) -> bool {
     unresolved * 2 >= needed && needed > 0
 }
 
-/// Tests the text without those bytes in front of position `to` that are guessed not to be needed,
-/// because they equal deleted bytes. Returns the position, counted in the text after the test, from
-/// which single bytes are deleted further towards the front.
+/// Deletes, in one test, bytes in front of position `to` that equal bytes deleted before, and so
+/// are guessed not to be needed. Returns the position at which the caller goes on to delete single
+/// bytes towards the front: `to`, lowered by the number of deleted bytes.
 async fn repeat(work: &mut CurrentBest, alike: &mut Alike, to: usize) -> usize {
     let Some(places) = alike.guess(work, 0..to) else {
         return to;
@@ -135,8 +135,8 @@ pub(super) async fn runs(work: &mut CurrentBest) -> bool {
     work.reductions() > before
 }
 
-/// Tests the deletion of every run of two bytes or more of a small text, the longest runs first, until
-/// a run is deleted.
+/// Tests the deletion of every run of two bytes or more of a small text, the longest runs first,
+/// until a run is deleted.
 pub(super) async fn every_run(work: &mut CurrentBest) {
     let size = work.len();
     if size > SHORT {

@@ -22,8 +22,8 @@ const TRAILER: usize = 8;
 /// Minimum number of records for a count of them to be recognized in a binary text; fewer records
 /// may agree with a count by chance.
 pub(super) const FEWEST: usize = 3;
-/// Numbers of bytes, to be tried in this order, that may precede or follow the length field of a record
-/// (such as the bytes of its type).
+/// Numbers of bytes, to be tried in this order, that may precede or follow the length field of a
+/// record (such as the bytes of its type).
 pub(super) const TYPES: [usize; 4] = [0, 1, 2, 4];
 
 /// Finds binary formats with a count that is followed by as many records, each with a length, up to

@@ -9,7 +9,8 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::list::ListSearch;
 use crate::passes::units::{Positions, Units};
 
-/// Name, in logs, of the pass that deletes conditional groups of a preprocessor, or their directives.
+/// Name, in logs, of the pass that deletes conditional groups of a preprocessor, or their
+/// directives.
 const DIRECTIVES: &str = "directives";
 /// Number of successive conditional groups that turn out to be needed for the failure, after which
 /// the deletion of groups ends.

@@ -1,4 +1,5 @@
-//! The syntax tree of a markup text, such as XML or HTML: elements, attributes, and words in their values.
+//! The syntax tree of a markup text, such as XML or HTML: elements, attributes, and words in their
+//! values.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Payloads of a document as the text that passes edit: each edit of payloads becomes an edit of the
-//! whole text, in which lengths, checksums and offsets are corrected.
+//! Payloads of a document as the text that passes edit: each edit of payloads becomes an edit of
+//! the whole text, in which lengths, checksums and offsets are corrected.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::{Config, Edit, Replacement};
 /// current best meanwhile.
 pub(super) struct Envelope {
     pub document: Arc<dyn Document>,
-    /// Present contents of all payloads (changeable bytes) of the document, whether passes have
-    /// edited them or not.
+    /// Present contents of all payloads (changeable bytes) of the document (the file taken apart),
+    /// whether passes have edited them or not.
     payloads: Vec<Arc<[u8]>>,
-    /// Indices of the payloads (changeable bytes) of the document that passes edit at present;
-    /// joined, these payloads are the text that passes see.
+    /// Indices of the payloads (changeable bytes) of the document (the file taken apart) that
+    /// passes edit at present; joined, these payloads are the text that passes see.
     edited: Range<usize>,
     /// The current best as a whole, put aside while passes edit only some of its payloads
     /// (changeable bytes).
@@ -32,13 +32,15 @@ pub(super) struct Whole {
     pub rewritten: bool,
 }
 
-/// A copy of the document with edited payloads (changeable bytes), its text, and an edit of the
+/// The result of an edit of payloads (contents of a document that passes edit): a copy of the
+/// document (the file taken apart) with the new contents, the text of that copy, and an edit of the
 /// whole current best text that has the same result.
 pub(super) struct Sealed {
     document: Arc<dyn Document>,
     payloads: Vec<Arc<[u8]>>,
     text: Vec<u8>,
-    /// The edit that turns the whole current best text into the text of the document.
+    /// The edit that turns the whole current best text into the text of the document (the file
+    /// taken apart).
     pub edit: Edit,
 }
 
@@ -60,8 +62,8 @@ impl Envelope {
     }
 
     /// Applies `edit`, which is an edit of the edited payloads (changeable bytes) joined to one
-    /// text, to a copy of the document. Returns the copy and its text; `None` if the text of the
-    /// file would not become different, or would become longer.
+    /// text, to a copy of the document (the file taken apart). Returns the copy and its text;
+    /// `None` if the text of the file would not become different, or would become longer.
     pub fn seal(&self, edit: &Edit) -> Option<Sealed> {
         let mut payloads = self.payloads.clone();
         let mut start = 0;

@@ -135,9 +135,9 @@ impl Parts {
     }
 
     /// Adds all children of the needed node `node`, without punctuation, as one part to be tried.
-    /// If at most a [`NEARLY`]-th of the node is outside of its children, the text without them
-    /// would hardly differ from the text without the node, which did not fail; then pieces of the
-    /// children are added instead.
+    /// Adds pieces of the children instead if the bytes of the node outside of its children are at
+    /// most its size divided by [`NEARLY`]: the text without all children would hardly differ from
+    /// the text without the node, which did not fail.
     fn add_children(&mut self, mut node: usize) {
         while let Some(around) = self.nodes.get(node) {
             let whole = around.place.len();

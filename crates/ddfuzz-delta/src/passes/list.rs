@@ -14,8 +14,9 @@ use crate::passes::units::Units;
 /// such a text fails, all other units are deleted in one test.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// Length, in units, above which a list is bisected at its front if it has too few units for the
-/// next of the numbers [`CLUSTERS`]; a list that is not longer is swept at once.
+/// Number of units above which the front of a list is bisected even if the list has too few units
+/// for the next of the numbers [`CLUSTERS`]; the units of a shorter list are deleted block by block
+/// at once.
 const CLUSTERED: usize = 1024;
 
 /// Number of units above which no test tries the first unit or the last unit of a list alone,
@@ -132,8 +133,8 @@ impl<'a> ListSearch<'a> {
     /// that prefix are enough for the failure, by growing numbers and bisection. Returns how many
     /// units at the front and at the back of the remaining list need not be tried again.
     ///
-    /// Invariant: the text with the remaining list fails, and without the unit at the other bound
-    /// of the bisection it does not.
+    /// Invariant: the text with the remaining list fails, and with the list at the other bound of
+    /// the bisection it does not.
     pub async fn ends(&mut self) -> Ends {
         let mut ends = Ends { front: 0, back: 0 };
         let total = self.units.len();
@@ -189,8 +190,8 @@ impl<'a> ListSearch<'a> {
 
     /// Tests the text with only the last units of the list, in growing numbers ([`CLUSTERS`]), and
     /// deletes all units before them once such a text fails. `stand`: number of units at the front
-    /// of the list that cannot be deleted together with what follows them, such as brackets.
-    /// Returns how many units at the front need not be tried again.
+    /// of the list that stay although their deletion succeeded, such as brackets around other
+    /// units. Returns how many units at the front need not be tried again.
     async fn cluster(&mut self, stand: usize) -> usize {
         let len = self.units.len();
         let mut too_few = 0;
@@ -300,9 +301,9 @@ impl<'a> ListSearch<'a> {
         Some((Alike::watch(self.work)?, first))
     }
 
-    /// Tests the text without those units of `rest`, which the sweep has not reached, that are
-    /// guessed not to be needed, because they equal deleted ones. Returns the position at which the
-    /// sweep continues.
+    /// Deletes, in one test, bytes of `rest` (the units that the sweep has not reached) that equal
+    /// deleted ones, and so are guessed not to be needed. Returns the end of the units that the
+    /// sweep has not reached then; it goes on from there towards the front.
     async fn repeat_alike(&mut self, alike: &mut Alike, rest: Range<usize>) -> usize {
         let Some(first) = self.units.first_byte() else {
             return rest.end;
@@ -322,8 +323,9 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Tests the text without the units of `rest`, which the sweep has not reached, that the
-    /// repeating pattern predicts to be unneeded; if that does not fail, only without those in the
-    /// half of `rest` nearer to the sweep. Returns the position at which the sweep continues.
+    /// repeating pattern of deleted and kept units predicts to be unneeded; if the text then does
+    /// not fail, only without those in the half of `rest` nearer to the sweep. Returns the position
+    /// at which the sweep continues.
     async fn repeat(&mut self, pattern: &mut Pattern, rest: Range<usize>) -> usize {
         let nearer = rest.start + rest.len() / 2..rest.end;
         for part in [rest.clone(), nearer] {
@@ -355,9 +357,9 @@ impl<'a> ListSearch<'a> {
     }
 }
 
-/// Records in `alike` that a sweep has deleted the units `cut`. `bytes` are the text before the
-/// deletion and the position of the list's first unit in it, as [`ListSearch::watched`] returned
-/// them; nothing is recorded if they are `None`.
+/// Records in `alike`, for later guesses, that a sweep has deleted the units `cut`. `bytes` are the
+/// text before the deletion and the position of the list's first unit in that text, as
+/// [`ListSearch::watched`] returned them; if they are `None`, nothing is recorded.
 fn record(alike: &mut Alike, bytes: &Option<(Arc<[u8]>, usize)>, cut: Range<usize>) {
     if let Some((text, first)) = bytes {
         alike.record_deleted(text, first + cut.start..first + cut.end);

@@ -37,7 +37,7 @@ const WORTH_ZEROS: usize = 16;
 /// Lowers values at the beginnings of payloads (changeable bytes), such as the width in the header
 /// of a picture or the number of records in a table. Does so only if the largest payload still has
 /// at least [`RESISTING`] bytes, since it may be needed only because a header states its size.
-/// Returns the changed document.
+/// Returns the changed document (the file taken apart).
 pub(super) async fn lower(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -125,7 +125,8 @@ async fn drop_columns(
 /// The place of a number in the payloads (changeable bytes) of a document.
 #[derive(Clone, Copy)]
 struct Place {
-    /// Index, in the document, of the payload (changeable bytes) that contains the number.
+    /// Index, in the document (the file taken apart), of the payload (changeable bytes) that
+    /// contains the number.
     payload: usize,
     form: Form,
     /// Offset, in bytes, of the number in its payload (changeable bytes).
@@ -159,7 +160,8 @@ struct Columns {
     place: Place,
     /// The number, which is the number of columns if the guess is right.
     count: usize,
-    /// Index, in the document, of the payload (changeable bytes) whose columns the number counts.
+    /// Index, in the document (the file taken apart), of the payload (changeable bytes) whose
+    /// columns the number counts.
     data: usize,
     /// Number of rows of the payload (changeable bytes) whose columns are counted.
     rows: usize,
@@ -194,7 +196,7 @@ impl Columns {
 
     /// Finds by bisection how few columns the file needs to fail, at the beginning or at the end of
     /// each row, and deletes all others. Ends early when the search has made `end` tests in all.
-    /// Returns the document.
+    /// Returns the document (the file taken apart).
     async fn reduce(
         &self,
         work: &mut CurrentBest,
@@ -216,7 +218,8 @@ impl Columns {
     }
 
     /// Tests the file with only the first `columns` columns of each row and, if it does not fail,
-    /// with only the last ones. Returns the document that fails; `None` if neither does.
+    /// with only the last ones. Returns the document (the file taken apart) that fails; `None` if
+    /// neither does.
     async fn keep(
         &self,
         work: &mut CurrentBest,
@@ -246,7 +249,7 @@ impl Columns {
 
 /// Writes 0 over bytes of compressed payloads (changeable bytes) whose values do not matter, where
 /// that makes the file shorter. Ends in each payload after [`FRUITLESS_FEW`] successive bytes that
-/// must keep their values. Returns the document.
+/// must keep their values. Returns the document (the file taken apart).
 pub(super) async fn write_zeros(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,

@@ -36,8 +36,9 @@ const FRUITLESS_CLOSED: usize = 4;
 /// text to be taken for its structure; with more such lines, its brackets are.
 const CLOSERS: usize = 5;
 
-/// Reduces a text by the first of these trees that it has: of its tags, of its LaTeX environments,
-/// of its blocks that keywords enclose, or of the indentation of its lines.
+/// Reduces a text by the first of the following trees that it has: the tree of its tags, of its
+/// LaTeX environments, of its blocks that keywords enclose, or of its lines by their indentation.
+/// Does nothing to a text without any of them, or of more than [`LARGEST`] bytes.
 pub(super) async fn markup(work: &mut CurrentBest) {
     if work.len() > LARGEST {
         return;
@@ -122,8 +123,9 @@ impl Grammar for TreeText {
 
 /// Reduces a text by its tags: deletes elements and attributes. A text of more than [`ROUGH`] bytes
 /// is reduced in rounds, which also replace elements by elements inside of them, and delete names
-/// and words in attribute values, until a round deletes less than a [`WORTHWHILE`]-th of the text.
-/// A smaller text is reduced once, and its elements without content are written as one tag.
+/// and words in attribute values; a round that deletes less than the text's size divided by
+/// [`WORTHWHILE`] is the last one. A smaller text is reduced once, and its elements without content
+/// are written as one tag.
 async fn reduce_elements(work: &mut CurrentBest) {
     let grammar: Arc<dyn Grammar> = Arc::new(MarkupText);
     for _ in 0..ROUNDS {
@@ -289,8 +291,8 @@ fn tag_end(text: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-/// A builder of the tree of a text whose nodes are named pairs: opening and closing tags, or
-/// keywords that begin and end a block.
+/// A builder of the tree of a text whose nodes are named pairs: an opening tag with its closing
+/// tag, or a keyword that begins a block with the one that ends it.
 pub(super) struct PairParser<'a> {
     pub text: &'a [u8],
     pub nodes: Vec<Node>,
@@ -312,8 +314,9 @@ impl<'a> PairParser<'a> {
         }
     }
 
-    /// Ends the text and returns its tree: the rest of the text, and openings without a closing,
-    /// become leaves. `None` if the text has no pair.
+    /// Ends the text and returns its tree: the rest of the text, and openings (tags or keywords)
+    /// without a closing, become leaves. `None` if the text has no pair of an opening and a
+    /// closing.
     pub fn finish(mut self) -> Option<Tree> {
         self.leaf(self.text.len());
         (self.nodes.iter().any(|node| node.pair)).then_some(())?;
@@ -346,8 +349,8 @@ impl<'a> PairParser<'a> {
         self.from = end;
     }
 
-    /// Begins a pair with the name in the range `name` of the text; its opening (tag or keyword) is
-    /// the text from `start` to `end`.
+    /// Begins a node of the tree that is a named pair of tags or keywords: its opening (a tag or
+    /// keyword) is the text from `start` to `end`, its name the text in the range `name`.
     pub fn begin(&mut self, start: usize, end: usize, name: Range<usize>) {
         self.push(start, end);
         if self.open.len() < DEEPEST {
@@ -355,9 +358,10 @@ impl<'a> PairParser<'a> {
         }
     }
 
-    /// Ends the innermost open pair whose name `closes` accepts, and turns the openings inside of
-    /// it that have no closing into leaves. The closing (tag or keyword) is the text from `start`
-    /// to `end`; it becomes a leaf if no open pair has such a name.
+    /// Ends the innermost open pair of tags or keywords whose name `closes` accepts; openings
+    /// inside of that pair that have no closing become leaves of the tree. The closing (tag or
+    /// keyword) is the text from `start` to `end`; it becomes a leaf itself if no open pair has
+    /// such a name.
     pub fn end(&mut self, start: usize, end: usize, closes: &dyn Fn(&[u8]) -> bool) {
         let closes = |(_, open): &(usize, Range<usize>)| closes(&self.text[open.clone()]);
         let Some(depth) = self.open.iter().rposition(closes) else {
@@ -407,7 +411,8 @@ fn attributes(text: &[u8]) -> Vec<Vec<Range<usize>>> {
     found
 }
 
-/// Returns the ranges of the attributes of the tag in the range `tag`, each with the blanks before it.
+/// Returns the ranges of the attributes of the tag in the range `tag`, each with the blanks before
+/// it.
 pub(super) fn attributes_of(text: &[u8], tag: Range<usize>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let name = tag.start + 1;

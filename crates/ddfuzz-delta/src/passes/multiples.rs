@@ -11,15 +11,17 @@ use crate::passes::units::Bytes;
 /// Name, in logs, of the pass that shortens long words whose lengths must stay multiples of a
 /// number.
 const RULE: &str = "multiples";
-/// Numbers of bytes that are deleted at once. Each of them divides the first one.
+/// Numbers of neighboring bytes of a word that one test deletes. Each of them divides the first
+/// one.
 const GROUPS: [usize; 6] = [24, 12, 8, 4, 3, 2];
-/// Minimum size of the longest word, in multiples of the first of [`GROUPS`].
+/// Minimum size of the longest word of a text, counted in multiples of the first of [`GROUPS`]; a
+/// shorter word is not shortened.
 const LEAST_GROUPS: usize = 2;
 /// The text's size divided by this number is the minimum length, in bytes, of its longest word; a
 /// text with a shorter one is left as it is.
 const SHARE: usize = 4;
-/// Number of successive groups that turn out to be needed for the failure, after which the deletion of
-/// groups of one size ends.
+/// Number of successive groups of bytes that turn out to be needed for the failure, after which the
+/// deletion of groups of one size ends.
 const NEEDED: usize = 8;
 
 /// Shortens the longest word of a text: tests the text without the second half of the word and, if

@@ -223,9 +223,9 @@ pub(super) async fn rename(work: &mut CurrentBest, names: &Find<'_>, kept: &mut 
     }
 }
 
-/// Lists the names that `names` finds in `text`, except for those in `kept`, each with a new name of one
-/// letter or, after the last letter, of a letter and a digit. The names whose replacement saves most
-/// bytes get the letters, and come last.
+/// Lists the names that `names` finds in `text`, except for those in `kept`, each with a new name
+/// of one letter or, after the last letter, of a letter and a digit. The names whose replacement
+/// saves most bytes get the letters, and come last.
 fn shorter_names<'a>(text: &[u8], names: &'a Find<'a>, kept: &KeptNames) -> Rewritten<'a> {
     let mut count: BTreeMap<&[u8], usize> = BTreeMap::new();
     for place in names(text) {

@@ -1,4 +1,5 @@
-//! The pass `parts`: deletes parts of a file of a known format, from the outermost to the innermost.
+//! The pass `parts`: deletes parts of a file of a known format, from the outermost to the
+//! innermost.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,8 +24,9 @@ const UNWRAPPED: usize = 256;
 /// Number of successive parts of a file that turn out to be needed for the failure, after which the
 /// deletion of parts ends.
 pub(super) const FRUITLESS_PARTS: usize = 32;
-/// Number of successive tied groups ([`Document::tied`]) that turn out to be needed for the
-/// failure, after which the deletion of such groups ends.
+/// Number of successive tied groups ([`Document::tied`]: groups of bytes that are mostly deleted
+/// together with a part) that turn out to be needed for the failure, after which their deletion
+/// ends.
 const FRUITLESS_TIED: usize = 8;
 /// Minimum number of parts directly inside of one part for these to be searched as a list of their
 /// own, apart from other parts of the same depth.
@@ -36,10 +38,10 @@ const WORTHWHILE: usize = 4;
 /// together ends, or the replacement of items.
 const IMPATIENT: usize = 24;
 
-/// Deletes the parts of `document` that the failure does not need: tests the file without all of
-/// them, and then searches one list of the parts of all depths. If this deletes less than a
-/// [`WORTHWHILE`]-th of the file, or ends early, searches the parts of one depth after the other,
-/// the outermost first. Returns the smaller document.
+/// Deletes the parts of `document` (a file taken apart) that the failure does not need: tests the
+/// file without all of them, and then searches one list of the parts of all depths. If that deletes
+/// less than the file's size divided by [`WORTHWHILE`], or ends early, searches the parts of one
+/// depth after the other, the outermost first. Returns the smaller document.
 pub(super) async fn delete_parts(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -81,7 +83,7 @@ pub(super) async fn delete_parts(
 
 /// Replaces items of `document`, such as lists, by the largest item inside of them, and then
 /// deletes parts that only the replaced items needed. Ends after [`IMPATIENT`] successive tests
-/// that delete little. Returns the smaller document.
+/// that delete little. Returns the smaller document (the file taken apart).
 pub(super) async fn raise_items(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -96,7 +98,8 @@ pub(super) async fn raise_items(
     delete_parts_since(work, document, before).await
 }
 
-/// Items that contain other items: "deleting" one replaces it by the largest item inside of it.
+/// Describes the items of a document that contain other items, for the search that "deletes" them:
+/// to delete one is to replace it by the largest item inside of it.
 const WRAPPERS: GroupKind = GroupKind {
     rule: RAISE,
     count: |document| document.wrappers(),
@@ -106,7 +109,8 @@ const WRAPPERS: GroupKind = GroupKind {
 };
 
 /// Replaces items by all of the items directly inside of them, if the text is small, and then
-/// deletes parts that only the replaced items needed. Returns the smaller document.
+/// deletes parts that only the replaced items needed. Returns the smaller document (the file taken
+/// apart).
 pub(super) async fn unwrap_items(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -117,15 +121,15 @@ pub(super) async fn unwrap_items(
     }
 }
 
-/// Items that contain other items: "deleting" one replaces it by all of the items directly inside
-/// of it.
+/// Describes the items of a document that contain other items, for the search that "deletes" them:
+/// to delete one is to replace it by all of the items directly inside of it.
 const SHELLS: GroupKind = GroupKind {
     without: |document, wrappers| document.unwrapped(wrappers, InnerItems::All),
     ..WRAPPERS
 };
 
 /// Deletes columns of the picture in `document`, and then parts that only those columns needed,
-/// such as colors. Returns the smaller document.
+/// such as colors. Returns the smaller document (the file taken apart).
 pub(super) async fn delete_columns(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -136,7 +140,8 @@ pub(super) async fn delete_columns(
     }
 }
 
-/// The columns of a picture, each of which is deleted from all rows together.
+/// Describes the columns of a picture, each of which is deleted from all rows together, for the
+/// search that deletes them.
 const COLUMNS: GroupKind = GroupKind {
     rule: PARTS,
     count: |document| document.columns(),
@@ -145,9 +150,9 @@ const COLUMNS: GroupKind = GroupKind {
     is_all_untested: false,
 };
 
-/// Deletes tied groups ([`Document::tied`]) of `document` without the parts that they are tied to,
-/// such as directory entries whose files stay. Ends after [`FRUITLESS_TIED`] successive needed
-/// ones. Returns the smaller document.
+/// Deletes tied groups of `document` ([`Document::tied`]: groups of bytes that are mostly deleted
+/// together with a part) without their parts, such as directory entries whose files stay. Ends
+/// after [`FRUITLESS_TIED`] successive needed groups. Returns the smaller document.
 pub(super) async fn delete_tied(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -155,8 +160,8 @@ pub(super) async fn delete_tied(
     delete_groups_of(work, document, TIED).await
 }
 
-/// The tied groups of a document ([`Document::tied`]), which are mostly deleted together with a
-/// part.
+/// Describes the tied groups of a document ([`Document::tied`]) for the search that deletes them
+/// alone: groups of bytes that are mostly deleted together with a part.
 const TIED: GroupKind = GroupKind {
     rule: PARTS,
     count: |document| document.tied(),
@@ -166,7 +171,8 @@ const TIED: GroupKind = GroupKind {
 };
 
 /// A kind of pieces of a document (an input that is taken apart) for one pass: how the pieces are
-/// counted, and how some of them are deleted or made smaller; and when the search over their list ends.
+/// counted, and how some of them are deleted or made smaller; and when the search over their list
+/// ends.
 pub(super) struct GroupKind {
     /// Name, in logs, of the pass that deletes pieces of this kind.
     pub rule: &'static str,
@@ -177,13 +183,13 @@ pub(super) struct GroupKind {
     pub without: fn(&dyn Document, &[usize]) -> Arc<dyn Document>,
     /// Number of successive needed pieces after which the search ends.
     pub fruitless: usize,
-    /// True if the document without all of the pieces is worth a test of its own; false if it was
-    /// probably tested before.
+    /// True if the document (the file taken apart) without all of the pieces is worth a test of its
+    /// own; false if it was probably tested before.
     pub is_all_untested: bool,
 }
 
-/// Deletes those pieces of this `kind` from `document` that the failure does not need. Returns the
-/// smaller document.
+/// Deletes those pieces of this `kind` from `document` (a file taken apart) that the failure does
+/// not need. Returns the smaller document.
 async fn delete_groups_of(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -198,8 +204,8 @@ async fn delete_groups_of(
     groups.document
 }
 
-/// Deletes pieces of this `kind` from `document`, and then parts that only those pieces needed.
-/// Returns the smaller document.
+/// Deletes pieces of this `kind` from `document` (a file taken apart), and then parts that only
+/// those pieces needed. Returns the smaller document.
 pub(super) async fn delete_groups_and_parts(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -210,8 +216,9 @@ pub(super) async fn delete_groups_and_parts(
     delete_parts_since(work, document, before).await
 }
 
-/// Deletes parts of `document`, but only if a test has reduced the text since the search had made
-/// `before` reductions. Returns the smaller document, or `document` itself.
+/// Deletes parts of `document` (a file taken apart), but only if a test has given FAIL after the
+/// first `before` such tests of the search, so that the text has changed. Returns the smaller
+/// document, or `document` itself.
 async fn delete_parts_since(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,
@@ -230,7 +237,7 @@ struct Groups {
 }
 
 impl Groups {
-    /// Returns the document without the pieces whose indices are in `cuts`.
+    /// Returns the document (the file taken apart) without the pieces whose indices are in `cuts`.
     fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
         let groups: Vec<usize> = cuts.iter().cloned().flatten().collect();
         (self.kind.without)(self.document.as_ref(), &groups)
@@ -294,9 +301,9 @@ impl Places {
         places
     }
 
-    /// Returns the lists of parts ([`Scope::Inside`]) that are searched on their own: one for each
-    /// part at depth `depth - 1` that has at least [`CROWDED`] parts directly inside of it. The
-    /// last such part of the document comes first.
+    /// Returns the lists of parts of a file ([`Scope::Inside`]) that are searched on their own: one
+    /// for each part at depth `depth - 1` that has at least [`CROWDED`] parts directly inside of
+    /// it. The last such part of the file comes first.
     fn crowded(&self, depth: usize) -> Vec<Scope> {
         let parts = (0..self.inside.len()).rev();
         let crowded =
@@ -320,7 +327,7 @@ impl Places {
 /// The parts of a document that one list search tries to delete.
 #[derive(Clone, Copy)]
 enum Scope {
-    /// All parts of the document are in the list.
+    /// All parts of the document (the file taken apart) are in the list.
     All,
     /// The parts that are directly inside of the part with this index are in the list.
     Inside(usize),
@@ -334,7 +341,8 @@ enum Scope {
 struct Parts {
     document: Arc<dyn Document>,
     scope: Scope,
-    /// Index, among all parts of the document in pre-order, of each part in the list.
+    /// Index, among all parts of the document (the file taken apart) in pre-order, of each part in
+    /// the list.
     at: Vec<usize>,
     /// For each unit of the list, the index in the list of the unit after the last unit inside of
     /// it.
@@ -379,7 +387,7 @@ impl Parts {
         tops
     }
 
-    /// Returns the document without the units with the indices `tops`.
+    /// Returns the document (the file taken apart) without the units with the indices `tops`.
     fn without(&self, tops: &[usize]) -> Arc<dyn Document> {
         let gone: Vec<usize> = tops.iter().map(|top| self.at[*top]).collect();
         self.document.without(&gone)

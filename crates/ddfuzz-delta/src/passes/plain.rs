@@ -202,8 +202,8 @@ impl TreeBuilder {
         self.open.len()
     }
 
-    /// Begins a node of the tree: all nodes added before the matching call of [`end`](TreeBuilder::end)
-    /// are inside of it.
+    /// Begins a node of the tree: all nodes added before the matching call of
+    /// [`end`](TreeBuilder::end) are inside of it.
     pub fn begin(&mut self, place: Range<usize>, kind: u16, class: SyntaxClass) {
         interruption::check();
         let index = self.nodes.len();

@@ -1,4 +1,5 @@
-//! Arithmetic on deleted ranges of a text and deleted items of a list: where the remaining ones move to.
+//! Arithmetic on deleted ranges of a text and deleted items of a list: where the remaining ones
+//! move to.
 
 use std::ops::Range;
 

@@ -98,8 +98,8 @@ impl Full {
     }
 
     /// Creates a search like [`Full::structured`] for failures whose tests take much longer than
-    /// others, such as hangs: before all other passes it deletes large parts, the halves of the text
-    /// first, so that few failing tests make the text much smaller.
+    /// others, such as hangs: before all other passes it deletes large parts, the halves of the
+    /// text first, so that few failing tests make the text much smaller.
     pub fn in_large_parts(text: &[u8], structure: Structure) -> Full {
         let text: Arc<[u8]> = text.into();
         Full(Coroutine::new(text.len(), move |asker| {
@@ -158,8 +158,8 @@ const HUGE: usize = 1 << 20;
 /// Number of runs of lines, of about the same size, into which a text of more than [`HUGE`] bytes
 /// is divided.
 const RUNS: usize = 64;
-/// Number of successive runs of lines that turn out to be needed for the failure, after which no further
-/// ones are deleted.
+/// Number of successive runs of lines that turn out to be needed for the failure, after which no
+/// further ones are deleted.
 const FRUITLESS_RUNS: usize = 4;
 
 /// The kinds of changes that a search may make to its input: deletions only, or also replacements

@@ -123,8 +123,8 @@ impl Siblings {
     }
 }
 
-/// Returns the range of the node at `index` if the node is a separator between two siblings, such as a
-/// comma; else `None`.
+/// Returns the range of the node at `index` if the node is a separator between two siblings, such
+/// as a comma; else `None`.
 pub(super) fn separator(nodes: &[SyntaxNode], index: usize) -> Option<Range<usize>> {
     let node = nodes.get(index)?;
     let is_separator = node.class == SyntaxClass::Punctuation && node.place.len() == 1;

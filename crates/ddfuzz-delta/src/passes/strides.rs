@@ -1,5 +1,5 @@
-//! The pass over records of one size in files of unknown or damaged formats: it guesses by tests how
-//! large a record is, and which number counts the records or their bytes.
+//! The pass over records of one size in files of unknown or damaged formats: it guesses by tests
+//! how large a record is, and which number counts the records or their bytes.
 
 use std::ops::Range;
 
@@ -53,9 +53,10 @@ pub(super) async fn strides(work: &mut CurrentBest) -> bool {
     work.reductions() > before
 }
 
-/// Tests the guess that a text has certain records, by deleting one in its middle or, if that does
-/// not fail, one in its last quarter; at the ends of a text, records are mostly needed. If one of
-/// both texts fails, returns the guess, from which the record is deleted; else `None`.
+/// Tests the guess that a text has certain records, by deleting one in its middle or, if the text
+/// then does not fail, one in its last quarter instead; at the ends of a text, records are mostly
+/// needed. If one of both texts fails, returns the guess, now without the deleted record; else
+/// `None`.
 async fn confirmed(work: &mut CurrentBest, mut guess: Protocol) -> Option<Protocol> {
     let before = work.reductions();
     let count = guess.len();
@@ -68,9 +69,9 @@ async fn confirmed(work: &mut CurrentBest, mut guess: Protocol) -> Option<Protoc
     None
 }
 
-/// Returns guesses at the records of a text, each as a binary format. Guesses come first if few
-/// bytes of the text are left over: bytes that the number of records, times their size, does not
-/// cover.
+/// Returns guesses at the records of equal size in a text, each as a binary format with one or two
+/// number fields: the size of all records in bytes, or how many there are. Guesses that leave the
+/// fewest bytes of the text to no record come first.
 fn guesses(text: &[u8]) -> Vec<Protocol> {
     let numbers = numbers(text);
     let lengths: Vec<&Field> = (numbers.iter())

@@ -45,8 +45,8 @@ const LEAST_GAIN: usize = 20;
 /// Size of the text, in bytes, at which the first round of deletions in its syntax tree ends; this
 /// rough round deletes only children of nodes that make up at least half of the text.
 pub(super) const ROUGH: usize = 256;
-/// Minimum size, in bytes, of programs that are reduced by their large nodes, and whose names become
-/// short, before children of small nodes are deleted.
+/// Minimum size, in bytes, of programs that are reduced by their large nodes, and whose names
+/// become short, before children of small nodes are deleted.
 const LARGE: usize = 1 << 11;
 /// Maximum size, in bytes, of programs that are reduced by their large nodes.
 const LARGEST: usize = 1 << 14;
@@ -213,8 +213,8 @@ pub(super) async fn reduce_program(
     rename(work, &names, &mut kept).await;
 }
 
-/// Reduces a small text by its syntax tree once more, after other passes have changed it. Does nothing
-/// to a text that cannot be parsed or has many syntax errors.
+/// Reduces a small text by its syntax tree once more, after other passes have changed it. Does
+/// nothing to a text that cannot be parsed or has many syntax errors.
 pub(super) async fn syntax_again(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) {
     let Some(tree) = parse(&work.text(), grammar) else {
         return;
@@ -492,8 +492,8 @@ pub(super) async fn raise(
     }
 }
 
-/// Tests the text with the node at `index` replaced by each node inside of it, except replacements in `tried`.
-/// Returns true if the text fails with one of them.
+/// Tests the text with the node at `index` replaced by each node inside of it, except replacements
+/// in `tried`. Returns true if the text fails with one of them.
 async fn raise_inside(
     work: &mut CurrentBest,
     tree: &SyntaxTree,

@@ -217,8 +217,9 @@ pub(super) fn parse_with(text: &[u8], angles: &[usize]) -> Option<Tree> {
     of(&strict).or_else(|| of(&lenient))
 }
 
-/// Returns the positions, in ascending order, of the angle brackets of a text that stand around lists of
-/// types, as in `Vec<T>`: a `<` right after a word, and a `>` in the same brackets and statement.
+/// Returns the positions, in ascending order, of the angle brackets of a text that stand around
+/// lists of types, as in `Vec<T>`: a `<` right after a word, and a `>` in the same brackets and
+/// statement.
 pub(super) fn angles(text: &[u8]) -> Vec<usize> {
     let (mut open, mut found): (Vec<(u8, usize)>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut at = 0;

@@ -33,8 +33,8 @@ pub(super) trait Units: Send {
         index
     }
 
-    /// Returns the position of the first unit in the text if the units are neighboring bytes; `None` for
-    /// other units.
+    /// Returns the position of the first unit in the text if the units are neighboring bytes;
+    /// `None` for other units.
     fn first_byte(&self) -> Option<usize> {
         None
     }
@@ -138,7 +138,8 @@ impl Units for Bytes {
     }
 }
 
-/// The lines of the current best text, or runs of lines, as units of a list search, each with its newline.
+/// The lines of the current best text, or runs of lines, as units of a list search, each with its
+/// newline.
 pub(super) struct Lines {
     /// Start offset, in bytes, of each unit of the text, followed by the offset of the text's end.
     starts: Vec<usize>,
@@ -150,8 +151,8 @@ impl Lines {
         Lines::in_runs(work, 1)
     }
 
-    /// Splits the current best text into runs of lines of at least `size` bytes, but for the last one,
-    /// as units of a list search.
+    /// Splits the current best text into runs of lines of at least `size` bytes, but for the last
+    /// one, as units of a list search.
     pub fn in_runs(work: &mut CurrentBest, size: usize) -> Lines {
         let text = work.text();
         let mut starts = vec![0];

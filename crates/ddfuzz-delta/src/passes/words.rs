@@ -44,8 +44,8 @@ const FRUITLESS_LATER: usize = 48;
 /// Number of successive words that turn out to be needed for the failure, after which the deletion
 /// of single words ends.
 const NEEDED: usize = 32;
-/// Number of successive words inside of strings that turn out to be needed for the failure, after which
-/// their deletion ends.
+/// Number of successive words inside of strings that turn out to be needed for the failure, after
+/// which their deletion ends.
 const NEEDED_IN_STRINGS: usize = 8;
 /// Maximum number of pairs of brackets in one round for which it is tested to replace the clause
 /// around the brackets by their content.
@@ -66,8 +66,8 @@ impl Token {
         text[self.place.clone()].trim_ascii_end()
     }
 
-    /// Returns the class by which tokens are compared. It is the class of the token, except that
-    /// numbers and strings count as words, because all of them can be operands.
+    /// Returns the class by which tokens are compared with each other. It is the class of the
+    /// token, except that numbers and strings count as words, because all of them can be operands.
     fn role(&self) -> u8 {
         if self.class == b'0' { b'a' } else { self.class }
     }
@@ -209,7 +209,7 @@ async fn delete_long_words(work: &mut CurrentBest) {
     ListSearch::new(work, &mut long).reduce().await;
 }
 
-/// At which places a clause (run of tokens) that is deleted may end.
+/// The places at which a clause (a run of words and signs that one test deletes) may end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Ends {
     /// A clause may end before a token of the same class as its first token, or at the end of the

@@ -28,8 +28,8 @@ pub struct CheckResult {
     /// Number of checked groups of crashes without a verdict, because their inputs fail in some
     /// runs only.
     pub flaky: u64,
-    /// Number of groups of crashes that were not run, because their program no longer exists or none
-    /// of their inputs is complete; omitted if 0.
+    /// Number of groups of crashes that were not run, because their program no longer exists or
+    /// none of their inputs is complete; omitted if 0.
     #[serde(skip_serializing_if = "crate::json::is_zero")]
     pub not_run: u64,
     /// Number of the groups in `not_run` of which no input is complete: the crash record of each is
@@ -72,8 +72,8 @@ pub struct CheckedGroup {
     /// now in the same way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub came_back: Option<CameBack>,
-    /// Whether `file` is an input as found that fails, while the result of its minimization does not
-    /// any more.
+    /// Whether `file` is an input as found that fails, while the result of its minimization does
+    /// not any more.
     #[serde(skip)]
     pub has_passing_result: bool,
     /// Whether the group fails as before only while no other group is checked; omitted if false.

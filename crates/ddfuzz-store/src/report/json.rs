@@ -119,8 +119,8 @@ pub struct RunGroup {
     /// look first, or why nothing could be explained; omitted if `ddfuzz explain` has written none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explanation: Option<String>,
-    /// Status of the group (fixed, same, …) after the last rebuild of the program, or `unchecked` if
-    /// it is to be checked; null if the program was not rebuilt.
+    /// Status of the group (fixed, same, …) after the last rebuild of the program, or `unchecked`
+    /// if it is to be checked; null if the program was not rebuilt.
     pub status: Option<Status>,
     /// Result of the last `ddfuzz check` of the group; omitted if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -37,8 +37,8 @@ pub fn limit(size: u64) -> String {
     }
 }
 
-/// Formats a reduction in bytes: `40 → 6 bytes`, `1.0 MiB → 6 bytes`; where nothing was reduced, the
-/// size alone: `40 bytes`.
+/// Formats a reduction in bytes: `40 → 6 bytes`, `1.0 MiB → 6 bytes`; where nothing was reduced,
+/// the size alone: `40 bytes`.
 pub fn reduction(before: u64, after: u64) -> String {
     match before == after {
         true => bytes(after),

@@ -258,7 +258,8 @@ pub fn triage_cannot_tell(result: &TriageResult) -> Option<String> {
 }
 
 /// Formats lines that name the groups of which it is undecided whether they are fixed: two lines
-/// for each reason and advice. `groups` are reason, advice and major key.
+/// for all groups with the same reason and advice. `groups` has one element for each group: the
+/// reason why it is undecided, advice to the user, and the group's major key.
 pub(super) fn undecided_lines<'a>(
     groups: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
 ) -> Vec<String> {

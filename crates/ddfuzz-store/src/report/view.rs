@@ -196,8 +196,9 @@ impl GroupView {
         Some(format!("{} gdb", shell_word(script)))
     }
 
-    /// Returns the reproducer's minimality and flakiness and, after a rebuild or a check, the status of
-    /// the group in a few words (`1-minimal, flaky 3/10, fixed`); `-` if nothing is known.
+    /// Returns the reproducer's minimality and flakiness and, after a rebuild or a check, the
+    /// status of the group in a few words (`1-minimal, flaky 3/10, fixed`); `-` if nothing is
+    /// known.
     pub fn status_text(&self) -> String {
         let claim = self.claim_word().map(str::to_owned);
         let flaky = self.flaky.map(|rate| match rate.hits < rate.tries {

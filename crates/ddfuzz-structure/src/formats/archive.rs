@@ -358,8 +358,9 @@ fn zip_directory_entry(
     }))
 }
 
-/// Returns the tree nodes of a ZIP file's end of central directory, whose numbers state the count,
-/// size and offset of the group of nodes `directory` of all entries.
+/// Returns the tree nodes of a ZIP file's end of central directory. Its numbers state the count,
+/// size and offset of all entries; `directory` is the label (id in the file's tree) of the group of
+/// nodes that contains these entries.
 fn zip_end(reader: &mut Reader, end: &[u8], directory: Label, root: Label) -> Vec<Node> {
     let comment = reader.label();
     let number = |at: usize, width: usize, meaning: Meaning| {

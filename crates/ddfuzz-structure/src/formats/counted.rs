@@ -15,15 +15,18 @@ const AFTER: [&[u8]; 8] = [b":", b"\r\n", b" ", b"\n", b"|", b"=", b";", b"#"];
 const END: [&[u8]; 6] = [b",", b"\r\n", b";", b"\n", b"|", b" "];
 /// Signs that may precede the size of a string, such as `$` in RESP.
 const BEFORE: [&[u8]; 2] = [b"", b"$"];
-/// Minimum mean size, in bytes, of the strings of a text with several of them: smaller sizes agree
-/// with a text by chance.
+/// Minimum mean size, in bytes, that the strings of a text must have if there are several; with a
+/// smaller mean, numbers may agree with the sizes of strings by chance.
 const FEWEST: usize = 4;
-/// Minimum size, in bytes, of a string after its size if it is the only such string of a text.
+/// Minimum size, in bytes, of a string with its size in front if it is the only such string of a
+/// text; a shorter one may be chance.
 const SINGLE: usize = 16;
-/// A style of strings fits a text only if the text has so many of its strings for each number that
-/// looks like the size of a string but counts none.
+/// Maximum share of misfits, as a divisor: a style of strings fits a text only if the numbers that
+/// look like the size of a string, but are followed by none, are at most the number of its strings
+/// in the text divided by this number.
 const MISFITS: usize = 8;
-/// Minimum number of strings, one directly after another, that are more than chance.
+/// Minimum number of strings that must follow each other directly in a text, for them not to be
+/// taken for chance, if they take less than three quarters of the text.
 const CHAIN: usize = 3;
 
 /// A way to write strings with their sizes: the bytes `before`, the size in digits, the bytes
@@ -36,8 +39,9 @@ struct Style {
     end: &'static [u8],
 }
 
-/// A string after its size in a text: the offset at which both begin, the ranges of the size and of
-/// the string, and the offset after its last separator.
+/// A string that was found in a text after its size in digits: the offset at which the size with
+/// its signs begins, the ranges of the digits and of the string, and the offset after the separator
+/// that ends the string.
 struct Counted {
     start: usize,
     digits: Range<usize>,
@@ -71,8 +75,8 @@ impl Style {
 
     /// Reads the size that stands in front of a string. At offset `at` of `text` are the bytes that
     /// this style has before a size, then its digits. Returns the range of the digits, their value,
-    /// and the offset at which the string begins; `None` if no size of this style is there, or if it
-    /// has leading zeros.
+    /// and the offset at which the string begins; `None` if no size of this style is there, or if
+    /// it has leading zeros.
     fn number(self, text: &[u8], at: usize) -> Option<(Range<usize>, usize, usize)> {
         let from = at + self.before.len();
         text.get(at..)?.starts_with(self.before).then_some(())?;
@@ -113,8 +117,8 @@ impl Style {
     }
 
     /// Returns the strings of `text` that are written in this style; `places` are where their sizes
-    /// may stand. Returns none of them if too many numbers there look like a size but count no
-    /// string: more than one for each [`MISFITS`] strings.
+    /// may stand. Returns none at all if too many numbers there look like a size but no string
+    /// follows them: more than the number of strings divided by [`MISFITS`].
     fn strings(self, text: &[u8], places: &NumberPlaces) -> Vec<Counted> {
         let mut found: Vec<Counted> = Vec::new();
         let mut misfits = 0;

@@ -286,8 +286,8 @@ impl Elf<'_> {
         }
     }
 
-    /// If the section with the index `index` has relocations, divides it into one part for each, which
-    /// refers to its symbol.
+    /// If the section with the index `index` has relocations, divides it into one part for each,
+    /// which refers to its symbol.
     fn fill_relocations(&mut self, reader: &mut Reader, index: usize) {
         let section = &self.sections[index];
         let (size, place) = (section.entry, section.place.clone());

@@ -14,14 +14,14 @@ use crate::reader::Reader;
 const HAS_FILTER: usize = 0x10;
 /// The lowest bit of a value format of GPOS by which a value record contains an offset.
 const VALUE_OFFSETS: usize = 0x10;
-/// Maximum number of glyphs that the ranges of a coverage table may contain if elements of lists
-/// are to be deleted together with these glyphs.
+/// Maximum number of glyphs that the ranges of a coverage table (a list of glyphs) may contain for
+/// elements of other lists to be deleted together with these glyphs.
 const MOST_TIED: usize = 1 << 13;
 
-/// What a subtable and the tables to which it leads know while they are read: the values of the
-/// numbered variables; and for the number of each tie, one pair for each element of the tied lists,
-/// of how the element is deleted (together with a glyph of the coverage table) and the element's
-/// label (id in the file's tree).
+/// What is known while a subtable, and the tables to which it leads, are read: the values of the
+/// numbered variables; and for each *tie* (a number that ties the elements of lists to the glyphs
+/// of a coverage table) one pair for each glyph, of how the element is deleted (together with the
+/// glyph) and the label that the element gets.
 #[derive(Default)]
 struct Scope {
     variables: [usize; 5],
@@ -45,7 +45,8 @@ struct Table {
 }
 
 /// What an offset in a table leads to: a table of some shape, or a coverage table (a list of
-/// glyphs) with the number of its tie.
+/// glyphs), whose number says which lists have elements that are deleted together with its glyphs
+/// (its *tie*).
 #[derive(Clone, Copy)]
 enum Target {
     Table(&'static Shape),
@@ -505,9 +506,9 @@ impl<'a> Layout<'a> {
     }
 
     /// Reads the elements of the list with the number `list`, each of which consists of `items`,
-    /// from the next byte of `table` on. If the tie `tie` ties the elements to glyphs, each is
-    /// deleted together with its glyph, else by itself. `None` if an element cannot be read, or the
-    /// file has too many parts.
+    /// from the next byte of `table` on. If `tie` is the number by which a coverage table ties its
+    /// glyphs to elements, each element is deleted together with its glyph, else by itself. `None`
+    /// if an element cannot be read, or the file has too many parts.
     fn elements(
         &mut self,
         reader: &mut Reader,

@@ -24,8 +24,8 @@ const REQUIRED: u64 = 0x8000_0000;
 /// Size of a relocation, in bytes.
 const RELOCATION: usize = 8;
 
-/// Positions of the fields of a Mach-O file, which differ between 32 and 64 bits: offset and width of
-/// each field in bytes; a single number is a size in bytes.
+/// Positions of the fields of a Mach-O file, which differ between 32 and 64 bits: offset and width
+/// of each field in bytes; a single number is a size in bytes.
 struct Layout {
     head: usize,
     segment: usize,
@@ -66,8 +66,8 @@ struct MachO<'a> {
     segments: BTreeMap<usize, (usize, Label)>,
 }
 
-/// Reads a little-endian Mach-O file of 32 or 64 bits into the nodes of its tree; `None` if its load
-/// commands cannot be read.
+/// Reads a little-endian Mach-O file of 32 or 64 bits into the nodes of its tree; `None` if its
+/// load commands cannot be read.
 pub fn macho(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let layout = match text.first()? {
         0xce => &NARROW,

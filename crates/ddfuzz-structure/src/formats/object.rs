@@ -75,7 +75,8 @@ impl<'a> Object<'a> {
         Encoding::fixed(self.big, width)
     }
 
-    /// Reads the number of `width` bytes at offset `at` of the file; `None` if the file ends before.
+    /// Reads the number of `width` bytes at offset `at` of the file; `None` if the file ends
+    /// before.
     pub fn number(&self, at: usize, width: usize) -> Option<u64> {
         self.encoding(width).read_at(self.text, at)
     }

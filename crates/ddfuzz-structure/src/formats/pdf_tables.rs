@@ -48,7 +48,7 @@ pub struct List {
     /// labels of the other entries follow it in order.
     first: Label,
     rows: Vec<Range<usize>>,
-    /// True if the subsection has as many entries as its head states.
+    /// True if the subsection has as many entries as the number in front of its entries states.
     is_whole: bool,
 }
 
@@ -159,8 +159,8 @@ impl Section {
     }
 
     /// Returns the tree nodes of this section of a PDF file (a `startxref` number, a trailer, or a
-    /// cross-reference table). In them, offsets of objects and tables are computed anew whenever the
-    /// file is put together; a trailer and a table can each be deleted as a whole.
+    /// cross-reference table). In them, offsets of objects and tables are computed anew whenever
+    /// the file is put together; a trailer and a table can each be deleted as a whole.
     pub fn nodes(&self, pdf: &Pdf<'_>, reader: &mut Reader) -> Vec<Node> {
         let text = pdf.text;
         match self {

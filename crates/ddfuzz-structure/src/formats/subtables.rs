@@ -5,8 +5,8 @@ use super::subtables::Item::{
     Block, Count, Coverage, Extension, Glyph, Keep, List, Lookup, Offset, Repeat, Set, Start, Value,
 };
 
-/// The shape of a table: its items in order. Some tables have several formats, counted from 1; a
-/// two-byte number at their beginning states which one.
+/// The shape of an OpenType layout table: its items in order. Some tables have several formats,
+/// counted from 1; a two-byte number at their beginning states which one.
 pub enum Shape {
     /// The items of a table that has only one format, without a number that states it.
     Plain(&'static [Item]),
@@ -16,8 +16,8 @@ pub enum Shape {
 
 /// An item in the description of a table. An item that counts the elements of a list has the same
 /// number as the list. Some items set numbered variables, which give the sizes of later items. A
-/// list with a tie has one element for each glyph of the coverage table with the same tie; the
-/// element is deleted together with the glyph.
+/// list and a coverage table (a list of glyphs) may have the same number as their *tie*: the list
+/// then has one element for each glyph, which is deleted together with the glyph.
 pub enum Item {
     /// An item of this many bytes, which stay as they are.
     Keep(usize),
@@ -26,28 +26,32 @@ pub enum Item {
     Set(usize),
     /// The index of a glyph, in two bytes.
     Glyph,
-    /// The index of the first glyph of a list, in two bytes; a count follows. The elements with
-    /// this tie belong to this glyph and to those after it.
+    /// The index of the first glyph of a list, in two bytes; a count follows. The elements of the
+    /// list with this tie (a number) belong to this glyph and to those after it, and are deleted
+    /// together with them.
     Start(u8),
     /// The index of a lookup, in two bytes.
     Lookup,
-    /// A number of two bytes: the number of elements of the list with the first number, plus the
-    /// second number.
+    /// A number of two bytes that states how many elements the list with the first number has, plus
+    /// the second number.
     Count(u8, usize),
     /// The elements of a list, each of which consists of the given items. The first number
-    /// identifies the list, the second one is its tie (0 for none).
+    /// identifies the list. The second one is its tie: the elements are deleted together with the
+    /// glyphs of the coverage table that has the same number, or by themselves if the number is 0.
     List(u8, u8, &'static [Item]),
     /// The given items, repeated as often as the value of the variable with this number.
     Repeat(usize, &'static [Item]),
     /// A GPOS value record, two bytes for each bit that is set in the variable with this number (a
     /// value format). It stays as it is.
     Value(usize),
-    /// As many pairs of GPOS value records as the product of the variables 2 and 3; the value
-    /// formats are the variables 0 and 1.
+    /// As many pairs of GPOS value records as the product of the variables with the numbers 2 and
+    /// 3; the value formats, which give the sizes of the two records, are the variables 0 and 1.
     Block,
     /// An offset, of this many bytes, that leads to a table with this shape; 0 leads to none.
     Offset(usize, &'static Shape),
-    /// An offset, of two bytes, that leads to the coverage table with this tie (0 for none).
+    /// An offset, of two bytes, that leads to a coverage table (a list of glyphs). The number is
+    /// its tie: elements of the list with the same number are deleted together with these glyphs; 0
+    /// ties none.
     Coverage(u8),
     /// A lookup type of two bytes, and an offset of four bytes that leads to a subtable of this
     /// type.

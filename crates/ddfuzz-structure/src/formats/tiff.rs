@@ -28,8 +28,8 @@ const METHODS: [(u64, Codec); 4] = [
     (32773, Codec::PackBits),
     (32946, Codec::Zlib),
 ];
-/// Tags of the TIFF directory entries whose values are offsets of other directories: smaller pictures,
-/// and the data of cameras (Exif), their places, and their interoperability.
+/// Tags of the TIFF directory entries whose values are offsets of other directories: smaller
+/// pictures, and the data of cameras (Exif), their places, and their interoperability.
 const DIRECTORIES: [u64; 4] = [330, 34665, 34853, 40965];
 /// Tags of the TIFF directory entries that state how many pixels there are: the width and height of
 /// the picture and of its tiles, and the rows of a strip. Smaller values need fewer bytes of

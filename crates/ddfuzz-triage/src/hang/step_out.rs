@@ -28,8 +28,8 @@ pub(super) const EATING: Duration = Duration::from_millis(10);
 /// Maximum time of the search for the call that does not return, without time in which the thread
 /// waits for a processor.
 const ALL: Duration = Duration::from_secs(1);
-/// Maximum number of returns and loop exits that the search for the call that does not return waits
-/// for.
+/// Maximum number of returns of calls and exits of loops for which the search for the call that
+/// does not return waits, one after the other.
 const HOPS: usize = 40;
 /// Maximum number of times that deeper calls of the same function may hit the breakpoint at which a
 /// call's return is detected; after that, the call counts as endless, because each hit takes long.
@@ -91,8 +91,8 @@ struct Waiting<'t> {
     exits: Vec<Breakpoint>,
     /// Other threads of the process that hit a breakpoint and stay stopped until the wait is over.
     held: Vec<Pid>,
-    /// The breakpoint over which the thread is being single-stepped, after a deeper call hit it;
-    /// `None` if the thread runs freely.
+    /// The breakpoint that is lifted while the thread makes a single step over its instruction,
+    /// after a deeper call hit it; `None` if the thread runs freely.
     steps: Option<Breakpoint>,
     passes: u32,
     /// Number of times so far that a deeper call of the same function, and not the call that is

@@ -74,8 +74,8 @@ pub struct CleanResult {
     /// Coverage features that the kept files cover in every run, but no run of the corpus covered.
     #[serde(default)]
     pub gained: Vec<GainedFeature>,
-    /// Examples of the files and directories that could not be read, and of files that were too long,
-    /// each with the reason.
+    /// Examples of the files and directories that could not be read, and of files that were too
+    /// long, each with the reason.
     pub unread: Vec<UnreadFile>,
     /// Number of entries of the corpus's directories that are no inputs, such as fifos, dangling
     /// links, and a fuzzer's own files; they are in no other count.
