@@ -52,15 +52,15 @@ pub enum Node {
     Number(Number),
     /// A byte with bits that state which optional groups of nodes are present in the file.
     Flags {
-        /// The other bits of the byte of flags, which do not state whether a group of nodes is
-        /// present and never change.
+        /// The bits of the byte of flags that do not state whether a group of nodes is present;
+        /// they never change.
         rest: u8,
         /// Bits of the byte of flags, each as a mask with the label (id in the file's tree) of the
         /// group of nodes whose presence the bit states.
         bits: Vec<(u8, Label)>,
     },
-    /// Bytes that repeat the bytes of an earlier group of nodes, the one with this label (id in the
-    /// file's tree); they are written anew when that group changes.
+    /// Bytes that repeat the bytes of an earlier group of nodes, whose label (id in the file's
+    /// tree) is given here; they are written anew when that group changes.
     Copy(Label),
     /// Padding: bytes of one value that bring the size of a preceding group of nodes up to a
     /// multiple of `align`.
@@ -83,8 +83,8 @@ pub enum Node {
         /// Minimum width of an offset in bytes; offsets are wider if the items' sizes require it.
         width: usize,
     },
-    /// Zeros that bring the size of the group of nodes directly around them up to this number of
-    /// bytes, such as the free space in the middle of a database page.
+    /// Zeros that bring the size of the group of nodes directly around them up to the number of
+    /// bytes given here, such as the free space in the middle of a database page.
     Gap(usize),
     /// Text that states which numbers the rows of a table have, as runs of successive numbers.
     Runs(Runs),
@@ -140,8 +140,8 @@ pub enum Part {
     No,
     /// The group of nodes is a deletable part: searches can delete it by itself.
     Own,
-    /// The group of nodes is deleted when the group with this label (id in the file's tree) is
-    /// deleted.
+    /// The group of nodes is deleted whenever the group with the label given here (id in the file's
+    /// tree) is deleted.
     With(Label),
 }
 
@@ -163,19 +163,18 @@ pub struct Number {
 /// What a number in a file states, and about which group of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Meaning {
-    /// The size of the group of nodes in bytes; if the group is the content of a compressed node,
+    /// The size, in bytes, of a group of nodes; if the group is the content of a compressed node,
     /// its size when decompressed.
     Length(Label),
-    /// The number of groups of nodes inside of the group that can be deleted, by themselves or
+    /// How many groups of nodes inside of the group given here can be deleted, by themselves or
     /// together with others; those inside of another such group do not count.
     Count(Label),
-    /// The distance in bytes from the beginning of the second group of nodes to the beginning of
-    /// the first one.
+    /// The distance, in bytes, from the beginning of the second group of nodes given here to the
+    /// beginning of the first one.
     Offset(Label, Label),
-    /// The distance in bytes from the beginning of the second group of nodes to that of the first,
-    /// as for [`Offset`](Meaning::Offset). If the first group is no larger than the number itself,
-    /// its bytes are written in place of the number, padded with zeros (as values of TIFF entries
-    /// are).
+    /// The distance, in bytes, from the beginning of the second group of nodes given here to that
+    /// of the first one. If the first group is no larger than the number itself, its bytes are
+    /// written in place of the number, padded with zeros (as values of TIFF entries are).
     Place(Label, Label),
     /// The distance in bytes from the beginning of the group of nodes `from` to the next group of a
     /// chain. The next group is the first one, among the labels (ids in the file's tree) from
@@ -198,11 +197,12 @@ pub enum Meaning {
         first: Label,
         /// Label (id in the file's tree) of the last group of nodes of the chain.
         last: Label,
-        /// The number by which the file refers to the group of nodes with the index 0.
+        /// The number that the file writes for the group of nodes with the index 0; it is added to
+        /// each index.
         base: u64,
     },
-    /// How many groups of nodes of the file were not deleted, of those whose labels (ids in the
-    /// file's tree) are at least the first label and less than the second one.
+    /// How many groups of nodes were not deleted from the file, of those whose labels (ids in the
+    /// file's tree) are at least the first label given here and less than the second one.
     Present(Label, Label),
     /// The index ([`Meaning::Index`]) of the first or the last glyph of a range of glyphs, as a
     /// font states it. Deleted glyphs are left out: the number is the index of the first or last
@@ -223,11 +223,11 @@ pub enum Meaning {
         /// True if the number is the index of the last glyph, false if it is that of the first one.
         is_last: bool,
     },
-    /// The index of the group of nodes: how many deletable groups, whether by themselves or
-    /// together with another group, precede it in the group around it.
+    /// The index of a group of nodes: how many deletable groups, whether by themselves or together
+    /// with another group, precede it in the group that contains it.
     Index(Label),
-    /// A checksum, by this algorithm, of the bytes of the group of nodes. If the number is in the
-    /// group itself, its own bytes count as zeros (in tar as blanks).
+    /// A checksum, by the algorithm given here, of the bytes of a group of nodes. If the number
+    /// itself is in that group, its own bytes count as zeros (in tar as blanks).
     Check(Sum, Label),
 }
 

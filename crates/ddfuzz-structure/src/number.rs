@@ -21,7 +21,8 @@ pub enum Encoding {
     /// The head of a CBOR item, with the number in it. The `u8` is the item's major type, which is
     /// in the high three bits of the head's first byte.
     Cbor(u8),
-    /// The number is in the header of a MessagePack item of this kind.
+    /// The number is in the header of a MessagePack item of the kind given here (text, bytes, array
+    /// or map).
     MessagePack(MessagePackKind),
     /// Octal digits as in tar: this many bytes, with a NUL or a blank at the end.
     Octal(usize),
@@ -29,8 +30,8 @@ pub enum Encoding {
     Decimal(usize),
     /// Decimal digits without leading zeros, as many as the number needs, as in PDF.
     Digits,
-    /// Hexadecimal digits without leading zeros, as many as the number needs. True if letters are
-    /// capitals.
+    /// Hexadecimal digits without leading zeros, as many as the number needs. The `bool` is true if
+    /// letters among the digits are capitals.
     Hex(bool),
     /// Decimal digits, padded with zeros at the front to this many bytes, as in cross-reference
     /// tables of PDF.
@@ -51,7 +52,7 @@ pub enum Encoding {
     Units {
         /// True if the written number is big-endian, false if it is little-endian.
         is_big: bool,
-        /// Size of the written number itself in bytes.
+        /// Size, in bytes, of the number as written in the file, which counts units.
         width: usize,
         /// Size in bytes of the unit in which the number counts.
         unit: usize,
@@ -61,29 +62,30 @@ pub enum Encoding {
     Words {
         /// True if the number is in the high four bits of the byte.
         is_high: bool,
-        /// The other four bits of the byte, as they are in the file.
+        /// The four bits of the byte that do not belong to the number, with their value in the
+        /// file.
         rest: u8,
     },
     /// A flag of FLAC, in the high bit of a byte, which says that a block is the last one: the
     /// number is how many blocks follow, and the bit is set if that is 0. The `u8` holds the other
     /// bits of the byte.
     Last(u8),
-    /// An integer operand in a CFF DICT, in 1, 2, 3 or 5 bytes, as many as the integer needs. The
-    /// `usize` is a minimum size in bytes: if it is 3 or 5, smaller integers take that many bytes,
-    /// too.
+    /// An integer operand in a CFF DICT, in 1, 2, 3 or 5 bytes, as many as the integer needs. If
+    /// the `usize` is 3 or 5, smaller integers take that many bytes, too; otherwise it has no
+    /// effect.
     Dict(usize),
 }
 
 /// Kinds of MessagePack items whose header states a length or a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessagePackKind {
-    /// A string; its header states the length in bytes.
+    /// The item is a string; its header states the length of the string in bytes.
     Text,
-    /// Binary data; its header states the length in bytes.
+    /// The item is binary data; its header states the length of the data in bytes.
     Bytes,
-    /// An array; its header states the number of elements.
+    /// The item is an array; its header states the number of elements.
     Array,
-    /// A map; its header states the number of pairs of key and value.
+    /// The item is a map; its header states the number of pairs of key and value.
     Map,
 }
 

@@ -50,7 +50,8 @@ struct Renderer<'a> {
     /// group that contains it (the value of [`Meaning::Index`]).
     indices: ByLabel<u64>,
     spans: ByLabel<Span>,
-    /// Labels (ids in the file's tree) of the groups of nodes in `sizes`, in ascending order.
+    /// Labels (ids in the file's tree) of all groups of nodes whose sizes were measured, in
+    /// ascending order.
     labels: Vec<Label>,
     text: Vec<u8>,
     /// The numbers (lengths, offsets, checksums and others) written so far, each with its range in
@@ -58,7 +59,7 @@ struct Renderer<'a> {
     numbers: Vec<(&'a Number, Range<usize>)>,
     /// The sizes, in bytes, of those numbers that take more bytes the greater they are, as computed
     /// in the last round of writing. A number is identified by its encoding, its meaning, and its
-    /// bias.
+    /// bias (what is added to the value that it states).
     widths: HashMap<(Encoding, Meaning, i64), usize>,
     /// For the label (id in the file's tree) of each group of nodes with a gap ([`Node::Gap`]), the
     /// size of the gap in bytes.
@@ -69,8 +70,9 @@ struct Renderer<'a> {
     /// Compressed nodes whose content depends on groups of nodes outside ([`Linked::Outwards`]),
     /// each with its range in the text.
     open: Vec<(&'a Packed, Range<usize>)>,
-    /// The compressed bytes of each node in `open`, as computed in the last round of writing, by
-    /// the label (id in the file's tree) of the node's content.
+    /// The compressed bytes, as computed in the last round of writing, of each node whose content
+    /// depends on groups of nodes outside; by the label (id in the file's tree) of the node's
+    /// content.
     packs: ByLabel<Vec<u8>>,
 }
 
@@ -381,8 +383,8 @@ impl<'a> Renderer<'a> {
         fits & self.settle_packed()
     }
 
-    /// Returns those labels (ids in the file's tree) from `range` whose groups of nodes are in the
-    /// file, in ascending order.
+    /// Returns those labels (ids in the file's tree) in `range` whose groups of nodes were not
+    /// deleted from the file, in ascending order.
     fn labels(&self, range: Range<Label>) -> &[Label] {
         let first = self.labels.partition_point(|label| *label < range.start);
         let last = self.labels.partition_point(|label| *label < range.end);

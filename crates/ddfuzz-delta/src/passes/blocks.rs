@@ -124,8 +124,8 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    /// Returns the range of the text that the token with this index occupies, without the blanks
-    /// after it.
+    /// Returns the range of the text that the token with the index `index` occupies, without the
+    /// blanks after the token.
     fn own(&self, index: usize) -> std::ops::Range<usize> {
         let place = &self.tokens[index].place;
         place.start..place.start + self.text[place.clone()].trim_ascii_end().len()

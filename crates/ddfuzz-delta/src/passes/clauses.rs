@@ -9,18 +9,20 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::words::{Levels, Token, WORDS, tokens};
 use crate::{Edit, Outcome, Replacement};
 
-/// Maximum number of clauses in one pair of brackets, or outside of all brackets, for pairs of them
-/// to be deleted.
+/// Maximum number of clauses (statements, or items of a list) in one pair of brackets, or outside
+/// of all brackets, for two of them to be deleted in one test.
 const MOST_CLAUSES: usize = 12;
 /// Maximum number of tokens on each side of a token that one test deletes together.
 const LONGEST_SIDE: usize = 4;
 /// Maximum number of tokens of a text in which tokens are deleted on both sides of a token.
 const MOST_TOKENS: usize = 64;
-/// Maximum number of names that are replaced by another one, and of names that each is replaced by.
+/// Two limits for replacing a name by another one: the maximum number of names that are replaced,
+/// and the maximum number of names that are tried in place of each.
 const MOST_NAMES: usize = 12;
 
-/// Deletes two clauses of the same list in one test that are not next to each other, such as the
-/// statements that begin and end a transaction. The pairs that are farthest apart come first.
+/// Deletes two clauses (statements, or items of a list) of the same list in one test that are not
+/// next to each other, such as the statements that begin and end a transaction. The pairs that are
+/// farthest apart come first.
 pub(super) async fn delete_pairs(work: &mut CurrentBest) {
     'anew: loop {
         let text = work.text();
@@ -77,9 +79,10 @@ pub(super) async fn delete_around(work: &mut CurrentBest) {
     }
 }
 
-/// Returns all lists of clauses in a text: those in each pair of brackets, and those outside of all
-/// brackets. The key of a list is the index of the first token inside of its brackets, or 0
-/// outside; the value is the ranges of the clauses, each with the semicolon or line end after it.
+/// Returns all lists of clauses (statements, or items between commas) in a text: those in each pair
+/// of brackets, and those outside of all brackets. The key of a list is the index of the first
+/// token inside of its brackets, or 0 outside; the value is the ranges of the clauses, each with
+/// the semicolon or line end after it.
 fn lists(all: &[Token], text: &[u8]) -> BTreeMap<usize, Vec<Range<usize>>> {
     let mut lists: BTreeMap<usize, Vec<Range<usize>>> = BTreeMap::new();
     // Beginnings of clauses in the brackets that are open.
@@ -106,10 +109,10 @@ fn lists(all: &[Token], text: &[u8]) -> BTreeMap<usize, Vec<Range<usize>>> {
     lists
 }
 
-/// Tests edits that need one name less: the clause with the first occurrence of a name is deleted,
-/// and the other occurrences become another name of the text. An example is to delete the
-/// declaration of a function, and to call another function in its place. Edits that delete the
-/// longest clauses come first.
+/// Tests edits that need one name less: the clause (statement or item of a list) with the first
+/// occurrence of a name is deleted, and the other occurrences become another name of the text. An
+/// example is to delete the declaration of a function, and to call another function in its place.
+/// Edits that delete the longest clauses come first.
 pub(super) async fn redirect(work: &mut CurrentBest) {
     'anew: loop {
         let text = work.text();
@@ -122,8 +125,10 @@ pub(super) async fn redirect(work: &mut CurrentBest) {
     }
 }
 
-/// Returns the edits that [`redirect`] tests, each as its replacements: only those that make the
-/// text shorter. Names that differ only in upper and lower case count as the same name.
+/// Returns the edits, each as its replacements, that delete the clause (statement or item of a
+/// list) with the first occurrence of a name, and write another name over its other occurrences;
+/// only those that make the text shorter. Names that differ only in upper and lower case count as
+/// the same.
 fn redirections(text: &[u8]) -> Vec<Vec<Replacement>> {
     let all = tokens(text);
     let levels = Levels::of(&all);
@@ -184,9 +189,9 @@ fn is_shorter(edit: &[Replacement]) -> bool {
     written < deleted
 }
 
-/// Returns the range of the indices of the tokens that belong to the same clause as the token at
-/// `index`. The range includes the comma or semicolon after the clause or, if there is none, the
-/// one before it.
+/// Returns the clause (a statement, or an item of a list) that contains the token at `index`, as a
+/// range of indices of tokens. The range includes the comma or semicolon after the clause or, if
+/// there is none, the one before it.
 fn clause(all: &[Token], levels: &Levels, index: usize) -> Range<usize> {
     let separates = |index: usize| all.get(index).is_some_and(|one| b",;".contains(&one.class));
     let (start, end) = (

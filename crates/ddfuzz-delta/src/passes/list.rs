@@ -10,8 +10,8 @@ use crate::passes::current_best::CurrentBest;
 use crate::passes::gap_model::{GapModel, Pattern, likely_half};
 use crate::passes::units::Units;
 
-/// Numbers of units at the end of a list that are tested without all other units, in this order. If
-/// such a text fails, all other units are deleted in one test.
+/// Numbers of units that are tried one after the other: one test keeps only this many units at the
+/// end of the list. Once such a text fails, all units before them are deleted.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
 /// Number of units above which the front of a list is bisected even if the list has too few units

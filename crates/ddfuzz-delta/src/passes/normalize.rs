@@ -26,7 +26,7 @@ pub(super) struct OtherBytes {
 
 impl OtherBytes {
     /// Lists the positions in `range` of the current best text at which other bytes than `value`
-    /// stand, for the pass `rule`.
+    /// stand, as units over which `value` is to be written; `rule` is the name of the pass in logs.
     pub fn within(
         work: &mut CurrentBest,
         rule: &'static str,
@@ -38,8 +38,8 @@ impl OtherBytes {
         OtherBytes { rule, value, at }
     }
 
-    /// Builds the edit that writes the value over the listed bytes with the indices `units`, which
-    /// must ascend.
+    /// Builds the edit that writes the value over those of the listed bytes whose indices in the
+    /// list are `units`, which must ascend.
     pub fn written(&self, units: impl Iterator<Item = usize>) -> Edit {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for at in units.map(|unit| self.at[unit]) {

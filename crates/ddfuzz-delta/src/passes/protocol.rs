@@ -49,8 +49,8 @@ impl Protocol {
         fields.collect()
     }
 
-    /// Returns `text` without the ranges `gone`, and with the lengths, counts and checksums of the
-    /// format corrected; counts are lowered by `pieces`, the number of deleted pieces.
+    /// Returns `text` without the ranges `gone`. Lengths, counts and checksums of the binary format
+    /// are corrected; counts are lowered by `pieces`, the number of deleted pieces.
     fn without(&self, text: &[u8], gone: &[Range<usize>], pieces: usize) -> Vec<u8> {
         let mut left = Edit::Cut(gone.to_vec()).of_best(text);
         for (field, scope) in self.fields_after(gone) {

@@ -27,7 +27,8 @@ pub(super) struct Siblings {
     /// Indices, in the syntax tree, of those children of the node being tried that were not deleted
     /// yet.
     children: Vec<usize>,
-    /// Number of nodes in a row, up to the present one, of which not all children could be deleted.
+    /// Number of syntax nodes in a row, up to the present one, of which at least one child had to
+    /// stay.
     needed: usize,
 }
 

@@ -41,7 +41,8 @@ pub(super) async fn structure(work: &mut CurrentBest, fewest: usize) -> bool {
     true
 }
 
-/// A function that parses a text into a tree of pairs and leaves; `None` if it has no such tree.
+/// A function that parses a text into a tree of pairs (such as brackets with their content) and
+/// leaves; `None` if the text has no such tree.
 pub(super) type Parse = dyn Fn(&[u8]) -> Option<Tree> + Sync;
 
 /// Reduces the text by the tree that `parse` makes of it: deletes nodes of the tree, shortens

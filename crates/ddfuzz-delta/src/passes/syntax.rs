@@ -343,13 +343,13 @@ pub(super) struct Trial {
     pub size: usize,
     /// Number of tests, counted from the beginning of the search, at which the trial ends.
     pub end: usize,
-    /// True if the tree is that of a text without a grammar, whose small nodes are words and
+    /// True if the syntax tree is that of a text without a grammar, whose small nodes are words and
     /// brackets; other passes delete these in fewer tests.
     pub is_plain: bool,
 }
 
 impl Trial {
-    /// Returns a trial that never fails, so that the tree is used whatever its first tests delete.
+    /// Returns a trial of a grammar that never fails, whatever its first tests delete.
     pub fn always(work: &CurrentBest) -> Trial {
         Trial {
             size: work.len(),
@@ -683,8 +683,8 @@ async fn shorten_literals(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, tr
     }
 }
 
-/// Returns how many successive nodes or runs of white space may turn out to be needed before a pass
-/// over `text` ends; unlimited for a small text.
+/// Returns how many syntax nodes, or runs of white space, may turn out to be needed in a row before
+/// a pass over `text` ends; unlimited for a small text.
 pub(super) fn patience_of(text: &[u8]) -> usize {
     match text.len() {
         0..=ROUGH => usize::MAX,

@@ -40,15 +40,16 @@ struct Index {
     end: usize,
 }
 
-/// A range of the file to which a DICT operand refers: the group of nodes that it becomes, and its
-/// end offset; `None` if the size is not stated, so that it extends to the next region.
+/// A range of the file to which an operand in a DICT refers: the group of nodes that it becomes,
+/// and the offset of its end, `None` if the file does not state the size; the range then extends to
+/// the next region.
 struct Region {
     end: Option<usize>,
     group: Group,
 }
 
 impl Index {
-    /// Returns the least width, in bytes, with which offsets are written after deletions: the
+    /// Returns the minimum width, in bytes, of the offsets of this INDEX after deletions: the
     /// original width if that is wider than needed; else 1, so that the width follows the size of
     /// the items.
     fn least_width(&self) -> usize {
@@ -67,8 +68,8 @@ struct Cff<'a> {
     /// The glyphs of the OpenType font that contains the CFF table; `None` for a CFF font without
     /// an OpenType font around it.
     glyphs: Option<&'a Glyphs>,
-    /// Offset after the last of the four INDEX structures that follow the header; regions are after
-    /// it.
+    /// Offset in the text after the last of the four INDEX structures that follow the header of the
+    /// CFF table. Ranges to which operands refer are regions only if they are after this offset.
     front: usize,
     regions: BTreeMap<usize, Region>,
 }

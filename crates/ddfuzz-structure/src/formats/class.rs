@@ -50,7 +50,8 @@ const BODIES: [(&[u8], &str); 13] = [
 
 const HALF: Encoding = Encoding::Big(2);
 
-/// A constant of the constant pool: its index, its offset in the file, and the offset after it.
+/// A constant of the constant pool of a class file: its index in the pool, the offset at which it
+/// begins in the file, and the offset after it.
 struct Constant {
     index: u64,
     start: usize,
@@ -246,8 +247,8 @@ impl Class<'_> {
         (nodes, at)
     }
 
-    /// Reads the list at offset `at`: a count, and as many items, each of which `read` reads and
-    /// which becomes a deletable part.
+    /// Reads the list at offset `at`: a count, and as many items. `read` reads one item; each item
+    /// becomes a deletable part.
     fn list(
         &self,
         reader: &mut Reader,
@@ -315,7 +316,8 @@ impl Class<'_> {
         Some((nodes, end))
     }
 
-    /// Reads a body of an attribute by `layout`, which is written as in [`BODIES`].
+    /// Reads the body of an attribute, whose parts are laid out as `layout` says, a text in the
+    /// notation of [`BODIES`]: indices of constants, bytes that stay, and counted repetitions.
     fn fields(
         &self,
         reader: &mut Reader,

@@ -150,10 +150,9 @@ impl Style {
 
 /// The ranges of a text at which the size of a string may stand.
 struct NumberPlaces {
-    /// Runs of decimal digits that are followed by one of the separators [`AFTER`].
+    /// Runs of decimal digits that are directly followed by one of the separators [`AFTER`].
     decimal: Vec<Range<usize>>,
-    /// Runs of hexadecimal digits at the beginnings of lines, as the sizes of HTTP chunks stand
-    /// there.
+    /// Runs of hexadecimal digits at the beginnings of lines, where HTTP has the sizes of chunks.
     lines: Vec<Range<usize>>,
 }
 
@@ -263,8 +262,9 @@ fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
     nodes.collect()
 }
 
-/// Reads the digits at the end of `text`, in front of the bytes that follow a size in this `style`.
-/// Returns the offset of the first digit and the value of the number; `None` if no number is there.
+/// Reads the decimal number at the end of `text`, which may count the strings that follow, in front
+/// of the bytes that come after a size in this `style`. Returns the offset of the first digit and
+/// the value of the number; `None` if no number is there.
 fn count_before(text: &[u8], style: Style) -> Option<(usize, usize)> {
     let digits = text.strip_suffix(style.after)?;
     let size = digits
@@ -367,7 +367,8 @@ pub fn php(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     is_array.then(|| whole(reader, text, php_value)).flatten()
 }
 
-/// The nodes of a value of bencode or PHP, and its size in bytes.
+/// A value of bencode or of serialized PHP that was read: its tree nodes, and its size in the file
+/// in bytes.
 type Value = (Vec<Node>, usize);
 /// Function that reads the value at the beginning of a text; `None` if there is none.
 type ReadValue = fn(&mut Reader, &[u8]) -> Option<Value>;
@@ -454,8 +455,8 @@ fn php_value(reader: &mut Reader, text: &[u8]) -> Option<Value> {
     item(reader, nodes, size)
 }
 
-/// Reads the entries of a PHP array or object, from their number on: each pair of key and value is
-/// a deletable part. Returns the nodes and their size in bytes.
+/// Reads the entries of an array or object of serialized PHP, beginning with their number: each
+/// pair of key and value becomes a deletable part. Returns the tree nodes and their size in bytes.
 fn entries(reader: &mut Reader, text: &[u8]) -> Option<Value> {
     let (_, width) = Encoding::Digits.read(text)?;
     let of = reader.label();
@@ -471,8 +472,8 @@ fn entries(reader: &mut Reader, text: &[u8]) -> Option<Value> {
     Some((nodes, start + size))
 }
 
-/// Reads a list of bencode up to the byte `end`; each element is a part of `each` values (2 in a
-/// dictionary: key and value).
+/// Reads a list or dictionary of bencode up to the byte `end`. `each` successive values become one
+/// deletable part: 1 in a list, 2 (key and value) in a dictionary.
 fn list(reader: &mut Reader, text: &[u8], end: u8, each: usize) -> Option<Value> {
     let (parts, size) = values(reader, &text[1..], end, each, bencode_value)?;
     let mut nodes = vec![Node::fixed(&text[..1])];
@@ -481,9 +482,9 @@ fn list(reader: &mut Reader, text: &[u8], end: u8, each: usize) -> Option<Value>
     Some((nodes, 1 + size))
 }
 
-/// Reads values by `read` up to the byte `end`, and joins every `each` successive values in one
-/// deletable part (2 in a dictionary). Returns the parts, and the size in bytes of all values and
-/// of `end`.
+/// Reads values, each by `read`, up to the byte `end`. Every `each` successive values become one
+/// deletable part (2, key and value, in a dictionary). Returns the parts, and the size in bytes of
+/// all values together with `end`.
 fn values(
     reader: &mut Reader,
     text: &[u8],

@@ -7,9 +7,11 @@ use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Sizes, in bytes, of the header of the table `name` and of a record in it.
+/// Two sizes in bytes: that of the header of the font table `name`, and that of one record in that
+/// table.
 const NAMES: (usize, usize) = (6, 12);
-/// Sizes, in bytes, of the header of the table `cmap` and of a record in it.
+/// Two sizes in bytes: that of the header of the font table `cmap`, and that of one record in that
+/// table.
 const MAPS: (usize, usize) = (4, 8);
 
 /// Returns the tree nodes of the table `name`: its records, and the strings to which they refer. If

@@ -34,8 +34,8 @@ pub struct Glyphs {
     /// Labels (ids in the file's tree) of the groups of nodes of the glyphs, by the indices of the
     /// glyphs.
     pub labels: Vec<Label>,
-    /// Label (id in the file's tree) of the group of nodes of those entries of the table `hmtx`
-    /// that have a width.
+    /// Label (id in the file's tree) of the group of nodes that contains those entries of the font
+    /// table `hmtx` that have a width.
     metrics: Label,
     /// Number of those entries of the table `hmtx` that have a width; the last entries may have
     /// none.
@@ -191,8 +191,8 @@ impl Glyphs {
         Some(nodes)
     }
 
-    /// Returns the tree nodes of the table `loca`: the offset of each glyph's outline, which is
-    /// deleted together with the glyph, and the end of the last outline.
+    /// Returns the tree nodes of the font table `loca`: for each glyph the offset of its outline,
+    /// which is deleted together with the glyph, and the offset at which the last outline ends.
     fn offsets(&self, reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         let size = if self.offset == HALF { 2 } else { 4 };
         let mut nodes = Vec::with_capacity(self.labels.len() + 2);

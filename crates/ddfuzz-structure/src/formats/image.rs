@@ -272,8 +272,9 @@ static ZEROS: [u8; 32] = [0; 32];
 /// Maximum number of offsets that are tried as the end of a FLAC frame.
 const MOST_ENDS: usize = 16;
 
-/// Returns the size in bytes of the header of a FLAC frame, without the header's checksum; `None`
-/// if there is no header, or its checksum is wrong.
+/// Returns the size, in bytes, of the header of a FLAC frame at the beginning of `text`, not
+/// counting the checksum at the header's end; `None` if there is no header, or its checksum is
+/// wrong.
 fn flac_head(text: &[u8]) -> Option<usize> {
     let head = text
         .first_chunk::<5>()

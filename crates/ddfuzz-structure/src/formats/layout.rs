@@ -36,8 +36,8 @@ struct Table {
     own: Label,
     /// Offset of the item that is read next.
     at: usize,
-    /// How a region to which an offset in the table leads is deleted: together with the table, or
-    /// with the list element that contains the offset.
+    /// Says how a region to which an offset in the table leads is deleted: together with the table,
+    /// or together with the list element that contains the offset.
     with: Part,
     /// The lists whose counts were read so far: the number of the list, its number of elements, and
     /// the label (id in the file's tree) of the group of nodes of its elements.
@@ -53,7 +53,8 @@ enum Target {
     Coverage(u8),
 }
 
-/// State of reading a layout table: its regions, features and lookups.
+/// State of reading a layout table of an OpenType font (GSUB, GPOS or GDEF): its regions, features
+/// and lookups.
 struct Layout<'a> {
     text: &'a [u8],
     glyphs: Option<&'a Glyphs>,
@@ -65,7 +66,8 @@ struct Layout<'a> {
     /// True if the table is GSUB, which substitutes glyphs; false if it is GPOS, which positions
     /// them.
     substitutes: bool,
-    /// Type of the lookup whose subtables are being read.
+    /// Type of the lookup whose subtables are being read, as the file states it in a number; it
+    /// decides how they are read.
     kind: usize,
 }
 
@@ -114,8 +116,9 @@ pub fn definitions(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) ->
     Some(vec![Group::new(root, nodes).into()])
 }
 
-/// Method that reads the bytes of a region from an offset on: returns its nodes and its size in
-/// bytes. Its last argument is the label (id in the file's tree) of the region.
+/// A method that reads the bytes of a region of a layout table from an offset on, and returns the
+/// nodes of the region and its size in bytes. Its last argument is the label (id in the file's
+/// tree) of the region.
 type Read<'a> = fn(&mut Layout<'a>, &mut Reader, usize, Label) -> Option<(Vec<Node>, usize)>;
 
 impl<'a> Layout<'a> {
@@ -142,15 +145,17 @@ impl<'a> Layout<'a> {
         Some((0..self.word(start)?).map(|_| reader.label()).collect())
     }
 
-    /// Returns the tree node of the two-byte offset that stands at `at`: the offset of the region
-    /// `of`, counted from the beginning of the region `from`.
+    /// Returns the tree node of the two-byte offset that stands at offset `at` of the table: it
+    /// states how far the region with the label `of` is from the beginning of the region with the
+    /// label `from` (labels are ids in the file's tree).
     fn offset(&self, reader: &Reader, at: usize, of: Label, from: Label) -> Node {
         let raw = &self.text[at..at + 2];
         reader.number(Encoding::Big(2), Meaning::Offset(of, from), 0, raw)
     }
 
-    /// Makes the region that begins at offset `start`, which `read` reads; for the rest as
-    /// [`Layout::region_by`].
+    /// Makes the region of the file that begins at offset `start`: `read` reads it and returns its
+    /// nodes and its size. Whether and with what the region is deleted, and what is returned, is as
+    /// for [`Layout::region_by`].
     fn region(
         &mut self,
         reader: &mut Reader,

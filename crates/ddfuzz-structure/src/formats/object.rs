@@ -128,8 +128,8 @@ impl<'a> Object<'a> {
         self.add_part(reader, place, bytes)
     }
 
-    /// Returns the tree nodes of a table's entry in the range `place`: a number for each of
-    /// `stated`, and fixed bytes between them.
+    /// Returns the tree nodes of a table's entry in the range `place`: those of its numbers that
+    /// `stated` lists are computed anew, the bytes between them stay fixed.
     pub fn entry(
         &self,
         reader: &Reader,

@@ -44,8 +44,8 @@ pub struct List {
     place: Range<usize>,
     /// Object number of the first entry of the subsection.
     from: u64,
-    /// Label (id in the file's tree) of the group of nodes of the subsection's first entry; the
-    /// labels of the other entries follow it in order.
+    /// Label (id in the file's tree) of the group of nodes of the first entry in the subsection;
+    /// the labels of the other entries are the numbers after it, in order.
     first: Label,
     rows: Vec<Range<usize>>,
     /// True if the subsection has as many entries as the number in front of its entries states.

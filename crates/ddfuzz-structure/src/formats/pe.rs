@@ -184,9 +184,10 @@ impl Program<'_> {
         })
     }
 
-    /// Makes a region of the bytes to which the data directory at offset `at` refers. Returns the
-    /// directory's numbers that must be computed anew: address and size of these bytes. `None` if
-    /// the bytes are not in a section, or overlap another region.
+    /// Makes a region of the bytes to which the data directory (an entry of address and size) at
+    /// offset `at` refers. Returns the two numbers of the directory, which must be computed anew:
+    /// address and size of these bytes. `None` if the bytes are not in a section, or overlap
+    /// another region.
     fn data(&mut self, reader: &mut Reader, at: usize) -> Option<Vec<Stated>> {
         let (address, size) = (self.object.size(at, 4)?, self.object.size(at + 4, 4)?);
         let (section, start) = self.locate(address)?;

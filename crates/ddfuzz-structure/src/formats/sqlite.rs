@@ -91,7 +91,8 @@ pub struct SchemaRow {
     pub has_text: bool,
 }
 
-/// How an index or trigger in the schema depends on its table: with what its schema row is deleted.
+/// What the row of an index or trigger in the schema (the table of all tables) is deleted together
+/// with, because the index or trigger depends on its table.
 struct Owned<'a> {
     /// Label (id in the file's tree) of the group of nodes that the row is deleted together with:
     /// the clause that makes the index, or the table's row.
@@ -270,8 +271,9 @@ impl<'a> Database<'a> {
         payload.into_iter().chain([Node::Gap(self.size)]).collect()
     }
 
-    /// Reads the b-trees that the schema lists: each table before its indices, whose entries are
-    /// deleted together with the rows that they lead to.
+    /// Reads the b-trees (tables and indices) that the schema lists. Each table is read before its
+    /// indices, because an entry of an index is deleted together with the row of the table to which
+    /// it leads.
     fn trees(&mut self, reader: &mut Reader) {
         let mut schema = std::mem::take(&mut self.schema);
         self.join_schema(reader, &schema);

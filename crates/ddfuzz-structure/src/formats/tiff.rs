@@ -125,8 +125,9 @@ impl Tiff<'_> {
         })
     }
 
-    /// Returns the range of the directory at offset `at`: its number of entries, and the entries
-    /// that can be read. The offset of the next directory, which follows, is not included.
+    /// Returns the range of the directory at offset `at`: the number of its entries, and as many of
+    /// the entries as the file contains. The offset of the next directory, which follows, is not
+    /// included.
     fn extent(&self, at: usize) -> Option<Range<usize>> {
         let count = usize::try_from(self.number(at, 2)?).ok()?;
         let fits = (self.text.len().saturating_sub(at + 2)) / ENTRY;

@@ -218,9 +218,9 @@ impl Stream<'_> {
         Some((vec![Group::new(label, nodes).into(), sum], dictionary))
     }
 
-    /// Reads the index of the stream at offset `at`, which gets the label `label` (id in the file's
-    /// tree): a record for each block, which is deleted together with the block. Returns the nodes
-    /// and the offset after the index.
+    /// Reads the index of the stream at offset `at`, which has a record for each block; a record is
+    /// deleted together with its block. `label` is the label (id in the file's tree) that the index
+    /// gets. Returns the nodes and the offset after the index.
     fn index(&self, reader: &mut Reader, at: usize, label: Label) -> Option<(Vec<Node>, usize)> {
         let text = self.text;
         (*text.get(at)? == 0).then_some(())?;
