@@ -182,7 +182,8 @@ impl Config {
         }
     }
 
-    /// Appends the kept units whose positions among all kept units are in `positions` to `builder`.
+    /// Appends to `builder` those kept units of this configuration whose positions, counted among
+    /// its kept units, are in `positions`.
     fn copy(&self, positions: Range<usize>, builder: &mut Builder) {
         if positions.is_empty() {
             return;

@@ -224,9 +224,9 @@ fn inline(root: Group) -> Group {
     put_groups(rest, &mut moved)
 }
 
-/// Appends to `places`, for each number in `group` with the meaning [`Meaning::Place`], the label
-/// (id in the file's tree) of the group of nodes whose place it states, and the size of the number
-/// in bytes.
+/// Appends a pair to `places` for each number in `group` with the meaning [`Meaning::Place`]: the
+/// label (id in the file's tree) of the group of nodes whose place the number states, and the size
+/// of the number in bytes.
 fn list_places(group: &Group, places: &mut Vec<(Label, usize)>) {
     for node in &group.nodes {
         match node {
@@ -241,8 +241,8 @@ fn list_places(group: &Group, places: &mut Vec<(Label, usize)>) {
     }
 }
 
-/// Returns the tree without the groups of nodes whose labels (ids in the file's tree) are in
-/// `places`, and puts these groups into `moved`. The numbers in `places` are not used here.
+/// Returns the tree without those groups of nodes whose labels (ids in the file's tree) are the
+/// first items of the pairs in `places`; puts these groups into `moved`, by their labels.
 fn take_groups(
     mut group: Group,
     places: &[(Label, usize)],
@@ -263,7 +263,7 @@ fn take_groups(
 }
 
 /// Returns the tree in which each group of nodes in `moved` takes the place of the number that
-/// stated where the group was; the group is padded with zeros to the size of that number.
+/// stated where the group was; zeros after the group fill it up to the size of that number.
 fn put_groups(mut group: Group, moved: &mut HashMap<Label, Group>) -> Group {
     let mut nodes = Vec::with_capacity(group.nodes.len());
     for node in group.nodes {

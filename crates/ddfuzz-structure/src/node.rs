@@ -80,7 +80,8 @@ pub enum Node {
         /// Label (id in the file's tree) of the group of nodes whose groups are the items of the
         /// index.
         of: Label,
-        /// Minimum width of an offset in bytes; offsets are wider if the items' sizes require it.
+        /// Minimum width, in bytes, of each offset in the header; offsets are wider if the items'
+        /// sizes require it.
         width: usize,
     },
     /// Zeros that bring the size of the group of nodes directly around them up to the number of

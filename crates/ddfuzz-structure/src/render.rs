@@ -348,8 +348,8 @@ impl<'a> Renderer<'a> {
 
     /// Writes all numbers whose values are known only after all groups of nodes were placed, and
     /// then the checksums, those of the smallest groups first. Returns false if a number or a
-    /// compressed node needs another size than it was given; the new ones are then in `widths` and
-    /// `packs`, for another round.
+    /// compressed node needs another size than it was given: all must then be written again with
+    /// the new sizes and bytes, which are in `widths` and `packs`.
     fn settle_numbers(&mut self) -> bool {
         let mut checks = Vec::new();
         let mut fits = true;
@@ -417,8 +417,8 @@ impl<'a> Renderer<'a> {
     }
 
     /// Compresses the nodes whose content depends on groups of nodes outside of the node. Returns
-    /// false if the compressed bytes of a node are not those that were written for it; the new ones
-    /// are then in `packs`, for another round.
+    /// false if the compressed bytes of a node differ from those that were written for it: all must
+    /// then be written again with the new ones, which are in `packs`.
     fn settle_packed(&mut self) -> bool {
         let mut fits = true;
         for (packed, place) in std::mem::take(&mut self.open) {

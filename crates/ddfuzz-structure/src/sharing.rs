@@ -119,7 +119,8 @@ struct Share<I> {
     /// Labels (ids in the file's tree) of the removed region and of all groups of nodes inside of
     /// it, sorted.
     inside: Vec<Label>,
-    /// Bytes of all numbers of the tree, in order, as they were before the removal.
+    /// The bytes of all numbers of the tree, in the order of the tree, as they were before the
+    /// region was removed.
     numbers: I,
 }
 
@@ -128,8 +129,8 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         self.inside.binary_search(&label).is_ok()
     }
 
-    /// Returns a copy of the group of nodes without the removed region and with changed offsets;
-    /// `None` if a copy, padding or flags in it depend on the removed region.
+    /// Returns a copy of `group` without the removed region, and with changed offsets; `None` if
+    /// the region cannot be removed, because a copy, padding or flags in `group` depend on it.
     fn group(&mut self, group: &Group) -> Option<Group> {
         let mut nodes = Vec::with_capacity(group.nodes.len());
         for node in &group.nodes {

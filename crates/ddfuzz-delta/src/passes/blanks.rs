@@ -11,8 +11,8 @@ use crate::{Edit, Outcome};
 
 /// Name, in logs, of the pass that deletes white space of a program text.
 const BLANKS: &str = "blanks";
-/// The text's size divided by this number is how many bytes a test that shortens white space must
-/// delete at least; a test that would delete less is not made.
+/// A test that shortens white space must delete at least the text's size, in bytes, divided by this
+/// number; a test that would delete less is not made.
 const WORTHWHILE: usize = 20;
 
 /// Number of runs of white space up to which no test deletes all of them together: each of them is

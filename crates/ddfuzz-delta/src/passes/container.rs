@@ -74,16 +74,17 @@ const LARGE: usize = 1024;
 const IMPATIENT: usize = 12;
 /// Maximum number of rounds in which payloads (changeable bytes) are reduced roughly.
 const ROUGH_ROUNDS: usize = 8;
-/// The file's size divided by this number is how many bytes one round of rough reduction must have
-/// deleted at least for another round to follow.
+/// One round of rough reduction must delete at least the file's size, in bytes, divided by this
+/// number for another round to follow.
 const WORTH_ANOTHER: usize = 32;
 
 /// How carefully a payload (changeable bytes) is reduced.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Care {
-    /// Each step ends after [`IMPATIENT`] tests without much gain.
+    /// Each step of the reduction of a payload ends after [`IMPATIENT`] successive tests that
+    /// delete little.
     Rough,
-    /// The steps end only by their own limits.
+    /// Each step of the reduction of a payload tries all that it can, up to the step's own limits.
     Thorough,
 }
 

@@ -71,8 +71,8 @@ struct FruitlessLimit {
     left: usize,
 }
 
-/// The text's size divided by this number is how many bytes a test must delete at least to count as
-/// a success for the limit on tests without success.
+/// A test must delete at least the text's size, in bytes, divided by this number to count as a
+/// success for the limit on tests without success.
 const WORTHWHILE: usize = 128;
 
 /// Size, in bytes, of the edited payloads (changeable bytes) above which putting the file together

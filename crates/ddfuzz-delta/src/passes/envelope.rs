@@ -15,8 +15,8 @@ pub(super) struct Envelope {
     /// Present contents of all payloads (changeable bytes) of the document (the file taken apart),
     /// whether passes have edited them or not.
     payloads: Vec<Arc<[u8]>>,
-    /// Indices of the payloads (changeable bytes) of the document (the file taken apart) that
-    /// passes edit at present; joined, these payloads are the text that passes see.
+    /// Indices, in the document (the file taken apart), of the payloads (changeable bytes) that
+    /// passes edit at present; joined, these are the text that passes see.
     edited: Range<usize>,
     /// The current best as a whole, put aside while passes edit only some of its payloads
     /// (changeable bytes).
@@ -61,9 +61,10 @@ impl Envelope {
         self.payloads[self.edited.clone()].concat()
     }
 
-    /// Applies `edit`, which is an edit of the edited payloads (changeable bytes) joined to one
-    /// text, to a copy of the document (the file taken apart). Returns the copy and its text;
-    /// `None` if the text of the file would not become different, or would become longer.
+    /// Makes `edit`, which takes the payloads that passes edit (changeable bytes) as one text, in a
+    /// copy of the document (the file taken apart). Returns the copy, its text, and the same edit
+    /// as one of the whole text; `None` if the whole text would stay as it is, or would become
+    /// longer.
     pub fn seal(&self, edit: &Edit) -> Option<Sealed> {
         let mut payloads = self.payloads.clone();
         let mut start = 0;
@@ -85,15 +86,15 @@ impl Envelope {
         })
     }
 
-    /// Returns by how many bytes an edit of the edited payloads (changeable bytes) makes the whole
-    /// text shorter.
+    /// Returns by how many bytes the whole text becomes shorter if `edit` is made in the payloads
+    /// (changeable bytes) that passes edit; 0 if it would stay as it is or become longer.
     pub fn shortened_by(&self, edit: &Edit) -> usize {
         let sealed = self.seal(edit);
         sealed.map_or(0, |sealed| self.whole.text.len() - sealed.text.len())
     }
 
-    /// Makes an edited document, whose text failed, the current one, and its text the whole current
-    /// best text.
+    /// Makes an edited document, whose text failed when it was tested, the current one, and its
+    /// text the whole current best text.
     pub fn take(&mut self, sealed: Sealed) {
         self.whole.best = self.whole.best.without(&lost(&sealed.edit));
         self.whole.rewritten = true;
@@ -103,9 +104,10 @@ impl Envelope {
     }
 }
 
-/// Applies `edit`, an edit of all edited payloads (changeable bytes) taken as one text, to one of
-/// them, `payload`, which stands at `place` in that text. Returns the new content of the payload;
-/// `None` if it stays as it is.
+/// Makes that part of `edit` which concerns one payload. `edit` is an edit of one text, the
+/// payloads (changeable bytes) that passes edit, joined; `payload` is the old content of one of
+/// them, and `place` its range in that text. Returns the new content; `None` if the payload stays
+/// as it is.
 fn edited(edit: &Edit, payload: &[u8], place: &Range<usize>) -> Option<Vec<u8>> {
     let nothing = Vec::new();
     let changes: Vec<(&Range<usize>, &Vec<u8>)> = match edit {

@@ -13,23 +13,23 @@ use crate::passes::siblings::{NODES, children, separator};
 use crate::passes::syntax::tree_of;
 use crate::{Edit, Outcome};
 
-/// The text's size divided by this number is the minimum size, in bytes, of the parts that this
-/// pass deletes; smaller parts are left to later passes.
+/// The pass deletes only parts of at least the text's size, in bytes, divided by this number;
+/// smaller parts are left to later passes.
 const SMALLEST: usize = 64;
-/// A tree node's size divided by this number is how many bytes of the node may be outside of its
-/// children at most if the deletion of all children is not tested: the text would be nearly the
-/// same as without the whole node, and that text did not fail.
+/// If at most a tree node's size divided by this number, in bytes, is outside of the node's
+/// children, no test deletes all children: the text would be nearly the same as without the whole
+/// node, and that text did not fail.
 const NEARLY: usize = 8;
 /// Number of pieces into which a needed part is divided at most.
 const PIECES: usize = 4;
 /// Number of the last tests that are looked at to decide whether the pass goes on: together they
 /// must have deleted enough of the text ([`ENOUGH`]).
 const RECENT: usize = 24;
-/// The text's size divided by this number is how many bytes the last [`RECENT`] tests together must
-/// have deleted at least for the pass to go on.
+/// The last [`RECENT`] tests together must have deleted at least the text's size, in bytes, divided
+/// by this number for the pass to go on.
 const ENOUGH: usize = 24;
-/// The text's size divided by this number is how many bytes a round must have deleted at least for
-/// another round to follow.
+/// A round must delete at least the text's size, in bytes, divided by this number for another round
+/// to follow.
 const WORTHWHILE: usize = 8;
 /// Maximum number of rounds in which large parts of a text are deleted by its syntax tree.
 const ROUNDS: usize = 3;

@@ -230,8 +230,8 @@ impl<'a> ListSearch<'a> {
         (front + 1).min(self.units.len())
     }
 
-    /// Tries to delete everything between the needed units at both ends of the list, in one test;
-    /// returns whether that succeeded, or there is nothing between them.
+    /// Tries to delete everything between the needed units at both ends of the list, in one test.
+    /// Returns true if the rest fails, or if there is nothing between the ends; else false.
     pub async fn middle(&mut self, ends: Ends) -> bool {
         let to = self.units.len().saturating_sub(ends.back);
         if ends.front == 0 || ends.front + 1 >= to {

@@ -26,8 +26,8 @@ const LONGEST_TAG: usize = 1 << 10;
 const DEEPEST: usize = 1 << 10;
 /// Maximum number of rounds in which the passes over elements are repeated.
 const ROUNDS: usize = 4;
-/// The text's size divided by this number is how many bytes a round of the passes over elements
-/// must have deleted at least for another round to follow.
+/// A round of the passes over elements must delete at least the text's size, in bytes, divided by
+/// this number for another round to follow.
 const WORTHWHILE: usize = 16;
 /// Number of elements without content that turn out to be needed as two tags, in all, after which
 /// no further element is written as one tag.

@@ -17,8 +17,8 @@ const GROUPS: [usize; 6] = [24, 12, 8, 4, 3, 2];
 /// Minimum size of the longest word of a text, counted in multiples of the first of [`GROUPS`]; a
 /// shorter word is not shortened.
 const LEAST_GROUPS: usize = 2;
-/// The text's size divided by this number is the minimum length, in bytes, of its longest word; a
-/// text with a shorter one is left as it is.
+/// The longest word of a text must have at least the text's size, in bytes, divided by this number;
+/// otherwise no word of the text is shortened.
 const SHARE: usize = 4;
 /// Number of successive groups of bytes that turn out to be needed for the failure, after which the
 /// deletion of groups of one size ends.

@@ -31,8 +31,8 @@ const FRUITLESS_TIED: usize = 8;
 /// Minimum number of parts directly inside of one part for these to be searched as a list of their
 /// own, apart from other parts of the same depth.
 const CROWDED: usize = 16;
-/// The file's size divided by this number is how many bytes the deletion of parts of all depths
-/// together must delete at least; otherwise parts are deleted once more, depth by depth.
+/// The deletion of parts of all depths together must delete at least the file's size, in bytes,
+/// divided by this number; otherwise parts are deleted once more, depth by depth.
 const WORTHWHILE: usize = 4;
 /// Number of successive tests that delete little, after which the deletion of parts of all depths
 /// together ends, or the replacement of items.

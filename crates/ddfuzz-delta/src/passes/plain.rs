@@ -109,8 +109,8 @@ pub(super) const KEYWORDS: &[&[u8]] = &[
     b"where",
     b"while",
 ];
-/// The number of a text's lines divided by this number is how many lines must end with a semicolon
-/// at least for semicolons, instead of line ends, to count as the ends of statements.
+/// At least the number of a text's lines divided by this number must end with a semicolon for
+/// semicolons, instead of line ends, to count as the ends of statements.
 const BY_SEMICOLONS: usize = 8;
 
 /// Returns true if the statements of a text end with semicolons instead of line ends: enough lines

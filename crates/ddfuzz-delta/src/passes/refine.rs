@@ -26,8 +26,8 @@ const REFINED: usize = 1 << 10;
 /// Maximum number of successive tests without success after which the refinement of a result ends;
 /// tests whose outcomes are known from the cache count, too.
 const REFINING_TESTS: usize = 1 << 10;
-/// The result's size divided by this number is how many bytes a refinement must delete at least for
-/// the result to be refined again even if no other pass changes it.
+/// A refinement must delete at least the result's size, in bytes, divided by this number for the
+/// result to be refined again even if no other pass changes it.
 const WORTHWHILE: usize = 8;
 /// Maximum length, in items, of the lists from which columns are deleted; a column is the items at
 /// one index in all lists of one length.

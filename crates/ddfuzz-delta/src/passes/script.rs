@@ -119,8 +119,8 @@ is_search!(Full);
 const NORMALIZED: usize = 4;
 /// Number of lines above which whole lines of a text are deleted in one list.
 const MANY_LINES: usize = 8;
-/// The number of a text's lines divided by this number is how many lines one test deletes at the
-/// end of the text. If the text still fails, its brackets need not match.
+/// One test deletes as many lines at the end of the text as its number of lines divided by this
+/// number. If the text still fails, its brackets need not match.
 const END: usize = 8;
 /// Maximum size, in bytes, of texts in which `0` is written over bytes before the sweep, if bytes
 /// at the front were not needed. In larger texts, the sweep comes first and leaves fewer bytes.

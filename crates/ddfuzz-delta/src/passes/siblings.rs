@@ -11,8 +11,8 @@ use crate::passes::units::Units;
 
 /// Name, in logs, of the pass that deletes nodes of a syntax tree among their siblings.
 pub(super) const NODES: &str = "nodes";
-/// Number of successive syntax nodes that need at least one of their children, after which the
-/// deletion of all children of a node in one test is no longer tried.
+/// Number of successive syntax nodes of which at least one child had to stay, after which no test
+/// deletes all children of a node together any more.
 const NEEDED: usize = 2;
 
 /// The children of one node of a syntax tree as units of a list search. The tree is kept up to date

@@ -39,8 +39,8 @@ const FRUITLESS: usize = 16;
 /// Number of tests at the beginning of the reduction by a grammar that show whether the grammar
 /// helps: they must delete enough of the text ([`LEAST_GAIN`]).
 pub(super) const TRIAL: usize = 30;
-/// The text's size divided by this number is how many bytes the first [`TRIAL`] tests by a grammar
-/// must delete at least; otherwise the grammar is not used further.
+/// The first [`TRIAL`] tests by a grammar must delete at least the text's size, in bytes, divided
+/// by this number; otherwise the grammar is not used further.
 const LEAST_GAIN: usize = 20;
 /// Size of the text, in bytes, at which the first round of deletions in its syntax tree ends; this
 /// rough round deletes only children of nodes that make up at least half of the text.

@@ -145,9 +145,10 @@ fn table_node(
     Some((node, if is_padded { filled } else { end }))
 }
 
-/// Returns the tree node of a table's entry in the directory of a font, whose numbers state
-/// checksum, offset and length of the table; it is deleted together with the table. `root` is the
-/// group of nodes of the entire font.
+/// Returns the tree node of the entry of a table in the directory of a font, which is deleted
+/// together with the table. The numbers of the entry, checksum, offset and length of the table, are
+/// computed anew. `root` is the label (id in the file's tree) of the group of nodes of the entire
+/// font.
 fn entry(reader: &mut Reader, table: &Table<'_>, root: u32) -> Node {
     let Some((whole, bytes)) = table.labels else {
         return Group::part(reader.label(), vec![Node::fixed(table.entry)]).into();

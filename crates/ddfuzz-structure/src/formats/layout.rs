@@ -195,10 +195,11 @@ impl<'a> Layout<'a> {
         self.regions.insert(place, group).then_some(label)
     }
 
-    /// Returns the tree nodes of a list at offset `at`: a number of items, and the items, each of
-    /// `size` bytes and a deletable part with one of `labels` (ids in the file's tree; else a new
-    /// one). The last two bytes of an item are an offset, counted from `base`, where the region
-    /// `from` begins; what it leads to is read by `read` and deleted with the item.
+    /// Returns the tree nodes of the list at offset `at`: the number of its items, and the items,
+    /// each of `size` bytes. An item is a deletable part with the next label in `labels` (ids in
+    /// the file's tree) or, if there are too few, with a new one. Its last two bytes are the offset
+    /// of a region, counted from the offset `base`, at which the region `from` begins; `read` reads
+    /// that region, which is deleted together with the item.
     fn list(
         &mut self,
         reader: &mut Reader,

@@ -17,10 +17,10 @@ const ENDS: usize = 12;
 /// Block headers, compressed data and the index are padded with zeros to a multiple of this number
 /// of bytes.
 const ALIGN: usize = 4;
-/// Bits of a block's flags which say that the block header states the compressed size, and the
-/// uncompressed size.
+/// Two bits of a block's flags: the first is set if the block header states the compressed size,
+/// the second if it states the uncompressed size.
 const SIZES: [u8; 2] = [0x40, 0x80];
-/// Bits of a block's flags that hold the number of its filters, less 1.
+/// Mask of the bits of a block's flags that hold the number of the block's filters, less 1.
 const FILTERS: u8 = 0x03;
 /// Beginning of a filter's description in a block header if the filter is LZMA2: its id, and the
 /// size of its properties, which is one byte.

@@ -10,8 +10,9 @@ use ddfuzz_minimize::log::{Line, Log, Phase, Source};
 /// Maximum number of points of the curve in the drawing of a minimization, and of candidates drawn
 /// as single points; in both cases the last one is kept in addition.
 const MOST_POINTS: usize = 400;
-/// Number of phases above which neighbouring phases are joined evenly, before the shortest ones are
-/// looked for: a log may have a phase for each test.
+/// Number of phases (stretches of tests made by one pass) of a minimization above which
+/// neighbouring phases are joined evenly, down to about this number. Only then are the shortest
+/// phases looked for, because a log may have a phase for each test.
 const MOST_JOINED: usize = 1000;
 /// Maximum number of phases (stretches of tests made by one pass) in the drawing of a minimization;
 /// if there are more, the shortest ones join their neighbours.
