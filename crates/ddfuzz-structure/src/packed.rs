@@ -63,7 +63,7 @@ pub enum Linked {
     /// given here.
     Into(Arc<Inside>),
     /// Numbers in the content state something about groups of nodes outside, so that the content is
-    /// compressed only after these were written.
+    /// compressed only after these groups were written.
     Outwards,
 }
 
@@ -110,8 +110,9 @@ impl Codec {
     }
 
     /// Decompresses the stream at the beginning of `packed`; returns its content, and the size of
-    /// the stream in bytes. `None` if there is no such stream, or its content is too large. Limits
-    /// and `unpacked` are as for [`Codec::unpack`].
+    /// the compressed stream in bytes. `None` if there is no such stream, or if its content is
+    /// larger than 4 MiB, or makes the total of the file larger than 16 MiB; `unpacked` counts that
+    /// total and is raised.
     pub fn unpack_front(self, packed: &[u8], unpacked: &mut u64) -> Option<(Vec<u8>, usize)> {
         let limit = LARGEST.min(MOST_UNPACKED.saturating_sub(*unpacked));
         let mut content = Vec::new();

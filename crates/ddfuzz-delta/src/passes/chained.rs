@@ -71,8 +71,8 @@ impl Layout {
         (payloads.len() >= FEWEST).then_some(payloads)
     }
 
-    /// Returns the offset in the text of a record's length field; `payload` is the range of the
-    /// record's payload.
+    /// Returns the offset in the text of the length field of a record whose payload has the range
+    /// `payload`.
     fn length_at(self, payload: &Range<usize>) -> usize {
         payload.start - self.after - self.length.width
     }

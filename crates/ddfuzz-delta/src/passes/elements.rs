@@ -58,9 +58,9 @@ impl Grammar for MarkupText {
     }
 }
 
-/// Ends those of the `open` elements that have no further tag or text at or after `index`, and adds
-/// their closing tags to the tree. Each open element is the index of the first tag or text after
-/// its closing tag, and the range of that closing tag.
+/// Ends those `open` elements of the markup text whose closing tag comes before the tag or text
+/// with the index `index`, and adds their closing tags to the tree. For each open element, `open`
+/// has the index of the first tag or text after its closing tag, and the range of the closing tag.
 fn close(tree: &mut TreeBuilder, open: &mut Vec<(usize, Range<usize>)>, index: usize) {
     while let Some((_, tag)) = open.pop_if(|(last, _)| *last <= index) {
         tree.leaf(tag, u16::from(b'<'), SyntaxClass::Punctuation);

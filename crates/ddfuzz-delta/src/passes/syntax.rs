@@ -57,7 +57,7 @@ const FINE: usize = 64;
 /// Number of successive tests that delete little of a large program, after which the deletion of
 /// children of its large nodes ends; they are tried again later.
 const FRUITLESS_NODES: usize = 32;
-/// Maximum number of tests for one syntax node in which a node inside of it takes its place.
+/// Maximum number of tests that replace one syntax node by a node inside of it.
 const INNER: usize = 4;
 /// Maximum number of syntax nodes whose children are tried for deletion in one round.
 const PARENTS: usize = 4096;
@@ -84,7 +84,7 @@ const WRONG: usize = 3;
 /// Maximum size, in bytes, of texts whose syntax errors are counted to predict outcomes: larger
 /// ones take longer to parse than to run.
 const PREDICTED: usize = 1 << 13;
-/// Maximum size, in bytes, of texts whose syntax errors are counted if tests take long.
+/// Maximum size, in bytes, of texts whose outcomes are predicted if tests take long.
 const PREDICTED_OF_SLOW: usize = 1 << 16;
 
 /// A predictor of outcomes by syntax: a text does not fail if it has more syntax errors than the
@@ -492,8 +492,8 @@ pub(super) async fn raise(
     }
 }
 
-/// Tests the text with the node at `index` replaced by each node inside of it, except replacements
-/// in `tried`. Returns true if the text fails with one of them.
+/// Tests the text with the node at `index` replaced by nodes inside of it, in at most [`INNER`]
+/// tests, without replacements in `tried`. Returns true if the text fails with one of them.
 async fn raise_inside(
     work: &mut CurrentBest,
     tree: &SyntaxTree,

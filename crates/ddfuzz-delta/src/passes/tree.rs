@@ -72,8 +72,8 @@ impl Node {
     }
 }
 
-/// The nodes that brackets and separators make of a text, in pre-order. As units of a list search,
-/// a pair of brackets is deleted only with its whole content.
+/// The nodes that brackets and separators make of a text, in pre-order. A list search can delete
+/// them as its units: a pair of brackets is deleted only together with its whole content.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     pub nodes: Vec<Node>,

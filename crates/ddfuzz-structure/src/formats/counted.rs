@@ -7,13 +7,15 @@ use crate::node::{Group, Meaning, Node};
 use crate::number::Encoding;
 use crate::reader::Reader;
 
-/// Maximum size, in bytes, of texts in which strings after their sizes are searched for.
+/// Maximum size, in bytes, of texts in which strings that follow their sizes in digits are searched
+/// for.
 const LARGEST: usize = 1 << 20;
 /// Separators that may stand between the size of a string and the string.
 const AFTER: [&[u8]; 8] = [b":", b"\r\n", b" ", b"\n", b"|", b"=", b";", b"#"];
 /// Separators that may follow a string whose size is stated before it.
 const END: [&[u8]; 6] = [b",", b"\r\n", b";", b"\n", b"|", b" "];
-/// Signs that may precede the size of a string, such as `$` in RESP.
+/// Signs that may stand directly in front of the size of a string, such as `$` in RESP; the first,
+/// empty one means that there is none.
 const BEFORE: [&[u8]; 2] = [b"", b"$"];
 /// Minimum mean size, in bytes, that the strings of a text must have if there are several; with a
 /// smaller mean, numbers may agree with the sizes of strings by chance.
@@ -191,10 +193,11 @@ fn longest_chain(strings: &[Counted]) -> usize {
     longest
 }
 
-/// Reads a text that contains strings after their sizes, in the style whose strings take most of
-/// the text. `None` if the strings may be there by chance: a single string must have [`SINGLE`]
-/// bytes and take three quarters of the text; several must have [`FEWEST`] bytes on average, and
-/// take three quarters of the text or follow each other directly, at least [`CHAIN`] of them.
+/// Reads a text that contains strings, each after its size in digits, in the style of writing whose
+/// strings take most of the text. `None` if the strings may be there by chance: a single string
+/// must have [`SINGLE`] bytes and take three quarters of the text; several must have [`FEWEST`]
+/// bytes on average, and take three quarters of the text or follow each other directly, at least
+/// [`CHAIN`] of them.
 pub fn counted(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     (text.len() <= LARGEST).then_some(())?;
     if let Some(nodes) = messages(reader, text) {
@@ -351,8 +354,8 @@ fn message(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     None
 }
 
-/// Reads bencode or a canonical S-expression: strings after their sizes, and lists and dictionaries
-/// of values. `None` unless the whole text is one list or dictionary.
+/// Reads bencode or a canonical S-expression: strings, each after its size in digits, and lists and
+/// dictionaries of values. `None` unless the whole text is one list or dictionary.
 pub fn bencode(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let is_list = matches!(text.first()?, b'd' | b'l' | b'(');
     is_list
@@ -360,8 +363,8 @@ pub fn bencode(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         .flatten()
 }
 
-/// Reads serialized PHP: strings after their sizes, and arrays and objects, whose entries follow
-/// their number. `None` unless the whole text is one array or object.
+/// Reads serialized PHP: strings, each after its size in digits, and arrays and objects, whose
+/// entries follow the number of entries. `None` unless the whole text is one array or object.
 pub fn php(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     let is_array = matches!(text.first()?, b'a' | b'O');
     is_array.then(|| whole(reader, text, php_value)).flatten()

@@ -256,8 +256,9 @@ fn group_of(reader: &mut Reader, text: &[u8], each: usize, read: ReadNodes) -> O
 }
 
 /// Reads an array or a map of `count` elements, whose header takes `width` bytes and states the
-/// count. Each element becomes a part of `each` items (1 in an array, 2 in a map), whose nodes
-/// `read` makes. Returns the nodes and the size in bytes; `None` if an item cannot be read.
+/// count. Each element becomes one deletable part, which consists of `each` items (1 in an array, 2
+/// in a map: key and value); `read` reads an item. Returns the nodes and their size in bytes;
+/// `None` if an item cannot be read.
 fn items(
     reader: &mut Reader,
     encoding: Encoding,

@@ -153,9 +153,9 @@ impl<'a> Layout<'a> {
         reader.number(Encoding::Big(2), Meaning::Offset(of, from), 0, raw)
     }
 
-    /// Makes the region of the file that begins at offset `start`: `read` reads it and returns its
-    /// nodes and its size. Whether and with what the region is deleted, and what is returned, is as
-    /// for [`Layout::region_by`].
+    /// Makes the region of the file that begins at offset `start`; `read` reads it and returns its
+    /// nodes and its size. `part` says how the region is deleted. Returns the label of the region
+    /// (id in the file's tree), and `None` in the cases that [`Layout::region_by`] names.
     fn region(
         &mut self,
         reader: &mut Reader,

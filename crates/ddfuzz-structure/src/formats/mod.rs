@@ -58,8 +58,8 @@ enum How {
     /// The format is read by this function, because its records refer to each other, or no number
     /// states a length. The function returns `None` for a text of another format.
     Function(fn(&mut Reader, &[u8]) -> Option<Vec<Node>>),
-    /// The format is read by the first function, as for [`How::Function`]; the second one rewrites
-    /// a file of the format with the same content in as few bytes as possible.
+    /// The first function reads the format, and returns `None` for a text of another format. The
+    /// second one rewrites a file of the format with the same content in as few bytes as possible.
     Compacted(fn(&mut Reader, &[u8]) -> Option<Vec<Node>>, Compact),
 }
 

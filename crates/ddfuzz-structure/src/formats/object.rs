@@ -13,8 +13,9 @@ use crate::reader::Reader;
 /// this many strings, relocations or symbols is not divided.
 pub const MOST_ENTRIES: usize = 1 << 12;
 
-/// A region: a range of bytes of a file that belongs to a table or a section. Holds its end offset,
-/// and the group of nodes that it becomes; its start offset is the key in the map of regions.
+/// A region of a file: a range of bytes that belongs to a table or a section. Holds the offset of
+/// its end, and the group of nodes that it becomes; in the map of regions, the key is the offset of
+/// its start.
 pub struct Region {
     pub end: usize,
     pub group: Group,
@@ -97,8 +98,8 @@ impl<'a> Object<'a> {
             && before.is_none_or(|(_, region)| region.end <= place.start)
     }
 
-    /// Makes a region of the range `place`, which becomes `group`. The caller has checked that the
-    /// range [is free](Object::is_free).
+    /// Makes the range `place` a region of the file that becomes the group of nodes `group`. The
+    /// caller has checked that the range [is free](Object::is_free).
     pub fn add(&mut self, place: Range<usize>, group: Group) {
         let end = place.end;
         self.regions.insert(place.start, Region { end, group });
@@ -121,8 +122,9 @@ impl<'a> Object<'a> {
         Some(label)
     }
 
-    /// Makes the range `place` a region that is a deletable part with its bytes as a payload; for
-    /// the rest as [`Object::add_part`].
+    /// Makes the range `place` a region that is a deletable part with its bytes as a payload, and
+    /// returns its label (id in the file's tree); `None` if the range is not
+    /// [free](Object::is_free), or the file has too many parts.
     pub fn add_bytes(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Label> {
         let bytes = vec![Node::payload(self.text.get(place.clone())?)];
         self.add_part(reader, place, bytes)

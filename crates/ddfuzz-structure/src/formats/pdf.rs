@@ -264,8 +264,8 @@ impl Pdf<'_> {
         }
     }
 
-    /// Returns with what the object with the label `label` (id in the file's tree) is deleted:
-    /// together with the only reference to it, or by itself if it has none or several.
+    /// Returns how the object with the label `label` (id in the file's tree) is deleted: together
+    /// with the only reference to it, or by itself if no reference or several lead to it.
     pub fn part(&self, label: Label) -> Part {
         self.owners
             .get(&label)
@@ -389,9 +389,10 @@ fn push_payload(nodes: &mut Vec<Node>, bytes: &[u8]) {
     }
 }
 
-/// Returns the tree nodes of a value, with what `marks` says of it: each entry of a dictionary and
-/// each element of an array becomes a group of nodes, which searches can delete by itself unless
-/// `marks` says with what it is deleted; other values become payloads (changeable bytes).
+/// Returns the tree nodes of a value of PDF. Each entry of a dictionary, and each element of an
+/// array, becomes a group of nodes that searches can delete by itself, unless `marks` says that it
+/// is deleted together with another group; numbers in `marks` are computed anew; other values
+/// become payloads (changeable bytes).
 pub fn value_nodes(reader: &mut Reader, text: &[u8], value: &Value, marks: &Marks) -> Vec<Node> {
     let start = value.place.start;
     let bytes = &text[value.place.clone()];

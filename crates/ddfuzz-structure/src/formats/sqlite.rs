@@ -55,8 +55,8 @@ pub struct Database<'a> {
     /// Label (id in the file's tree) of the group of nodes of each page; the page with the number 1
     /// is at index 0.
     labels: Vec<Label>,
-    /// For the number of each page that was read, its nodes, and whether or with what it is
-    /// deleted.
+    /// For the number of each page that was read: how the page is deleted (not alone, by itself, or
+    /// together with another group of nodes), and its tree nodes.
     pages: BTreeMap<usize, (Part, Vec<Node>)>,
     /// For the rowid of each row of the table that is being read, the label (id in the file's tree)
     /// of the row's cell.
@@ -320,9 +320,9 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Reads the b-tree whose root is the page `page`, and its overflow pages; `part` says with
-    /// what the root is deleted. If the root is the first page of the database, the b-tree is the
-    /// schema table.
+    /// Reads the b-tree whose root is the page with the number `page`, and its overflow pages;
+    /// `part` says how the root is deleted: not alone, by itself, or together with another group of
+    /// nodes. If the root is the first page of the database, the b-tree is the schema table.
     fn tree(&mut self, reader: &mut Reader, page: usize, part: Part) {
         let is_schema = page == 1;
         let mut left = vec![(page, part)];
@@ -344,8 +344,9 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Reads the chain of overflow pages that begins with the page `page`. The first one is deleted
-    /// with what `part` says, each other one together with the page before it.
+    /// Reads the chain of overflow pages (on which a long record continues) that begins with the
+    /// page `page`. The first one is deleted as `part` says, each other one together with the page
+    /// before it.
     fn long_row(&mut self, reader: &Reader, mut page: usize, mut part: Part) {
         while let Some(bytes) = self.page(page).filter(|_| page > 1)
             && !self.pages.contains_key(&page)
@@ -360,9 +361,9 @@ impl<'a> Database<'a> {
     }
 
     /// Returns the tree nodes of the b-tree page with the number `page`: header, cell pointers,
-    /// free space, and cells; `None` if it is no b-tree page. Appends to `children` each page to
-    /// which the page refers: its number, with what it is deleted, and true if it is an overflow
-    /// page.
+    /// free space, and cells; `None` if it is no b-tree page. Appends to `children` an element for
+    /// each page to which this page refers: its number, how it is deleted, and true if it is an
+    /// overflow page.
     fn tree_page(
         &mut self,
         reader: &mut Reader,

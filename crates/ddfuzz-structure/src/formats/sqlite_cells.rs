@@ -29,7 +29,7 @@ pub struct Cell {
     pub record: Record,
 }
 
-/// What a cell holds: a row of a table, an entry of an index, or a row of the schema.
+/// What the record in a cell is: a row of a table, an entry of an index, or a row of the schema.
 pub enum Record {
     /// A row of a table, with its rowid.
     Row(u64),
@@ -50,7 +50,7 @@ struct Column<'a> {
     value: &'a [u8],
 }
 
-/// The value of a number at the front of a cell, and the range of the number in the page.
+/// A number that was read at the front of a cell: its value, and its range in the page.
 type Stated = (u64, Range<usize>);
 
 /// Reads the cell at offset `at` of a b-tree page of the kind `kind` with the bytes `bytes`;
@@ -164,8 +164,9 @@ impl Cell {
         nodes
     }
 
-    /// Returns the tree nodes of the record `payload`, all of which is in the cell, and sets the
-    /// cell's field `record` to what the record is. `row` is the rowid, if the cell has one.
+    /// Returns the tree nodes of `payload`, the bytes of a record that is completely in its cell.
+    /// Also finds out whether the record is a row, an entry of an index or a row of the schema, and
+    /// stores that in `self.record`. `row` is the rowid, if the cell has one.
     fn payload(
         &mut self,
         database: &Database<'_>,

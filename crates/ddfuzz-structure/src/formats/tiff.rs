@@ -163,10 +163,11 @@ impl Tiff<'_> {
         Some(self.reference(reader, self.link(&chain, 0)?, 4))
     }
 
-    /// Makes a region of the directory at offset `at`; `own` is its label (id in the file's tree),
-    /// and whether or with what it is deleted. The number at its end states `next`, the next
-    /// directory; that is kept as it is if `next` is `None`. Returns `None` if the directory cannot
-    /// be read, or overlaps another region.
+    /// Makes a region of the directory at offset `at` of the file. `own` has the label (id in the
+    /// file's tree) of the directory, and how it is deleted: not alone, by itself, or together with
+    /// another group of nodes. `next` is what the number at the directory's end states, the offset
+    /// of the next one; `None` keeps the number as it is. Returns `None` if the directory cannot be
+    /// read, or overlaps another region.
     fn directory(
         &mut self,
         reader: &mut Reader,
