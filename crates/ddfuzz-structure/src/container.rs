@@ -47,8 +47,9 @@ impl Container {
     }
 }
 
-/// Returns a copy of `group` in which each number (length, offset, checksum, …) that disagrees with
-/// the content of the group of nodes became fixed bytes, which are never computed anew.
+/// Returns a copy of `group` in which each number (length, offset, checksum, …) whose bytes in the
+/// file differ from those that would be computed for it became fixed bytes, which are never
+/// computed anew.
 pub fn settle(mut group: Group) -> Group {
     let rendered = render(&group);
     fix(&mut group, &mut rendered.numbers());
@@ -475,9 +476,9 @@ fn with_payloads<'a>(
 }
 
 impl Packed {
-    /// Makes the compressed node of the bytes `packed` of a file, whose decompressed bytes `bytes`
-    /// were read into the tree `content`. If that tree does not render to `bytes`, one payload
-    /// (changeable bytes) takes its place.
+    /// Makes the compressed node of the bytes `packed` of a file. `bytes` are these bytes
+    /// decompressed, and `content` is the tree into which those were read; if that tree does not
+    /// give `bytes` again, a single payload (changeable bytes) takes its place.
     pub fn read(codec: Codec, content: Group, bytes: &[u8], packed: &[u8]) -> Packed {
         let label = content.label;
         let content = settle(content);
@@ -517,9 +518,9 @@ impl Packed {
         }
     }
 
-    /// Makes a compressed node of the tree `content`, compressed by the method `codec`, as
-    /// [`Packed::new`] does. Numbers outside of the node may state sizes and indices of groups of
-    /// nodes in its content ([`Linked::Into`]).
+    /// Makes a compressed node of the tree `content`, as [`Packed::new`] does, compressed by the
+    /// method `codec`. Numbers outside of the node may state sizes and indices of groups of nodes
+    /// in its content ([`Linked::Into`]).
     pub fn linked(codec: Codec, content: Group) -> Packed {
         let inside = render(&content).inside;
         Packed {
@@ -546,10 +547,10 @@ impl Packed {
 }
 
 /// Returns a copy of `group` in which all compressed nodes are compressed anew and padded numbers
-/// are as short as they can be. Neighboring groups of nodes that are pieces of one payload
-/// (changeable bytes, such as IDAT chunks of PNG) are joined, and the joined payload is
-/// decompressed if it is a zlib stream. Sets `changed` to true if `group` has anything of this
-/// kind; adds the number of decompressed bytes to `unpacked`.
+/// are as short as they can be. Neighboring groups of nodes that are pieces of one payload (such as
+/// IDAT chunks of PNG) are joined, and the joined payload is decompressed if it is a zlib stream.
+/// Sets `changed` to true if `group` has anything of this kind; adds the number of decompressed
+/// bytes to `unpacked`.
 fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
     let mut nodes: Vec<Node> = Vec::new();
     for node in &group.nodes {

@@ -16,8 +16,8 @@ use ddfuzz_delta::interruption;
 pub struct Rendered {
     /// The bytes of the group of nodes, with all numbers computed anew.
     pub text: Vec<u8>,
-    /// Ranges of the numbers of the group of nodes in `text`, in ascending order; numbers in
-    /// compressed content are not included.
+    /// Ranges, in `text`, of the lengths, offsets, checksums and other numbers of the group of
+    /// nodes, in ascending order; numbers in compressed content are not included.
     pub numbers: Vec<Range<usize>>,
     /// Sizes and indices of the group of nodes and of all groups in it, by their labels (ids in the
     /// file's tree).

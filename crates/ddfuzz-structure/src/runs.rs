@@ -31,7 +31,8 @@ pub enum RunForm {
         front: Arc<[u8]>,
         /// Bytes that the list of runs has after the last run.
         back: Arc<[u8]>,
-        /// True if nothing is written as long as no row of the original file was deleted.
+        /// True if the original file has no such list, because the runs are the usual ones: then
+        /// none is written as long as no row was deleted.
         is_implied: bool,
     },
 }

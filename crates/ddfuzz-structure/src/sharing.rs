@@ -57,7 +57,7 @@ impl<'a> Regions<'a> {
 }
 
 /// Appends to `targets` the labels (ids in the file's tree) of all groups of nodes whose offset a
-/// number in the group states.
+/// number in `group` states.
 fn list_targets(group: &Group, targets: &mut Vec<Label>) {
     for node in &group.nodes {
         match node {

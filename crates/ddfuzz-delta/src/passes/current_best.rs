@@ -225,9 +225,9 @@ impl CurrentBest {
         self.repair = repair;
     }
 
-    /// Restricts the current best to some payloads (changeable bytes) of `document`, given as a
-    /// range of their indices; the text of the document is the current best text. From now on,
-    /// passes see and edit these payloads as if they were the whole text.
+    /// Makes passes see and edit, from now on, only some payloads (changeable bytes) of `document`,
+    /// joined, as if they were the whole text. The payloads are given as a range of their indices;
+    /// the text of the document must be the current best text.
     pub fn enter(&mut self, document: Arc<dyn Document>, payloads: Range<usize>) {
         let whole = Whole {
             text: self.text(),
@@ -243,7 +243,8 @@ impl CurrentBest {
         self.envelope = Some(envelope);
     }
 
-    /// Ends the restriction to payloads; returns the document with its present payloads.
+    /// Ends what [`enter`](CurrentBest::enter) began: passes see the whole text again. Returns the
+    /// document with its payloads as passes have left them.
     ///
     /// # Panics
     /// Without a call of [`enter`](CurrentBest::enter) before.

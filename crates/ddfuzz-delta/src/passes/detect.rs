@@ -65,10 +65,10 @@ fn counted(text: &[u8], at: usize, form: Form) -> Option<Protocol> {
     Some(with_checks(text, protocol, SCOPE))
 }
 
-/// Reads `count` records of a text from offset `from` on. Each has `kind` bytes of its own (such as
-/// its type), a length field with the encoding `form`, and as many bytes as the field states.
-/// Returns the length fields and the ranges of the records; `None` if the last record does not end
-/// at the end of the text.
+/// Reads `count` records of a text, the first of which begins at offset `from`. Each has `kind`
+/// bytes of its own (such as its type), a length field with the encoding `form`, and as many bytes
+/// as the field states. Returns the length fields and the ranges of the records; `None` if the last
+/// record does not end at the end of the text.
 fn chain(
     text: &[u8],
     from: usize,

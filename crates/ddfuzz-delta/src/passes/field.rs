@@ -9,7 +9,7 @@ pub(super) enum Meaning {
     Length,
     /// The field is a number of records; each deleted record lowers it by one.
     Count,
-    /// The field is a checksum, by this algorithm, of the bytes that it covers.
+    /// The field is a checksum, computed by the given algorithm, of the bytes that it covers.
     Check(Checksum),
 }
 

@@ -230,14 +230,15 @@ async fn delete_parts_since(
     }
 }
 
-/// The pieces of one kind in a document, as units of a list search.
+/// The pieces of one kind in a document (a file taken apart), as units of a list search.
 struct Groups {
     document: Arc<dyn Document>,
     kind: GroupKind,
 }
 
 impl Groups {
-    /// Returns the document (the file taken apart) without the pieces whose indices are in `cuts`.
+    /// Returns the document (a file taken apart) without those of its pieces whose indices are in
+    /// the ranges `cuts`.
     fn without(&self, cuts: &[Range<usize>]) -> Arc<dyn Document> {
         let groups: Vec<usize> = cuts.iter().cloned().flatten().collect();
         (self.kind.without)(self.document.as_ref(), &groups)
@@ -387,7 +388,8 @@ impl Parts {
         tops
     }
 
-    /// Returns the document (the file taken apart) without the units with the indices `tops`.
+    /// Returns the document (a file taken apart) without the parts that are the units of this list
+    /// with the indices `tops`.
     fn without(&self, tops: &[usize]) -> Arc<dyn Document> {
         let gone: Vec<usize> = tops.iter().map(|top| self.at[*top]).collect();
         self.document.without(&gone)

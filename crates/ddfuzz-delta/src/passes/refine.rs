@@ -36,8 +36,9 @@ const MOST_COLUMNS: usize = 16;
 /// Reduces a small result once more, after it was shown to be 1-minimal; its tests do not belong to
 /// the proof. A text is reduced by its structure and its words; in a result of a few bytes, the
 /// deletion of every run of bytes is tested. Returns true if the result became smaller: then single
-/// deletions must be tried again. `refined` is the number of reductions after the last call, if
-/// that call deleted little; if it is still the same, this call makes no test.
+/// deletions must be tried again. `refined` is what [`CurrentBest::reductions`] was after the last
+/// call, if that call deleted little; if it is still the same, nothing has changed, and no test is
+/// made.
 pub(super) async fn refine(
     work: &mut CurrentBest,
     known: &Structure,

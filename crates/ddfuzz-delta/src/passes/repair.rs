@@ -17,8 +17,8 @@ const OFFSET: i64 = 16;
 /// as lengths are searched for.
 const NEAR: usize = 64;
 
-/// A number in the text, such as a length, that was found because a candidate failed again after
-/// its correction.
+/// A number in the text, such as a length, that is known to need correction: a candidate that did
+/// not fail has failed again after the number was corrected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct KnownField {
     at: usize,
@@ -184,10 +184,10 @@ impl Repair {
         })
     }
 
-    /// Returns where `text`, the current best changed by `edits`, has the number `old` that may be
-    /// replaced by `new`: the offset and the encoding of each place. If fields are known, only
-    /// these; else places near the ends of the text. `exact` is true if the compared operand itself
-    /// is looked for, false if it is the operand plus a constant.
+    /// Returns the places, each as offset and encoding, at which `text` has the number `old` and it
+    /// may be replaced by `new`; `text` is the current best changed by `edits`. If fields are
+    /// known, looks only there, else near the ends of the text. `exact` is true if `old` is an
+    /// operand that the program compared, false if it is an operand plus a constant.
     fn places(
         &self,
         text: &[u8],

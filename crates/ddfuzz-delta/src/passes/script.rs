@@ -368,8 +368,8 @@ pub(super) async fn reduce_units(mut work: CurrentBest) {
     }
 }
 
-/// Tests deletions of pairs of bytes, and single bytes replaced by `0`, with a small share of the
-/// number of tests so far.
+/// Tests deletions of pairs of bytes, and single bytes replaced by `0`. The number of these tests
+/// is a small share of the tests that the search has made so far.
 async fn extras(work: &mut CurrentBest, plan: Plan) {
     let budget = (work.asked().saturating_sub(CHEAP) / TESTS_PER_EXTRA).min(MOST);
     if work.len() <= FEW {

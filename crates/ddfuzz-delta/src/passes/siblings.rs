@@ -134,7 +134,8 @@ pub(super) fn separator(nodes: &[SyntaxNode], index: usize) -> Option<Range<usiz
         .then(|| node.place.clone())
 }
 
-/// Returns the nodes with children, except for those that are `done`, as sizes and indices.
+/// Returns those nodes that have children and are not `done`, each as its size in bytes and its
+/// index in the tree.
 fn open_nodes(nodes: &[SyntaxNode], done: &[bool]) -> BinaryHeap<(usize, usize)> {
     let nodes = nodes.iter().enumerate().zip(done);
     let open = nodes.filter(|((index, node), done)| !**done && node.last > index + 1);

@@ -77,8 +77,9 @@ pub fn names(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     Some(vec![Group::new(root, whole).into()])
 }
 
-/// Returns the tree nodes of a table `name` whose header states `count` records, as far as these
-/// are in the text; each is a deletable part. What follows them is a payload.
+/// Returns the tree nodes of a table `name` whose header states `count` records, without the
+/// strings: each record that is in the text is a deletable part, and what follows the records is a
+/// payload.
 fn names_alone(reader: &mut Reader, text: &[u8], count: usize) -> Option<Vec<Node>> {
     let (head, size) = NAMES;
     let records = text.get(head..)?.chunks_exact(size).take(count);

@@ -28,9 +28,11 @@ struct Scope {
     ties: Vec<(u8, Vec<(Part, Label)>)>,
 }
 
-/// State of reading one table to which an offset of a layout table leads, such as a subtable.
+/// State of reading one table to which an offset of an OpenType layout table leads, such as a
+/// subtable.
 struct Table {
-    /// Offset at which the table begins; the offsets in the table count from there.
+    /// Offset in the layout table at which the table that is read begins; the offsets in it count
+    /// from there.
     start: usize,
     /// Label (id in the file's tree) of the group of nodes of the table.
     own: Label,
@@ -443,9 +445,9 @@ impl<'a> Layout<'a> {
         Some(())
     }
 
-    /// Returns the size, in bytes, of the item `item` at offset `at`, whose bytes stay as they are:
-    /// any item but an index, a count and an offset. If the item sets a variable, stores its value
-    /// in `scope`. `None` if the item cannot be read.
+    /// Returns the size, in bytes, of the item `item` at offset `at`, if the bytes of such an item
+    /// stay as they are (so of any item other than an index, a count or an offset). If the item
+    /// sets a variable, stores its value in `scope`. `None` if the item cannot be read.
     fn kept(&self, item: &Item, at: usize, scope: &mut Scope) -> Option<usize> {
         let value = |format: usize| 2 * format.count_ones() as usize;
         match item {
@@ -587,8 +589,9 @@ impl<'a> Layout<'a> {
 
     /// Returns the tree nodes of the coverage table at offset `at`, a list of the glyphs to which a
     /// subtable applies, singly or in ranges; and its size in bytes. Each glyph or range is a
-    /// deletable part. If `tie` is not 0, records in `scope` that each element of a list with the
-    /// tie `tie` is deleted together with its glyph. `None` if the table cannot be read.
+    /// deletable part. If `tie` is not 0, records in `scope` that the elements of lists with the
+    /// same number `tie` are deleted together with these glyphs. `None` if the table cannot be
+    /// read.
     fn coverage(
         &mut self,
         reader: &mut Reader,

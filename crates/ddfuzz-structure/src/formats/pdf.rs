@@ -363,8 +363,8 @@ impl Pdf<'_> {
 }
 
 impl Marks {
-    /// Records that the integer in the entry `count` is the number of elements of the array in the
-    /// entry `list`, if it is so in the file; does nothing otherwise.
+    /// Records that the integer in `count` is the number of elements of the array in `list`, if it
+    /// is so in the file; does nothing otherwise. Both are entries of a dictionary.
     pub fn count(&mut self, reader: &mut Reader, list: Option<&Item>, count: Option<&Item>) {
         let (Some(list), Some(count)) = (list, count) else {
             return;

@@ -180,8 +180,8 @@ impl Stream {
         [node].into_iter().chain(rest).collect()
     }
 
-    /// Returns the tree nodes of the `content` of an object stream: first the list of object
-    /// numbers and offsets, in which each pair is deleted together with its object, and then the
+    /// Returns the tree nodes of the `content` of an object stream: first the list of pairs of an
+    /// object number and an offset, each of which is deleted together with its object, and then the
     /// objects. Adds to `marks` that the entries `N` and `First` of the dictionary `value` state
     /// the number of objects and the size of the list.
     fn objects(

@@ -96,8 +96,8 @@ pub fn pe(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 impl Program<'_> {
-    /// Makes the group of nodes of the section header at offset `at`, which is deleted together
-    /// with the bytes of the section. `None` if the file has too many parts.
+    /// Makes the group of nodes of the section header at offset `at`; the header is deleted
+    /// together with the bytes of the section. `None` if the file has too many parts.
     fn section(&mut self, reader: &mut Reader, at: usize) -> Option<Group> {
         let object = &self.object;
         let start = object.size(at + 20, 4)?;

@@ -57,9 +57,8 @@ impl Regions {
         }
     }
 
-    /// Calls `read` with the range and the label (id in the tree of the file) of each region, and
-    /// appends the nodes that it returns to the region's group of nodes. Returns `None` as soon as
-    /// `read` does.
+    /// Calls `read` with the range and the label (id in the file's tree) of each region; the nodes
+    /// that it returns become those of the region's group. Returns `None` as soon as `read` does.
     pub fn read(
         &mut self,
         mut read: impl FnMut(Range<usize>, Label) -> Option<Vec<Node>>,

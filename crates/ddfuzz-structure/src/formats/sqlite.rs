@@ -292,9 +292,9 @@ impl<'a> Database<'a> {
         }
     }
 
-    /// Makes the schema rows of indices and triggers be deleted together with the row of their
-    /// table, or an automatic index with the clause that makes it. Those with a statement of their
-    /// own can also be deleted by themselves.
+    /// Changes how rows of the schema are deleted: the row of an index or trigger together with the
+    /// row of its table, that of an automatic index together with the clause that makes the index.
+    /// Rows with a statement of their own can also be deleted by themselves.
     fn join_schema(&mut self, reader: &mut Reader, schema: &[SchemaRow]) {
         let is_owner = |row: &&SchemaRow| row.name == row.table;
         let owners: HashMap<&[u8], &SchemaRow> = schema
@@ -423,10 +423,10 @@ impl<'a> Database<'a> {
         Some(nodes)
     }
 
-    /// Returns the tree nodes of a page header, which begins at offset `start` of `bytes`, without
-    /// the number of the right-most child. In the first page, the database header precedes them.
-    /// `meanings` are what three numbers of the page header state: the first freeblock, the number
-    /// of cells, and where the cells begin.
+    /// Returns the tree nodes of the page header that begins at offset `start` of `bytes`, without
+    /// the number of the right-most child at its end; in the first page, those of the database
+    /// header precede them. `meanings` are what three numbers of the page header state: the offset
+    /// of the first freeblock, the number of cells, and the offset at which the cells begin.
     fn page_head(
         &self,
         reader: &mut Reader,
@@ -593,7 +593,8 @@ pub fn kind(byte: u8) -> Option<Kind> {
 struct Space<'a> {
     /// Usable bytes of the page: all except the reserved ones at its end.
     bytes: &'a [u8],
-    /// Offset, in the page, of the end of the array of cell pointers.
+    /// Offset, in the page, of the end of the array of cell pointers, after which cells and
+    /// freeblocks may stand.
     front: usize,
     /// For the start offset of each cell and freeblock in the page, its end offset and its group of
     /// nodes.

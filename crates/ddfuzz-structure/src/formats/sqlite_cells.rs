@@ -111,9 +111,10 @@ pub fn cell(
 }
 
 impl Cell {
-    /// Reads the numbers at the front of the cell, and makes the tree node of the number of its
-    /// left child page. Returns the size of the cell's record, the rowid (each `None` if cells of
-    /// this kind do not have it), and the offset after these numbers.
+    /// Reads the numbers at the front of the cell, and makes the tree node of the first of them,
+    /// the number of the left child page. Returns the size of the cell's record, the rowid (each
+    /// `None` if cells of this kind do not have it), and the offset in the page after these
+    /// numbers.
     fn head(
         &mut self,
         database: &Database<'_>,
@@ -279,9 +280,9 @@ fn integer(column: &Column<'_>) -> Option<u64> {
     }
 }
 
-/// Makes a row of the schema table from its columns; `label` is that of its cell. Also returns the
-/// range of the record in which the number of the root page stands. `None` if there are fewer than
-/// four columns.
+/// Makes a row of the schema table from its columns; `label` is the label (id in the file's tree)
+/// of the cell that holds the row. Also returns the range of the record in which the number of the
+/// root page stands. `None` if there are fewer than four columns.
 fn schema_row(label: Label, columns: &[Column<'_>]) -> Option<(SchemaRow, Range<usize>)> {
     let [kind, name, table, page, ..] = columns else {
         return None;
@@ -354,7 +355,8 @@ fn record(
 }
 
 /// Returns the tree nodes of an SQL statement: each range in `clauses` becomes a deletable part
-/// with the label (id in the file's tree) given with it, the text around them payloads.
+/// with the label that follows the range (id in the file's tree), the text around these ranges
+/// payloads.
 fn split(statement: &[u8], clauses: &[(Range<usize>, Label)]) -> Vec<Node> {
     let (mut nodes, mut at) = (Vec::new(), 0);
     for (place, label) in clauses {

@@ -18,11 +18,11 @@ const LEAST: usize = 4;
 const SIZE: usize = 16;
 /// Maximum page size, in bytes, that SQLite allows.
 const LARGEST: usize = 1 << 16;
-/// Maximum size of a database that is rewritten with larger pages to be taken apart, as a multiple
-/// of the size of the original; but a size of [`SMALL`] bytes is always allowed.
+/// Limit on the size of a database that is rewritten with larger pages to be taken apart: this many
+/// times the size of the original; a size of [`SMALL`] bytes is allowed in any case.
 const LARGER: usize = 4;
-/// Size in bytes up to which a database is rewritten with larger pages, however small the original
-/// is.
+/// Size, in bytes, up to which a database may become larger by being rewritten with larger pages,
+/// however small the original is.
 const SMALL: usize = 1 << 17;
 
 /// A row of a table or an entry of an index, with its complete record.

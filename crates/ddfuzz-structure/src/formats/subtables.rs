@@ -8,9 +8,11 @@ use super::subtables::Item::{
 /// The shape of an OpenType layout table: its items in order. Some tables have several formats,
 /// counted from 1; a two-byte number at their beginning states which one.
 pub enum Shape {
-    /// The items of a table that has only one format, without a number that states it.
+    /// The table has only one format, without a number that states it; holds the items of the
+    /// table.
     Plain(&'static [Item]),
-    /// The items of each format, format 1 first, after the number that states the format.
+    /// The table has several formats, and begins with a number that states which one; holds the
+    /// items that follow in each format, format 1 first.
     Formats(&'static [&'static [Item]]),
 }
 
@@ -19,7 +21,7 @@ pub enum Shape {
 /// list and a coverage table (a list of glyphs) may have the same number as their *tie*: the list
 /// then has one element for each glyph, which is deleted together with the glyph.
 pub enum Item {
-    /// An item of this many bytes, which stay as they are.
+    /// An item of the given number of bytes, which stay as they are.
     Keep(usize),
     /// A number of two bytes that stays as it is and becomes the value of the variable with this
     /// number.
@@ -286,7 +288,8 @@ static DEFINITIONS_AND_VARIATIONS: Shape = Shape::Plain(&[
     Offset(4, &UNKNOWN),
 ]);
 static GLYPH_SETS: Shape = Shape::Formats(&[&[Count(1, 0), List(1, 0, &[Offset(4, &UNKNOWN)])]]);
-/// The shape of a table that is not taken apart; it extends to the next table.
+/// The shape of a table that is not taken apart: its bytes, up to the beginning of the next table,
+/// become a payload (changeable bytes).
 static UNKNOWN: Shape = Shape::Plain(&[]);
 
 static CLASS_DEFINITION: Shape = Shape::Formats(&[

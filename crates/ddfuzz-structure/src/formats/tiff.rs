@@ -302,10 +302,10 @@ impl Tiff<'_> {
         nodes
     }
 
-    /// Returns the tree nodes of an entry's values if they are offsets or sizes of strips or tiles,
-    /// or offsets of directories; `None` for other entries. Makes regions of what offsets lead to.
-    /// If there are several offsets, each is a deletable part, and what it leads to, with its size,
-    /// is deleted together with it.
+    /// Returns the tree nodes of the values of a directory entry that are offsets or sizes of
+    /// strips or tiles, or offsets of directories; `None` for other entries. Makes regions of what
+    /// offsets lead to. If there are several offsets, each is a deletable part, and what it leads
+    /// to, with its size, is deleted together with it.
     fn values(
         &mut self,
         reader: &mut Reader,

@@ -270,9 +270,9 @@ impl Stream<'_> {
         Some((vec![Group::new(label, index).into(), sum], end))
     }
 
-    /// Reads the stream footer at offset `at`: a checksum, the size of the index (the group of
-    /// nodes with the label `index` (id in the file's tree)), and the flags of the stream header.
-    /// `None` if there is no footer.
+    /// Reads the stream footer at offset `at`: a checksum, the size of the index, and the flags of
+    /// the stream header. `index` is the label (id in the file's tree) of the group of nodes of the
+    /// index. `None` if there is no footer.
     fn foot(&self, reader: &mut Reader, at: usize, index: Label) -> Option<Vec<Node>> {
         let foot: Range<usize> = at + ALIGN..at + ENDS - FOOT.len();
         self.text.get(foot.end..)?.strip_prefix(FOOT)?;
