@@ -32,8 +32,8 @@ pub fn is_library(value: &str) -> bool {
     value.contains('/') || Path::new(value).extension().is_some_and(|it| it == "so")
 }
 
-/// Loads the grammar in the shared library `path`, and returns the name of its language, by which it
-/// is known from now on. The name is that of the file without the extension and without
+/// Loads the grammar in the shared library `path`, and returns the name of its language, by which
+/// it is known from now on. The name is that of the file without the extension and without
 /// `libtree-sitter-` or `tree-sitter-`; the library exports the function `tree_sitter_NAME`.
 ///
 /// Loading a library runs its code: it must be trusted as a program is.

@@ -36,10 +36,11 @@ impl Run<'_> {
 /// places equal runs are not needed.
 #[derive(Default)]
 pub(super) struct Alike {
-    /// The deleted runs in the order of the sweep.
+    /// The deleted runs, in the order in which the sweep (a walk over the text that deletes bytes
+    /// of it) has met them.
     deleted: Vec<Run<'static>>,
-    /// Number of wrong guesses so far. Each doubles the number of equal deleted runs that the next
-    /// guess requires.
+    /// Number of wrong guesses so far. Each wrong guess doubles the number of equal deleted runs
+    /// that must be known for the next guess.
     refused: u32,
 }
 
@@ -53,7 +54,8 @@ impl Alike {
         may_learn.then(|| work.text())
     }
 
-    /// Records that the sweep has deleted the range `place` of `text`.
+    /// Records that a sweep (a walk over the text that deletes bytes of it) has deleted the range
+    /// `place` of `text`. Only runs of at most [`LONGEST`] bytes are recorded.
     pub fn record_deleted(&mut self, text: &[u8], place: Range<usize>) {
         if (1..=LONGEST).contains(&place.len()) {
             let run = Run::of(text, place);

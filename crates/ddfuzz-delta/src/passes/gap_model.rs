@@ -11,11 +11,14 @@ use std::ops::Range;
 pub(super) struct GapModel {
     /// Expected distance from one needed unit to the next, in sixteenths of a unit.
     distance: usize,
-    /// Number of units that the sweep has deleted since it found the last needed unit.
+    /// Number of units that the sweep, which goes from the end of a list to its front, has deleted
+    /// since it found the last needed unit.
     gap: usize,
-    /// Number of blocks of units that the sweep has deleted since it found the last needed unit.
+    /// Number of blocks of units that the sweep, which goes from the end of a list to its front,
+    /// has deleted since it found the last needed unit.
     blocks: usize,
-    /// Number of needed units that the sweep has found so far.
+    /// Number of needed units that the sweep, which goes from the end of a list to its front, has
+    /// found so far.
     seen: usize,
     /// True if the last two needed units were neighbors, so that the next one may be a neighbor,
     /// too.
@@ -23,7 +26,8 @@ pub(super) struct GapModel {
 }
 
 impl GapModel {
-    /// Creates the initial model for a sweep over `units` units.
+    /// Creates the initial model for a sweep over a list of `units` units, from its end to its
+    /// front.
     pub fn over(units: usize) -> GapModel {
         GapModel {
             distance: (units * 16 / 6).max(16),
@@ -46,7 +50,8 @@ impl GapModel {
         block << blocks.saturating_sub(1).min(32)
     }
 
-    /// Records that the sweep deleted a block of `units` units.
+    /// Records that the sweep, whose next block this model chooses, deleted a block of `units`
+    /// units.
     pub fn record_deleted(&mut self, units: usize) {
         self.gap += units;
         self.blocks += 1;
@@ -111,8 +116,8 @@ struct Pair {
 /// it guesses how the pattern continues.
 #[derive(Debug, Default)]
 pub(super) struct Pattern {
-    /// Lengths of the runs of units that the sweep deleted and kept, as pairs, in the order of the
-    /// sweep; the last pair is still growing.
+    /// Lengths of the runs of units that a sweep over a list deleted and kept, as pairs, in the
+    /// order of the sweep; the last pair is still growing.
     pairs: Vec<Pair>,
     /// Number of wrong guesses of a repeating pattern so far. Each doubles the number of
     /// repetitions that the next guess requires.
@@ -120,8 +125,8 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// Records that the sweep has deleted a run of `units` units; if the last recorded run was
-    /// deleted, too, makes that run longer instead.
+    /// Records that a sweep over a list has deleted a run of `units` units; if the last recorded
+    /// run was deleted, too, makes that run longer instead.
     pub fn record_deleted(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) if pair.kept == 0 => pair.deleted += units,
@@ -132,8 +137,8 @@ impl Pattern {
         }
     }
 
-    /// Records that the sweep has kept a run of `units` units, because the failure needs them; if
-    /// the last recorded run was kept, too, that run becomes longer instead.
+    /// Records that a sweep over a list has kept a run of `units` units, because the failure needs
+    /// them; if the last recorded run was kept, too, that run becomes longer instead.
     pub fn record_kept(&mut self, units: usize) {
         match self.pairs.last_mut() {
             Some(pair) => pair.kept += units,

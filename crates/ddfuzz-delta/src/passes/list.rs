@@ -35,8 +35,8 @@ pub(super) struct ListSearch<'a> {
     unresolved: usize,
     /// Number of UNRESOLVED tests after which the list search gives up.
     patience: usize,
-    /// Number of successive units that turn out to be needed for the failure, after which a sweep
-    /// over the list ends.
+    /// Number of successive needed units (which the failure needs) after which a sweep over the
+    /// list, which deletes block by block from the end, ends.
     fruitless: usize,
 }
 

@@ -122,8 +122,9 @@ const MANY_LINES: usize = 8;
 /// One test deletes as many lines at the end of the text as its number of lines divided by this
 /// number. If the text still fails, its brackets need not match.
 const END: usize = 8;
-/// Maximum size, in bytes, of texts in which `0` is written over bytes before the sweep, if bytes
-/// at the front were not needed. In larger texts, the sweep comes first and leaves fewer bytes.
+/// Maximum size, in bytes, of texts in which `0` is written over bytes before the sweep (the
+/// deletion of bytes from the end to the front), if bytes at the front were not needed. In larger
+/// texts, the sweep comes first and leaves fewer bytes.
 const MEDIUM: usize = 4096;
 /// Number of UNRESOLVED tests after which the deletion of single bytes is interrupted, and groups
 /// of bytes are deleted first.

@@ -15,7 +15,7 @@ use crate::passes::units::{Positions, Units};
 pub(super) const FEWEST_PAIRS: usize = 3;
 
 /// Number of successive brackets or strings that turn out to be needed for the failure, after which
-/// a sweep over them ends; later passes still try their bytes.
+/// a list search that deletes brackets or strings ends; later passes still try their bytes.
 pub(super) const FRUITLESS: usize = 16;
 
 /// Number of chains of nested brackets, one after the other, that cannot be shortened, after which
