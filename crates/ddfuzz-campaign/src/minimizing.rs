@@ -28,8 +28,7 @@ use ddfuzz_store as store;
 use ddfuzz_store::{Entry, EntryId, Kind, StoreError};
 use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 
-/// Greatest number of candidates that are run to find an input with the minor key of the original
-/// crash.
+/// Greatest number of candidates run to find an input with the minor key of the original crash.
 const MAX_CANDIDATES: u64 = 256;
 
 /// Before a minimization replaces the files of an earlier one, its input must fail in one of so
@@ -238,11 +237,10 @@ impl Minimizing {
         if TimeLimit::from(limits) != TimeLimit::from(self.target.limits) {
             triager.examine_within(TimeLimit::from(self.target.limits));
         }
+        let observer = move || observe::start(&observed, way, Freshness::Fresh);
         let oracle = CrashOracle::new(executor, fresh, Box::new(triager), held, crash_exit)
             .with_one_executor(TimeLimit::from(limits), time)
-            .observed_by(Box::new(move || {
-                observe::start(&observed, way, Freshness::Fresh)
-            }));
+            .observed_by(Box::new(observer));
         match learns {
             true => oracle,
             false => oracle.with_fixed_time(),
