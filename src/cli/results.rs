@@ -1,7 +1,9 @@
 //! Result files of `min`, `max` and `diff`: where results, logs and other crashes (slips) are
 //! written; options for budgets and `--resume`.
 
+use std::ffi::OsStr;
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -84,7 +86,7 @@ impl ResultPlace {
         let log = args.log_of(&result);
         // The result stands in a file beside the log until it is printed.
         let first = match args.to_stdout() {
-            true => with_ending(&log, ".ddfuzz-stdout"),
+            true => with_ending(&log, PRINTED_ENDING),
             false => result.clone(),
         };
         let more = endings.iter().skip(1);
@@ -211,7 +213,7 @@ impl ResultArgs {
     /// Returns the path of the log file: that of `--log`, else the result's name with `.log.jsonl`.
     fn log_of(&self, result: &Path) -> PathBuf {
         let named = self.log.clone();
-        named.unwrap_or_else(|| with_ending(result, ".log.jsonl"))
+        named.unwrap_or_else(|| with_ending(result, LOG_ENDING))
     }
 
     /// Prints the names of the files in which inputs that can be read only once were saved. If the
@@ -468,13 +470,32 @@ fn holds_no_test(log: &Path) -> bool {
     Log::read(log).is_ok_and(|log| !log.lines.iter().any(is_test))
 }
 
+/// Suffix of the name of a log, after that of the result file.
+const LOG_ENDING: &str = ".log.jsonl";
+
+/// Suffix of the file that holds a result which is to be printed (`-o -`) until the minimization
+/// ends, after the name of the log.
+const PRINTED_ENDING: &str = ".ddfuzz-stdout";
+
+/// Returns the folder for the inputs of slips (other crashes than the minimized one) that the
+/// minimization with the result file `result` finds: `NAME.slips`, where `NAME` is the result, or
+/// the log without `.log.jsonl` if the result is to be printed.
+fn slips_folder(result: &Path) -> PathBuf {
+    let name = result.as_os_str().as_bytes();
+    let named = match name.strip_suffix(PRINTED_ENDING.as_bytes()) {
+        Some(log) => log.strip_suffix(LOG_ENDING.as_bytes()).unwrap_or(log),
+        None => name,
+    };
+    with_ending(Path::new(OsStr::from_bytes(named)), ".slips")
+}
+
 /// Suffix that is appended to the name of a slip's input to get the name of its shell script.
 pub const SCRIPT_ENDING: &str = ".sh";
 
 /// Stores the input of a slip (another crash than the minimized one) in the folder `.slips` beside
 /// the result; the file is named after the crash's keys and the content. Returns its path.
 pub fn store_slip(result: &Path, input: &[u8], keys: &SlipKeys) -> Result<PathBuf, FileError> {
-    let folder = with_ending(result, ".slips");
+    let folder = slips_folder(result);
     folder::create_all(&folder)?;
     let name = format!(
         "{}-{}-{}",
@@ -513,7 +534,7 @@ pub fn unlisted_slips<'a>(
 /// earlier call of ddfuzz wrote beside `result`. Without such a file, the copy has no path.
 pub fn slip_on_file(result: &Path, slip: &SlipRecord, kept: &[PathBuf]) -> SlipRecord {
     let named = |path: &PathBuf| is_input_of(path, slip);
-    let folder = with_ending(result, ".slips");
+    let folder = slips_folder(result);
     let before = std::fs::read_dir(folder)
         .into_iter()
         .flatten()

@@ -1,5 +1,7 @@
 //! `ddfuzz diff`.
 
+use std::ffi::OsString;
+
 use crate::ddfuzz::{Desk, keys};
 use crate::difference::KEYS;
 
@@ -158,6 +160,15 @@ fn a_crash_of_another_bug_on_the_way_is_filed_beside_the_difference() {
         assert!(file.contains(other), "{file}");
         desk.call(&format!("triage {file} -- ./two_bugs")).exits(1);
     }
+    // It is beside the input, too, if the result is printed.
+    desk.write("other", "even length, with a k.");
+    desk.call("max other -o - -- ./two_bugs").exits(0);
+    let names = std::fs::read_dir(desk.file("")).unwrap();
+    let mut folders: Vec<OsString> = names.map(|entry| entry.unwrap().file_name()).collect();
+    folders.retain(|name| name.as_encoded_bytes().ends_with(b".slips"));
+    folders.sort();
+    let expected = ["crash.diff.slips", "crash.max.slips", "other.max.slips"];
+    assert_eq!(folders, expected);
     // In an output directory it is a group of its own.
     let record = desk
         .call("max crash --json -o out/ -- ./two_bugs")
