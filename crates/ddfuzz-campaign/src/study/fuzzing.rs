@@ -300,7 +300,7 @@ fn count(groups: &mut Vec<GroupTally>, kind: Kind, major: String) {
 
 /// Number of started targets that a worker keeps for later chunks of runs with the same invocation
 /// and options; beyond that, the one used least recently is dropped.
-const MAX_STARTED: usize = 4;
+const MAX_STARTED: usize = 8;
 
 /// A chunk: the results of successive runs of a utility with the same invocation and options, which
 /// a worker reports together.
@@ -527,7 +527,7 @@ impl<'a> Worker<'a> {
             way => way,
         };
         Ok(StartedUtility {
-            classifier: RunClassifier::of_target(&target, way)?.with_hangs_in_full(),
+            classifier: RunClassifier::of_target(&target, way).with_hangs_in_full(),
             subject: Subject {
                 utility: utility.name.clone(),
                 target: TargetRecord::new(&target, way),
