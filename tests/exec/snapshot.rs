@@ -385,7 +385,8 @@ fn many_inputs_at_once_end_as_each_of_them_alone() {
 
 #[test]
 fn many_inputs_at_once_are_split_into_two_files_each() {
-    let mut target = target(&compile("two_files", &[]));
+    let program = compile("two_files", &[]);
+    let mut target = target(&program);
     target.channel = Channel::TwoFiles;
     target.args = vec!["@@".into(), "@@".into()];
     let started = start(&target, Some(Way::Snapshot), Freshness::Shared);
