@@ -88,7 +88,8 @@ impl RunClassifier {
         executor: &dyn Executor,
     ) -> Result<Option<Classified>, ExecError> {
         let slow = matches!(ended, Ended::Timeout | Ended::OutOfMemory);
-        if !slow && !(ended.is_suspect(self.crash_exit) && self.triager.get()?.suspects(ended)) {
+        let is_suspect = ended.is_suspect(self.crash_exit) && self.triager.get()?.suspects(ended);
+        if !slow && !is_suspect {
             return Ok(None);
         }
         // To compute a hang's keys alone takes as long as to examine it.
