@@ -27,6 +27,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("sandbox", include_str!("programs/sandbox.c")),
     ("sweeper", include_str!("programs/sweeper.c")),
     ("terminal", include_str!("programs/terminal.c")),
+    ("two_files", include_str!("programs/two_files.c")),
     ("verdict", include_str!("programs/verdict.c")),
 ];
 

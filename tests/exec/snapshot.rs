@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use ddfuzz::exec::{
-    CoverageReporting, Ended, Executor, Freshness, Program, RefusalReason, Target, Traceable, Way,
-    Written, start,
+    Channel, CoverageReporting, Ended, Executor, Freshness, Program, RefusalReason, Target,
+    Traceable, Way, Written, start, two_files,
 };
 
 use crate::filters::list::{FILTERS, MORE_FILTERS};
@@ -381,6 +381,34 @@ fn many_inputs_at_once_end_as_each_of_them_alone() {
     assert!(ends.iter().eq(all.map(|(_, ended)| ended)));
     assert!(requests < 150, "{requests} requests");
     assert_eq!(executor.freshness(), Freshness::Shared);
+}
+
+#[test]
+fn many_inputs_at_once_are_split_into_two_files_each() {
+    let program = compile("two_files", &[]);
+    let mut target = target(&program);
+    target.channel = Channel::TwoFiles;
+    target.args = vec!["@@".into(), "@@".into()];
+    let started = start(&target, Some(Way::Snapshot), Freshness::Shared);
+    let mut executor = started.unwrap_or_else(|error| panic!("{error}")).executor;
+    let cases: [&[u8]; 7] = [
+        b"abc\x1cdefgh",
+        b"",
+        b"abcd",
+        b"\x1cabc",
+        b"ab\x1c\x1cc",
+        b"abcdefg\x1c",
+        b"a\x1cb",
+    ];
+    let inputs: Vec<&[u8]> = cases.iter().copied().cycle().take(350).collect();
+    let (ends, requests) = run_all(executor.as_mut(), &inputs);
+    for (input, ended) in inputs.iter().zip(ends) {
+        let (first, second) = two_files(input);
+        let status = 16 * first.len() + second.len();
+        assert_eq!(ended, Ended::Exit(status as i32), "{input:?}");
+    }
+    assert!(requests < 60, "{requests} requests");
+    assert_eq!(executor.refusals(), []);
 }
 
 #[test]

@@ -17,10 +17,28 @@ use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 /// keys of the stored inputs.
 const KNOWN_EVERY: Duration = Duration::from_secs(1);
 
+/// A triager of one target that is created when a run first needs it: most targets never fail.
+struct LazyTriager {
+    target: Target,
+    way: Way,
+    triager: Option<Triager>,
+}
+
+impl LazyTriager {
+    /// Returns the triager, which the first call creates. Fails if the program is missing or cannot
+    /// be executed.
+    fn get(&mut self) -> Result<&mut Triager, ExecError> {
+        match &mut self.triager {
+            Some(triager) => Ok(triager),
+            empty => Ok(empty.insert(Triager::of_target(&self.target, self.way)?)),
+        }
+    }
+}
+
 /// Classifies the runs of one worker by triage: passed, crash, hang, memory blow-up, flaky crash,
 /// or a failure whose keys were reported before.
 pub(crate) struct RunClassifier {
-    triager: Triager,
+    triager: LazyTriager,
     crash_exit: Option<i32>,
     /// Minor keys of which this worker has reported a full crash record. The worker reports its
     /// runs in ascending order, so a reader of its reports has that record before any later run
@@ -37,15 +55,19 @@ pub(crate) struct RunClassifier {
 
 impl RunClassifier {
     /// Creates a classifier of runs of `target`, which is executed in the way `way`.
-    pub(crate) fn of_target(target: &Target, way: Way) -> Result<RunClassifier, ExecError> {
-        Ok(RunClassifier {
-            triager: Triager::of_target(target, way)?,
+    pub(crate) fn of_target(target: &Target, way: Way) -> RunClassifier {
+        RunClassifier {
+            triager: LazyTriager {
+                target: target.clone(),
+                way,
+                triager: None,
+            },
             crash_exit: target.crash_exit,
             reported: HashSet::new(),
             least: HashMap::new(),
             hangs_in_full: false,
             steady_hangs: SteadyHangs::default(),
-        })
+        }
     }
 
     /// Makes the classifier report every hang with a full crash record, even if its keys are known,
@@ -68,14 +90,15 @@ impl RunClassifier {
         executor: &dyn Executor,
     ) -> Result<Option<Classified>, ExecError> {
         let slow = matches!(ended, Ended::Timeout | Ended::OutOfMemory);
-        if !slow && !self.triager.suspects(ended) {
+        let is_suspect = ended.is_suspect(self.crash_exit) && self.triager.get()?.suspects(ended);
+        if !slow && !is_suspect {
             return Ok(None);
         }
         // To compute a hang's keys alone takes as long as to examine it.
         if ended == Ended::Timeout {
             return self.examine(ended, input, executor).map(Some);
         }
-        let run = self.triager.key_run(input)?;
+        let run = self.triager.get()?.key_run(input)?;
         match run.quick() {
             Quick::Crash {
                 class,
@@ -88,7 +111,7 @@ impl RunClassifier {
             Quick::Ended(_) if is_plain_exit(ended, self.crash_exit) => return Ok(None),
             _ => {}
         }
-        match self.triager.record(run) {
+        match self.triager.get()?.record(run) {
             Some(crash) if !is_slow_crash(ended, &crash.class) => {
                 Ok(Some(self.report(Box::new(crash), input)))
             }
@@ -145,17 +168,17 @@ impl RunClassifier {
         input: &[u8],
         executor: &dyn Executor,
     ) -> Result<Classified, ExecError> {
-        Ok(match self.triager.examine(input)? {
+        let triager = self.triager.get()?;
+        Ok(match triager.examine(input)? {
             Verdict::Crash(mut crash) if !is_slow_crash(ended, &crash.class) => {
-                let steady = &mut self.steady_hangs;
-                steady.settle(&mut self.triager, input, &mut crash)?;
+                self.steady_hangs.settle(triager, input, &mut crash)?;
                 self.report(crash, input)
             }
             Verdict::Crash(_) | Verdict::Flaky { .. } => {
                 let preceding = executor.preceding().into_iter().map(Base64).collect();
                 let copies = executor.copies();
                 Classified::Flaky(Box::new(flaky_record(
-                    &mut self.triager,
+                    triager,
                     ended,
                     copies.as_deref(),
                     preceding,

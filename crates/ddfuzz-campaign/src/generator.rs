@@ -250,7 +250,7 @@ const LINE_SCALES: std::ops::Range<u32> = 4..14;
 #[derive(Debug)]
 pub struct Stream {
     /// Source of the random bytes from which the characters of the generated input are made.
-    random: blake3::OutputReader,
+    random: RandomBytes,
     alphabet: [u8; 256],
     rest: Rest,
 }
@@ -289,14 +289,60 @@ fn number_from(random: &mut blake3::OutputReader) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
+/// Number of random bytes that blake3 computes at once.
+const BLOCK: usize = 64;
+
+/// Source of random bytes that computes each block of them once, however short the pieces are in
+/// which they are read.
+#[derive(Debug)]
+struct RandomBytes {
+    /// The source, read in whole blocks only.
+    blocks: blake3::OutputReader,
+    block: [u8; BLOCK],
+    /// Number of bytes at the end of `block` that are still to be read.
+    left: usize,
+}
+
+impl RandomBytes {
+    fn new(blocks: blake3::OutputReader) -> RandomBytes {
+        RandomBytes {
+            blocks,
+            block: [0; BLOCK],
+            left: 0,
+        }
+    }
+
+    /// Fills `buffer` with the next random bytes.
+    fn fill(&mut self, buffer: &mut [u8]) {
+        let (begun, rest) = buffer.split_at_mut(self.left.min(buffer.len()));
+        self.take(begun);
+        let (whole, end) = rest.split_at_mut(rest.len() / BLOCK * BLOCK);
+        self.blocks.fill(whole);
+        if !end.is_empty() {
+            self.blocks.fill(&mut self.block);
+            self.left = BLOCK;
+            self.take(end);
+        }
+    }
+
+    /// Fills `buffer` with the next bytes of `block`, which has at least as many.
+    fn take(&mut self, buffer: &mut [u8]) {
+        let at = BLOCK - self.left;
+        buffer.copy_from_slice(&self.block[at..at + buffer.len()]);
+        self.left -= buffer.len();
+    }
+}
+
 /// Source of the random distances between newlines of a generated input; it is separate from the
 /// source of the characters, so that neither depends on how much of the other was read.
 #[derive(Debug)]
-struct Distances(blake3::OutputReader);
+struct Distances(RandomBytes);
 
 impl Distances {
     fn draw(&mut self, below: u64) -> u64 {
-        number_from(&mut self.0) % below
+        let mut bytes = [0; 8];
+        self.0.fill(&mut bytes);
+        u64::from_le_bytes(bytes) % below
     }
 }
 
@@ -344,7 +390,7 @@ impl Stream {
         }
     }
 
-    fn characters(random: &mut blake3::OutputReader, alphabet: &[u8; 256], buffer: &mut [u8]) {
+    fn characters(random: &mut RandomBytes, alphabet: &[u8; 256], buffer: &mut [u8]) {
         random.fill(buffer);
         for byte in buffer {
             *byte = alphabet[usize::from(*byte)];
@@ -412,12 +458,12 @@ fn part(left: u64, free: usize) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(free)
 }
 
-fn random(name: &InputName, purpose: &[u8]) -> blake3::OutputReader {
+fn random(name: &InputName, purpose: &[u8]) -> RandomBytes {
     let mut hasher = blake3::Hasher::new();
     hasher.update(purpose);
     hasher.update(name.kind.to_string().as_bytes());
     hasher.update(&name.seed.to_le_bytes());
-    hasher.finalize_xof()
+    RandomBytes::new(hasher.finalize_xof())
 }
 
 /// The error of decoding a text with a backslash escape that C does not have; holds the escape.

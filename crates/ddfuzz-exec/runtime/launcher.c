@@ -341,9 +341,11 @@ static void reset_signals(void)
 /* Closes the numbers of the protocol that ddfuzz has not passed to this launcher. */
 static void close_unused(const struct options *o)
 {
-    if (!o->inject_mode || strcmp(o->inject_mode, "restore") != 0)
+    if (!o->inject_mode || strcmp(o->inject_mode, "restore") != 0) {
+        close(FD_SECOND);
         for (int fd = FD_WRITER; fd < FD_FILTERS; fd++)
             close(fd);
+    }
     if (!o->code)
         close(FD_CODE);
     if (!o->observed)

@@ -7,16 +7,17 @@
 #include <stdint.h>
 
 #define DDFUZZ_MAGIC 0x44446675u
-#define DDFUZZ_VERSION 9u
+#define DDFUZZ_VERSION 10u
 
 /* Numbers of the file descriptors that a server inherits. They are high, so that a target that
  * numbers its own descriptors from 3 is not disturbed. */
 enum {
+    FD_SECOND = 180,   /* runner (restore.h): the second of two input files, opened for writing */
     FD_CODE = 181,     /* memfd with the program's code and its breakpoints (blocks.h) */
-    FD_WRITER = 182,   /* runner (restore.h): the input's file, opened for writing */
+    FD_WRITER = 182,   /* runner: the input's file, or the first of two, opened for writing */
     FD_BATCH = 183,    /* runner: memfd with the inputs of a request */
     FD_CAPTURES = 184, /* runner: pipes for stdout and, at the next number, stderr */
-    FD_LOWEST = FD_CODE,
+    FD_LOWEST = FD_SECOND,
     FD_FILTERS = 186,  /* sandbox: memfd with system call filters, each after its length */
     FD_RULES = 187,    /* sandbox: a Landlock ruleset */
     FD_TERMINAL = 188, /* the target's terminal (terminal.h); 189 is FD_SNAPSHOT (snapshot.h) */
@@ -30,6 +31,9 @@ enum {
     FD_FIRST = FD_REQUEST,
     FD_LAST = FD_SUPERVISOR_PIPE
 };
+
+/* The byte at which an input is split into two files; it is in neither. */
+#define SEPARATOR 0x1c
 
 /* Why a server cannot serve. `detail` is an errno, or 0. */
 enum trouble {
@@ -76,7 +80,8 @@ enum request_flags {
                                      refuses is not made */
     REQUEST_QUIET = 512,          /* loop: in a process that begins with this request, stderr leads
                                      where stdout does */
-    REQUEST_EACH = 1024           /* loop: each input has a new process */
+    REQUEST_EACH = 1024,          /* loop: each input has a new process */
+    REQUEST_TWO_FILES = 2048      /* runner: an input is split into two files */
 };
 
 struct reply {

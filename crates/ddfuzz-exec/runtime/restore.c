@@ -127,17 +127,41 @@ static int copy_input(uint64_t offset, uint64_t length)
     return 1;
 }
 
-/* Writes an input into the file from which the program reads it. */
+/* Sets the length of a file with an input. A longer input has made it longer. */
+static int set_length(int fd, uint64_t length, uint64_t *before)
+{
+    int cut = *before > length;
+    *before = length;
+    return !cut || call2(SYS_ftruncate, fd, (long)length) == 0;
+}
+
+static int put_bytes(int fd, const uint8_t *bytes, uint64_t length, uint64_t *before)
+{
+    return call4(SYS_pwrite64, fd, (long)bytes, (long)length, 0) == (long)length
+           && set_length(fd, length, before);
+}
+
+/* Writes an input into the two files from which the program reads it. */
+static int put_two(const uint8_t *bytes, uint64_t length)
+{
+    uint64_t at = 0;
+    while (at < length && bytes[at] != SEPARATOR)
+        at++;
+    uint64_t behind = at < length ? at + 1 : length;
+    return put_bytes(FD_WRITER, bytes, at, &RUN->lengths[0])
+           && put_bytes(FD_SECOND, bytes + behind, length - behind, &RUN->lengths[1]);
+}
+
+/* Writes an input to where the program reads it. */
 static int put_input(const struct entry *entry)
 {
     const uint8_t *bytes = mapped_input(entry->offset, entry->length);
-    long length = (long)entry->length;
-    int put = bytes ? call4(SYS_pwrite64, FD_WRITER, (long)bytes, length, 0) == length
-                    : copy_input(entry->offset, entry->length);
-    if (put && RUN->length > entry->length) /* a longer input has made the file longer */
-        put = call2(SYS_ftruncate, FD_WRITER, length) == 0;
-    RUN->length = entry->length;
-    return put;
+    if (RUN->request.flags & REQUEST_TWO_FILES)
+        return bytes && put_two(bytes, entry->length);
+    if (bytes)
+        return put_bytes(FD_WRITER, bytes, entry->length, &RUN->lengths[0]);
+    return copy_input(entry->offset, entry->length)
+           && set_length(FD_WRITER, entry->length, &RUN->lengths[0]);
 }
 
 static void read_entry(struct entry *entry)
@@ -241,7 +265,7 @@ static void take_request(void)
     if (!read_request())
         call1(SYS_exit_group, 0); /* ddfuzz is gone */
     RUN->index = 0;
-    RUN->length = UINT64_MAX; /* a fork may have changed the file since */
+    RUN->lengths[0] = RUN->lengths[1] = UINT64_MAX; /* a fork may have changed the files since */
     if (RUN->request.count > MOST_INPUTS)
         RUN->request.count = MOST_INPUTS;
     write_page(&nothing, sizeof nothing, offsetof(struct page, exec_errno));

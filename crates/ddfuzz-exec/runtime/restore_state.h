@@ -107,7 +107,7 @@ struct run_state {
     uint64_t checksum;
     struct request request;
     uint64_t index;    /* of the run within its request */
-    uint64_t length;   /* of the file with the input; UINT64_MAX: not known */
+    uint64_t lengths[2]; /* of the files with the input; UINT64_MAX: not known */
     uint64_t runs;
     uint64_t faults;   /* page faults up to the end of the run before; UINT64_MAX: not known */
     uint64_t captured; /* the outputs lead to the capture */

@@ -180,22 +180,25 @@ impl Input {
         Ok(())
     }
 
-    /// Returns the file into which a whole input is written; `None` if the input is in several
-    /// files or in none.
-    fn writer(&self) -> Option<&File> {
+    /// Returns the file into which a whole input is written, or the two into which it is split;
+    /// empty if the input reaches the target in another way.
+    fn writers(&self) -> Vec<&File> {
         match &self.files {
-            NamedFiles::None => self.writer.as_ref(),
-            NamedFiles::One(file) => Some(&file.writer),
-            NamedFiles::InAddition(_) | NamedFiles::Two(_) | NamedFiles::AtTerminal(_) => None,
+            NamedFiles::None => self.writer.iter().collect(),
+            NamedFiles::One(file) => vec![&file.writer],
+            NamedFiles::Two([first, second]) => vec![&first.writer, &second.writer],
+            NamedFiles::InAddition(_) | NamedFiles::AtTerminal(_) => Vec::new(),
         }
     }
 
-    /// Whether the target would still find the input file that ddfuzz writes to: true unless the
-    /// file was deleted or replaced at its path, or its permissions changed. Always true for stdin.
+    /// Whether the target would still find the input files that ddfuzz writes to: true unless one
+    /// was deleted or replaced at its path, or its permissions changed. Always true for stdin.
     fn is_in_place(&self) -> bool {
+        let is_there = |file: &NamedFile| is_at(&file.writer, &file.path);
         match &self.files {
-            NamedFiles::One(file) => is_at(&file.writer, &file.path),
-            _ => true,
+            NamedFiles::One(file) => is_there(file),
+            NamedFiles::Two(files) => files.iter().all(is_there),
+            NamedFiles::None | NamedFiles::InAddition(_) | NamedFiles::AtTerminal(_) => true,
         }
     }
 
@@ -453,12 +456,15 @@ impl RunnerInput {
         })
     }
 
-    /// Returns two files that are shared with the runner, the process that makes many runs: the
-    /// file into which it copies the input of a run (`None` if the target does not read its input
-    /// from exactly one file), and the memory file in which the inputs of one request arrive.
-    pub(crate) fn files(&self) -> io::Result<(Option<File>, File)> {
-        let writer = self.input.writer().map(File::try_clone).transpose()?;
-        Ok((writer, self.batch.reader.try_clone()?))
+    /// Returns the files that are shared with the runner, the process that makes many runs: the
+    /// one or two into which it copies the input of a run (none if the input reaches the target in
+    /// another way), and the memory file in which the inputs of one request arrive.
+    pub(crate) fn files(&self) -> io::Result<(Vec<File>, File)> {
+        let writers = self.input.writers().into_iter().map(File::try_clone);
+        Ok((
+            writers.collect::<io::Result<_>>()?,
+            self.batch.reader.try_clone()?,
+        ))
     }
 
     pub(crate) fn places(&self) -> &[(u64, u64)] {
@@ -469,7 +475,8 @@ impl RunnerInput {
     pub(crate) fn flags(&self) -> u64 {
         let in_place = if self.in_place { flag::IN_PLACE } else { 0 };
         let forked = if self.writes_itself { flag::FORKED } else { 0 };
-        in_place | forked
+        let are_two = matches!(self.input.files, NamedFiles::Two(_));
+        in_place | forked | if are_two { flag::TWO_FILES } else { 0 }
     }
 
     fn write(&mut self, inputs: &[&[u8]]) -> io::Result<()> {
@@ -477,7 +484,7 @@ impl RunnerInput {
         if !self.input.is_in_place() {
             self.input.write(first)?; // makes the file again
         }
-        let has_writer = self.input.writer().is_some();
+        let has_writer = !self.input.writers().is_empty();
         self.in_place = self.writes_itself || !has_writer || first.len() > MOST_WRITTEN;
         self.count = 1;
         if self.in_place {
@@ -551,7 +558,7 @@ impl InputChannel {
     pub(crate) fn is_replaced(&self, before: &[(u64, u64)]) -> bool {
         match self {
             InputChannel::Runner(runner) => {
-                runner.input.writer().is_some() && runner.input.identities() != before
+                !runner.input.writers().is_empty() && runner.input.identities() != before
             }
             InputChannel::Single(_) | InputChannel::Batch(_) => false,
         }

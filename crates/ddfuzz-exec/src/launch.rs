@@ -118,9 +118,9 @@ pub(crate) struct Launch {
 /// The files that only a fork server with a runner inherits: a process that makes many runs and
 /// undoes what each has changed ([`Inject::Restore`]).
 pub(crate) struct RunnerFiles {
-    /// The file from which the target reads its input, opened for writing; `None` if there is not
-    /// exactly one.
-    pub(crate) writer: Option<File>,
+    /// The file from which the target reads its input, or the two, opened for writing; empty if a
+    /// runner cannot write the input.
+    pub(crate) writers: Vec<File>,
     /// The memory file with the inputs of one request to the runner (a process that makes many
     /// runs).
     pub(crate) batch: File,
@@ -260,9 +260,8 @@ impl Launch {
         });
         let runner = self.runner.iter().flat_map(|runner| {
             let [stdout, stderr] = &runner.captures;
-            let writer = runner.writer.as_ref();
-            let writer = writer.map(|file| (file as &dyn AsFd, fd::WRITER));
-            writer.into_iter().chain([
+            let writers = runner.writers.iter().map(|file| file as &dyn AsFd);
+            writers.zip(fd::WRITERS).chain([
                 (&runner.batch as &dyn AsFd, fd::BATCH),
                 (stdout as &dyn AsFd, fd::CAPTURES[0]),
                 (stderr as &dyn AsFd, fd::CAPTURES[1]),

@@ -13,7 +13,7 @@ use crate::{Ended, Run};
 const PROBATION: u32 = 40;
 /// Number of runs that each executor compares with runs of new processes before it trusts its
 /// process that runs many inputs.
-const OWN_PROBATION: u32 = 4;
+const OWN_PROBATION: u32 = 2;
 /// Number of runs of the process that runs many inputs after which ddfuzz checks what share of them
 /// that process has refused. It refuses a run whose changes to memory, files or other state it
 /// cannot undo.

@@ -7,9 +7,9 @@ pub(crate) mod fd {
     /// Descriptor number of the memory file with the program's code and its breakpoints
     /// (`runtime/blocks.h`).
     pub(crate) const CODE: i32 = 181;
-    /// Descriptor number of the input file, opened for writing by a runner (a process that makes
-    /// many runs, `runtime/restore.h`).
-    pub(crate) const WRITER: i32 = 182;
+    /// Descriptor numbers of the input file, or of the two, opened for writing by a runner (a
+    /// process that makes many runs, `runtime/restore.h`).
+    pub(crate) const WRITERS: [i32; 2] = [182, 180];
     /// Descriptor number of the memory file with the inputs of one request to a runner (a process
     /// that makes many runs).
     pub(crate) const BATCH: i32 = 183;
@@ -40,7 +40,7 @@ pub(crate) mod fd {
 }
 
 pub(crate) const MAGIC: u32 = 0x4444_6675;
-const VERSION: u32 = 9;
+const VERSION: u32 = 10;
 
 /// Why a fork server cannot serve, as its first message (hello) reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -193,6 +193,7 @@ pub(crate) mod flag {
     pub(crate) const CAPTURED: u64 = 256;
     pub(crate) const QUIET: u64 = 512;
     pub(crate) const EACH: u64 = 1024;
+    pub(crate) const TWO_FILES: u64 = 2048;
 }
 
 impl Request {

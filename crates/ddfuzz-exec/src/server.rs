@@ -47,6 +47,9 @@ pub(crate) struct Server {
     /// Whether the fork server reports process ids of its own PID namespace, which differ from
     /// ddfuzz's.
     numbers_processes: bool,
+    /// The process that runs many inputs: its id in the shared memory (the one in its own PID
+    /// namespace), and its id for ddfuzz; `None` if it was not looked up yet, or is gone.
+    runner: Cell<Option<(Pid, Pid)>>,
     /// Threads of ddfuzz that empty the pipes to which runs write; empty where there are none.
     pub(crate) output_readers: Vec<Pid>,
     /// The target's scratch directory, opened, if it is a mount that only processes in the fork
@@ -110,6 +113,7 @@ impl Server {
             watched: launch.watched_scratch(),
             directory: launch.run_directory(),
             numbers_processes: launch.numbers_processes(),
+            runner: Cell::new(None),
             output_readers: Vec::new(),
             scratch: hidden_scratch(launch, &supervisor)?,
             pipes,
@@ -368,16 +372,11 @@ impl Server {
 /// The process that runs many inputs one after the other, as hang detection observes it.
 struct LoopProcess<'a> {
     server: &'a Server,
-    /// The process that runs the inputs, as two process ids: the one in the shared memory, which
-    /// counts in the process's own PID namespace, and the one for ddfuzz (inner `None` if the
-    /// process is gone). The outer `None` means that the process was not looked up yet.
-    process: Cell<Option<(Pid, Option<Pid>)>>,
 }
 
 impl LoopProcess<'_> {
     fn new(server: &Server) -> LoopProcess<'_> {
-        let process = Cell::new(None);
-        LoopProcess { server, process }
+        LoopProcess { server }
     }
 
     /// Returns the id and the CPU time so far of the process that runs the inputs; `None` if it is
@@ -389,19 +388,20 @@ impl LoopProcess<'_> {
 
 impl ObservedProcess for LoopProcess<'_> {
     fn process(&self) -> Option<Pid> {
-        let told = self.server.page.child();
-        match self.process.get() {
-            Some((known, process)) if known == told => process,
-            _ => {
-                let process = self.server.process(told);
-                self.process.set(Some((told, process)));
-                process
-            }
+        let (runner, told) = (&self.server.runner, self.server.page.child());
+        if !matches!(runner.get(), Some((known, _)) if known == told) {
+            let process = self.server.process(told);
+            runner.set(process.map(|process| (told, process)));
         }
+        runner.get().map(|(_, process)| process)
     }
 
     fn cpu(&self) -> Option<Duration> {
-        proc_tree::cpu_of(self.process()?)
+        let cpu = proc_tree::cpu_of(self.process()?);
+        if cpu.is_none() {
+            self.server.runner.set(None);
+        }
+        cpu
     }
 
     fn counters(&self, to: &mut Vec<u8>) -> bool {

@@ -313,9 +313,9 @@ fn runner_files(
     let (InputChannel::Runner(inputs), Some(capture)) = (inputs, capture) else {
         return Ok(None);
     };
-    let (writer, batch) = inputs.files()?;
+    let (writers, batch) = inputs.files()?;
     Ok(Some(RunnerFiles {
-        writer,
+        writers,
         batch,
         captures: [
             capture.stdout.writer().try_clone()?,

@@ -157,7 +157,7 @@ pub(super) fn start_worker<'a>(
         shared,
         executor: started.executor,
         mutation: shared.inputs.mutation(),
-        classifier: RunClassifier::of_target(&minimizing.target, minimizing.way)?,
+        classifier: RunClassifier::of_target(&minimizing.target, minimizing.way),
         reported_refusals: BTreeMap::new(),
     })
 }

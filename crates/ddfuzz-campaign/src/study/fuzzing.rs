@@ -302,7 +302,7 @@ fn count(groups: &mut Vec<GroupTally>, kind: Kind, major: String) {
 
 /// A worker keeps at most this many started targets for later chunks of runs; of more, it drops the
 /// one used least recently.
-const MAX_STARTED: usize = 4;
+const MAX_STARTED: usize = 8;
 
 /// A chunk: the results of successive runs of a utility with the same invocation and options, which
 /// a worker reports together.
@@ -530,7 +530,7 @@ impl<'a> Worker<'a> {
             way => way,
         };
         Ok(StartedUtility {
-            classifier: RunClassifier::of_target(&target, way)?.with_hangs_in_full(),
+            classifier: RunClassifier::of_target(&target, way).with_hangs_in_full(),
             subject: Subject {
                 utility: utility.name.clone(),
                 target: TargetRecord::new(&target, way),

@@ -120,3 +120,15 @@ fn crashes_of_a_chunk_are_kept_if_the_stop_leaves_a_hang_undecided() {
     assert_eq!((left, chunk.runs, chunk.tallies.len()), (vec![0, 2], 2, 2));
     assert!(chunk.tallies.iter().all(|tally| tally.slow == 0));
 }
+
+#[test]
+fn only_a_run_that_may_have_failed_has_a_triager_made_for_it() {
+    let missing = Target::new(Program::Path("/does/not/exist".into()));
+    let mut classifier = RunClassifier::of_target(&missing, Way::Command);
+    let executor = Doubtful {
+        corrected: Vec::new(),
+    };
+    let mut judge = |ended| classifier.judge(ended, b"", &executor);
+    assert!(judge(Ended::Exit(1)).unwrap().is_none());
+    assert!(judge(Ended::Signal(libc::SIGSEGV)).is_err());
+}
