@@ -24,7 +24,7 @@ const MOST: usize = NAMED + CONDITIONS;
 /// `found`; the other mutants follow the first of `found`, those in `main` last. If no mutant is
 /// named, up to [`CONDITIONS`] conditions follow it instead, with which the failing statement is
 /// still reached. If fewer than [`MOST`] statements are named then, one condition is added with
-/// which it is reached less often.
+/// which it is reached less often, and the statement that tells failing runs from others.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
@@ -79,6 +79,15 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     let guard = guard.filter(|it| it.place.first().is_some_and(|it| it.function != MAIN));
     if let Some(guard) = guard.filter(|_| all.found.len() < MOST) {
         all.add_tested(&guard.place, GUARD);
+    }
+    let telling = it.telling.as_ref();
+    if let Some(telling) = telling.filter(|it| it.place.function != MAIN && all.found.len() < MOST)
+    {
+        let (failing, passing, others) = (telling.failing, telling.passing, telling.others);
+        let why = format!(
+            "executed by all {failing} runs that fail, and by {passing} of {others} others"
+        );
+        all.add(std::slice::from_ref(&telling.place), &why);
     }
     all.found
 }
