@@ -80,16 +80,22 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     if let Some(guard) = guard.filter(|_| all.found.len() < MOST) {
         all.add_tested(&guard.place, GUARD);
     }
+    add_telling(&mut all, it);
+    all.found
+}
+
+/// Adds the statement that tells failing runs from others to the suspects `all`, where fewer than
+/// [`MOST`] are named, unless it is in `main`.
+fn add_telling(all: &mut Suspects, it: &Explanation) {
     let telling = it.telling.as_ref();
-    if let Some(telling) = telling.filter(|it| it.place.function != MAIN && all.found.len() < MOST)
-    {
+    let telling = telling.filter(|it| it.place.function != MAIN && all.found.len() < MOST);
+    if let Some(telling) = telling {
         let (failing, passing, others) = (telling.failing, telling.passing, telling.others);
         let why = format!(
             "executed by all {failing} runs that fail, and by {passing} of {others} others"
         );
         all.add(std::slice::from_ref(&telling.place), &why);
     }
-    all.found
 }
 
 #[cfg(test)]

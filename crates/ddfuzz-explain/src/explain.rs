@@ -249,13 +249,7 @@ impl<'a> Explaining<'a> {
         })?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
-        let others = match request.passing_target == request.failing_target {
-            true => similar_inputs(&request.failing, &input),
-            false => vec![input.clone()],
-        };
-        self.part(&mut engine, Stage::Mutants, |result, engine| {
-            add_mutants(result, engine, ways, &others)
-        })?;
+        self.mutants(&mut engine, ways, &input)?;
         engine.set_input(Side::Passing, input.clone());
         self.input(&input);
         engine.is_raw = request.raw;
@@ -277,6 +271,24 @@ impl<'a> Explaining<'a> {
             self.stages.done(Stage::Chain);
         }
         found
+    }
+
+    /// Stores in the result which mutants of the program avert the failure. They are compared with the
+    /// program in runs of inputs close to the failing one and to the passing input `passing`.
+    fn mutants(
+        &mut self,
+        engine: &mut Engine,
+        ways: (&Criterion, &Trace, TimeLimit),
+        passing: &[u8],
+    ) -> Result<(), EngineError> {
+        let request = self.request;
+        let others = match request.passing_target == request.failing_target {
+            true => similar_inputs(&request.failing, passing),
+            false => vec![passing.to_vec()],
+        };
+        self.part(engine, Stage::Mutants, |result, engine| {
+            add_mutants(result, engine, ways, &others)
+        })
     }
 
     /// Runs a part of the explanation, `act`, within its share of the time. If that is over before

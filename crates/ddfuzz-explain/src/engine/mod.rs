@@ -276,8 +276,7 @@ impl Engine {
         budget: Duration,
     ) -> Result<Engine, EngineError> {
         let whole_time = Allowance::of_budget(budget);
-        let output = output_file()?;
-        let [passing, failing] = inputs;
+        let (output, [passing, failing]) = (output_file()?, inputs);
         let first = Traceable::writing_to(targets[0], Way::Command, &output)?;
         // The same directory and the same files, so that both runs differ in nothing else.
         let second = match targets[0] == targets[1] {
