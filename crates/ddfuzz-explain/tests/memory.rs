@@ -60,7 +60,7 @@ fn a_write_behind_a_block_that_looks_like_a_size_is_found() {
     let text = story::text(&it);
     let found = it.overflow.as_ref().unwrap_or_else(|| panic!("{text}"));
     assert_eq!(found.bytes, 168, "{text}");
-    assert_eq!(told(&found.writer), pair("set", "entry->tag = 0xd0;"));
+    assert!(found.writer.function == "set" && !found.reads, "{text}");
 }
 
 #[test]
