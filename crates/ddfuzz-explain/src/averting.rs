@@ -19,12 +19,12 @@ const TELLING: usize = 3;
 /// Largest length of the list of the statements at which to look first, whatever the reasons.
 const MOST: usize = NAMED + CONDITIONS;
 
-/// Adds to the statements `found` those at which a change averts the failure, as the explanation
-/// `it` knows them, and returns all, each once. The first mutant comes first, unless it is in
-/// `main`, or a run has tested the first of `found`; the other mutants follow the first of `found`,
-/// those in `main` last. Without mutants, up to [`CONDITIONS`] conditions take their place, with
-/// which the failing statement is still reached. If the list then has fewer than [`MOST`]
-/// statements, one condition is added with which the failing statement is reached less often.
+/// Adds to the statements `found` those at which a change averts the failure, and returns all, each
+/// once. The first mutant is put first, unless it is in `main`, or a run has tested the first of
+/// `found`; the other mutants follow the first of `found`, those in `main` last. If no mutant is
+/// named, up to [`CONDITIONS`] conditions follow it instead, with which the failing statement is
+/// still reached. If fewer than [`MOST`] statements are named then, one condition is added with
+/// which it is reached less often, and the statement that tells failing runs from others.
 pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<SuspectRecord> {
     let mut all = Suspects::default();
     let (last, first): (Vec<&MutantRecord>, Vec<&MutantRecord>) =
@@ -80,7 +80,22 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     if let Some(guard) = guard.filter(|_| all.found.len() < MOST) {
         all.add_tested(&guard.place, GUARD);
     }
+    add_telling(&mut all, it);
     all.found
+}
+
+/// Adds the statement that tells failing runs from others to the suspects `all`, where fewer than
+/// [`MOST`] are named, unless it is in `main`.
+fn add_telling(all: &mut Suspects, it: &Explanation) {
+    let telling = it.telling.as_ref();
+    let telling = telling.filter(|it| it.place.function != MAIN && all.found.len() < MOST);
+    if let Some(telling) = telling {
+        let (failing, passing, others) = (telling.failing, telling.passing, telling.others);
+        let why = format!(
+            "executed by all {failing} runs that fail, and by {passing} of {others} others"
+        );
+        all.add(std::slice::from_ref(&telling.place), &why);
+    }
 }
 
 #[cfg(test)]

@@ -100,61 +100,75 @@ struct Search<'a, E: Experiments> {
     /// A variable that is taken as the cause at a point only if no other variable makes the run
     /// fail there.
     avoided: Option<Identity>,
+    /// The error of an experiment that could not be made: none is made after it.
+    failed: Option<E::Error>,
 }
 
 /// Finds the cause–effect chain of a failure by experiments; empty where no point close to the end
-/// of the runs has a cause.
-///
-/// # Errors
-/// When the experiments cannot be made.
-pub fn find_chain<E: Experiments>(experiments: &mut E) -> Result<Vec<Link>, E::Error> {
+/// of the runs has a cause. If an experiment cannot be made, returns its error as well, and the links
+/// that were found before it: a shorter chain, whose links hold nonetheless.
+pub fn find_chain<E: Experiments>(experiments: &mut E) -> (Vec<Link>, Result<(), E::Error>) {
     let mut search = Search {
         experiments,
         links: Vec::new(),
         avoided: None,
+        failed: None,
     };
-    let Some(last) = search.last()? else {
-        return Ok(Vec::new());
-    };
-    let first = search.first(&last)?;
-    search.links.push(Link {
-        last: first.point,
-        cause: first.clone(),
-        before: None,
-    });
-    search.transitions(&first, &last)?;
-    search.beside_first()?;
-    Ok(search.links)
+    if let Some(last) = search.last() {
+        let first = search.first(&last);
+        search.links.push(Link {
+            last: first.point,
+            cause: first.clone(),
+            before: None,
+        });
+        search.transitions(&first, &last);
+        search.beside_first();
+    }
+    (search.links, search.failed.map_or(Ok(()), Err))
 }
 
 impl<E: Experiments> Search<'_, E> {
+    /// Returns the answer of an experiment; [`Answer::Skipped`] if it cannot be made, or if an earlier
+    /// one could not.
+    fn ask(&mut self, experiment: impl FnOnce(&mut E) -> Result<Answer, E::Error>) -> Answer {
+        if self.failed.is_some() {
+            return Answer::Skipped;
+        }
+        experiment(self.experiments).unwrap_or_else(|error| {
+            self.failed = Some(error);
+            Answer::Skipped
+        })
+    }
+
+    fn is_late(&self) -> bool {
+        self.failed.is_some() || self.experiments.is_late()
+    }
+
     /// Returns the cause at the last point that has one, searched backwards from the end of the
     /// runs; `None` if none is found.
-    fn last(&mut self) -> Result<Option<Cause>, E::Error> {
+    fn last(&mut self) -> Option<Cause> {
         let points = self.experiments.points();
         let mut distance = 0;
         for attempt in 0..ENDS {
-            let Some(point) = points.checked_sub(1 + distance) else {
-                return Ok(None);
-            };
-            if let Answer::Cause(cause) = self.experiments.cause(point, &[])? {
-                return Ok(Some(cause));
+            let point = points.checked_sub(1 + distance)?;
+            if let Answer::Cause(cause) = self.ask(|it| it.cause(point, &[])) {
+                return Some(cause);
             }
             distance += 1 + attempt / 8 * (points / 64);
         }
-        Ok(None)
+        None
     }
 
     /// Looks at the last point of the chain's first link for another variable that makes the run
     /// fail, and inserts the links that lead from the first variable to that one. Does nothing if
     /// there is none. This finds a value that was computed from an input, where the input itself
     /// stays relevant only because the two are compared.
-    fn beside_first(&mut self) -> Result<(), E::Error> {
+    fn beside_first(&mut self) {
         let Some(link) = self.links.first().cloned() else {
-            return Ok(());
+            return;
         };
         if link.last <= link.cause.point + 1 {
-            return Ok(());
+            return;
         }
         let variable = link.cause.variable;
         let near: Vec<Identity> = self
@@ -163,14 +177,14 @@ impl<E: Experiments> Search<'_, E> {
             .map(|it| it.cause.variable)
             .into_iter()
             .collect();
-        let found = (self.experiments).other_cause(link.last, &variable, &near)?;
+        let found = self.ask(|it| it.other_cause(link.last, &variable, &near));
         let Answer::Cause(other) = found else {
-            return Ok(());
+            return;
         };
         let mut rest = self.links.split_off(1);
         self.links[0].last = link.cause.point;
         self.avoided = Some(variable);
-        self.transitions(&link.cause, &other)?;
+        self.transitions(&link.cause, &other);
         self.avoided = None;
         // Where nothing else was found, there is no transition back.
         let mut is_first = true;
@@ -183,40 +197,39 @@ impl<E: Experiments> Search<'_, E> {
             }
         }
         self.links.extend(rest);
-        Ok(())
     }
 
     /// Returns the cause at a point: another variable than the avoided one (`self.avoided`), if any
     /// other makes the run fail.
-    fn cause(&mut self, point: usize, near: &[Identity]) -> Result<Answer, E::Error> {
-        if let Some(avoided) = &self.avoided {
-            let found = self.experiments.other_cause(point, avoided, near)?;
+    fn cause(&mut self, point: usize, near: &[Identity]) -> Answer {
+        if let Some(avoided) = self.avoided {
+            let found = self.ask(|it| it.other_cause(point, &avoided, near));
             if let Answer::Cause(_) = found {
-                return Ok(found);
+                return found;
             }
         }
-        self.experiments.cause(point, near)
+        self.ask(|it| it.cause(point, near))
     }
 
     /// Finds the first cause of the chain: the cause at the first point that both runs share, such
     /// as an argument, or if there is none, the cause at the first point that a bisection between
     /// there and `last` finds.
-    fn first(&mut self, last: &Cause) -> Result<Cause, E::Error> {
+    fn first(&mut self, last: &Cause) -> Cause {
         if last.point > 0
-            && let Answer::Cause(first) = self.cause(0, &[])?
+            && let Answer::Cause(first) = self.cause(0, &[])
         {
-            return Ok(first);
+            return first;
         }
         let mut first = last.clone();
         let mut without = 1;
         while without < first.point {
             let (near, interval) = ([first.variable], without..first.point);
-            match self.inside(interval.clone(), &near, true)? {
+            match self.inside(interval.clone(), &near, true) {
                 Answer::Cause(cause) => first = cause,
                 _ => without = middle(&interval) + 1,
             }
         }
-        Ok(first)
+        first
     }
 
     /// Examines points of an interval until one of them has a cause, and returns that cause: first
@@ -224,12 +237,7 @@ impl<E: Experiments> Search<'_, E> {
     /// At each point, the variables `near` are tried first. With `is_start`, returns
     /// [`Answer::Nothing`] as soon as the middle or a neighbour has no cause. If no point has a
     /// cause, returns [`Answer::Skipped`].
-    fn inside(
-        &mut self,
-        interval: Range<usize>,
-        near: &[Identity],
-        is_start: bool,
-    ) -> Result<Answer, E::Error> {
+    fn inside(&mut self, interval: Range<usize>, near: &[Identity], is_start: bool) -> Answer {
         let middle = middle(&interval);
         let steps =
             (1..=NEIGHBOURS).flat_map(|step| [middle.checked_add(step), middle.checked_sub(step)]);
@@ -240,52 +248,45 @@ impl<E: Experiments> Search<'_, E> {
         let spread = SPREAD.map(|part| interval.start + interval.len() * part / 16);
         let far = spread.iter().filter(|point| !close.contains(point));
         for (index, point) in close.iter().chain(far).enumerate() {
-            if index > 0 && self.experiments.is_late() {
+            if index > 0 && self.is_late() {
                 break;
             }
-            match self.cause(*point, near)? {
-                Answer::Cause(cause) => {
-                    return Ok(Answer::Cause(cause));
-                }
-                Answer::Nothing if is_start && index < close.len() => return Ok(Answer::Nothing),
+            match self.cause(*point, near) {
+                Answer::Cause(cause) => return Answer::Cause(cause),
+                Answer::Nothing if is_start && index < close.len() => return Answer::Nothing,
                 Answer::Nothing | Answer::Skipped => {}
             }
         }
-        Ok(Answer::Skipped)
+        Answer::Skipped
     }
 
     /// Finds the points between the causes `from` and `to` at which another variable becomes
     /// relevant (`cts` in *Why Programs Fail*, A.3), and appends a link to the chain for each.
-    fn transitions(&mut self, from: &Cause, to: &Cause) -> Result<(), E::Error> {
+    fn transitions(&mut self, from: &Cause, to: &Cause) {
         if from.variable == to.variable {
             if let Some(link) = self.links.last_mut() {
                 link.last = link.last.max(to.point);
             }
-            return Ok(());
+            return;
         }
-        let is_open = to.point > from.point + 1
-            && self.links.len() < MOST_LINKS
-            && !self.experiments.is_late();
+        let is_open = to.point > from.point + 1 && self.links.len() < MOST_LINKS && !self.is_late();
         let middle = match is_open {
             true => {
                 let near = [to.variable, from.variable];
-                self.inside(from.point + 1..to.point, &near, false)?
+                self.inside(from.point + 1..to.point, &near, false)
             }
             false => Answer::Skipped,
         };
         match middle {
             Answer::Cause(middle) => {
-                self.transitions(from, &middle)?;
-                self.transitions(&middle, to)
+                self.transitions(from, &middle);
+                self.transitions(&middle, to);
             }
-            Answer::Nothing | Answer::Skipped => {
-                self.links.push(Link {
-                    cause: to.clone(),
-                    before: Some(from.point),
-                    last: to.point,
-                });
-                Ok(())
-            }
+            Answer::Nothing | Answer::Skipped => self.links.push(Link {
+                cause: to.clone(),
+                before: Some(from.point),
+                last: to.point,
+            }),
         }
     }
 }
@@ -411,14 +412,49 @@ mod tests {
     #[test]
     fn a_late_search_keeps_the_ends() {
         let points = [0, 1, 1, 2, 2, 3, 3].to_vec();
-        let links = find_chain(&mut Late(Known(points, Vec::new()))).unwrap();
+        let links = find_chain(&mut Late(Known(points, Vec::new()))).0;
         let found: Vec<usize> = links.iter().map(|link| link.cause.point).collect();
         assert_eq!(found, [1, 6]);
     }
 
+    /// Experiments of a test of which only the first ones, as many as the number, can be made.
+    struct Ending(Known, usize);
+
+    impl Experiments for Ending {
+        type Error = &'static str;
+        fn points(&self) -> usize {
+            self.0.points()
+        }
+        fn cause(&mut self, point: usize, near: &[Identity]) -> Result<Answer, &'static str> {
+            self.1 = self.1.checked_sub(1).ok_or("the time is over")?;
+            self.0.cause(point, near).map_err(|()| "it fails")
+        }
+    }
+
+    #[test]
+    fn links_that_were_found_before_an_error_are_kept() {
+        let points = [0, 1, 1, 2, 2, 3, 3].to_vec();
+        let of = |count| {
+            let known = Known(points.clone(), Vec::new());
+            let (links, ended) = find_chain(&mut Ending(known, count));
+            let found = links.iter().map(|link| link.cause.point);
+            (found.collect::<Vec<_>>(), ended.is_ok())
+        };
+        assert_eq!(of(0), (vec![], false));
+        assert_eq!(of(1), (vec![6], false));
+        assert_eq!(of(2), (vec![6], false));
+        let (all, is_whole) = of(40);
+        assert!(is_whole);
+        for count in 3..12 {
+            let (found, _) = of(count);
+            assert!(found.iter().all(|it| (1..=6).contains(it)), "{found:?}");
+            assert!(found.contains(&6) || found == all, "{found:?}");
+        }
+    }
+
     fn links(points: &[u64]) -> Vec<(usize, Place)> {
         let mut known = Known(points.to_vec(), Vec::new());
-        let links = find_chain(&mut known).unwrap();
+        let links = find_chain(&mut known).0;
         assert!(known.1.len() <= 40, "{:?}", known.1);
         links
             .iter()
@@ -465,7 +501,7 @@ mod tests {
     #[test]
     fn what_was_made_of_the_first_variable_is_found_beside_it() {
         let points = [1, 1, 1, 2, 2, 2, 2, 3, 3].to_vec();
-        let links = find_chain(&mut Beside(Known(points, Vec::new()))).unwrap();
+        let links = find_chain(&mut Beside(Known(points, Vec::new()))).0;
         let found: Vec<_> = (links.iter())
             .map(|link| (link.cause.point, link.cause.variable.place))
             .collect();

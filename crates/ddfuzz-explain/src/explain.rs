@@ -9,25 +9,18 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use regex::bytes::Regex;
 
 use crate::alignment::{Matched, matched};
-use crate::chain::{Cause, Confidence, Evidence, Link, find_chain};
-use crate::delta::Delta;
 use crate::engine::slices::{Goal, Sliced};
-use crate::engine::watchdog::TimeLimit;
-use crate::engine::writer::{By, Writer};
+use crate::engine::watchdog::{Allowance, TimeLimit};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::experiments::Runs;
-use crate::failing_facts::{add_facts, add_heap_facts, add_mutants, origin_record};
-use crate::links::{drop_uninformative, merge_places, with_later_values};
+use crate::failing_facts::{add_facts, add_heap_facts, add_mutants};
 use crate::passing::{candidates, closest, judge_candidate, similar_inputs};
-use crate::places::{
-    callers_of, frame_record, newer_sources, out_of_time, point_record, refusal_of,
-};
+use crate::places::{frame_record, newer_sources, out_of_time, refusal_of};
 use crate::refused::{LEAST_MATCHING, not_passing};
 use crate::report::{
-    EventRecord, Explanation, FrameRecord, InputRecord, LinkRecord, OriginRecord, PointsRecord,
-    Refusal, SliceRecord, WriterRecord, input_difference,
+    EventRecord, Explanation, InputRecord, PointsRecord, Refusal, SliceRecord, input_difference,
 };
-use crate::story::look_first;
+use crate::stages::{Stage, Stages};
 use crate::suspects::suspects;
 
 /// A failure to explain, with its inputs and the options of the explanation.
@@ -51,7 +44,8 @@ pub struct Request {
     pub slice: Option<SliceGoal>,
     /// Whether states are compared as registers and words, without variables and types.
     pub raw: bool,
-    /// Time limit of the whole explanation.
+    /// CPU time that the whole explanation may take: that of the program, and that of the tracer.
+    /// On a busy machine it ends after four times as much wall time.
     pub budget: Duration,
 }
 
@@ -127,7 +121,7 @@ const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
 /// Number by which the whole explanation's CPU time is divided, for the search for the chain.
-const CHAIN: u32 = 36;
+const CHAIN: u32 = 12;
 /// Smallest and largest time limit of a test; in between, it is 20 times the failing run's time.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
@@ -152,7 +146,11 @@ fn cpu_of_children() -> Duration {
 
 pub(crate) struct Explaining<'a> {
     pub(crate) request: &'a Request,
-    pub(crate) began: Instant,
+    began: Instant,
+    /// How long the explanation may take.
+    pub(crate) time: Allowance,
+    /// What of the explanation is not done yet.
+    stages: Stages,
     pub(crate) result: Explanation,
     /// Whether the target is a program that can be run without a terminal.
     pub(crate) is_program: bool,
@@ -186,6 +184,8 @@ impl<'a> Explaining<'a> {
         Explaining {
             request,
             began: Instant::now(),
+            time: Allowance::of_budget(request.budget),
+            stages: Stages::default(),
             result: Explanation::default(),
             is_program: false,
         }
@@ -196,13 +196,14 @@ impl<'a> Explaining<'a> {
             Ok(()) => {}
             Err(Early::Refused(refusal)) => self.result.refused = Some(refusal),
             // What was killed because the time was over cannot be traced any more.
-            Err(Early::Error(ExplainError::Engine(_)))
-                if self.began.elapsed() >= self.request.budget =>
-            {
+            Err(Early::Error(ExplainError::Engine(_))) if self.time.is_over() => {
                 self.result.refused = Some(out_of_time());
             }
             Err(Early::Error(error)) => return Err(error),
         }
+        let is_late = self.result.refused.as_ref() == Some(&out_of_time());
+        let left = self.stages.left(is_late || self.result.out_of_time);
+        self.result.untried.extend(left);
         if self.result.refused.is_some() && self.is_program {
             self.add_given();
         }
@@ -236,17 +237,19 @@ impl<'a> Explaining<'a> {
             return Ok(());
         };
         self.check_failure(&engine, &failing)?;
-        let block = add_heap_facts(&mut self.result, &mut engine, &criterion, &failing)?;
+        self.check_given(&mut engine, &criterion, &failing)?;
+        let budget = request.budget;
+        let block = self.part(&mut engine, Stage::Heap, |result, engine| {
+            add_heap_facts(result, engine, &criterion, &failing)
+        })?;
         let trace = engine.trace(Side::Failing)?;
         let ways = (&criterion, &trace, limit);
-        let written = add_facts(&mut self.result, &mut engine, ways, block, request.budget)?;
+        let written = self.part(&mut engine, Stage::Facts, |result, engine| {
+            add_facts(result, engine, ways, block, budget)
+        })?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
-        let others = match request.passing_target == request.failing_target {
-            true => similar_inputs(&request.failing, &input),
-            false => vec![input.clone()],
-        };
-        add_mutants(&mut self.result, &mut engine, ways, &others, request.budget)?;
+        self.mutants(&mut engine, ways, &input)?;
         engine.set_input(Side::Passing, input.clone());
         self.input(&input);
         engine.is_raw = request.raw;
@@ -264,7 +267,77 @@ impl<'a> Explaining<'a> {
         self.check_points(&runs)?;
         let found = self.chain(&mut runs);
         self.count(&runs);
+        if !self.result.out_of_time {
+            self.stages.done(Stage::Chain);
+        }
         found
+    }
+
+    /// Stores in the result which mutants of the program avert the failure. They are compared with the
+    /// program in runs of inputs close to the failing one and to the passing input `passing`.
+    fn mutants(
+        &mut self,
+        engine: &mut Engine,
+        ways: (&Criterion, &Trace, TimeLimit),
+        passing: &[u8],
+    ) -> Result<(), EngineError> {
+        let request = self.request;
+        let others = match request.passing_target == request.failing_target {
+            true => similar_inputs(&request.failing, passing),
+            false => vec![passing.to_vec()],
+        };
+        self.part(engine, Stage::Mutants, |result, engine| {
+            add_mutants(result, engine, ways, &others)
+        })
+    }
+
+    /// Runs a part of the explanation, `act`, within its share of the time. If that is over before
+    /// the end of the part, returns the default: what was found until then is in the result.
+    fn part<T: Default>(
+        &mut self,
+        engine: &mut Engine,
+        stage: Stage,
+        act: impl FnOnce(&mut Explanation, &mut Engine) -> Result<T, EngineError>,
+    ) -> Result<T, EngineError> {
+        engine.until = self.time.and(stage.share(self.request.budget));
+        let done = act(&mut self.result, engine);
+        let is_over = engine.until.is_over();
+        (engine.until, engine.facts_until) = (self.time, self.time);
+        match done {
+            // What was killed because the time was over cannot be traced any more.
+            Err(EngineError::OutOfTime | EngineError::System(_)) if is_over => {
+                self.stages.cut(stage);
+                Ok(T::default())
+            }
+            done => {
+                self.stages.done(stage);
+                done
+            }
+        }
+    }
+
+    /// Stores the difference between the failing input and the given passing one in the result; does
+    /// nothing if none is given.
+    ///
+    /// # Errors
+    /// When the given input does not pass.
+    fn check_given(
+        &mut self,
+        engine: &mut Engine,
+        criterion: &Criterion,
+        failing: &Ending,
+    ) -> Result<(), Early> {
+        let request = self.request;
+        let Some(given) = &request.passing else {
+            return Ok(());
+        };
+        engine.set_input(Side::Passing, given.clone());
+        let ending = engine.run_to_end(Side::Passing)?;
+        if !judge_candidate(criterion, &ending, failing) {
+            return Err(Early::Error(not_passing(request, &ending)));
+        }
+        self.input(given);
+        Ok(())
     }
 
     /// Returns what makes a run a failure, as the failing run's end `failing` tells; `None` if that
@@ -373,7 +446,7 @@ impl<'a> Explaining<'a> {
         failing: &Trace,
     ) -> Result<(Trace, Vec<u8>), Early> {
         let request = self.request;
-        let began = Instant::now();
+        let part = self.time.part(6);
         let ending = &failing.ending;
         if let Some(passing) = &request.passing {
             engine.set_input(Side::Passing, passing.clone());
@@ -400,7 +473,7 @@ impl<'a> Explaining<'a> {
         )?;
         for input in inputs {
             // Programs of which a trace takes long get the first one.
-            if best.is_some() && began.elapsed() > request.budget / 6 {
+            if best.is_some() && part.is_over() {
                 break;
             }
             engine.set_input(Side::Passing, input.clone());
@@ -472,229 +545,5 @@ impl<'a> Explaining<'a> {
         }
         names.retain(|name| !entered(&runs.passing, name));
         self.result.only_failing = names;
-    }
-
-    fn chain(&mut self, runs: &mut Runs) -> Result<(), Early> {
-        let links = find_chain(runs)?;
-        let links = with_later_values(runs, links)?;
-        self.check_visibility(runs, &links)?;
-        if links.is_empty() {
-            return Err(self.without_chain(runs));
-        }
-        if let Some(parted) = runs.failure_parted() {
-            (self.result.parted, self.result.decided) = self.parting(runs, &parted)?;
-        }
-        let mut records = Vec::new();
-        for (index, link) in links.iter().enumerate() {
-            records.extend(self.link(runs, link)?.map(|record| (index, record)));
-        }
-        merge_places(&mut records, &links);
-        if !self.request.raw {
-            drop_uninformative(&mut records);
-        }
-        let mut holds: Option<Cause> = None;
-        let (mut points, mut indices) = (Vec::new(), Vec::new());
-        for (index, mut record) in records {
-            let link = &links[index];
-            let before = index
-                .checked_sub(1)
-                .map(|before| links[before].cause.clone());
-            match self.evidence(runs, link, [holds.clone(), before]) {
-                Ok((cause, evidence)) => {
-                    record.confidence = evidence.confidence();
-                    move_to(&mut record, runs, (link, &cause));
-                    if record.confidence > Confidence::NotConfirmed {
-                        holds = Some(cause);
-                    }
-                }
-                // What there was no time for is not confirmed.
-                Err(_) if runs.engine.check_time().is_err() => self.result.out_of_time = true,
-                Err(early) => return Err(early),
-            }
-            self.result.chain.push(record);
-            points.push(link.cause.point);
-            indices.push(index);
-        }
-        let look = look_first(&self.result.chain);
-        if let Some(look) = look {
-            let made = runs.made_of(&links[indices[look]]);
-            let made = made.or_else(|error| late(runs, error))?;
-            self.result.chain[look].made_of = made.map(|it| origin_record(&runs.engine, &it));
-        }
-        if let Some(look) = look.or(points.len().checked_sub(1)) {
-            self.result.drawing = runs.drawing(points[look]);
-        }
-        Ok(())
-    }
-
-    /// Runs the tests of a link's variable at the link's first point and, if these leave a doubt,
-    /// at its last. Returns the point with the better outcomes, and these. `before` has causes
-    /// earlier in the chain: the variable must follow from one of them.
-    fn evidence(
-        &self,
-        runs: &mut Runs,
-        link: &Link,
-        before: [Option<Cause>; 2],
-    ) -> Result<(Cause, Evidence), Early> {
-        let mut before: Vec<Cause> = before.into_iter().flatten().collect();
-        before.dedup();
-        let last = Cause {
-            point: link.last,
-            ..link.cause.clone()
-        };
-        let first = self.evidence_at(runs, &link.cause, &before)?;
-        let is_weak = first.follows && first.alone_fails == 0 || last == link.cause;
-        if first.confidence() == Confidence::Confirmed || is_weak {
-            return Ok((link.cause.clone(), first));
-        }
-        let second = self.evidence_at(runs, &last, &before)?;
-        Ok(match second.confidence() > first.confidence() {
-            true => (last, second),
-            false => (link.cause.clone(), first),
-        })
-    }
-
-    /// Runs the tests of the variable of `cause` at its point. If the variable follows from none of
-    /// the earlier causes `before`, runs no other test and returns empty evidence.
-    fn evidence_at(
-        &self,
-        runs: &mut Runs,
-        cause: &Cause,
-        before: &[Cause],
-    ) -> Result<Evidence, Early> {
-        let mut follows = before.is_empty();
-        for from in before {
-            if !follows && from.point < cause.point {
-                follows = runs.follows(from, cause)?;
-            }
-        }
-        // Without it the other tests cannot confirm the variable.
-        match follows {
-            true => runs
-                .evidence(cause)
-                .map(|it| Evidence { follows, ..it })
-                .map_err(Early::from),
-            false => Ok(Evidence::default()),
-        }
-    }
-
-    /// Finds the statement whose condition makes the runs go different ways after `last`, the last
-    /// point that they share, and where the value came from that the condition tests; each is
-    /// `None` where it is not known.
-    fn parting(
-        &self,
-        runs: &mut Runs,
-        last: &Matched,
-    ) -> Result<(Option<FrameRecord>, Option<OriginRecord>), Early> {
-        let decided = runs.decided(last).or_else(|error| late(runs, error))?;
-        let statement = decided
-            .as_ref()
-            .map(|it| it.at)
-            .or_else(|| runs.deciding(last));
-        let statement = statement.map(|pc| frame_record(&runs.engine, pc));
-        let decided = decided.map(|it| origin_record(&runs.engine, &it.by));
-        Ok((statement, decided))
-    }
-
-    fn link(&self, runs: &mut Runs, link: &Link) -> Result<Option<LinkRecord>, Early> {
-        let Some(delta) = runs.delta(link.cause.point, &link.cause.variable) else {
-            return Ok(None);
-        };
-        let part = runs.needed_part(link).or_else(|error| late(runs, error))?;
-        let delta = part.unwrap_or(delta);
-        let writer = runs
-            .writer(link, &delta)
-            .or_else(|error| late(runs, error))?;
-        let mut record = link_record(runs, link, &delta, writer.as_ref());
-        let parted = match &writer {
-            Some(writer) => runs.parted(link, writer),
-            None => runs.parted_since(link),
-        };
-        if let Some(parted) = parted {
-            (record.parted, record.decided) = self.parting(runs, &parted)?;
-        }
-        let Some(writer) = writer else {
-            return Ok(Some(record));
-        };
-        let place = |runs: &Runs, pc| Some(frame_record(&runs.engine, pc));
-        if writer.side == Side::Passing {
-            let kept = runs.writer_before(link, &delta);
-            let kept = kept.or_else(|error| late(runs, error))?;
-            record.kept = kept.and_then(|it| place(runs, it.pc));
-            if let Some(parted) = parted {
-                let instead = runs.instead(&parted, link, &delta);
-                let instead = instead.map(Some).or_else(|error| late(runs, error))?;
-                record.instead = instead.unwrap_or_default();
-            }
-        }
-        let returned = runs.returned(link, &delta, &writer);
-        let returned = returned.or_else(|error| late(runs, error))?;
-        record.returned = returned.and_then(|pc| place(runs, pc));
-        if returned.is_none() {
-            let selected = runs.selected(link, &delta, &writer);
-            let selected = selected.or_else(|error| late(runs, error))?;
-            record.selected = selected.map(|it| origin_record(&runs.engine, &it));
-        }
-        Ok(Some(record))
-    }
-}
-
-/// Returns the record of a chain's link, whose variable is `delta` and was written by `writer`. The
-/// origin of the written value is not in it yet.
-fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>) -> LinkRecord {
-    let at = runs.matched[link.cause.point];
-    let point = point_record(&runs.engine, &at);
-    let mut place = FrameRecord {
-        function: point.function.clone().unwrap_or_default(),
-        file: point.file.clone(),
-        line: point.line,
-    };
-    let mut by = None;
-    if let Some(writer) = writer {
-        place = frame_record(&runs.engine, writer.pc);
-        by = Some(match (writer.is_input(), &writer.by) {
-            (true, _) => WriterRecord::Input,
-            (false, By::Kernel) => WriterRecord::Kernel,
-            (false, _) if writer.side == Side::Passing => WriterRecord::Missed(place.clone()),
-            (false, _) => WriterRecord::Statement(place.clone()),
-        });
-    }
-    LinkRecord {
-        variable: delta.name.clone(),
-        local_of: Some(delta.function.clone()).filter(|name| !name.is_empty()),
-        type_name: delta.type_name.clone(),
-        function: Some(place.function).filter(|name| !name.is_empty()),
-        file: place.file,
-        line: place.line,
-        failing: delta.failing.clone(),
-        passing: delta.passing.clone(),
-        writer: by,
-        calls: writer.map_or_else(Vec::new, |it| callers_of(&runs.engine, it)),
-        point,
-        ..LinkRecord::default()
-    }
-}
-
-/// Changes the record of a link to the point of `tested`, where its variable was tested, with the
-/// name that the variable has at that point.
-fn move_to(record: &mut LinkRecord, runs: &Runs, (link, tested): (&Link, &Cause)) {
-    if tested.point == link.cause.point {
-        return;
-    }
-    record.point = point_record(&runs.engine, &runs.matched[tested.point]);
-    let name = |point| Some(runs.delta(point, &link.cause.variable)?.name);
-    if let (Some(before), Some(now)) = (name(link.cause.point), name(tested.point))
-        && before == record.variable
-    {
-        record.variable = now;
-    }
-}
-
-/// Returns `Ok(None)` if a search has failed with `error` and the time of the explanation is over:
-/// its result is then unknown. Else returns the error.
-fn late<T>(runs: &Runs, error: EngineError) -> Result<Option<T>, EngineError> {
-    match runs.engine.check_time() {
-        Ok(()) => Err(error),
-        Err(_) => Ok(None),
     }
 }

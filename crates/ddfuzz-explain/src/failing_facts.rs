@@ -1,14 +1,14 @@
 //! Facts about the failing run that need no passing run, for the result: damage to its heap, where
 //! the value came from by which it crashed, and changes of the program that avert the failure.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ddfuzz_exec::{Ended, RUST_PANIC};
 
 use crate::engine::anomalies::Oddity;
 use crate::engine::crashed::Odd;
 use crate::engine::critical::Critical;
-use crate::engine::mutated::{Averting, MutantEnd};
+use crate::engine::mutated::{Averting, MutantEnd, Mutated};
 use crate::engine::origin::{History, Origin};
 use crate::engine::overflow::Overflow;
 use crate::engine::switched::Switched;
@@ -17,7 +17,7 @@ use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Trace, if_sup
 use crate::places::{frame_record, frame_records};
 use crate::report::{
     CriticalRecord, Explanation, MutantRecord, OriginRecord, OverflowRecord, SuspectRecord,
-    SwitchedRecord,
+    SwitchedRecord, TellingRecord,
 };
 
 /// Text about a statement that has chosen an address: the value that made the run fail was later
@@ -28,11 +28,12 @@ pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it 
 type Parts = (u32, u32);
 /// Part of the time that runs may take in which a condition is forced to the other decision.
 const CONDITIONS: Parts = (60, 8);
-/// Part of the time that may be spent to follow back the value by which the failing run has
-/// crashed.
+/// The share for a recording of the failing run, and for the size of a block.
 const FACTS: Parts = (60, 8);
-/// Part of the time that runs of mutants of the program may take.
-const MUTANTS: Parts = (3, 2);
+/// The share for following back the value by which the failing run has crashed.
+const VALUES: Parts = (10, 8);
+/// Runs of mutants of the program may take the time that is left divided by this number.
+const MUTANTS: u32 = 2;
 /// Largest number of statements that the result names as those on which the failure depends.
 const DEPENDS: usize = 16;
 
@@ -89,21 +90,16 @@ pub fn add_facts(
     block: Option<Overflow>,
     budget: Duration,
 ) -> Result<Option<Point>, EngineError> {
-    engine.facts_until = part(budget, CONDITIONS);
+    engine.facts_until = Allowance::share(budget, CONDITIONS);
     add_critical(result, engine, criterion, failing, limit)?;
-    engine.facts_until = part(budget, FACTS);
+    engine.facts_until = Allowance::share(budget, FACTS);
     add_observed(result, engine, criterion, failing, limit)?;
     add_block_facts(result, engine, failing, block.as_ref())?;
+    engine.facts_until = Allowance::share(budget, VALUES);
     let written = add_crash_facts(result, engine, criterion, failing, limit)?;
     engine.facts_until = engine.whole_time();
     result.changed_runs = engine.changed_runs;
     Ok(written)
-}
-
-/// Returns the allowance for one part of the time `budget`: the CPU time is `budget` divided by
-/// `cpu`, the wall time is `budget` divided by `wall`.
-fn part(budget: Duration, (cpu, wall): Parts) -> Allowance {
-    Allowance::new(budget / cpu, Instant::now() + budget / wall)
 }
 
 /// Adds to a result where the size of the heap block `block` came from, past whose end the run of
@@ -208,7 +204,7 @@ fn add_critical(
 }
 
 /// Adds to a result the mutants of the program that keep the failing run from failing, within a
-/// share of the time `budget`. Runs of the inputs `others` show how much else a mutant changes.
+/// share of the time that is left. Runs of the inputs `others` show how much else a mutant changes.
 /// Nothing is added if the failing run has damaged its heap: what it overwrites depends on where
 /// blocks are.
 ///
@@ -219,13 +215,12 @@ pub fn add_mutants(
     engine: &mut Engine,
     (criterion, failing, limit): (&Criterion, &Trace, TimeLimit),
     others: &[Vec<u8>],
-    budget: Duration,
 ) -> Result<(), EngineError> {
     let is_damaged = result.overflow.as_ref().is_some_and(|it| !it.reads);
     if engine.info.is_empty() || is_damaged {
         return Ok(());
     }
-    engine.facts_until = part(budget, MUTANTS);
+    engine.facts_until = engine.whole_time().part(MUTANTS);
     let averts = |it: &MutantEnd| match criterion {
         Criterion::Crash(_) => matches!(it.ended, Ended::Exit(_)),
         Criterion::Exit(..) => it.ended == Ended::Exit(0),
@@ -245,8 +240,22 @@ pub fn add_mutants(
         failing: it.failing,
         mended: it.mended,
     };
-    let found = if_supported(found.map(Some))?.unwrap_or_default();
+    let Mutated {
+        found,
+        left,
+        telling,
+    } = if_supported(found.map(Some))?.unwrap_or_default();
     result.mutants = found.iter().map(record).collect();
+    result.telling = telling.map(|it| TellingRecord {
+        place: frame_record(engine, it.statement),
+        failing: it.failing,
+        passing: it.passing,
+        others: it.others,
+    });
+    if left.0 > 0 {
+        let (left, all) = left;
+        result.untried.push(format!("{left} of {all} mutants"));
+    }
     Ok(())
 }
 

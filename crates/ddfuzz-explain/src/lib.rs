@@ -11,7 +11,9 @@
 pub mod alignment;
 mod averting;
 mod block_delta;
+mod certainty;
 pub mod chain;
+mod chain_records;
 pub mod delta;
 mod drawing;
 pub mod dwarf;
@@ -32,6 +34,7 @@ mod refused;
 pub mod report;
 pub mod slice;
 mod stack_layout;
+mod stages;
 pub mod story;
 mod suspects;
 pub mod types;

@@ -30,15 +30,18 @@ impl Explaining<'_> {
     /// passing one exits with status 0. Nothing is added once the time is over.
     pub(crate) fn add_given(&mut self) {
         let request = self.request;
-        let is_over = || self.began.elapsed() >= request.budget;
+        let time = self.time;
         if self.result.crash.ended.is_empty()
-            && !is_over()
+            && !time.is_over()
             && let Ok(crash) = reported(&request.failing_target, &request.failing)
         {
             self.result.crash = crash;
         }
         let is_told = self.result.input.failing.is_some();
-        let passing = request.passing.as_ref().filter(|_| !is_told && !is_over());
+        let passing = request
+            .passing
+            .as_ref()
+            .filter(|_| !is_told && !time.is_over());
         if let Some(passing) = passing
             && let Ok(record) = reported(&request.passing_target, passing)
             && record.class.is_none()
@@ -83,7 +86,7 @@ impl Explaining<'_> {
                 "look at files, the time, and what the kernel knows of the process",
             );
         }
-        if runs.half_time.is_over() {
+        if runs.half_time.is_over() || self.time.is_over() {
             return Early::Refused(out_of_time());
         }
         let shared = runs.matched.len();

@@ -59,6 +59,9 @@ pub struct Explanation {
     /// does something else each time it is executed. Those come first that change least in runs of
     /// other inputs; one for each source line, at most six.
     pub mutants: Vec<MutantRecord>,
+    /// The statement that tells runs that fail from others best, of inputs that differ little: all
+    /// runs that fail execute it, and at most a quarter of the others. Null where there is none.
+    pub telling: Option<TellingRecord>,
     /// The statements on which the failure depends by values, addresses and conditions: of each
     /// function the nearest one that computes a number, and the nearest one that decides; those
     /// nearest to the failure first, at most sixteen. Empty where the run is too long to be
@@ -77,9 +80,12 @@ pub struct Explanation {
     pub newer_sources: Vec<String>,
     /// Number of runs of mutants of the program.
     pub mutant_runs: u64,
-    /// Whether the time was over before all variables of the chain were tested. Untested variables
-    /// are called not confirmed.
+    /// Whether the time was over before all variables of the chain were found and tested. Untested
+    /// variables are called not confirmed.
     pub out_of_time: bool,
+    /// What was not tried, or not to its end, because the time for it was over; empty where all was
+    /// tried.
+    pub untried: Vec<String>,
     /// The critical slice; null where none was asked for.
     pub slice: Option<SliceRecord>,
     /// Functions that only the failing run enters.
@@ -89,6 +95,19 @@ pub struct Explanation {
     /// The two memory graphs side by side, as HTML; empty where there are none.
     #[serde(skip)]
     pub drawing: String,
+}
+
+/// A statement that tells runs that fail from others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TellingRecord {
+    /// The statement, the first one of the failing run where several tell runs apart alike.
+    pub place: FrameRecord,
+    /// Number of runs that fail, of inputs that differ little. All of them execute the statement.
+    pub failing: usize,
+    /// Number of other runs that execute the statement.
+    pub passing: usize,
+    /// Number of other runs.
+    pub others: usize,
 }
 
 /// The reason why an explanation has no cause–effect chain.

@@ -1,5 +1,6 @@
 //! An explanation as text, at most twelve lines.
 
+use crate::certainty::{certainty, untried};
 use crate::chain::Confidence;
 use crate::links::is_in_buffer;
 use crate::named_places::{calls, depends, plain_place, shown_place};
@@ -45,6 +46,7 @@ pub fn text(it: &Explanation) -> String {
             lines.extend(moved_early(it));
             lines.extend(how_it_failed(it));
             lines.push(format!("Not explained: {}.", refusal.reason));
+            lines.extend(untried(it));
             lines.push(format!("What would help: {}.", refusal.hint));
         }
         None if it.chain.is_empty() => lines.extend(slice(it)),
@@ -274,7 +276,7 @@ pub fn change(link: &LinkRecord) -> String {
 
 /// Returns the name of a link's variable as the text shows it: without the inner fields of standard
 /// containers; `input buffer` for memory of the C library into which the input is read.
-fn shown_name(link: &LinkRecord) -> String {
+pub(crate) fn shown_name(link: &LinkRecord) -> String {
     match &link.writer {
         Some(WriterRecord::Input) if is_in_buffer(link) => {
             let index = link
@@ -635,59 +637,9 @@ fn slice(it: &Explanation) -> Option<String> {
     ))
 }
 
-fn certainty(it: &Explanation) -> Vec<String> {
-    let seconds = it.wall_ms as f64 / 1000.0;
-    let changed = match it.changed_runs {
-        0 => String::new(),
-        count => format!(" and {count} changed runs"),
-    };
-    let mutants = match it.mutant_runs {
-        0 => String::new(),
-        count => format!(", {count} runs of mutants"),
-    };
-    let spent = format!("{} tests{changed}{mutants}, {seconds:.1} s.", it.tests);
-    let sure = |link: &&LinkRecord| link.confidence > Confidence::NotConfirmed;
-    let sure = (it.chain.iter().rev())
-        .find(|link| sure(link) && !is_in_buffer(link))
-        .or_else(|| it.chain.iter().rev().find(sure));
-    let verb = if it.crash.class.is_some() {
-        "crashes"
-    } else {
-        "fails"
-    };
-    vec![match sure {
-        Some(link) => format!(
-            "Given {} = {} at that moment, the passing run {verb} the same way (tested). {spent}",
-            shown_name(link),
-            link.failing
-        ),
-        None if it.out_of_time => {
-            format!(
-                "The time was over before it was tested which variable makes the passing run fail. {spent}"
-            )
-        }
-        None => format!("No variable is confirmed as a cause of the failure. {spent}"),
-    }]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_was_not_tested_is_not_called_harmless() {
-        let mut it = Explanation {
-            chain: vec![LinkRecord::default()],
-            ..Explanation::default()
-        };
-        let nothing = "No variable is confirmed as a cause of the failure.";
-        assert!(text(&it).contains(nothing));
-        // A variable that makes the passing run fail, and follows from none, is not confirmed, too.
-        assert!(!text(&it).contains("alone"));
-        it.out_of_time = true;
-        assert!(!text(&it).contains(nothing));
-        assert!(text(&it).contains("The time was over before"));
-    }
 
     #[test]
     fn bytes_are_told_where_an_input_has_no_lines() {

@@ -89,7 +89,7 @@ fn is_same(suspect: &SuspectRecord, place: &[FrameRecord]) -> bool {
 impl Suspects {
     /// Adds the innermost statement of `calls` (innermost first) in the program's own code, with
     /// its caller, unless it is among the suspects already. `why` is the text about it.
-    fn add(&mut self, calls: &[FrameRecord], why: &str) {
+    pub fn add(&mut self, calls: &[FrameRecord], why: &str) {
         self.add_before(calls, (why, false), |_| false);
     }
 

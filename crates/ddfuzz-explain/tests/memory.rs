@@ -54,6 +54,16 @@ fn a_heap_block_that_is_too_short_is_named_with_who_wrote_behind_it() {
 }
 
 #[test]
+fn a_write_behind_a_block_that_looks_like_a_size_is_found() {
+    let program = program("tagged.c", FLAGS);
+    let it = explained(&program, b"1 7\n", Some(b"1 6\n"));
+    let text = story::text(&it);
+    let found = it.overflow.as_ref().unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(found.bytes, 168, "{text}");
+    assert!(found.writer.function == "set" && !found.reads, "{text}");
+}
+
+#[test]
 fn the_size_of_a_block_that_is_too_short_is_followed_to_who_computed_it() {
     for flags in [PLAIN, FLAGS] {
         let program = program("short.c", flags);

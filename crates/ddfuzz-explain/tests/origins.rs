@@ -52,6 +52,17 @@ fn a_store_that_begins_a_function_of_one_line_is_that_functions() {
 }
 
 #[test]
+fn a_saved_register_is_followed_to_what_has_overwritten_it() {
+    let flags = ["-g", "-Og", "-fno-stack-protector"];
+    let program = program("smashed.c", &flags);
+    let failing = b"ab aaaaaaaaaaaaaaaaaaaaaaaaaaaa\n";
+    let it = explained(&program, failing, Some(b"ab aaaaaaaaaaaa\n"));
+    let text = story::text(&it);
+    let written = functions(it.origin.as_ref());
+    assert_eq!(written[..2], ["labelled", "done"], "{text}");
+}
+
+#[test]
 fn a_divisor_is_followed_to_who_wrote_it() {
     for flags in [PLAIN, &["-g", "-Og"]] {
         let program = program("notes.c", flags);

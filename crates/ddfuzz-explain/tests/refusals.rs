@@ -257,6 +257,11 @@ fn the_time_is_over() {
         };
         let it = explain(&request).unwrap();
         assert_eq!(refusal(&it).0, "the time for the explanation is over");
+        let left = "Not tried, or not to the end, for want of time: ";
+        let text = story::text(&it);
+        assert!(text.contains(left), "{text}");
+        let chain = "variables between the input and the failure";
+        assert_eq!(it.untried.last().map(String::as_str), Some(chain), "{text}");
     }
 }
 

@@ -53,6 +53,42 @@ fn a_wrong_condition_is_named_once_its_other_decision_averts_the_failure() {
 }
 
 #[test]
+fn a_range_that_is_too_large_is_named_by_the_number_that_it_should_not_have() {
+    let mut asked = request(
+        target(&program("widths.c", &["-g", "-Og"]), &[]),
+        b"5\n144\n300\n100\n7\n",
+        Some(b"5\n104\n300\n100\n7\n"),
+    );
+    asked.wrong = Some(Pattern::new("short 144").unwrap());
+    let it = explain(&asked).unwrap();
+    let text = story::text(&it);
+    let range = line_of("widths.c", "offset <= 0xff");
+    let named = at_line(&it.look_first, range).unwrap_or_else(|| panic!("{text}"));
+    let change = "with another number to compare with the run does not fail, and";
+    assert!(named.tested && named.why.starts_with(change), "{text}");
+}
+
+#[test]
+fn a_statement_that_tells_failing_runs_from_others_is_named() {
+    let mut asked = request(
+        target(&program("merged.c", &["-g", "-Og"]), &[]),
+        b"az\nnb\ncv\nxy\n",
+        Some(b"az\ntb\ncv\nxy\n"),
+    );
+    asked.wrong = Some(Pattern::new("(?m)^13$").unwrap());
+    let it = explain(&asked).unwrap();
+    let text = story::text(&it);
+    let telling = it.telling.as_ref().unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(telling.place.function, "value", "{text}");
+    assert!(telling.failing > 3 && telling.passing == 0, "{text}");
+    let why = format!(
+        "executed by all {} runs that fail, and by 0 of {} others",
+        telling.failing, telling.others
+    );
+    assert!(it.look_first.iter().any(|it| it.why == why), "{text}");
+}
+
+#[test]
 fn a_changed_key_is_named_first_only_where_the_run_fails_by_it() {
     let program = program("filed.c", PLAIN);
     let changes = "changes the value by which this record is filed";

@@ -79,7 +79,8 @@ pub struct ExplainArgs {
     /// or have no debug information
     #[arg(long)]
     raw: bool,
-    /// Maximum time for one explanation
+    /// Maximum CPU time for one explanation; on a busy machine it ends after four times as much wall
+    /// time
     #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "30s")]
     budget_time: Duration,
     /// Directory for explanation.json, explanation.html and explanation.txt; with several groups,

@@ -8,9 +8,9 @@ use ddfuzz_triage::memory::Memory;
 use iced_x86::{Mnemonic, OpKind};
 use libc::user_regs_struct;
 
+use super::Engine;
 use super::mutants::{Code, Mutant, MutantKind, Patch, simple_place};
 use super::process::{Process, register_mut};
-use super::{Engine, Point};
 use crate::dwarf::{Declared, Function};
 use crate::suspects::MAIN;
 use crate::types::{Encoding, Shape, TypeId, Types};
@@ -28,7 +28,7 @@ const REGISTER: u8 = 0x50;
 const PLACES: usize = 24;
 
 /// The value to which a mutant's function sets a place (a field or a global variable).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Value {
     /// The place is set to zero, or to the null pointer.
     Zero,
@@ -37,7 +37,7 @@ pub(crate) enum Value {
 }
 
 /// From which address the place is counted that a mutant's function sets in addition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Base {
     /// The place is counted from the address that is passed to the function in this register (DWARF
     /// number), such as that of a record.
@@ -48,7 +48,7 @@ pub(crate) enum Base {
 
 /// The assignment that a mutant's function makes in addition to what it does anyway: when it begins
 /// or returns, it sets a field or a global variable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Added {
     /// Address at which the function begins that makes the assignment.
     pub entry: u64,
@@ -256,21 +256,20 @@ fn passed<'a>(types: &Types, function: &'a Function) -> Vec<(u16, TypeId, &'a De
 }
 
 impl Engine {
-    /// Returns the mutants in which a function that the failing run has called sets a field of a
-    /// record that is passed to it, or a global variable. Only places that the executed code reads
+    /// Returns the mutants in which one of the functions that the failing run has called, given with
+    /// their code, sets a field of a record that is passed to it, or a global variable. Only places that the executed code reads
     /// are set. One that the function itself writes is only set to zero when the function begins.
-    pub(super) fn additions(&mut self, process: &mut Process, points: &[Point]) -> Vec<Mutant> {
-        let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
-        let own = executed.into_iter().filter(|pc| self.is_user(*pc));
-        let functions = self.functions_of(own);
+    pub(super) fn additions(&self, executed: &[(&Function, Vec<Code>)]) -> Vec<Mutant> {
+        let is_own = |function: &Function| {
+            let start = function.ranges.first().map_or(0, |it| it.start);
+            self.is_user(start.wrapping_add(self.bias))
+        };
+        let executed = executed.iter().filter(|it| is_own(it.0));
+        let functions: Vec<&Function> = executed.clone().map(|it| it.0).collect();
         let mut uses: Vec<Uses> = Vec::new();
-        for function in &functions {
+        for (_, codes) in executed {
             let mut own = Uses::default();
-            for range in &function.ranges {
-                let start = range.start.wrapping_add(self.bias);
-                let code = process.bytes(start, (range.end - range.start) as usize);
-                own.add(&Code::new(&code, start));
-            }
+            codes.iter().for_each(|code| own.add(code));
             uses.push(own);
         }
         let read: HashSet<Place> = uses.iter().flat_map(|it| &it.read).copied().collect();

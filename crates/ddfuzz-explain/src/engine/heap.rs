@@ -62,7 +62,8 @@ pub struct Damaged {
     pub word: u64,
 }
 
-/// Returns the first heap block after which the allocator's size field is no valid size; `None`
+/// Returns the first heap block after which the allocator's size field is no valid size, or says
+/// that the block is freed, and its size does not stand before the field as it does then; `None`
 /// where all are valid, or the heap is not that of glibc's allocator.
 pub fn damaged(maps: &Maps, memory: &mut dyn Memory) -> Option<Damaged> {
     let mapping = maps.iter().find(|it| it.path.as_os_str() == "[heap]")?;
@@ -74,21 +75,28 @@ pub fn damaged(maps: &Maps, memory: &mut dyn Memory) -> Option<Damaged> {
     if heap.size(mapping.start)? != TCACHE {
         return None;
     }
-    let (mut block, mut at) = (None, mapping.start);
+    let (mut before, mut at) = (None, mapping.start);
     while at + HEADER < mapping.start + length {
-        let Some(size) = heap
-            .size(at)
-            .filter(|_| heap.word(at + 8).is_some_and(is_size))
-        else {
-            return block.map(|block| Damaged {
+        let is_valid = |word: u64| {
+            let is_freed = before.is_some_and(|(_, size)| heap.word(at) == Some(size));
+            is_size(word) && (says_used(word) || is_freed)
+        };
+        let word = heap.word(at + 8);
+        let Some(size) = heap.size(at).filter(|_| word.is_some_and(is_valid)) else {
+            return before.map(|(block, _)| Damaged {
                 block,
                 word: at + 8,
             });
         };
-        block = Some(at + HEADER);
+        before = Some((at + HEADER, size));
         at += size;
     }
     None
+}
+
+/// Returns true if a size field of the allocator says that the block before it is in use.
+pub fn says_used(word: u64) -> bool {
+    word & 1 == 1
 }
 
 /// Returns true if a word can be the size of a chunk of glibc's main heap; its lowest bit is a

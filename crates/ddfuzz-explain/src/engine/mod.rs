@@ -8,6 +8,7 @@ mod added;
 pub(crate) mod anomalies;
 pub(crate) mod backward;
 pub(crate) mod changed;
+mod conditions;
 pub mod crashed;
 pub(crate) mod critical;
 pub(crate) mod decisions;
@@ -49,7 +50,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ddfuzz_exec::{Ended, ExecError, Limits, Target, Traceable, Way};
 use ddfuzz_triage::{Key, StoppedClassifier, StoppedCrash};
@@ -216,8 +217,10 @@ pub struct Engine {
     /// Time limit of a run that goes on with a changed state. Runs that are stopped often have a
     /// longer one.
     pub(crate) test_limit: TimeLimit,
-    /// When the whole explanation must be finished.
-    pub deadline: Instant,
+    /// How long the whole explanation may take.
+    whole_time: Allowance,
+    /// How long the current part of the explanation may take: the whole, or less.
+    pub(crate) until: Allowance,
     /// Time until which values of the failing run are followed back, and runs with changes are
     /// made.
     pub(crate) facts_until: Allowance,
@@ -267,7 +270,7 @@ impl Drop for Engine {
 
 impl Engine {
     /// Prepares the passing and the failing run of a program, whose targets and inputs are given in
-    /// this order; `budget` is the time for the whole explanation.
+    /// this order; `budget` is the CPU time for the whole explanation.
     ///
     /// # Errors
     /// When the program cannot be started, or its file cannot be read.
@@ -276,9 +279,8 @@ impl Engine {
         inputs: [Vec<u8>; 2],
         budget: Duration,
     ) -> Result<Engine, EngineError> {
-        let deadline = Instant::now() + budget;
-        let output = output_file()?;
-        let [passing, failing] = inputs;
+        let whole_time = Allowance::of_budget(budget);
+        let (output, [passing, failing]) = (output_file()?, inputs);
         let first = Traceable::writing_to(targets[0], Way::Command, &output)?;
         // The same directory and the same files, so that both runs differ in nothing else.
         let second = match targets[0] == targets[1] {
@@ -304,13 +306,14 @@ impl Engine {
             classifier: StoppedClassifier::default(),
             keys: HashMap::new(),
             library_names: RefCell::default(),
-            watchdog: Watchdog::start(deadline)?,
+            watchdog: Watchdog::start(whole_time)?,
             limits: targets[0].limits,
             test_limit: TimeLimit::of(targets[0].limits.wall),
             is_located: false,
             statements: Vec::new(),
-            deadline,
-            facts_until: Allowance::new(Duration::MAX, deadline),
+            whole_time,
+            until: whole_time,
+            facts_until: whole_time,
             tests: 0,
             changed_runs: 0,
             is_raw: false,
@@ -334,25 +337,23 @@ impl Engine {
 
     /// Returns an allowance for all of the time that is left for the whole explanation.
     pub(crate) fn whole_time(&self) -> Allowance {
-        Allowance::new(Duration::MAX, self.deadline)
+        self.whole_time
     }
 
     /// Returns an allowance of the CPU time `cpu`, and of half of the wall time that is left for
     /// the whole explanation.
     pub(crate) fn half_time(&self, cpu: Duration) -> Allowance {
-        let now = Instant::now();
-        let left = self.deadline.saturating_duration_since(now);
-        Allowance::new(cpu, now + left / 2)
+        self.whole_time.part(2).within(cpu)
     }
 
-    /// Returns an error if the time for the whole explanation is over.
+    /// Returns an error if the time for the whole explanation, or for its current part, is over.
     ///
     /// # Errors
     /// [`EngineError::OutOfTime`].
     pub fn check_time(&self) -> Result<(), EngineError> {
-        match Instant::now() < self.deadline {
-            true => Ok(()),
-            false => Err(EngineError::OutOfTime),
+        match self.until.is_over() {
+            true => Err(EngineError::OutOfTime),
+            false => Ok(()),
         }
     }
 

@@ -43,6 +43,9 @@ pub(crate) enum MutantKind {
     Fixed,
     /// The mutant stores a number that is larger or smaller by one.
     Number,
+    /// A comparison is made with another constant, so that it is decided otherwise for a number
+    /// that the failing run has compared.
+    Bound,
     /// The mutant sets a field or a global variable in addition, when a function is called or
     /// returns.
     Added,
@@ -56,31 +59,10 @@ impl MutantKind {
             MutantKind::Width | MutantKind::Exchanged | MutantKind::Original | MutantKind::Break
         )
     }
-
-    /// Returns what a mutant of the kind does instead, as the end of a sentence.
-    pub fn words(self) -> &'static str {
-        match self {
-            MutantKind::Boundary => "with the other answer for equal numbers",
-            MutantKind::Negated => "with the opposite condition",
-            MutantKind::Fixed => "with a condition that is always decided alike",
-            MutantKind::Constant => "with a constant that differs by one",
-            MutantKind::Exchanged => "with two arguments exchanged",
-            MutantKind::Width => "with a number that is not cut, or has another sign",
-            MutantKind::Operator => "with another operator",
-            MutantKind::Operand => "with another variable",
-            MutantKind::Original => "with the original in place of its copy",
-            MutantKind::Fields => "with another field",
-            MutantKind::Break => "with a break behind it",
-            MutantKind::Order => "with another order of statements",
-            MutantKind::LeftOut => "without a write or a call",
-            MutantKind::Number => "with a number that differs by one",
-            MutantKind::Added => "with a write in addition",
-        }
-    }
 }
 
 /// How a mutant is made from the running program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Patch {
     /// These bytes replace those of the code, from the given address on.
     Code(u64, Vec<u8>),
@@ -94,6 +76,26 @@ pub(crate) enum Patch {
     Leave(u64, u64),
     /// A function sets a place in memory each time it is called.
     Addition(Box<Added>),
+}
+
+impl Patch {
+    /// Returns the address of the first instruction that is changed, or before or after which the
+    /// mutant does something else.
+    pub fn begins(&self) -> u64 {
+        match self {
+            Patch::Code(at, _) | Patch::Exchange(at, _) | Patch::Add(at, ..) => *at,
+            Patch::Leave(at, _) => *at,
+            Patch::Addition(added) => added.entry,
+        }
+    }
+
+    /// Returns what a function does in addition; `None` for other patches.
+    fn added(&self) -> Option<&Added> {
+        match self {
+            Patch::Addition(added) => Some(added),
+            _ => None,
+        }
+    }
 }
 
 /// A mutant of the program: the program with one place of its code changed.
@@ -110,10 +112,25 @@ pub(crate) struct Mutant {
 impl Mutant {
     /// Returns what the mutant does instead, as the end of a sentence.
     pub fn words(&self) -> String {
-        match &self.patch {
-            Patch::Addition(added) => added.words(),
-            _ => self.kind.words().to_owned(),
-        }
+        let words = match self.kind {
+            MutantKind::Boundary => "with the other answer for equal numbers",
+            MutantKind::Negated => "with the opposite condition",
+            MutantKind::Fixed => "with a condition that is always decided alike",
+            MutantKind::Constant => "with a constant that differs by one",
+            MutantKind::Bound => "with another number to compare with",
+            MutantKind::Exchanged => "with two arguments exchanged",
+            MutantKind::Width => "with a number that is not cut, or has another sign",
+            MutantKind::Operator => "with another operator",
+            MutantKind::Operand => "with another variable",
+            MutantKind::Original => "with the original in place of its copy",
+            MutantKind::Fields => "with another field",
+            MutantKind::Break => "with a break behind it",
+            MutantKind::Order => "with another order of statements",
+            MutantKind::LeftOut => "without a write or a call",
+            MutantKind::Number => "with a number that differs by one",
+            MutantKind::Added => return self.patch.added().map_or_else(String::new, Added::words),
+        };
+        words.to_owned()
     }
 }
 
@@ -125,11 +142,11 @@ const SETTING: usize = 24;
 /// of the other.
 pub(super) const NEARBY: usize = 10;
 /// Machine code of the instruction that does nothing (`nop`).
-const NOP: u8 = 0x90;
+pub(super) const NOP: u8 = 0x90;
 
 /// The decoded machine code of a function.
-pub(super) struct Code<'a> {
-    pub bytes: &'a [u8],
+pub(super) struct Code {
+    pub bytes: Vec<u8>,
     pub start: u64,
     pub all: Vec<(Instruction, ConstantOffsets)>,
     /// Whether the register RBP points to the function's frame.
@@ -179,9 +196,10 @@ fn boundary(condition: u8) -> Option<u8> {
     }
 }
 
-impl<'a> Code<'a> {
-    pub fn new(bytes: &'a [u8], start: u64) -> Code<'a> {
-        let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+impl Code {
+    /// Decodes the code `bytes` of a function that begins at the address `start`.
+    pub fn new(bytes: Vec<u8>, start: u64) -> Code {
+        let mut decoder = Decoder::with_ip(64, &bytes, start, DecoderOptions::NONE);
         let mut all = Vec::new();
         while decoder.can_decode() {
             let instruction = decoder.decode();
@@ -504,16 +522,13 @@ pub(super) fn changed(
     is_exact.then_some(bytes)
 }
 
-/// Returns the mutants of a function's code `bytes`, which begins at the address `start`. `line`
-/// gives, for an address, the source line and whether the failing run executes a statement there;
+/// Returns the mutants of a function's code. `line` gives, for an address, the source line and whether the failing run executes a statement there;
 /// `cases` are the addresses at which the cases of a `switch` begin.
 pub(super) fn mutants(
-    bytes: &[u8],
-    start: u64,
+    code: &Code,
     line: impl Fn(u64) -> Option<(u64, bool)>,
     cases: &[u64],
 ) -> Vec<Mutant> {
-    let code = Code::new(bytes, start);
     let lines: Vec<Option<(u64, bool)>> = code.all.iter().map(|it| line(it.0.ip())).collect();
     let mut found = Vec::new();
     for at in (0..lines.len()).filter(|at| lines[*at].is_some_and(|it| it.1)) {
@@ -525,10 +540,8 @@ pub(super) fn mutants(
     found
 }
 
-/// Returns the addresses of the jump tables (of `switch` statements) in a function's code, which
-/// begins at the address `start`.
-pub(super) fn jump_tables(bytes: &[u8], start: u64) -> Vec<u64> {
-    let code = Code::new(bytes, start);
+/// Returns the addresses of the jump tables (of `switch` statements) in a function's code.
+pub(super) fn jump_tables(code: &Code) -> Vec<u64> {
     let jumps = code.all.iter().enumerate();
     let jumps = jumps.filter(|(_, (it, _))| it.flow_control() == FlowControl::IndirectBranch);
     let before = jumps.flat_map(|(at, _)| &code.all[at.saturating_sub(NEARBY)..at]);
@@ -543,7 +556,7 @@ mod tests {
 
     /// Returns the mutants of some code that replace its bytes: the kind and the new bytes of each.
     fn patches(code: &[u8]) -> Vec<(MutantKind, Vec<u8>)> {
-        let all = mutants(code, 0x1000, |_| Some((1, true)), &[]).into_iter();
+        let all = mutants(&Code::new(code.to_vec(), 0x1000), |_| Some((1, true)), &[]).into_iter();
         let bytes = |patch| match patch {
             Patch::Code(_, bytes) => bytes,
             _ => Vec::new(),
@@ -640,7 +653,7 @@ mod tests {
             0x48, 0x8b, 0x5f, 8, 0x48, 0x8b, 0x5b, 8, 0x48, 0x8b, 0x43, 16,
         ];
         let line = |pc| Some((u64::from(pc < 0x1008), pc < 0x1008));
-        let all = mutants(&code, 0x1000, line, &[]);
+        let all = mutants(&Code::new(code.to_vec(), 0x1000), line, &[]);
         let both = [0x48, 0x8b, 0x5f, 16, 0x48, 0x8b, 0x5b, 16];
         let patch = Patch::Code(0x1000, both.to_vec());
         assert_eq!(all.iter().filter(|it| it.patch == patch).count(), 1);
@@ -650,7 +663,11 @@ mod tests {
     fn a_part_of_a_switch_does_not_go_on_in_the_next_one() {
         // jmp 0x1007; mov [rax], ecx; add eax, ecx (the next part); nop
         let code = [0xeb, 5, 0x89, 0x08, 0x01, 0xc8, 0x90, 0x90];
-        let all = mutants(&code, 0x1000, |_| Some((1, true)), &[0x1004]);
+        let all = mutants(
+            &Code::new(code.to_vec(), 0x1000),
+            |_| Some((1, true)),
+            &[0x1004],
+        );
         let breaks: Vec<&Patch> = (all.iter())
             .filter(|it| it.kind == MutantKind::Break)
             .map(|it| &it.patch)
@@ -665,7 +682,7 @@ mod tests {
             0x48, 0x89, 0xe5, 0x48, 0x8b, 0x55, 0xd8, 0x48, 0x8d, 0x45, 0xb0, 0xe8, 0, 0, 0, 0,
             0x48, 0x8d, 0x75, 0xb0,
         ];
-        let all = mutants(&code, 0x1000, |_| Some((1, true)), &[]);
+        let all = mutants(&Code::new(code.to_vec(), 0x1000), |_| Some((1, true)), &[]);
         let original = all.iter().filter(|it| it.kind == MutantKind::Original);
         let original: Vec<_> = original.map(|it| (it.pc, it.patch.clone())).collect();
         let patch = Patch::Code(0x1010, vec![0x48, 0x8b, 0x75, 0xd8]);
@@ -676,7 +693,7 @@ mod tests {
     fn arguments_are_exchanged_that_are_set_before_the_call() {
         // mov edi, eax; mov esi, ecx; call +0
         let code = [0x89, 0xc7, 0x89, 0xce, 0xe8, 0, 0, 0, 0];
-        let all = mutants(&code, 0x1000, |_| Some((1, true)), &[]);
+        let all = mutants(&Code::new(code.to_vec(), 0x1000), |_| Some((1, true)), &[]);
         let exchanged = all.iter().find(|it| it.kind == MutantKind::Exchanged);
         let patch = Patch::Exchange(0x1004, [Register::RDI, Register::RSI]);
         assert_eq!(exchanged.map(|it| &it.patch), Some(&patch));

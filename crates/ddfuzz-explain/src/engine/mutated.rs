@@ -9,11 +9,11 @@ use ddfuzz_exec::Ended;
 use ddfuzz_triage::memory::Memory;
 use iced_x86::Register;
 
-use super::mutants::{Mutant, Patch, jump_tables, mutants};
+use super::mutants::{Code, Mutant, Patch, jump_tables, mutants};
 use super::prepared::library_symbol;
 use super::process::{Process, register_mut};
 use super::run::{Halt, Pace};
-use super::spectrum::{ENOUGH, Executions, Spectrum};
+use super::spectrum::{ENOUGH, Executions, Spectrum, Telling};
 use super::tests_at_point::Stand;
 use super::watchdog::TimeLimit;
 use super::{Engine, EngineError, Point, Side, Trace};
@@ -40,6 +40,8 @@ const COMPARED_CLOSELY: usize = 60;
 /// Largest number of runs of other inputs with which one of the most telling mutants is compared,
 /// counted for inputs that fail and for others.
 const CLOSELY: usize = 12;
+/// By how much a mutant weighs less for each one of the same function that weighs more.
+const AGAIN: f64 = 0.25;
 /// Largest number of mutants that the search for mutants without the failure returns.
 const FOUND: usize = 6;
 
@@ -91,6 +93,17 @@ pub(crate) struct Averting {
     pub failing: usize,
     /// Number of the inputs counted by `failing` on which the mutant ends well.
     pub mended: usize,
+}
+
+/// What runs of mutants, and of the program on other inputs, have shown.
+#[derive(Default)]
+pub(crate) struct Mutated {
+    /// The mutants with the most evidence, one for each source line.
+    pub found: Vec<Averting>,
+    /// Number of mutants that were not run because the time was over, and number of all.
+    pub left: (usize, usize),
+    /// The statement that tells runs that fail from others best; `None` where none does.
+    pub telling: Option<Telling>,
 }
 
 impl Averting {
@@ -149,28 +162,53 @@ impl Engine {
         all
     }
 
-    /// Returns the mutants of the program in the statements that the failing run has executed.
-    fn mutants(&mut self, process: &mut Process, points: &[Point]) -> Vec<Mutant> {
+    /// Returns the functions that the run with these points has called, with their decoded code.
+    fn executed_code(
+        &self,
+        process: &mut Process,
+        points: &[Point],
+    ) -> Vec<(&Function, Vec<Code>)> {
         let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
-        let bias = self.bias;
-        let functions = self.functions_of(executed.iter().copied()).into_iter();
-        let mut ranges: Vec<Range<u64>> = functions.flat_map(|it| it.ranges.clone()).collect();
-        ranges.sort_by_key(|it| it.start);
-        let mut found = Vec::new();
-        for range in ranges {
-            let start = range.start.wrapping_add(bias);
-            let code = process.bytes(start, (range.end - range.start) as usize);
-            let cases = jump_tables(&code, start).into_iter();
+        let functions = self.functions_of(executed.into_iter()).into_iter();
+        let mut code = |range: &Range<u64>| {
+            let start = range.start.wrapping_add(self.bias);
+            Code::new(
+                process.bytes(start, (range.end - range.start) as usize),
+                start,
+            )
+        };
+        let decoded = functions.map(|it| (it, it.ranges.iter().map(&mut code).collect()));
+        decoded.collect()
+    }
+
+    /// Returns the mutants of the program, in the statements that the failing run has executed, that
+    /// may make a difference to it. Its forks are made from `stand`.
+    fn mutants(&mut self, stand: &mut Stand, points: &[Point]) -> Result<Vec<Mutant>, EngineError> {
+        let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
+        let process = stand.process();
+        let functions = self.executed_code(process, points);
+        let line = |pc| {
+            let line = self.line(pc)?.1;
+            let statement = self.statement_at(pc);
+            let is_executed = statement.is_some_and(|it| executed.contains(&it));
+            Some((line, is_executed && self.is_user(pc)))
+        };
+        let (mut found, mut conditions) = (Vec::new(), Vec::new());
+        for code in functions.iter().flat_map(|it| &it.1) {
+            let cases = jump_tables(code).into_iter();
             let cases: Vec<u64> = cases.flat_map(|it| targets(process, it)).collect();
-            let line = |pc| {
-                let line = self.line(pc)?.1;
-                let statement = self.statement_at(pc);
-                let is_executed = statement.is_some_and(|it| executed.contains(&it));
-                Some((line, is_executed && self.is_user(pc)))
-            };
-            found.extend(mutants(&code, start, line, &cases));
+            found.extend(mutants(code, line, &cases));
+            conditions.extend(code.conditions());
         }
-        found
+        found.extend(self.additions(&functions));
+        let places = found.iter().map(|it| it.patch.begins()).collect();
+        if let Some(profile) = self.profile(stand, places, conditions.into_iter())? {
+            found.retain(|it| profile.matters(it));
+            found.extend(profile.bounds());
+        }
+        let mut known = HashSet::new();
+        found.retain(|it| known.insert(it.patch.clone()));
+        Ok(found)
     }
 
     /// Runs a fork of the stopped run `stand` as the mutant that `patch` makes, or unchanged if
@@ -255,8 +293,8 @@ impl Engine {
 
     /// Finds mutants of the program that keep the failing run from failing (`averts` is true for
     /// how they then end), and compares them with the program in runs of the inputs `others`.
-    /// Returns those with the most evidence, one for each source line. `limit` is the time limit of
-    /// a test. The search ends early when `facts_until` is over.
+    /// `limit` is the time limit of a test. The search ends early when `facts_until` is over, or the
+    /// time of this part of the explanation.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -266,19 +304,18 @@ impl Engine {
         limit: TimeLimit,
         averts: impl Fn(&MutantEnd) -> bool,
         others: &[Vec<u8>],
-    ) -> Result<Vec<Averting>, EngineError> {
+    ) -> Result<Mutated, EngineError> {
         let Some(first) = failing.points.first().copied() else {
-            return Ok(Vec::new());
+            return Ok(Mutated::default());
         };
         let limit = limit.shorter();
         let spectrum = self.spectrum(failing, first, limit, &averts, others)?;
-        let mut run = self.start(Side::Failing)?;
-        self.run_to(&mut run, first)?;
-        let mut all = self.mutants(&mut run.process, &failing.points);
-        all.extend(self.additions(&mut run.process, &failing.points));
-        let stand = self.stand_in(run, limit)?;
+        let mut stand = self.stand(Side::Failing, first, limit)?;
+        let mut all = self.mutants(&mut stand, &failing.points)?;
         self.sort_mutants(&mut all, &spectrum);
-        let mut found = self.averting(stand, all, &averts)?;
+        all.truncate(MUTANTS);
+        let count = all.len();
+        let (mut found, run) = self.averting(stand, all, &averts)?;
         for it in &mut found {
             let statement = self.statement_at(it.mutant.pc);
             it.executed = statement.and_then(|it| spectrum.of(it));
@@ -288,11 +325,45 @@ impl Engine {
         }
         found.sort_by(Averting::compare);
         found.truncate(COMPARED);
+        let compared = self.compare_all(&mut found, (first, limit), &averts, (others, &spectrum));
+        // What was compared until the time was over counts.
+        if let Err(error) = compared
+            && self.check_time().is_ok()
+        {
+            return Err(error);
+        }
+        found.retain(|it| it.is_telling() && !it.changes_much());
+        found.sort_by(Averting::compare);
+        let mut lines = HashSet::new();
+        found.retain(|it| lines.insert(self.line(it.mutant.pc)));
+        let function = |it: &Averting| self.function(it.mutant.pc);
+        let order = spread(found.iter().map(|it| (it.weight(), function(it))));
+        let mut ranked: Vec<(f64, Averting)> = order.into_iter().zip(found).collect();
+        ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let mut found: Vec<Averting> = ranked.into_iter().map(|it| it.1).collect();
+        found.truncate(FOUND);
+        Ok(Mutated {
+            found,
+            left: (count - run, count),
+            telling: spectrum.telling(&failing.points),
+        })
+    }
+
+    /// Compares the mutants `found` with the program in runs of the inputs `others`, stopped at the
+    /// point `first`, each of which may take `limit`: all in those that `spectrum` chooses, the most
+    /// telling ones in all. Removes those that change much. `averts` is true for the end of a run
+    /// that does not fail.
+    fn compare_all(
+        &mut self,
+        found: &mut Vec<Averting>,
+        (first, limit): (Point, TimeLimit),
+        averts: impl Fn(&MutantEnd) -> bool,
+        (others, spectrum): (&[Vec<u8>], &Spectrum),
+    ) -> Result<(), EngineError> {
         let statements = found
             .iter()
             .filter_map(|it| self.statement_at(it.mutant.pc));
         let chosen = spectrum.chosen(&statements.collect());
-        // The most telling ones are compared in all other runs as well.
         let rest = (0..others.len()).filter(|it| !chosen.contains(it));
         let rest: Vec<usize> = rest.collect();
         for (inputs, enough) in [(chosen, ENOUGH), (rest, CLOSELY)] {
@@ -303,37 +374,34 @@ impl Engine {
                 let Some(mut stand) = self.stand_with(&others[input], first, limit)? else {
                     continue;
                 };
-                self.compare_mutants(&mut stand, &mut found, &averts, enough)?;
+                self.compare_mutants(&mut stand, found, &averts, enough)?;
                 // Others are not told any more.
                 found.retain(|it| !it.changes_much());
             }
             found.sort_by(Averting::compare);
             found.truncate(COMPARED_CLOSELY);
         }
-        found.retain(Averting::is_telling);
-        let mut lines = HashSet::new();
-        found.retain(|it| lines.insert(self.line(it.mutant.pc)));
-        found.truncate(FOUND);
-        Ok(found)
+        Ok(())
     }
 
     /// Runs the mutants `all` in forks of the failing run, stopped in `stand`, and returns those
-    /// that keep it from failing.
+    /// that keep it from failing, with the number of those for which there was time.
     fn averting(
         &mut self,
         mut stand: Stand,
         all: Vec<Mutant>,
         averts: impl Fn(&MutantEnd) -> bool,
-    ) -> Result<Vec<Averting>, EngineError> {
+    ) -> Result<(Vec<Averting>, usize), EngineError> {
         let most = self.facts_until.but(4);
         let plain = self.run_mutant(&mut stand, None, Pace::Free)?;
         let begins = plain.map(|it| it.output).unwrap_or_default();
-        let (mut found, mut hanging) = (Vec::new(), HashSet::new());
-        for mutant in all.into_iter().take(MUTANTS) {
+        let (mut found, mut hanging, mut run) = (Vec::new(), HashSet::new(), 0);
+        for mutant in all {
             let place = (self.line(mutant.pc), mutant.kind);
-            if most.is_over() || hanging.len() >= HANGING {
+            if most.is_over() || self.check_time().is_err() || hanging.len() >= HANGING {
                 break;
             }
+            run += 1;
             if hanging.contains(&place) {
                 continue;
             }
@@ -358,7 +426,7 @@ impl Engine {
                 });
             }
         }
-        Ok(found)
+        Ok((found, run))
     }
 
     /// Sorts mutants by these criteria, one after another: kinds that few instructions have come
@@ -483,6 +551,19 @@ fn add_written(
     Ok(())
 }
 
+/// Returns the weights of mutants, given with their functions, the largest ones first; each further
+/// mutant of one function weighs less by [`AGAIN`]: a person who reads the function for the first of
+/// them sees the others.
+fn spread<T: Eq + std::hash::Hash>(all: impl Iterator<Item = (f64, T)>) -> Vec<f64> {
+    let mut known: HashMap<T, u8> = HashMap::new();
+    let weight = |(weight, function)| {
+        let before = known.entry(function).or_default();
+        *before += 1;
+        weight - AGAIN * f64::from(*before - 1)
+    };
+    all.map(weight).collect()
+}
+
 /// Returns how many eighths of the lines of `before` are also in `after`, each line as often as it
 /// occurs; 8 if `before` is empty.
 fn kept(before: &[u8], after: &[u8]) -> usize {
@@ -603,6 +684,12 @@ mod tests {
         // No other run that ends well executes it.
         assert!(is_telling(0, 0, 4, 3));
         assert!(!is_telling(0, 0, 2, 2) && !is_telling(0, 0, 3, 2));
+    }
+
+    #[test]
+    fn the_second_mutant_of_a_function_weighs_less() {
+        let all = [(-0.5, "f"), (-0.6, "f"), (-0.7, "g"), (-0.8, "f")];
+        assert_eq!(spread(all.into_iter()), [-0.5, -0.85, -0.7, -1.3]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::library::frees;
 use super::out_of_range::{is_negative, is_out_of_range, is_stored_short};
 use super::recorded::Recorded;
 use super::sources::{Source, comparison, decisions, inputs, last_write, reads, rounds};
-use super::writer::{By, LastWrite, Watched};
+use super::writer::{By, LastWrite, Watched, Writer};
 use super::{Engine, EngineError, Point, Side, if_supported};
 
 /// Number of points before a condition, or before a statement that writes, at which the recording
@@ -574,9 +574,7 @@ impl Engine {
         address: u64,
         size: u64,
     ) -> Result<Option<MemoryWrite>, EngineError> {
-        // Who has saved a register has not made its value.
-        let is_restored = recorded.executed[at].is_pop();
-        let Some(point) = recorded.passed(at).filter(|_| !is_restored) else {
+        let Some(point) = recorded.passed(at) else {
             return Ok(None);
         };
         let to = recorded.points[point].1;
@@ -587,9 +585,17 @@ impl Engine {
         };
         let found = self.last_writes(Side::Failing, None, to, watched);
         let found = if_supported(found.map(Some))?.and_then(|it| it.any);
+        // Who has saved a register at the beginning of a function has not made its value; a statement
+        // that has overwritten it there has.
+        let is_restored = recorded.executed[at].is_pop();
+        let saves =
+            |it: &Writer| is_restored && it.by == By::Program && self.statement_at(it.pc).is_none();
         let is_own = |it: &LastWrite| {
             let writer = &it.writer;
-            !writer.is_input() && writer.by != By::Kernel && !writer.calls.is_empty()
+            !saves(writer)
+                && !writer.is_input()
+                && writer.by != By::Kernel
+                && !writer.calls.is_empty()
         };
         Ok(found.filter(is_own).map(|last| MemoryWrite {
             last,

@@ -103,7 +103,7 @@ pub(super) fn read_registers(it: &Instruction) -> Vec<(Role, Register)> {
     found
 }
 
-impl Code<'_> {
+impl Code {
     /// Passes to `push` mutants of `it`, the instruction with the index `at`: if it reads a local
     /// variable or a field, they read another one of the same size.
     pub(super) fn add_operand(

@@ -25,7 +25,7 @@ fn is_plain(it: &Instruction) -> bool {
     follows && !it.is_invalid() && !is_of_stack
 }
 
-impl Code<'_> {
+impl Code {
     /// Returns the addresses to which the function jumps; parts of its `switch` begin at `cases`.
     fn targets(&self, cases: &[u64]) -> HashSet<u64> {
         let jumps = self.all.iter().map(|it| &it.0);
@@ -138,7 +138,7 @@ mod tests {
     /// neighbours: address and bytes of each. `lines` has the source line of each byte of the code.
     fn orders(code: &[u8], lines: &[u64]) -> Vec<(u64, Vec<u8>)> {
         let line = |pc: u64| Some((lines[(pc - 0x1000) as usize], true));
-        let all = mutants(code, 0x1000, line, &[]).into_iter();
+        let all = mutants(&Code::new(code.to_vec(), 0x1000), line, &[]).into_iter();
         let all = all.filter(|it| it.kind == MutantKind::Order);
         let bytes = |patch| match patch {
             Patch::Code(0x1000, bytes) => bytes,

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use ddfuzz_triage::memory::{Maps, Memory};
 
-use super::heap::{Damaged, damaged, heap_blocks, is_size};
+use super::heap::{Damaged, damaged, heap_blocks, is_size, says_used};
 use super::instructions::Value;
 use super::origin::History;
 use super::prepared::library_symbol;
@@ -98,6 +98,8 @@ struct Followed {
     allocated: Option<Allocated>,
     overwritten: Option<(Allocated, LastWrite)>,
     value: Option<u64>,
+    /// Whether the watched word is no size field any more, since it was overwritten.
+    is_overwritten: bool,
     /// Number of writes to the block's overwritten size field that the processor's watchpoint has
     /// seen.
     writes: u64,
@@ -286,6 +288,14 @@ impl Engine {
         calls
     }
 
+    /// Returns true if `word`, to which the run has just set a size field of the allocator, is none:
+    /// it is no size, or the program's own code has written it and it says that the block before is
+    /// freed.
+    fn overwrites(&self, run: &Run, word: u64) -> Result<bool, EngineError> {
+        let is_own = self.is_own_code(run.process.registers()?.rip);
+        Ok(!is_size(word) || is_own && !says_used(word))
+    }
+
     /// Compares the watched size field with its earlier value, and updates `known`: if the field
     /// has become a number that is no valid size, records the write that did that; if it is valid
     /// again, forgets the recorded write.
@@ -299,11 +309,13 @@ impl Engine {
         known.writes += u64::from(*stop == Stop::Trap);
         let now = run.process.word(damaged.word);
         let before = std::mem::replace(&mut known.value, now);
-        let (Some(before), Some(now)) = (before, now) else {
+        let Some(now) = now.filter(|_| before != now) else {
             return Ok(());
         };
-        match (is_size(before), is_size(now)) {
-            (true, false) => {
+        let overwrites = self.overwrites(run, now)?;
+        let was_overwritten = std::mem::replace(&mut known.is_overwritten, overwrites);
+        match (was_overwritten || before.is_none(), overwrites) {
+            (false, true) => {
                 let by_kernel = matches!(stop, Stop::SystemCall);
                 let writer =
                     self.describe(&mut run.process, Side::Failing, damaged.word, by_kernel)?;
@@ -311,7 +323,7 @@ impl Engine {
                 let write = writer.map(|writer| LastWrite { writer, nth });
                 known.overwritten = known.allocated.clone().zip(write);
             }
-            (false, true) => known.overwritten = None,
+            (true, false) => known.overwritten = None,
             _ => {}
         }
         Ok(())
@@ -330,7 +342,9 @@ impl Engine {
             }
             let now = run.process.word(damaged.word);
             match (value, now) {
-                (Some(before), Some(now)) if is_size(before) && !is_size(now) => {
+                (Some(before), Some(now))
+                    if before != now && is_size(before) && self.overwrites(&run, now)? =>
+                {
                     run.process.write(damaged.word, &u64::to_le_bytes(before))?;
                 }
                 _ => value = now,

@@ -36,6 +36,8 @@ pub enum Stop {
     Died(i32),
 }
 
+/// Number of stops after which CPU time is counted.
+const UNCOUNTED: u32 = 1024;
 /// Machine code of the instruction (`int3`) by which a breakpoint stops a program.
 const BREAKPOINT: u8 = 0xcc;
 
@@ -51,6 +53,8 @@ pub struct Process {
     ended: bool,
     /// CPU time of the process that is already included in the sum that `cpu_spent` returns.
     counted: Duration,
+    /// Number of stops since that time was counted.
+    stops: u32,
     watchdog: Watchdog,
 }
 
@@ -125,6 +129,7 @@ impl Process {
             breakpoints: BTreeMap::new(),
             ended: false,
             counted: Duration::ZERO,
+            stops: 0,
             watchdog: watchdog.clone(),
         })
     }
@@ -324,7 +329,7 @@ impl Process {
     /// Waits until the process stops or ends, and returns why.
     ///
     /// # Errors
-    /// When the process is no longer traced.
+    /// When it is no longer traced.
     pub fn wait(&mut self) -> io::Result<Stop> {
         let mut status = 0;
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
@@ -341,6 +346,10 @@ impl Process {
             }
         }
         if libc::WIFSTOPPED(status) {
+            self.stops += 1;
+            if self.stops == UNCOUNTED {
+                self.count_cpu();
+            }
             let signal = libc::WSTOPSIG(status);
             return Ok(match (status >> 16, signal) {
                 (0, libc::SIGTRAP) => Stop::Trap,
@@ -387,6 +396,7 @@ impl Process {
     }
 
     fn count_until(&mut self, used: Duration) {
+        self.stops = 0;
         count_traced(used.saturating_sub(self.counted));
         self.counted = used.max(self.counted);
     }

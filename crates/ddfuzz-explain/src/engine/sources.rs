@@ -146,13 +146,20 @@ pub fn last_write(executed: &[Executed], range: Range<usize>, memory: Value) -> 
 }
 
 /// Returns the index of the instruction that pushed a register onto the stack, if the instruction
-/// `at` pops the same value back into the register; else `None`.
+/// `at` pops the value back into the register; else `None`. The value is another one if it was
+/// overwritten meanwhile: that is as if the register was read from any memory.
 fn saved(executed: &[Executed], at: usize, register: Value) -> Option<usize> {
     let (address, size) = executed[at].read().filter(|_| executed[at].is_pop())?;
     let memory = Value::Memory(address, size);
     let by = (0..at).rev().find(|it| executed[*it].is_write_to(memory))?;
     let is_same = executed[by].is_push() && executed[by].operands().first() == Some(&register);
-    is_same.then_some(by)
+    let is_kept = match (register, executed.get(at + 1)) {
+        (Value::Register(number), Some(next)) => {
+            executed[by].registers[number] == next.registers[number]
+        }
+        _ => true,
+    };
+    (is_same && is_kept).then_some(by)
 }
 
 /// Returns the index of the last instruction in a range that writes some memory, `Ok(None)` if

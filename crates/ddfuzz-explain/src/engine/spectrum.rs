@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use ddfuzz_exec::Ended;
 
 use super::mutated::MutantEnd;
-use super::run::{Next, Pace};
+use super::run::{Next, Pace, STOPS};
 use super::tests_at_point::Stand;
 use super::watchdog::TimeLimit;
 use super::{Engine, EngineError, Point, Trace};
@@ -42,6 +42,19 @@ impl Executions {
     }
 }
 
+/// A statement that tells runs that fail from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Telling {
+    /// Address of the statement.
+    pub statement: u64,
+    /// Number of runs that fail: all of them execute the statement.
+    pub failing: usize,
+    /// Number of other runs that execute it.
+    pub passing: usize,
+    /// Number of other runs.
+    pub others: usize,
+}
+
 /// A run of another input: whether it fails, and which statements of the failing run it executes.
 struct Covered {
     /// Index of the input among the other inputs.
@@ -61,6 +74,26 @@ impl Spectrum {
     /// Returns which runs execute a statement; `None` for one that the failing run does not execute.
     pub fn of(&self, statement: u64) -> Option<Executions> {
         self.statements.get(&statement).copied()
+    }
+
+    /// Returns the statement of the failing run that tells runs that fail from others best, the
+    /// first one in the order of its `points`: all runs that fail execute it, and at most a
+    /// quarter of the others. `None` where there is none, or too few runs to tell.
+    pub fn telling(&self, points: &[Point]) -> Option<Telling> {
+        let others = self.runs.iter().filter(|it| !it.fails).count();
+        if others < ENOUGH || self.runs.len() - others < ENOUGH {
+            return None;
+        }
+        let is_it = |it: &Executions| it.failing.0 == it.failing.1 && it.passing * 4 <= others;
+        let all = points.iter().map(|it| it.pc);
+        let all = all.filter_map(|it| Some((it, self.of(it).filter(is_it)?)));
+        let (statement, it) = all.min_by_key(|it| it.1.passing)?;
+        Some(Telling {
+            statement,
+            failing: it.failing.0,
+            passing: it.passing,
+            others,
+        })
     }
 
     /// Counts for each statement of the failing run how many failing runs execute it, that one
@@ -141,7 +174,10 @@ impl Engine {
             let Some(mut stand) = self.stand_with(bytes, first, limit)? else {
                 continue;
             };
-            if let Some((executed, end)) = self.executed(&mut stand, &places)? {
+            let run = self.executed(&mut stand, &places)?;
+            // It has executed more than is known.
+            let run = run.filter(|it| it.1.ended != Ended::Timeout);
+            if let Some((executed, end)) = run {
                 found.runs.push(Covered {
                     input,
                     fails: !averts(&end),
@@ -160,7 +196,9 @@ impl Engine {
         stand: &mut Stand,
         places: &HashSet<u64>,
     ) -> Result<Option<(HashSet<u64>, MutantEnd)>, EngineError> {
+        let limit = stand.limit().times(STOPS);
         self.in_new_fork(stand, |engine, child| {
+            let _limit = child.limit(limit);
             for place in places {
                 child.set_breakpoint(*place)?;
             }
@@ -235,9 +273,23 @@ mod tests {
         assert_eq!(of(1), Some(((2, 2), 3)));
         assert_eq!(of(3), Some(((2, 2), 0)));
         assert_eq!(of(9), None);
+        let points = [1, 3, 2].map(|pc| {
+            let (nth, stack) = (1, 0);
+            Point { pc, nth, stack }
+        });
+        // Two runs that fail are too few.
+        assert_eq!(all.telling(&points), None);
         let statements = HashSet::from([1, 2, 3]);
         assert_eq!(all.chosen(&statements), [0, 3, 2, 1]);
         assert_eq!(all.chosen(&HashSet::from([9])), [0, 4]);
         assert!(all.chosen(&HashSet::new()).is_empty());
+        all.runs
+            .extend([run(5, true, &[3, 2]), run(6, true, &[3, 2])]);
+        all.count();
+        let found = all.telling(&points).map(|it| (it.statement, it.passing));
+        assert_eq!(found, Some((3, 0)));
+        let found = all.telling(&[points[0], points[2]]);
+        assert_eq!(found.map(|it| (it.statement, it.passing)), Some((2, 1)));
+        assert_eq!(all.telling(&points[..1]), None);
     }
 }

@@ -33,6 +33,18 @@ pub struct Stand {
     limit: TimeLimit,
 }
 
+impl Stand {
+    /// Returns the time limit of a test.
+    pub(super) fn limit(&self) -> TimeLimit {
+        self.limit
+    }
+
+    /// Returns the process that has stopped.
+    pub(super) fn process(&mut self) -> &mut Process {
+        &mut self.run.process
+    }
+}
+
 /// How a fork of a stopped run went on until it ended or reached a statement.
 pub enum Continued {
     /// The fork ran to its end, which was this.

@@ -13,8 +13,8 @@ use nix::unistd::Pid;
 #[derive(Clone)]
 pub struct Watchdog {
     armed: Arc<(Mutex<Armed>, Condvar)>,
-    /// The time at which all processes are killed: the end of the whole explanation.
-    latest: Instant,
+    /// How long the whole explanation may take: all processes are killed when it is over.
+    whole: Allowance,
 }
 
 #[derive(Default)]
@@ -97,7 +97,38 @@ pub(crate) struct Allowance {
     wall: Instant,
 }
 
+/// Largest number of times that the wall time of an explanation, or of a part of it, is as long as
+/// its CPU time. A machine that is busier than that ends it.
+const BUSY: u32 = 4;
+
 impl Allowance {
+    /// Returns the allowance of a whole explanation from now on: `budget` of CPU time, and
+    /// [`BUSY`] times as much wall time.
+    pub fn of_budget(budget: Duration) -> Allowance {
+        Allowance::share(budget, (1, 1))
+    }
+
+    /// Returns an allowance from now on of a share of what [`of_budget`](Allowance::of_budget) gives
+    /// for `budget`: of the CPU time divided by the first number of `parts`, of the wall time
+    /// divided by the second one.
+    pub fn share(budget: Duration, (cpu, wall): (u32, u32)) -> Allowance {
+        Allowance::new(budget / cpu, Instant::now() + budget * BUSY / wall)
+    }
+
+    /// Returns this allowance with at most the CPU time `cpu` from now on.
+    pub fn within(self, cpu: Duration) -> Allowance {
+        let cpu = self.cpu.min(cpu_spent().saturating_add(cpu));
+        Allowance { cpu, ..self }
+    }
+
+    /// Returns the allowance that ends as soon as this one or `other` does.
+    pub fn and(self, other: Allowance) -> Allowance {
+        Allowance {
+            cpu: self.cpu.min(other.cpu),
+            wall: self.wall.min(other.wall),
+        }
+    }
+
     /// Returns an allowance of the CPU time `cpu` from now on, that ends at `wall` in any case.
     pub fn new(cpu: Duration, wall: Instant) -> Allowance {
         let cpu = cpu_spent().saturating_add(cpu);
@@ -139,6 +170,10 @@ struct Deadline {
     /// case.
     latest: Instant,
 }
+
+/// CPU time that a process may use after that of the whole explanation is over: what is counted
+/// is not exact.
+const INEXACT: Duration = Duration::from_millis(20);
 
 /// Smallest CPU time of a limit that [`shorter`](TimeLimit::shorter) returns.
 const LEAST_TIME: Duration = Duration::from_millis(20);
@@ -186,12 +221,12 @@ pub struct Limit {
 }
 
 impl Watchdog {
-    /// Starts the thread that kills processes which take too long; at `latest` it kills the current
-    /// one in any case.
+    /// Starts the thread that kills processes which take too long; when `whole` is over it kills
+    /// the current one in any case.
     ///
     /// # Errors
     /// When no thread can be started.
-    pub fn start(latest: Instant) -> io::Result<Watchdog> {
+    pub(crate) fn start(whole: Allowance) -> io::Result<Watchdog> {
         let armed = Arc::new((Mutex::new(Armed::default()), Condvar::new()));
         let shared = Arc::clone(&armed);
         let watch = move || {
@@ -217,21 +252,26 @@ impl Watchdog {
         std::thread::Builder::new()
             .name("ddfuzz-limits".to_owned())
             .spawn(watch)?;
-        Ok(Watchdog { armed, latest })
+        Ok(Watchdog { armed, whole })
     }
 
     pub(crate) fn arm(&self, process: &OwnedFd, pid: Pid, limit: TimeLimit) -> Limit {
         let (state, changed) = &*self.armed;
         let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
         state.fired = false;
+        let left = self.whole.cpu.saturating_sub(cpu_spent());
+        let limit = TimeLimit {
+            cpu: limit.cpu.min(left.saturating_add(INEXACT)),
+            ..limit
+        };
         // Without a descriptor left there is no limit, and the budget of the whole is the limit.
         state.next = process.try_clone().ok().map(|process| Deadline {
             process,
             pid,
             limit,
             began: Instant::now(),
-            next_look: (Instant::now() + limit.cpu.min(limit.wall)).min(self.latest),
-            latest: self.latest,
+            next_look: (Instant::now() + limit.cpu.min(limit.wall)).min(self.whole.wall),
+            latest: self.whole.wall,
         });
         // To wake it for each of many short runs would cost more than they do.
         let next = state.next.as_ref().map(|it| it.next_look);
@@ -274,6 +314,16 @@ impl Drop for Limit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_busy_machine_does_not_end_an_explanation() {
+        let whole = Allowance::of_budget(Duration::from_secs(900));
+        assert!(whole.wall > Instant::now() + Duration::from_secs(1800));
+        let over = Allowance::of_budget(Duration::ZERO);
+        assert!(over.is_over() && whole.and(over).is_over() && over.and(whole).is_over());
+        let share = Allowance::share(Duration::from_secs(900), (10, 2));
+        assert!(share.cpu < whole.cpu && share.wall < whole.wall);
+    }
 
     #[test]
     fn an_allowance_is_over_by_cpu_time_or_by_wall_time() {

@@ -1,0 +1,73 @@
+//! The end of an explanation's text: what is sure, what it has cost, and what was not tried.
+
+use crate::chain::Confidence;
+use crate::links::is_in_buffer;
+use crate::report::{Explanation, LinkRecord};
+use crate::story::shown_name;
+
+/// Names what was not tried for want of time; `None` where all was.
+pub(crate) fn untried(it: &Explanation) -> Option<String> {
+    let left = it.untried.join("; ");
+    (!left.is_empty()).then(|| format!("Not tried, or not to the end, for want of time: {left}."))
+}
+
+/// Says of which variable it is sure that the run fails by it, and what the tests have cost.
+pub(crate) fn certainty(it: &Explanation) -> Vec<String> {
+    let seconds = it.wall_ms as f64 / 1000.0;
+    let changed = match it.changed_runs {
+        0 => String::new(),
+        count => format!(" and {count} changed runs"),
+    };
+    let mutants = match it.mutant_runs {
+        0 => String::new(),
+        count => format!(", {count} runs of mutants"),
+    };
+    let left = untried(it).map_or_else(String::new, |it| format!(" {it}"));
+    let spent = format!(
+        "{} tests{changed}{mutants}, {seconds:.1} s.{left}",
+        it.tests
+    );
+    let sure = |link: &&LinkRecord| link.confidence > Confidence::NotConfirmed;
+    let sure = (it.chain.iter().rev())
+        .find(|link| sure(link) && !is_in_buffer(link))
+        .or_else(|| it.chain.iter().rev().find(sure));
+    let verb = if it.crash.class.is_some() {
+        "crashes"
+    } else {
+        "fails"
+    };
+    vec![match sure {
+        Some(link) => format!(
+            "Given {} = {} at that moment, the passing run {verb} the same way (tested). {spent}",
+            shown_name(link),
+            link.failing
+        ),
+        None if it.out_of_time => {
+            format!(
+                "The time was over before it was tested which variable makes the passing run fail. {spent}"
+            )
+        }
+        None => format!("No variable is confirmed as a cause of the failure. {spent}"),
+    }]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::story::text;
+
+    #[test]
+    fn what_was_not_tested_is_not_called_harmless() {
+        let mut it = Explanation {
+            chain: vec![LinkRecord::default()],
+            ..Explanation::default()
+        };
+        let nothing = "No variable is confirmed as a cause of the failure.";
+        assert!(text(&it).contains(nothing));
+        // A variable that makes the passing run fail, and follows from none, is not confirmed, too.
+        assert!(!text(&it).contains("alone"));
+        it.out_of_time = true;
+        assert!(!text(&it).contains(nothing));
+        assert!(text(&it).contains("The time was over before"));
+    }
+}

@@ -1,0 +1,258 @@
+//! The chain of an explanation: finds it, tests its links, and stores their records in the result.
+
+use crate::alignment::Matched;
+use crate::chain::{Cause, Confidence, Evidence, Link, find_chain};
+use crate::delta::Delta;
+use crate::engine::writer::{By, Writer};
+use crate::engine::{EngineError, Side};
+use crate::experiments::Runs;
+use crate::explain::{Early, Explaining};
+use crate::failing_facts::origin_record;
+use crate::links::{drop_uninformative, merge_places, with_later_values};
+use crate::places::{callers_of, frame_record, point_record};
+use crate::report::{FrameRecord, LinkRecord, OriginRecord, WriterRecord};
+use crate::story::look_first;
+
+impl Explaining<'_> {
+    /// Finds the chain between both runs and stores it in the result. If the time is over before
+    /// that, stores what was found until then, and sets `out_of_time`.
+    pub(crate) fn chain(&mut self, runs: &mut Runs) -> Result<(), Early> {
+        let (links, ended) = find_chain(runs);
+        self.unless_late(runs, ended)?;
+        let links = with_later_values(runs, links)?;
+        self.check_visibility(runs, &links)?;
+        if links.is_empty() {
+            return Err(self.without_chain(runs));
+        }
+        if let Some(parted) = runs.failure_parted() {
+            (self.result.parted, self.result.decided) = self.parting(runs, &parted)?;
+        }
+        let mut records = Vec::new();
+        for (index, link) in links.iter().enumerate() {
+            records.extend(self.link(runs, link)?.map(|record| (index, record)));
+        }
+        merge_places(&mut records, &links);
+        if !self.request.raw {
+            drop_uninformative(&mut records);
+        }
+        let mut holds: Option<Cause> = None;
+        let (mut points, mut indices) = (Vec::new(), Vec::new());
+        for (index, mut record) in records {
+            let link = &links[index];
+            let before = index
+                .checked_sub(1)
+                .map(|before| links[before].cause.clone());
+            match self.evidence(runs, link, [holds.clone(), before]) {
+                Ok((cause, evidence)) => {
+                    record.confidence = evidence.confidence();
+                    move_to(&mut record, runs, (link, &cause));
+                    if record.confidence > Confidence::NotConfirmed {
+                        holds = Some(cause);
+                    }
+                }
+                // What there was no time for is not confirmed.
+                Err(early) => self.unless_late(runs, Err(early))?,
+            }
+            self.result.chain.push(record);
+            points.push(link.cause.point);
+            indices.push(index);
+        }
+        let look = look_first(&self.result.chain);
+        if let Some(look) = look {
+            let made = runs.made_of(&links[indices[look]]);
+            let made = made.or_else(|error| late(runs, error))?;
+            self.result.chain[look].made_of = made.map(|it| origin_record(&runs.engine, &it));
+        }
+        if let Some(look) = look.or(points.len().checked_sub(1)) {
+            self.result.drawing = runs.drawing(points[look]);
+        }
+        Ok(())
+    }
+
+    /// Sets `out_of_time` in the result if `ended` is an error and the time is over; returns any other
+    /// error.
+    fn unless_late(
+        &mut self,
+        runs: &Runs,
+        ended: Result<(), impl Into<Early>>,
+    ) -> Result<(), Early> {
+        match ended {
+            Err(_) if runs.engine.check_time().is_err() => {
+                self.result.out_of_time = true;
+                Ok(())
+            }
+            other => other.map_err(Into::into),
+        }
+    }
+
+    /// Runs the tests of a link's variable at the link's first point and, if these leave a doubt,
+    /// at its last. Returns the point with the better outcomes, and these. `before` has causes
+    /// earlier in the chain: the variable must follow from one of them.
+    fn evidence(
+        &self,
+        runs: &mut Runs,
+        link: &Link,
+        before: [Option<Cause>; 2],
+    ) -> Result<(Cause, Evidence), Early> {
+        let mut before: Vec<Cause> = before.into_iter().flatten().collect();
+        before.dedup();
+        let last = Cause {
+            point: link.last,
+            ..link.cause.clone()
+        };
+        let first = self.evidence_at(runs, &link.cause, &before)?;
+        let is_weak = first.follows && first.alone_fails == 0 || last == link.cause;
+        if first.confidence() == Confidence::Confirmed || is_weak {
+            return Ok((link.cause.clone(), first));
+        }
+        let second = self.evidence_at(runs, &last, &before)?;
+        Ok(match second.confidence() > first.confidence() {
+            true => (last, second),
+            false => (link.cause.clone(), first),
+        })
+    }
+
+    /// Runs the tests of the variable of `cause` at its point. If the variable follows from none of
+    /// the earlier causes `before`, runs no other test and returns empty evidence.
+    fn evidence_at(
+        &self,
+        runs: &mut Runs,
+        cause: &Cause,
+        before: &[Cause],
+    ) -> Result<Evidence, Early> {
+        let mut follows = before.is_empty();
+        for from in before {
+            if !follows && from.point < cause.point {
+                follows = runs.follows(from, cause)?;
+            }
+        }
+        // Without it the other tests cannot confirm the variable.
+        match follows {
+            true => runs
+                .evidence(cause)
+                .map(|it| Evidence { follows, ..it })
+                .map_err(Early::from),
+            false => Ok(Evidence::default()),
+        }
+    }
+
+    /// Finds the statement whose condition makes the runs go different ways after `last`, the last
+    /// point that they share, and where the value came from that the condition tests; each is
+    /// `None` where it is not known.
+    fn parting(
+        &self,
+        runs: &mut Runs,
+        last: &Matched,
+    ) -> Result<(Option<FrameRecord>, Option<OriginRecord>), Early> {
+        let decided = runs.decided(last).or_else(|error| late(runs, error))?;
+        let statement = decided
+            .as_ref()
+            .map(|it| it.at)
+            .or_else(|| runs.deciding(last));
+        let statement = statement.map(|pc| frame_record(&runs.engine, pc));
+        let decided = decided.map(|it| origin_record(&runs.engine, &it.by));
+        Ok((statement, decided))
+    }
+
+    fn link(&self, runs: &mut Runs, link: &Link) -> Result<Option<LinkRecord>, Early> {
+        let Some(delta) = runs.delta(link.cause.point, &link.cause.variable) else {
+            return Ok(None);
+        };
+        let part = runs.needed_part(link).or_else(|error| late(runs, error))?;
+        let delta = part.unwrap_or(delta);
+        let writer = runs
+            .writer(link, &delta)
+            .or_else(|error| late(runs, error))?;
+        let mut record = link_record(runs, link, &delta, writer.as_ref());
+        let parted = match &writer {
+            Some(writer) => runs.parted(link, writer),
+            None => runs.parted_since(link),
+        };
+        if let Some(parted) = parted {
+            (record.parted, record.decided) = self.parting(runs, &parted)?;
+        }
+        let Some(writer) = writer else {
+            return Ok(Some(record));
+        };
+        let place = |runs: &Runs, pc| Some(frame_record(&runs.engine, pc));
+        if writer.side == Side::Passing {
+            let kept = runs.writer_before(link, &delta);
+            let kept = kept.or_else(|error| late(runs, error))?;
+            record.kept = kept.and_then(|it| place(runs, it.pc));
+            if let Some(parted) = parted {
+                let instead = runs.instead(&parted, link, &delta);
+                let instead = instead.map(Some).or_else(|error| late(runs, error))?;
+                record.instead = instead.unwrap_or_default();
+            }
+        }
+        let returned = runs.returned(link, &delta, &writer);
+        let returned = returned.or_else(|error| late(runs, error))?;
+        record.returned = returned.and_then(|pc| place(runs, pc));
+        if returned.is_none() {
+            let selected = runs.selected(link, &delta, &writer);
+            let selected = selected.or_else(|error| late(runs, error))?;
+            record.selected = selected.map(|it| origin_record(&runs.engine, &it));
+        }
+        Ok(Some(record))
+    }
+}
+
+/// Returns the record of a chain's link, whose variable is `delta` and was written by `writer`. The
+/// origin of the written value is not in it yet.
+fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>) -> LinkRecord {
+    let at = runs.matched[link.cause.point];
+    let point = point_record(&runs.engine, &at);
+    let mut place = FrameRecord {
+        function: point.function.clone().unwrap_or_default(),
+        file: point.file.clone(),
+        line: point.line,
+    };
+    let mut by = None;
+    if let Some(writer) = writer {
+        place = frame_record(&runs.engine, writer.pc);
+        by = Some(match (writer.is_input(), &writer.by) {
+            (true, _) => WriterRecord::Input,
+            (false, By::Kernel) => WriterRecord::Kernel,
+            (false, _) if writer.side == Side::Passing => WriterRecord::Missed(place.clone()),
+            (false, _) => WriterRecord::Statement(place.clone()),
+        });
+    }
+    LinkRecord {
+        variable: delta.name.clone(),
+        local_of: Some(delta.function.clone()).filter(|name| !name.is_empty()),
+        type_name: delta.type_name.clone(),
+        function: Some(place.function).filter(|name| !name.is_empty()),
+        file: place.file,
+        line: place.line,
+        failing: delta.failing.clone(),
+        passing: delta.passing.clone(),
+        writer: by,
+        calls: writer.map_or_else(Vec::new, |it| callers_of(&runs.engine, it)),
+        point,
+        ..LinkRecord::default()
+    }
+}
+
+/// Changes the record of a link to the point of `tested`, where its variable was tested, with the
+/// name that the variable has at that point.
+fn move_to(record: &mut LinkRecord, runs: &Runs, (link, tested): (&Link, &Cause)) {
+    if tested.point == link.cause.point {
+        return;
+    }
+    record.point = point_record(&runs.engine, &runs.matched[tested.point]);
+    let name = |point| Some(runs.delta(point, &link.cause.variable)?.name);
+    if let (Some(before), Some(now)) = (name(link.cause.point), name(tested.point))
+        && before == record.variable
+    {
+        record.variable = now;
+    }
+}
+
+/// Returns `Ok(None)` if a search has failed with `error` and the time of the explanation is over:
+/// its result is then unknown. Else returns the error.
+fn late<T>(runs: &Runs, error: EngineError) -> Result<Option<T>, EngineError> {
+    match runs.engine.check_time() {
+        Ok(()) => Err(error),
+        Err(_) => Ok(None),
+    }
+}

@@ -1,0 +1,93 @@
+//! The parts of an explanation, how much of its time each may take, and what is left of them when
+//! the time is over.
+
+use std::time::Duration;
+
+use crate::engine::watchdog::Allowance;
+
+/// A part of an explanation; in the order in which they are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Heap blocks that are too short, freed too early or moved too early.
+    Heap,
+    /// What the failing run alone shows: its conditions and values.
+    Facts,
+    /// Runs of mutants of the program.
+    Mutants,
+    /// The chain of variables.
+    Chain,
+}
+
+impl Stage {
+    /// Returns the allowance of this part, from now on, of an explanation with the given budget.
+    pub fn share(self, budget: Duration) -> Allowance {
+        let parts = match self {
+            Stage::Heap => (5, 5),
+            Stage::Facts => (4, 4),
+            // The runs of mutants have their own.
+            Stage::Mutants | Stage::Chain => (1, 1),
+        };
+        Allowance::share(budget, parts)
+    }
+
+    /// Returns what the part does, for the list of what was not tried.
+    fn words(self) -> &'static str {
+        match self {
+            Stage::Heap => "heap blocks that are too short, or freed or moved too early",
+            Stage::Facts => "conditions decided otherwise, and where values came from",
+            Stage::Mutants => "mutants of the program",
+            Stage::Chain => "variables between the input and the failure",
+        }
+    }
+}
+
+/// The parts of an explanation that are not done.
+pub(crate) struct Stages {
+    left: Vec<Stage>,
+    /// The parts of `left` that were begun, and ended before their end because their time was over.
+    cut: Vec<Stage>,
+}
+
+impl Default for Stages {
+    fn default() -> Stages {
+        Stages {
+            left: vec![Stage::Heap, Stage::Facts, Stage::Mutants, Stage::Chain],
+            cut: Vec::new(),
+        }
+    }
+}
+
+impl Stages {
+    /// Notes that a part is done.
+    pub fn done(&mut self, stage: Stage) {
+        self.left.retain(|it| *it != stage);
+    }
+
+    /// Notes that a part was ended because its time was over.
+    pub fn cut(&mut self, stage: Stage) {
+        self.cut.push(stage);
+    }
+
+    /// Returns what was not tried, or not to its end, for want of time: the parts that were cut, and
+    /// if the time of the whole explanation was over (`is_late`), all that are not done.
+    pub fn left(&self, is_late: bool) -> Vec<String> {
+        let left = self.left.iter();
+        let left = left.filter(|it| is_late || self.cut.contains(it));
+        left.map(|it| it.words().to_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_for_want_of_time_is_named() {
+        let mut stages = Stages::default();
+        stages.cut(Stage::Heap);
+        stages.done(Stage::Facts);
+        assert_eq!(stages.left(false), [Stage::Heap.words()]);
+        let all = [Stage::Heap, Stage::Mutants, Stage::Chain].map(Stage::words);
+        assert_eq!(stages.left(true), all);
+    }
+}
