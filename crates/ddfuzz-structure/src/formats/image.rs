@@ -21,7 +21,7 @@ pub fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
 pub fn series(
     reader: &mut Reader,
     text: &[u8],
-    one: fn(&mut Reader, &[u8]) -> Option<(Node, usize)>,
+    one: impl Fn(&mut Reader, &[u8]) -> Option<(Node, usize)>,
 ) -> Option<Vec<Node>> {
     let (mut nodes, mut at) = (Vec::new(), 0);
     while at < text.len() && reader.count_part() {
