@@ -57,8 +57,11 @@ fn kill_at_random(seed: u64, fire: &Fire) {
         if now != returned {
             (returned, left) = (now, KILLS[random.below(KILLS.len() as u64) as usize]);
         }
+        if left == 0 {
+            continue;
+        }
         let victims = descendants();
-        if victims.is_empty() || left == 0 {
+        if victims.is_empty() {
             continue;
         }
         let victim = victims[random.below(victims.len() as u64) as usize];

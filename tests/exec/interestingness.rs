@@ -31,7 +31,7 @@ const INPUTS: [(&str, Ended); 18] = [
 
 fn begin(program: &Compiled, freshness: Freshness) -> Box<dyn Executor> {
     let mut target = Target::new(Program::Path(program.path.clone()));
-    target.limits.cpu = Duration::from_millis(300);
+    target.limits.cpu = Duration::from_millis(100);
     start_test(&target, OsStr::new("in put"), freshness).unwrap()
 }
 

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::image::rest;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
 use crate::reader::Reader;
@@ -197,7 +198,6 @@ impl Archive<'_> {
             Group::new(list, numbers).into(),
         ];
         nodes.extend(names);
-        nodes.extend((at < text.len()).then(|| Node::payload(&text[at..])));
-        Some(nodes)
+        Some(rest(nodes, text, at))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::image::series;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::{Encoding, Sum};
 use crate::packed::Codec;
@@ -56,22 +57,7 @@ pub fn zlib(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 /// checksum of the decompressed content, and its size. Bytes after the last member become a payload
 /// (changeable bytes); `None` if there is no member.
 pub fn gzip(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
-    let mut nodes = Vec::new();
-    let mut at = 0;
-    while at < text.len() && reader.count_part() {
-        let Some((member, size)) = gzip_member(reader, &text[at..]) else {
-            break;
-        };
-        nodes.push(member);
-        at += size;
-    }
-    if nodes.is_empty() {
-        return None;
-    }
-    if at < text.len() {
-        nodes.push(Node::payload(&text[at..]));
-    }
-    Some(nodes)
+    series(reader, text, gzip_member)
 }
 
 /// Reads the gzip member at the beginning of `text`, and returns it with its size in bytes; `None`
@@ -392,22 +378,7 @@ fn little(text: &[u8], at: usize, width: usize) -> Option<usize> {
 /// Reads a tar file: files, each with a header of 512 bytes and a content that is filled up to a
 /// multiple of 512 bytes. `None` if there is no such file in the text.
 pub fn tar(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
-    let mut nodes = Vec::new();
-    let mut at = 0;
-    while reader.count_part() {
-        let Some((file, size)) = tar_file(reader, &text[at..]) else {
-            break;
-        };
-        nodes.push(file);
-        at += size;
-    }
-    if nodes.is_empty() {
-        return None;
-    }
-    if at < text.len() {
-        nodes.push(Node::payload(&text[at..]));
-    }
-    Some(nodes)
+    series(reader, text, tar_file)
 }
 
 /// Reads the file at the beginning of the tar text, header and content, and returns it with its

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::image::rest;
 use crate::node::{Group, Meaning, Node};
 use crate::number::Encoding;
 use crate::reader::Reader;
@@ -317,8 +318,7 @@ fn messages(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
         nodes.push(Group::part(reader.label(), message).into());
         at = body.end;
     }
-    nodes.extend((at < text.len()).then(|| Node::payload(&text[at..])));
-    (at > 0).then_some(nodes)
+    (at > 0).then(|| rest(nodes, text, at))
 }
 
 /// Finds the size and the body of the message at the beginning of `text`, and returns the ranges of

@@ -2,6 +2,7 @@
 //! glyphs) and `kern`.
 
 use super::glyphs::Glyphs;
+use super::image::rest;
 use super::regions::Regions;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::Encoding;
@@ -301,13 +302,12 @@ pub fn kerning(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Opt
         subtables.push(Group::part(own, nodes).into());
         at = end;
     }
-    let mut nodes = vec![
+    let nodes = vec![
         Node::fixed(&text[..2]),
         reader.number(Encoding::Big(2), Meaning::Count(list), 0, &text[2..4]),
         Group::new(list, subtables).into(),
     ];
-    nodes.extend((at < text.len()).then(|| Node::payload(&text[at..])));
-    Some(nodes)
+    Some(rest(nodes, text, at))
 }
 
 /// Returns the tree nodes of a `kern` subtable of format 0 after its header: each pair of glyphs is

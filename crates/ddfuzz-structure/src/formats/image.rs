@@ -15,6 +15,25 @@ pub fn rest(mut nodes: Vec<Node>, text: &[u8], at: usize) -> Vec<Node> {
     nodes
 }
 
+/// Reads the parts that follow each other from the beginning of `text` on, as many as `one` can
+/// read, and returns them followed by a payload of the bytes after the last one; `None` if there is
+/// no part. `one` returns the part at the beginning of its text, and its size in bytes.
+pub fn series(
+    reader: &mut Reader,
+    text: &[u8],
+    one: impl Fn(&mut Reader, &[u8]) -> Option<(Node, usize)>,
+) -> Option<Vec<Node>> {
+    let (mut nodes, mut at) = (Vec::new(), 0);
+    while at < text.len() && reader.count_part() {
+        let Some((part, size)) = one(reader, &text[at..]) else {
+            break;
+        };
+        nodes.push(part);
+        at += size;
+    }
+    (at > 0).then(|| rest(nodes, text, at))
+}
+
 /// Reads a GIF file: a color table, extensions and images, each with data blocks that begin with
 /// their length. From the first block that cannot be read, all bytes are one payload (changeable
 /// bytes); `None` only if the text ends before or inside of the file's color table.
@@ -303,16 +322,7 @@ fn flac_head(text: &[u8]) -> Option<usize> {
 /// the first page that cannot be read, all bytes are one payload (changeable bytes); the result is
 /// never `None`.
 pub fn ogg(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
-    let mut nodes = Vec::new();
-    let mut at = 0;
-    while at < text.len() && reader.count_part() {
-        let Some((page, size)) = ogg_page(reader, &text[at..]) else {
-            break;
-        };
-        nodes.push(page);
-        at += size;
-    }
-    Some(rest(nodes, text, at))
+    series(reader, text, ogg_page).or_else(|| Some(rest(Vec::new(), text, 0)))
 }
 
 /// Reads the page at the beginning of `text`, part of an Ogg file; returns the page with its size

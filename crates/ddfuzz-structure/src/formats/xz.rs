@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::image::rest;
 use crate::node::{Group, Label, Meaning, Node, Part};
 use crate::number::{Encoding, Sum};
 use crate::packed::Codec;
@@ -82,8 +83,7 @@ pub fn xz(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
             at += zeros;
         }
     }
-    nodes.extend((at < text.len()).then(|| Node::payload(&text[at..])));
-    (blocks > 0).then_some(nodes)
+    (blocks > 0).then(|| rest(nodes, text, at))
 }
 
 /// Returns the tree node of the number at offset `at`, which states `meaning`, and the offset after
