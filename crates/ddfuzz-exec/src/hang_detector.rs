@@ -116,8 +116,9 @@ struct Window {
 }
 
 impl HangDetector {
-    /// Starts observing later runs, in windows of `window` CPU time, to stop those whose signature
-    /// is in `known`.
+    /// Starts hang detection: later runs are observed in windows of `window` CPU time each. A run
+    /// is stopped if the signature of a window (hash of the code that the run passes in it) is in
+    /// `known`, the signatures of known hangs.
     pub(crate) fn recognise(&mut self, window: Duration, known: &HashSet<Signature>) {
         self.window = window;
         self.known.clone_from(known);

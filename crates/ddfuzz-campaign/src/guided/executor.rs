@@ -248,9 +248,9 @@ impl TargetExecutor {
         noted
     }
 
-    /// Tells the executor the signatures of known hangs, and after which CPU time to compare runs
-    /// with them, if these have changed. The executor then stops each run early that shows one of
-    /// the signatures.
+    /// Passes the list of known hangs to the executor if it has changed: their signatures (hashes
+    /// of the code in which they loop), and after which CPU time a run is compared with them. The
+    /// executor stops a run early if its signature is one of these.
     fn recognise(&mut self) {
         if let Some((window, known)) = self.hangs.changed() {
             self.executor.recognise(window, known);

@@ -180,10 +180,11 @@ impl HangExaminer {
         next.filter(|_| has_time)
     }
 
-    /// Returns the examination of a suspected hang that has finished. If none has, returns `None`,
-    /// and begins the next examination if there is time for it. `fuzzed`: time that all workers
-    /// together have fuzzed. `is_over`: whether fuzzing has ended; then only hangs at new sites,
-    /// and some without a signature, are examined.
+    /// Returns the result of examining a suspected hang (an input whose run was stopped because it
+    /// took too long), if an examination has finished. Else returns `None`, and begins the next
+    /// examination if there is time for it. `fuzzed`: time that all workers together have fuzzed.
+    /// `is_over`: whether fuzzing has ended; then only hangs at new places in the program, and some
+    /// without a signature (hash of the code in which a run loops), are examined.
     pub(super) fn poll(&mut self, fuzzed: Duration, is_over: bool) -> Option<ExaminedHang> {
         if let Some(done) = self.take_done() {
             self.learn(&done);

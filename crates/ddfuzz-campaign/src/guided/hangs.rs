@@ -49,8 +49,9 @@ struct HangSite {
     least: usize,
 }
 
-/// What the main process has told the worker about the runs that are stopped at a site in the
-/// program.
+/// What the main process has found out about a site (a place in the program at which runs seem to
+/// hang): whether runs that a worker stops there really hang, and in which group they belong. The
+/// main process examines inputs that the worker submits, and reports the result to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SiteState {
     /// The main process has not decided yet whether runs stopped at the site hang.

@@ -128,10 +128,10 @@ impl TimeBudget {
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// Returns true if a solution of the fuzzer may be classified now: always after fuzzing;
-    /// before, if the overspent time is less than a second and, in case that a group waits to be
-    /// minimized (`waits`), classification has taken at most a second more than minimization. Else
-    /// false.
+    /// Returns true if a solution of the fuzzer may be classified now. After fuzzing, it always
+    /// may. During fuzzing, the worker must have spent less than a second more than its time budget
+    /// on classification and minimization together; and if a group waits to be minimized (`waits`),
+    /// at most a second more on classification than on minimization.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;

@@ -22,8 +22,9 @@ pub struct Effort {
     /// Most pairs of an input and a feature that are held in memory, at about 30 bytes each; if
     /// there are more, features are read again in each pass over the inputs.
     pub entries: usize,
-    /// Most nodes of one branch-and-bound search. There is one search for each price of a file that
-    /// is tried (bytes added to the size of each input).
+    /// Maximum number of nodes (partial selections of inputs) that one branch-and-bound search
+    /// visits. One such search is made for each price of a file that is tried (bytes added to the
+    /// size of each input).
     pub nodes: u32,
     /// Maximum number of elementary steps of reductions, bounds and branch-and-bound search, for
     /// each price of a file that is tried (bytes added to the size of each input); a second has

@@ -81,8 +81,9 @@ impl Contents {
         Ok(self.journal.read(self.place(number)?)?.1)
     }
 
-    /// Replaces `features` by the features that the first run of the content `number` reached,
-    /// ascending, and returns the rest of that run's observation, without features.
+    /// Replaces `features` by the features that the content with the number `number` reached when
+    /// it was first run, in ascending order. Returns what else this run has reported, such as its
+    /// stack depth.
     pub fn features(
         &self,
         number: usize,

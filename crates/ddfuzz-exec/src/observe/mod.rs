@@ -198,9 +198,11 @@ impl ComparisonObserver {
         })
     }
 
-    /// Runs `process`, which waits before its `execve`, under a tracer that sets the breakpoints of
-    /// `plan`, and adds its comparisons to `history`; `ring`: where the preloaded library reports
-    /// comparisons. Returns how the run ended; `None` if the system refuses to trace.
+    /// Makes a run under a tracer, to observe the comparisons that it makes. `process` is the run's
+    /// process, which waits before its `execve`. The tracer sets the breakpoints of `plan` at
+    /// compare instructions and comparison callbacks, reads the comparisons that the preloaded
+    /// library writes to `ring`, and adds the last comparisons of both sources to `history`.
+    /// Returns how the run ended; `None` if the system refuses to trace.
     fn trace(
         plan: &BreakpointPlan,
         mut process: Traced,
