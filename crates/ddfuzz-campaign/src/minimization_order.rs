@@ -250,8 +250,8 @@ impl<'a> Bug<'a> {
         entry.minimized.is_none()
     }
 
-    /// Returns true if the entry is a slip within its own group: it was found while another entry
-    /// of this same group was minimized. Else false.
+    /// Returns true if the entry was found by chance while another entry of the same group was
+    /// minimized: a candidate of that minimization crashed with another minor key. Else false.
     fn is_own_slip(&self, entry: &Entry) -> bool {
         let Some(Found::Slip { of, .. }) = &entry.crash.found else {
             return false;
@@ -354,9 +354,11 @@ pub(crate) fn pending(
 /// found, and its id.
 pub(crate) type PendingEntry = (Priority, bool, Rank, EntryId);
 
-/// Returns those entries of one group that [`pending`] returns, at most one for each bug, each with
-/// its position in the order of minimization. None are returned of a group that is gone with the
-/// last build. `variants` and `last` as for [`pending`].
+/// Returns the entries of one group to minimize next, as [`pending`] does for all groups: at most
+/// one for each bug (in a study, each utility), with its position in the order of minimization.
+/// Returns none if the group is gone, that is, did not fail any more with the last build.
+/// `variants`: how many further minor keys are minimized at most; `last`: whether entries that are
+/// minimized after all others are returned, too.
 pub(crate) fn pending_of_group(
     reader: &Reader,
     finders: &Finders,
@@ -400,10 +402,10 @@ pub(crate) fn smaller_of_runs(
     Ok(bug.smaller_of_runs().map(|entry| entry.id.clone()))
 }
 
-/// Returns the entry of a bug (group of crashes, in a study of one utility) to minimize next, and
-/// its priority; `None` if there is none. `variants`: greatest number of further minor keys to
-/// minimize in the group. `last`: whether to return entries, too, that are minimized after all
-/// others: slips, variants and the like.
+/// Returns the entry of `bug` (a group of crashes; in a study, of one utility) to minimize next,
+/// and its priority; `None` if there is none. `variants`: how many further minor keys of the group
+/// are minimized at most. `last`: whether entries are returned, too, that are minimized only after
+/// all others: hangs, memory blow-ups, variants, and entries that only a minimization has met.
 fn next_of<'a>(
     bug: &Bug<'a>,
     kind: Kind,

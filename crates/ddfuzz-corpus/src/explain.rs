@@ -292,10 +292,10 @@ fn said(kept: &KeptFile) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Explains that a file was left out as redundant. `all`: the number of its features. `by`: names
-/// of the kept files that reach all of these but `left`. The other `left` features are reached by
-/// the corpus of the option `--onto` (named by `onto`, if it was given), or only in some runs, or
-/// only once in a process.
+/// Returns the text that explains why a file was left out: its features are reached without it.
+/// `all`: number of its features. `left`: how many of them no kept file reaches; these are reached
+/// by the corpus of the option `--onto` (whose name is `onto`, `None` without the option), only in
+/// some runs, or only once in a process. `by`: names of the kept files that reach all others.
 fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     if all == 0 {
         return "it reaches no coverage".to_owned();

@@ -153,8 +153,9 @@ pub trait Executor: Send {
     /// Sets the time limit of all later runs. Does nothing for an executor without limits.
     fn limit_time(&mut self, _time: TimeLimit) {}
 
-    /// Starts hang detection: observes long runs in windows of `window` CPU time, and stops runs
-    /// early whose signature is in `known`. Such runs end by [`Ended::Timeout`];
+    /// Starts hang detection: observes long runs in windows of `window` CPU time each, and stops a
+    /// run early if the signature of a window (hash of the code that the run passes in it) is in
+    /// `known`, the signatures of known hangs. Such runs end by [`Ended::Timeout`];
     /// [`stuck`](Executor::stuck) distinguishes them from runs over their limits. Has no effect
     /// without coverage.
     ///

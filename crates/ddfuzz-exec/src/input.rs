@@ -430,9 +430,9 @@ const MOST_WRITTEN: usize = 1 << 20;
 pub(crate) struct RunnerInput {
     input: Input,
     batch: InputBatch,
-    /// Whether the next request has a single input that a fork of the server runs, and not the
-    /// runner (the process that makes many runs): ddfuzz then writes the input into the target's
-    /// file itself.
+    /// Whether the next request has a single input, which a fork of the server runs in place of the
+    /// runner (the process that makes many runs). Since only the runner copies inputs, ddfuzz then
+    /// writes the input into the target's file itself.
     pub(crate) writes_itself: bool,
     /// Number of inputs that were written for the last request to the runner (a process that makes
     /// many runs).

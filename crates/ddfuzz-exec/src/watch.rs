@@ -173,11 +173,11 @@ impl Watch<'_> {
         }
     }
 
-    /// Returns how much of `all`, the CPU time of all processes below the fork server, earlier runs
-    /// have used. Called when a run is checked for the first time. If the process of the run has
-    /// made earlier runs, returns all of it; else the CPU time of dead processes: those that were
-    /// killed in earlier runs stay as zombies, because the fork server reaps only the child of its
-    /// run.
+    /// Returns how much CPU time of earlier runs is contained in `all`, the CPU time of all
+    /// processes below the fork server. It is called when the present run is checked for the first
+    /// time. If the run's process has made earlier runs, that is all of it. Otherwise it is the CPU
+    /// time of dead processes: processes killed in earlier runs stay as zombies, because the fork
+    /// server reaps only the child of its run.
     fn used_before(&self, all: Duration) -> Duration {
         match self.warm {
             true => all,
@@ -299,12 +299,13 @@ impl SchedulingDelay {
         elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
     }
 
-    /// Adds to `total` the time for which the run waited for a processor since the last
-    /// measurement: the longest delay among its threads, plus the delays of the threads that read
-    /// its output, because writer and reader of a full pipe wait in turn. `delays` and `readers`:
-    /// how long each thread of either kind has ever waited, by thread id, measured at the time
-    /// `now`. The kernel reports a delay only when it ends, possibly after many measurements; no
-    /// time is counted twice. Delays before the first measurement belong to earlier runs.
+    /// Adds to `total` the time for which the run has waited for a processor since the last
+    /// measurement: the longest delay of any of its threads, plus the delays of all threads that
+    /// read its output, because writer and reader of a full pipe wait in turn. `delays` (of the
+    /// run's threads) and `readers` have, by thread id, how long each thread has waited since it
+    /// started, measured at the time `now`. Delays before the first measurement are not counted,
+    /// and no time is counted twice, although the kernel reports a delay only when it ends,
+    /// possibly many measurements later.
     fn note(
         &mut self,
         delays: HashMap<Pid, Duration>,

@@ -208,9 +208,9 @@ pub(super) trait Answerer {
 /// has fewer runs. From 10 ms on, the processes of a request are checked for their limits again and
 /// again, which costs CPU time.
 const LONGEST: Duration = Duration::from_millis(8);
-/// Two numbers of runs in one request: how many the first request of several runs has, and, in the
-/// constant below, how many any request has at most.
+/// Number of runs in the first of the requests that have several runs.
 const FIRST: usize = 8;
+/// Largest number of runs in one request.
 const MOST: usize = 128;
 
 /// Answers all questions of a minimization (which text fails?) by one oracle, one after another.

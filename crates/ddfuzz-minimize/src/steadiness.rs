@@ -106,11 +106,11 @@ pub(super) fn confirmations(executed: u64, least: u64) -> u64 {
     (executed / TESTS_PER_CONFIRMATION).clamp(least.min(ESTIMATING), ESTIMATING)
 }
 
-/// Returns two numbers: how many of `removals` proven removals of single bytes are run again at the
-/// end, and how many times each. The first is all of them, but at most as many as the result is
-/// confirmed (`least` is the minimum of that), or one for every twenty of the `executed` tests if
-/// that is more. If `least` is more than three, each removal is run again up to six times, the more
-/// often the fewer they are; otherwise twice, or once if there are more than five.
+/// Returns how many of the `removals` (removals of single bytes that are proven not to fail) are
+/// run again at the end, and how many times each. The number is that of the runs that confirm the
+/// result of `executed` tests (of which `least` is the minimum), or one for every twenty tests if
+/// that is more, but at most all removals. Each is run again once or, if they are at most five,
+/// twice; if `least` is more than three, up to six times, the more often the fewer they are.
 pub(super) fn repeated_removals(removals: u64, executed: u64, least: u64) -> (u64, u64) {
     let most = confirmations(executed, least).max(executed / TESTS_PER_REPEAT);
     let chosen = removals.min(most);

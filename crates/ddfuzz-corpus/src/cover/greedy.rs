@@ -75,10 +75,10 @@ pub(super) fn greedy(columns: &mut impl Columns) -> io::Result<Vec<usize>> {
     Ok(chosen)
 }
 
-/// Returns the columns of a cover, ascending, without redundant ones. Columns are chosen greedily
-/// by their cost minus the `prices` (Lagrange multipliers) of those of their rows that are not
-/// covered yet (Caprara, Fischetti and Toth 1999). `scaled` converts a weight to the unit of the
-/// prices.
+/// Returns the columns (inputs) of a cover, ascending, without redundant ones. Columns are chosen
+/// greedily by their cost minus the `prices` (Lagrange multipliers) of those of their rows
+/// (features) that are not covered yet (Caprara, Fischetti and Toth 1999). `scaled` converts a
+/// weight to the unit of the prices.
 pub(super) fn guided(matrix: &Matrix, prices: &[i64], scaled: impl Fn(u64) -> i64) -> Vec<usize> {
     let mut holders = vec![0_u32; matrix.height()];
     let score = |column: usize, holders: &[u32]| {

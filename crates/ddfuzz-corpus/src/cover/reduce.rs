@@ -11,8 +11,8 @@ use super::matrix::{Column, Matrix};
 
 /// A reduced set cover matrix, and the columns that reducing it has forced into the cover.
 pub(super) struct Reduced {
-    /// Columns that the reduction forces into the cover: together with any best cover of the
-    /// reduced matrix they are a best cover of the matrix before the reduction.
+    /// Columns (inputs) that the reduction has put into the cover. A best cover of the reduced
+    /// matrix together with these is a best cover of the matrix before the reduction.
     pub forced: Vec<Column>,
     pub rest: Matrix,
 }

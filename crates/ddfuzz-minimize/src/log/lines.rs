@@ -135,18 +135,20 @@ pub struct StartLine {
     /// greatest `us`. Before that, `limits` apply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn_limit: bool,
-    /// If true, the input did not fail in an earlier run, and twenty `baseline` checks must agree
-    /// instead of three; five in a log without `repeats`.
+    /// True if an earlier run of the input did not fail. Twenty `baseline` checks must then fail,
+    /// instead of three, for the input to count as failing in every run; five in a log without
+    /// `repeats`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
-    /// If true, the runs on which a claim rests are repeated. The result is confirmed once for each
-    /// five executed tests, at least `confirms` and at most twenty times. As many removals of
-    /// single bytes that do not fail are run again, or more after many tests. Absent in older logs.
+    /// If true, the runs on which a claim rests are repeated at the end: the result is run once for
+    /// each five executed tests, at least `confirms` and at most twenty times; and so many of the
+    /// texts without a single byte that do not fail are run again, or more after many tests. Absent
+    /// in older logs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeats: bool,
-    /// Least number of times that the result is confirmed, and, if the removals of single bytes are
-    /// few, that these are run again. Absent, and then three, where each failing run takes its whole
-    /// limit, as a hang does, and in older logs.
+    /// Least number of runs that confirm the result; if there are few removals of single bytes,
+    /// also how often these are run again. Absent in older logs, and where each failing run takes
+    /// its whole limit, as a hang does; the number is then three.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirms: Option<u64>,
     /// If true, failing candidates must show the minor key too, even if they only delete bytes.
