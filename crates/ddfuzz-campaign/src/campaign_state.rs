@@ -333,8 +333,8 @@ pub(crate) struct Checkpoint {
     /// Number of the run before which `--runs` ends, counted from the start of the campaign. `None`
     /// if all its runs are complete, or their number is not limited.
     pub(crate) goal: Option<u64>,
-    /// Number of committed runs (which are counted, and whose findings are stored) that ended in
-    /// each group, by kind and major key (12 hex digits).
+    /// For each group, by kind and major key (12 hex digits): the number of runs that ended in it.
+    /// Only committed runs count: those that are counted and whose findings are stored.
     pub(crate) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
     /// Greatest length of the inputs, in bytes. The generated inputs depend on it, so it must not
     /// change. `None` in campaigns that make no inputs.
@@ -371,9 +371,10 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Begins to count runs for `--runs`, `runs` in number (`None`: without limit). If an earlier
-    /// count with the same limit is unfinished, continues that one, so that a campaign that was
-    /// killed and resumed makes the same runs as one that was not, and calls the same groups new.
+    /// Begins to count runs for `--runs`, of which `runs` are to be made (`None`: no limit). If an
+    /// earlier count with the same limit is unfinished, continues that one. So a campaign that was
+    /// killed and resumed makes the same runs as an uninterrupted one, and calls the same groups
+    /// new.
     pub(crate) fn begin_count(&mut self, runs: Option<u64>) {
         let unfinished = self.goal.is_some_and(|goal| {
             runs.is_none_or(|runs| self.count_start.saturating_add(runs) == goal)

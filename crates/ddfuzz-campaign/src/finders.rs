@@ -275,9 +275,9 @@ pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry:
     }
 }
 
-/// Returns the record of a target (program, arguments, environment) in which the way of execution
-/// is always `command`, so that campaigns on one target that run it in different ways have equal
-/// records.
+/// Returns the record of a target (program, arguments, environment), in which the way of execution
+/// is always `command`. So two campaigns on one target have equal records, even if they run it in
+/// different ways.
 pub(crate) fn record_of(target: &Target) -> TargetRecord {
     TargetRecord::new(target, Way::Command)
 }

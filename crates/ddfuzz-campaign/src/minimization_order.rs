@@ -92,8 +92,8 @@ pub(crate) fn is_slip(found: Option<&Found>) -> bool {
 pub(crate) struct Bug<'a> {
     root: &'a Path,
     entries: Vec<&'a Entry>,
-    /// The entries that were minimized, whose minimization was not given up, and whose result the
-    /// last build does not leave in doubt ([`is_result`]).
+    /// The entries whose results count: they were minimized, this was not given up, and it is not
+    /// in doubt whether the result still fails with the last build ([`is_result`]).
     results: Vec<&'a Entry>,
 }
 
@@ -232,8 +232,8 @@ impl<'a> Bug<'a> {
             .min_by_key(order)
     }
 
-    /// Returns the minor keys (12 hex digits) of the bug's results, except results whose minor key
-    /// differs from that of the input that was minimized.
+    /// Returns the minor keys (12 hex digits) of the bug's results. A result is left out if it has
+    /// another minor key than the input that was minimized to it.
     fn minors_of_results(&self) -> BTreeSet<&'a str> {
         let shown = self.results.iter();
         let shown = shown.filter(|entry| !entry.shows_another_minor());
@@ -469,8 +469,8 @@ pub(crate) struct SlippedInputs {
     seen: HashSet<EntryId>,
     /// Minimized entries whose logs are still to be read for slips (inputs with another crash).
     unread: VecDeque<EntryId>,
-    /// Slips (inputs with another crash that a minimization has met) that were read from logs and
-    /// not handled yet, each with the entry that was minimized.
+    /// Slips (inputs that crashed in another group while an entry was minimized) that were read
+    /// from logs and are still to be handled, each with that entry.
     slips: VecDeque<(EntryId, LeastSlip)>,
     /// The store's count of changes of groups at the time when all groups were last searched for
     /// minimized entries. `None` before the first search, and if the store does not count changes.
@@ -548,10 +548,11 @@ impl SlippedInputs {
         Ok(groups.map(|group| group.record.major.short()).collect())
     }
 
-    /// Stores the next slip ([`SlippedInputs::next`]; an input with another crash that a
-    /// minimization has met) as an entry of the group it crashed in, and returns true; returns
-    /// false if no slip is left. Skipped are slips that do not crash in that group again, when they
-    /// are run by the settings `minimizing`, and groups whose major key `accepts` rejects.
+    /// Stores the next slip ([`SlippedInputs::next`]) as an entry of the group it crashed in, and
+    /// returns true; returns false if no slip is left. A slip is an input that crashed in another
+    /// group while an entry was minimized. It is skipped if it does not crash in that group again
+    /// when it is run by the settings `minimizing`, or if `accepts` rejects the group's major key
+    /// (12 hex digits).
     pub(crate) fn file_next<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,

@@ -65,9 +65,9 @@ pub struct Recheck<'a> {
     /// A function that returns the target and the way of execution by which the inputs of an entry
     /// are run; `None` leaves the entry out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
-    /// A function that returns a doubt whether passing runs show that a group is fixed, because the
-    /// program that is run seems to be another one than that which crashed. Returns `None` if there
-    /// is no doubt.
+    /// A function that tells why passing runs do not show that a group is fixed: the program that
+    /// is run seems to be another one than the program that crashed. Returns `None` if there is no
+    /// such doubt.
     pub doubt: &'a (dyn Fn(&Group) -> Option<&'a Unobservable> + Sync),
     /// The stored groups whose crashes are to be checked by running inputs again.
     pub groups: &'a [StoredGroup],

@@ -96,7 +96,8 @@ impl<'a> Explainer<'a> {
     /// cleanup has stored, and runs nothing.
     ///
     /// # Errors
-    /// If the output directory or the journal cannot be read. A `file` that cannot be read is no error.
+    /// If the output directory or the journal cannot be read. A `file` that cannot be read is no
+    /// error.
     pub fn explain(&self, file: &Path) -> Result<Fate, CleanError> {
         let result = self.result;
         let out = |why: String| Ok(Fate::new(false, true, why));
@@ -260,8 +261,8 @@ fn gone(result: &CleanResult, file: &Path) -> Fate {
     }
 }
 
-/// Returns the kept file that the cleanup has written to the path `file`, which may be in the
-/// output directory or in a corpus that was cleaned in place; `None` if there is none.
+/// Returns the kept file that the cleanup has written to the path `file`, in the output directory
+/// or in a corpus that was cleaned in place; `None` if it has written none there.
 fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a KeptFile> {
     let file = file.canonicalize().ok()?;
     let out = Path::new(&result.out.0);

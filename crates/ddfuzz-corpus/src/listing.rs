@@ -139,8 +139,8 @@ impl Listing {
         Ok(())
     }
 
-    /// Returns which directories are those of known fuzzers, which entries were found to be no
-    /// inputs, and which directories could not be listed.
+    /// Returns what the listing has found beside inputs: directories of known fuzzers, entries that
+    /// are no inputs, and directories that could not be listed.
     pub fn into_report(self) -> ListingReport {
         self.report
     }

@@ -163,7 +163,7 @@ pub trait Executor: Send {
     fn recognise(&mut self, _window: Duration, _known: &HashSet<Signature>) {}
 
     /// Returns what hang detection observed of the last run, if the run timed out. The result has
-    /// no signatures if the run could not be observed.
+    /// no signatures (hashes of the code in which the run looped) if the run could not be observed.
     fn stuck(&mut self) -> Stuck {
         Stuck::default()
     }

@@ -87,9 +87,9 @@ impl Input {
         Input::in_files(NamedFiles::AtTerminal(file.transpose()?))
     }
 
-    /// Makes the named input files, and each file that replaces one of them later, belong to
-    /// `owner`, the user that runs the target, so that the target can open them for writing, too.
-    /// `None`: the current user.
+    /// Makes the named input files belong to `owner`, the user that runs the target (`None`: the
+    /// current user), so that the target can open them for writing, too. The same holds for files
+    /// that replace them later.
     pub(crate) fn give_to(&mut self, owner: Option<Identity>) -> io::Result<()> {
         let files = match &mut self.files {
             NamedFiles::None => &mut [],

@@ -490,8 +490,8 @@ impl ServerExecutor {
         again
     }
 
-    /// Runs an input in a new process that the server forks, also where the server has a process
-    /// that makes many runs (a runner).
+    /// Runs an input in a new process that the server forks, even if the server has a runner (a
+    /// process that makes many runs).
     fn run_alone(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         if self.has_runner() {
             let refused = self.refused;

@@ -13,8 +13,9 @@ use crate::{Ended, Limits, proc_tree, sandbox::is_overfull, shared_page::Page};
 /// Time between two checks whether a run exceeds its limits. Runs that end sooner are never
 /// checked.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
-/// Maximum number of slices of time (10 ms each) for which a run over its limits is observed
-/// further before it is killed, to get its hang signature.
+/// Maximum number of time slices (10 ms each) for which a run over its limits is observed further
+/// before it is killed, if hang detection has no signature of it yet (hash of the code in which it
+/// loops).
 const MOST_SLICES: u32 = 20;
 /// How long a fork server may take to answer after the run that it was making was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -134,9 +135,9 @@ impl Watch<'_> {
         SchedulingDelay::new(self.server, began).with_readers(self.output_readers.to_vec())
     }
 
-    /// Observes a run over its limits a little longer, if `look` still lacks its hang signature
-    /// because the machine was busy. Returns why waiting ended if the fork server replied
-    /// meanwhile, else `None`.
+    /// Observes a run over its limits a little longer, if hang detection (`look`) has no signature
+    /// of it yet (hash of the code in which it loops), because the machine was busy. Returns why
+    /// waiting ended if the fork server replied meanwhile, else `None`.
     fn identify(&self, run: u64, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         for _ in 0..MOST_SLICES {
             let lacks = |look: &HangCheck<'_>| look.detector.lacks_signature(run);

@@ -317,9 +317,10 @@ impl<'a> CandidateTexts<'a> {
         }
     }
 
-    /// Lists the removals of single bytes of the best (the smallest failing text so far) in
-    /// ascending order: the run of equal bytes of which one is removed, and the log line which
-    /// proves that the text without it does not fail, if there is one.
+    /// Lists the ways to remove a single byte from the best (the smallest failing text so far), in
+    /// ascending order. In a run of equal bytes, it makes no difference which one is removed, so
+    /// there is one element for each run: its range, and the log line which proves that the text
+    /// does not fail without one of these bytes; `None` if no line does.
     pub fn single_removals(&self) -> impl Iterator<Item = (Range<usize>, Option<ProofRef>)> + '_ {
         let mut hashed = 0;
         let mut text = Vec::new();

@@ -21,8 +21,8 @@ const MAX_CHANGES: usize = 256;
 /// While failing runs take more than their share of a worker's time, a mutant is discarded if at
 /// least one in so many mutants with the same first differing byte has failed.
 const LIKELY_DIVISOR: u32 = 4;
-/// Number of mutants that must have been run for a corpus input, before the share of time that its
-/// failing mutants take is compared with that of other inputs.
+/// Number of mutants of a corpus input that must have been run before the input is compared with
+/// others by the share of its running time that failing mutants take.
 const MIN_MUTANTS: u32 = 256;
 /// Greatest number of additional turns at being mutated that a corpus entry gets in one go. These
 /// are turns that other entries gave up because their mutants fail.

@@ -293,8 +293,8 @@ impl MainProcess {
     }
 }
 
-/// Returns the error that says that the output directory at `reader` cannot be written, because the
-/// connection to the main process, which writes it, has failed with `error`.
+/// Returns the error for a lost connection to the main process: the output directory at `reader`,
+/// which only the main process writes, cannot be written any more, because of `error`.
 fn lost(reader: &Reader, error: &io::Error) -> StoreError {
     StoreError::Unwritable {
         path: reader.root().to_owned(),

@@ -228,9 +228,10 @@ enum SolutionStep<I> {
 
 impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     /// Reads the fuzzer's solutions that the stage has not processed yet, and classifies those that
-    /// the objective has not stored, until the time budget is used up. The outer error is one of
-    /// LibAFL. The inner one says that a solution could not be classified, so that the others were
-    /// not tried, or that one could not be read, which is tried again later.
+    /// the objective has not stored. The outer error is one of LibAFL. The inner error says what
+    /// was left undone: the time budget is used up, or a solution could not be classified (in both
+    /// cases the solutions after it were not tried), or a solution could not be read, which is
+    /// tried again later.
     fn read_solutions<S>(&mut self, state: &mut S) -> Result<Result<(), Trouble>, Error>
     where
         S: HasSolutions<I> + HasMetadata,

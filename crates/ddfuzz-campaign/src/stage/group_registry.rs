@@ -45,10 +45,11 @@ struct Group {
 }
 
 impl Group {
-    /// Returns the size in bytes below which a further input with a known minor key is stored.
-    /// `least`: size of the smallest stored input with that key. The result is `least`, or the size
-    /// below which an input is worth minimizing if that is larger: smaller than all stored inputs
-    /// that are not minimized, and small enough to promise a smaller result.
+    /// Returns the size in bytes below which a further input with a known minor key is stored. It
+    /// is the larger of two sizes: `least`, that of the smallest stored input with this key; and
+    /// the size below which an input is worth minimizing, since it is smaller than all stored
+    /// inputs that are not minimized yet, and small enough to promise a smaller result than the
+    /// group has.
     fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))

@@ -34,8 +34,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 pub(super) struct Minimizations<D: CrashSink + 'static> {
     sink: Arc<Mutex<D>>,
     minimizations: Vec<Minimization>,
-    /// Entries of which this process has begun the minimization before, so that they get no time
-    /// credit (time that a new group may take at once) again.
+    /// Entries whose minimization this process has begun before. When they are claimed again, they
+    /// get no time credit (time that a new group may take at once).
     credited: HashSet<EntryId>,
     /// Whether the crash sink had no group to minimize when it was last asked.
     none_left: bool,

@@ -289,8 +289,9 @@ struct HarnessObserver {
 
 impl HarnessObserver {
     /// Prepares the entry function of `target` for observed runs, with [`Freshness::Fresh`] each in
-    /// a new process; its fork server starts with the first run. `None` if the program has no comparison callbacks that a jump can replace, or no
-    /// entry function that can be called. Fails when the program is missing or cannot be executed.
+    /// a new process; its fork server starts with the first run. `None` if the program has no
+    /// comparison callbacks that a jump can replace, or no entry function that can be called. Fails
+    /// when the program is missing or cannot be executed.
     fn new(target: &Target, freshness: Freshness) -> Result<Option<HarnessObserver>, ExecError> {
         let executor = match ways::observed_harness(&with_more_time(target), freshness) {
             Ok(executor) => executor,

@@ -242,8 +242,8 @@ impl StartLine {
         self.repeats.then(|| self.confirms.unwrap_or(AGREEING))
     }
 
-    /// Records the structure that the user chose instead of the one that was recognized: its name, or
-    /// [`NO_STRUCTURE`]. `None` keeps the recognized one; searches other than `full` use none.
+    /// Records the structure that the user chose instead of the one that was recognized: its name,
+    /// or [`NO_STRUCTURE`]. `None` keeps the recognized one; searches other than `full` use none.
     pub fn use_structure(&mut self, chosen: Option<&str>) {
         if let Some(name) = chosen.filter(|_| self.search == Full::NAME) {
             self.structure = (name != NO_STRUCTURE).then(|| name.to_owned());
@@ -331,8 +331,8 @@ pub struct TestLine {
     /// being minimized; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
-    /// Number of further runs of the same text that passed, although one failed, so that the failure is
-    /// flaky; absent if none passed.
+    /// Number of further runs of the same text that passed, although one failed, so that the
+    /// failure is flaky; absent if none passed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missed: u64,
     /// Minor key of a failing candidate's crash; absent if it is that of the best before this test.
@@ -369,7 +369,8 @@ pub enum What {
     /// Confirmation: a run of the result in a fresh process.
     Confirm,
     /// Vote: a run of a candidate of a flaky input that did not fail and is repeated (the `test`
-    /// line follows); or, after the confirmations, another run of a removal on which the claim rests.
+    /// line follows); or, after the confirmations, another run of a removal on which the claim
+    /// rests.
     Vote,
 }
 
@@ -409,8 +410,8 @@ pub struct CheckLine {
     /// minimized; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
-    /// Number of further runs of the same text that passed, although one failed, so that the failure is
-    /// flaky; absent if none passed.
+    /// Number of further runs of the same text that passed, although one failed, so that the
+    /// failure is flaky; absent if none passed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missed: u64,
     /// For `diff`: whether a confirmation runs the passing side although those of the failing side
