@@ -584,7 +584,8 @@ mod tests {
         EntryId::from_names(kind, &key, &key, &hash).expect("names of an entry")
     }
 
-    /// Returns the time limit in seconds for the minimization of an entry that a run has found.
+    /// Returns the time limit in seconds for the minimization of an entry that a run has found;
+    /// `None` if it is not minimized, because too little time is left.
     fn budget(budget: &mut RestBudget, kind: Kind, minimizing: &Minimizing) -> Option<u64> {
         let how = budget.of(&entry(kind), false, minimizing)?;
         how.budget_time.map(|budget| budget.as_secs())

@@ -417,12 +417,13 @@ fn has_read(entry: &Entry) -> Option<bool> {
     read.map(|bytes| bytes > 0)
 }
 
-/// Returns true if two crash records are of the same bug, and else false. They are if their major
-/// keys are equal, or in one of these cases. Two panics, one of them after a rebuild, have the same
-/// class and matching messages. Two other crashes have the same class, and also the same source
-/// line, or the same function names (compared only after a rebuild, or if `before` has older keys),
-/// or one has no frames. If the builds are not `comparable`, since their sanitizers differ, the
-/// same source line is enough.
+/// Returns true if two crash records are of the same bug, and else false. They are if they have the
+/// same major key. Two panics are also if the program was rebuilt between them, they have the same
+/// class, and their messages match. Two other crashes are also if they have the same class, and one
+/// of these holds: the same source line; the same function names (compared only after a rebuild, or
+/// if `before` has keys of an older version); or one of the two has no frames. If the builds are
+/// not `comparable`, since their sanitizers differ, the same source line is enough, whatever the
+/// classes.
 fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if before.keys.major == now.keys.major {
         return true;

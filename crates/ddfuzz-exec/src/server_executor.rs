@@ -87,7 +87,9 @@ impl ServerExecutor {
         Ok(executor)
     }
 
-    /// Makes the executor as `start` does; its fork server starts with the first run.
+    /// Makes the executor of the `prepared` target for the method of execution `way`. Its fork
+    /// server starts with the first run. `role`, `inject`: what the launcher process becomes, and
+    /// how runs begin in a program with a preloaded library.
     pub(crate) fn unstarted(
         target: &Target,
         prepared: PreparedTarget,

@@ -208,7 +208,8 @@ pub(super) trait Answerer {
 /// has fewer runs. From 10 ms on, the processes of a request are checked for their limits again and
 /// again, which costs CPU time.
 const LONGEST: Duration = Duration::from_millis(8);
-/// Number of runs in the first of the requests that have several runs.
+/// Number of runs in the first request that has several runs. Each later request has twice as many
+/// as the one before, up to [`MOST`], or after a request that took too long, half as many.
 const FIRST: usize = 8;
 /// Largest number of runs in one request.
 const MOST: usize = 128;
@@ -270,8 +271,8 @@ impl<'a> SingleOracle<'a> {
         Ok(())
     }
 
-    /// Removes and returns the answer to `question` that was made ahead, if there is one; otherwise
-    /// drops all answers that were made ahead.
+    /// Removes and returns the answer to `question`, if it is the next one that was made ahead.
+    /// Otherwise drops all answers that were made ahead, and returns `None`.
     fn take(&mut self, question: Question) -> Option<Answer> {
         if self.ahead.front()?.0 == question {
             return Some(self.ahead.pop_front()?.1);

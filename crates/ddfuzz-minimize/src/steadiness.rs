@@ -25,11 +25,10 @@ const NEVER: u64 = 12;
 const NEVER_SLOW: u64 = 5;
 /// Number of runs from which the failure rate of a flaky input, or of its result, is estimated.
 pub(super) const ESTIMATING: u64 = 20;
-/// A search's number of tests divided by this number is how many runs confirm its result, within
-/// limits.
+/// One run confirms the result for every so many tests of the search, within limits.
 const TESTS_PER_CONFIRMATION: u64 = 5;
-/// A long search's number of tests divided by this number is how many removals of single bytes are
-/// run again.
+/// After a long search, one removal of a single byte is run again for every so many tests of the
+/// search.
 const TESTS_PER_REPEAT: u64 = 20;
 /// Maximum number of times that one removal of a single byte is run again: one that fails in two of
 /// three runs passes in all of them, and in its test, once in 2000 times.

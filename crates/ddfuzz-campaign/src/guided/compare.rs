@@ -24,9 +24,9 @@ use ddfuzz_exec::{Ended, Freshness, Target, Way};
 /// Observing comparisons of corpus entries may take at most a worker's time divided by this number.
 /// Repairing checksums in mutants may take the same amount in addition.
 const SHARE_DIVISOR: u32 = 8;
-/// Numbers of corpus entries whose comparisons are observed, and of mutants that are repaired,
-/// whatever time that takes. An unmodified program's comparisons take tens of milliseconds, and
-/// its mutants are not repaired; both take some 0.1 ms with the method `harness`.
+/// Two numbers: of corpus entries whose comparisons are observed, and of mutants that are repaired,
+/// however long that takes. To observe an entry takes tens of milliseconds with an unmodified
+/// program, and some 0.1 ms with the method `harness`, by which alone mutants are repaired.
 const FREE: (u32, u32) = (16, 256);
 /// Greatest number of corpus entries whose comparisons are cached; when there are more, the cache
 /// is emptied.

@@ -475,8 +475,8 @@ struct PendingGroup {
     /// Whether no minimization of the group was ever begun. Of groups with the same priority and
     /// time spent, those with a begun minimization come first.
     not_begun: bool,
-    /// How many groups were queued before this one, and it; decides between groups that are equal
-    /// otherwise.
+    /// Number of the group in the order in which groups were queued, from 1; the group with the
+    /// lower number comes first if two are equal otherwise.
     number: u64,
 }
 

@@ -196,9 +196,9 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Returns the time limit of several minimizations together; `budget` is the limit of each. In a
-/// study that is not `hurried` it is `budget`. In a hurried one it is `budget` or, if that is less,
-/// a fifth of the time `fuzzed`, but at least 10 s.
+/// Returns the time that several minimizations may take together, if each may take the time
+/// `budget`. In a study that is not `hurried`, that is `budget`. In a hurried one, it is a fifth of
+/// the time `fuzzed`, at least 10 s and at most `budget`.
 fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     match hurried {
         true => budget.min((fuzzed / RUNNING_DIVISOR).max(LEAST)),

@@ -455,7 +455,8 @@ impl Contents {
     }
 
     /// Runs each content twice in succession, in processes that many contents share. Returns the
-    /// features of each second run, as [`together`](Contents::together) does.
+    /// features of each second run; `None` for a run that may have failed, and for a file that
+    /// could not be read. `None` for all if the user stopped it.
     pub fn twice(
         &self,
         settings: &MeasureSettings<'_>,
@@ -466,8 +467,9 @@ impl Contents {
         Ok(found.map(|found| found.into_iter().skip(1).step_by(2).collect()))
     }
 
-    /// Runs contents in the order of `numbers`, up to `per_process` of them in one process, and
-    /// returns the features of each run, which the journal does not record.
+    /// Runs contents in the order of `numbers`, up to `per_process` of them in one process. Returns
+    /// the features of each run, which the journal does not record; `None` for a run that may have
+    /// failed, and for a file that could not be read. `None` for all if the user stopped it.
     fn run_unrecorded(
         &self,
         settings: &MeasureSettings<'_>,

@@ -319,8 +319,9 @@ struct Clocks {
 }
 
 impl Clocks {
-    /// Returns the CPU time of a run: `self` was read at its end, `before` when it had already
-    /// lasted a slice of time (10 ms).
+    /// Returns the CPU time of a run. `self` was read at the end of the run, `before` when the run
+    /// had already lasted for a slice of time (10 ms), which is added to the difference if one
+    /// process makes many runs.
     fn since(self, before: Clocks) -> Duration {
         let dead = self.dead.saturating_sub(before.dead);
         match (before.served, self.served) {
