@@ -218,8 +218,9 @@ impl<'a> CampaignState<'a> {
     }
 
     /// Commits the finding `what`, which `input` has shown; `found` says how (by a run, a file or a
-    /// minimization). Counts it in its group, and stores the input under the conditions of
-    /// [`CampaignState::commit`]. Returns the new entry if the input is stored, else `None`.
+    /// minimization). Counts it in its group. Stores the input if its minor key is new and one of
+    /// the first 16 of the group, or if it is a crash smaller than all stored inputs of the group.
+    /// Returns the new entry if the input is stored, else `None`.
     pub(crate) fn commit_found(
         &mut self,
         what: &Classified,

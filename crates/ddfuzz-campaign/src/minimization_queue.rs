@@ -499,8 +499,9 @@ impl RestBudget {
         })
     }
 
-    /// Subtracts the time `taken` by the minimization of an entry from its budget, if it has one.
-    /// `slipped` as for [`RestBudget::of`].
+    /// Subtracts the time `taken` by the minimization of an entry from the budget that the entry
+    /// shares with others, if it shares one. `slipped`: whether only a minimization has met the
+    /// entry, by chance.
     pub(crate) fn spend(&mut self, id: &EntryId, slipped: bool, taken: Duration) {
         let of = Budgeted::of(id, slipped);
         if let Some((left, of)) = self.left.as_mut().zip(of) {

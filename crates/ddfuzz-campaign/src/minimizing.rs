@@ -364,8 +364,9 @@ impl Minimizing {
         self.entry_with(store, id, self.options(stop))
     }
 
-    /// Minimizes as [`Minimizing::entry`] does, with other options; their callbacks for reductions
-    /// and for slips (candidates with another crash) are replaced.
+    /// Minimizes the entry `id`, or continues its interrupted minimization, with the given
+    /// `options`. Their callbacks for reductions and for slips (candidates with another crash) are
+    /// replaced.
     ///
     /// # Errors
     /// As [`Minimizing::entry`].
@@ -381,8 +382,8 @@ impl Minimizing {
         Ok(finished)
     }
 
-    /// Minimizes an entry as [`Minimizing::entry_with`] does, and returns the result without
-    /// recording it for the entry.
+    /// Minimizes the entry `id`, or continues its interrupted minimization, with the given
+    /// `options`. Returns the result without recording it for the entry.
     pub(crate) fn search_entry<S: StoreWriter>(
         &self,
         store: &Mutex<S>,

@@ -306,9 +306,9 @@ fn tries_needed(rate: Rate) -> Option<u32> {
     (tries <= f64::from(MAX_TRIES)).then_some(tries as u32)
 }
 
-/// Runs an input as [`examined`] does. If it is known to fail only at a certain `rate`, runs it
-/// again until it crashes or has passed [`tries_needed`] times. The result counts all runs as
-/// tries.
+/// Runs an input until it crashes, three times at most. If it is known to fail only at a certain
+/// `rate`, it is run until it crashes or has passed [`tries_needed`] times. Returns how it ended
+/// and the record of its crash; all runs count as tries.
 fn examined_at_rate(
     triager: &mut Triager,
     input: &[u8],

@@ -183,10 +183,10 @@ impl SnapshotExecutor {
         self.runner.end_call(&[input], vec![run])
     }
 
-    /// Compares the runner with a fork of the server on `input`, as
-    /// [`check`](SnapshotExecutor::check) does, and returns the fork's run, without reporting its
-    /// coverage. If the runner refuses the input, nothing is compared. If both runs differ, a
-    /// second fork shows whether that is due to the runner or to the program.
+    /// Runs `input` by the runner (the process that makes many runs) and by a fork of the server,
+    /// compares both, and returns the fork's run, without reporting its coverage. If the runner
+    /// refuses the input, nothing is compared. If both runs differ, a second fork shows whether
+    /// that is due to the runner or to the program; the result is recorded in `trust`.
     fn compare(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         let restored = self.runner.run_captured(input, false)?;
         if let Some(reason) = self.runner.refused() {

@@ -44,7 +44,7 @@ pub(super) enum Request {
     },
     /// Counts runs of the worker that ended in a known group ([`CrashSink::count`]).
     Count { kind: Kind, major: Key, runs: u64 },
-    /// Stores a crash that was found by the way during a minimization, with the input as the body
+    /// Stores a crash that a minimization has met by chance, with the input as the body
     /// ([`StoreWriter::file`]).
     File { kind: Kind, crash: Box<Crash> },
     /// Replaces the reproducer (minimized input) of an entry by the body

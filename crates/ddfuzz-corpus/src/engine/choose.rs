@@ -371,18 +371,20 @@ impl<'a> Chooser<'a> {
         self.once = self.once.or(&new);
     }
 
-    /// Finds chosen inputs that may be needed only because they are run before others: no other
-    /// chosen input reaches some of their features, but only since the code of these features runs
-    /// once in a process. To find such features, each chosen input with features in `private` is
-    /// run twice in succession; what the second run does not reach is of this kind. Then the chosen
-    /// inputs are run without those whose features in `private` are all of this kind. Inputs that
-    /// now reach these features, and reach them in separate processes, too, count from now on as
-    /// reaching them in every run, and can take the place of the others.
+    /// Finds other inputs for features of code that runs only once in a process. An input may have
+    /// been chosen only because it is the first one in its process to reach such a feature; another
+    /// chosen input would reach it, too, if it came first.
     ///
-    /// `private`: for each input of `chosen`, the features that no other chosen input reaches.
-    /// `needed`: features that the remaining inputs must reach without the found ones; if they do
-    /// not, an input may prepare what another one reaches, and nothing is counted. Returns true if
-    /// a feature was counted for another input, and false if none was.
+    /// To find these features, each chosen input is run twice in succession if it reaches features
+    /// that no other chosen input reaches (`private`, one set for each input of `chosen`). What the
+    /// second run does not reach belongs to such code. Then the chosen inputs are run without those
+    /// of which all `private` features are of this kind. An input that now reaches one of these
+    /// features, and reaches it in separate processes, too, counts from now on as reaching it in
+    /// every run.
+    ///
+    /// Nothing is counted if the remaining inputs do not reach all of `needed`, since one input may
+    /// prepare what another one reaches. Returns true if a feature was counted for another input,
+    /// and false if none was.
     fn find_others(
         &mut self,
         chosen: &[usize],

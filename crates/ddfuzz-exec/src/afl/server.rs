@@ -253,7 +253,7 @@ impl AflServer {
     }
 
     /// Kills leftover processes of earlier runs: at once if `now`, else after every [`SWEPT_EACH`]
-    /// runs. Returns whether some are left, as [`ChildProcesses::sweep`] does.
+    /// runs. Returns [`Leftovers::TooMuch`] if so many are left that the server must be replaced.
     fn sweep(&mut self, now: bool) -> Leftovers {
         self.runs = self.runs.wrapping_add(1);
         if !now && !self.runs.is_multiple_of(SWEPT_EACH) {
