@@ -364,9 +364,8 @@ impl Minimizing {
         self.entry_with(store, id, self.options(stop))
     }
 
-    /// Minimizes the entry `id`, or continues its interrupted minimization, with the given
-    /// `options`. Their callbacks for reductions and for slips (candidates with another crash) are
-    /// replaced.
+    /// Does what [`Minimizing::entry`] does, with `options`, whose callbacks for reductions and
+    /// slips (candidates with another crash) are replaced.
     ///
     /// # Errors
     /// As [`Minimizing::entry`].
@@ -382,8 +381,8 @@ impl Minimizing {
         Ok(finished)
     }
 
-    /// Minimizes the entry `id`, or continues its interrupted minimization, with the given
-    /// `options`. Returns the result without recording it for the entry.
+    /// Minimizes the entry `id`, or continues its interrupted minimization, with `options`. Returns
+    /// the result without recording it for the entry.
     pub(crate) fn search_entry<S: StoreWriter>(
         &self,
         store: &Mutex<S>,

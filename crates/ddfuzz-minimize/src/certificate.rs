@@ -23,9 +23,9 @@ pub enum Claim {
     /// in the log.
     #[serde(rename = "1-maximal")]
     OneMaximal,
-    /// One input passes and the other fails, and no single delta of their difference can be added
-    /// to the first so that it still passes, or removed from the second so that it still fails
-    /// (*Why Programs Fail*, A.15), proven by outcomes in the log.
+    /// One input passes, the other fails, and their difference is 1-minimal (*Why Programs Fail*,
+    /// A.15), proven by outcomes in the log: with any single delta of the difference added, the
+    /// first input no longer passes; with any one removed, the second no longer fails.
     #[serde(rename = "1-minimal-difference")]
     OneMinimalDifference,
     /// The result fails and is the smallest input found; minimality is not proven.

@@ -11,8 +11,9 @@ const MIN_SLICE: Duration = Duration::from_millis(20);
 /// Time that the minimization of a new group may take at once, so that an easy one is minimized
 /// immediately.
 pub(super) const CREDIT: Duration = Duration::from_secs(1);
-/// Overspent time (time taken beyond the share of minimization) from which on a new group does not
-/// get its [`CREDIT`] of time, so that a burst of new groups does not stop the fuzzing.
+/// From this much overspent time on (time that minimization has taken beyond its share), a new
+/// group does not get its [`CREDIT`] of time, so that a burst of new groups does not stop the
+/// fuzzing.
 const MAX_OVERSPENT: Duration = Duration::from_secs(10);
 /// Minimizing hangs and memory blow-ups may take the time that all minimization may take, divided
 /// by this number.

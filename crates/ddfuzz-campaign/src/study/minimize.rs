@@ -20,12 +20,12 @@ use ddfuzz_minimize::{
 use ddfuzz_store::{Entry, EntryId, Kind, Replayed};
 use ddfuzz_triage::{Crash, Found, Quick, Subject, Triager};
 
-/// After the runs of a hurried study (one in which the user has not set a time limit for each
-/// entry), all minimizations together get at most the time of the runs divided by this number.
+/// In a hurried study (one in which the user has not set a time limit for each entry), all
+/// minimizations after the runs together get at most the time of the runs divided by this number.
 const RUNNING_DIVISOR: u32 = 5;
-/// After the runs of a hurried study (one in which the user has not set a time limit for each
-/// entry), all minimizations together get at least this time, unless the limit of a single one is
-/// shorter.
+/// In a hurried study (one in which the user has not set a time limit for each entry), all
+/// minimizations after the runs together get at least this time, or the limit of a single one if
+/// that is shorter.
 const LEAST: Duration = Duration::from_secs(10);
 
 impl StudyEngine<'_> {

@@ -251,8 +251,8 @@ pub(super) fn find_price(
     Ok(if is_better { plain } else { timed })
 }
 
-/// Tries prices of a file (bytes added to the size of each input), a higher one to get fewer files
-/// and a lower one to get fewer bytes, until a cover has at most the files and bytes of `most`.
+/// Tries prices of a file (bytes added to the size of each input) until a cover has at most the
+/// files and bytes of `most`: a higher price to get fewer files, a lower one to get fewer bytes.
 /// Returns that cover; if there is none, the one that exceeds `most` least. If `timed`, slow inputs
 /// cost more.
 fn by_price(

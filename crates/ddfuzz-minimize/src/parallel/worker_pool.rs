@@ -20,10 +20,10 @@ use crate::{Answer, Oracle, OracleError, Slip};
 
 /// Number of jobs (runs of predicted texts) that are given out ahead for each worker.
 const AHEAD: usize = 2;
-/// Decides when workers start. All tests so far must have taken this many times the least duration
-/// from which a single test is worth running ahead, 0.8 s by default, before the first two workers
-/// start, and as much again before each further one. So a short minimization starts none: a second
-/// target, tests run in vain and tests passed between threads would cost it more than workers save.
+/// Decides when workers start. The first two start when all tests so far have taken this many times
+/// the wall time from which a test is worth running ahead (together 0.8 s by default), each further
+/// one after as much time again. So a short minimization starts none: a second target, needless
+/// runs and the exchange between threads would cost it more than workers save.
 const START_COST: u32 = 4000;
 
 /// A series of predicted runs of the minimization, and the jobs of workers that make them.
