@@ -432,8 +432,8 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the number of runs of the whole campaign that ended in a group of this kind, such as
-    /// crashes or hangs.
+    /// Returns the number of runs of the whole campaign that ended in groups of the kind `kind`,
+    /// such as crashes or hangs.
     pub(crate) fn total(&self, kind: Kind) -> u64 {
         self.seen
             .get(&kind)

@@ -48,9 +48,9 @@ pub(crate) enum Priority {
 }
 
 impl Priority {
-    /// Returns the priority with which the founder (first finding) of a group of this kind is
-    /// minimized; `slipped`: whether only a minimization has met the group. `None` if groups of the
-    /// kind are never minimized.
+    /// Returns the priority with which the founder (first finding) of a group is minimized; `kind`
+    /// is the kind of the group, `slipped` says whether only a minimization has met it. `None` if
+    /// groups of this kind are never minimized.
     pub(crate) fn of(kind: Kind, slipped: bool) -> Option<Priority> {
         match kind {
             Kind::Crash if slipped => Some(Priority::Slipped),

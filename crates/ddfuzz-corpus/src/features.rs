@@ -188,7 +188,7 @@ impl FeatureUnion {
         }
     }
 
-    /// Returns the union: the features that at least one of the added runs reached.
+    /// Returns the union: all features that at least one run has reached whose features were added.
     pub fn all(mut self) -> Features {
         self.join();
         self.joined

@@ -141,9 +141,9 @@ impl Input {
         Ok(())
     }
 
-    /// Marks the memory file on stdin as unread by its time of last access. Where that fails, the
-    /// file offset alone shows [`read_so_far`](Input::read_so_far) whether the next run reads
-    /// stdin.
+    /// Marks the memory file on stdin as unread, by its time of last access, before the next run.
+    /// Where that fails, only the file offset will show ([`read_so_far`](Input::read_so_far))
+    /// whether the run has read stdin.
     fn forget_reads(&self) {
         if let Some(writer) = &self.writer {
             set_unread(writer);

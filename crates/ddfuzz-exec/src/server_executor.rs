@@ -297,8 +297,8 @@ impl ServerExecutor {
         Ok(runs)
     }
 
-    /// Replaces the input files: a process that could not be killed at once may still hold them
-    /// open.
+    /// Replaces the input files by new ones, because a process that could not be killed at once may
+    /// still hold the old ones open.
     fn renew_input(&mut self) -> Result<(), ExecError> {
         self.server = None;
         self.input_channel

@@ -119,8 +119,8 @@ impl TriageJob<'_> {
         })
     }
 
-    /// Marks the group of the crash that the program shows on any input: on the empty input and on
-    /// other, very different ones. Does nothing if no group is of this kind.
+    /// Marks a group in the result whose crash the program shows on any input, that is, on the
+    /// empty input and on other, very different ones. Does nothing if there is no such group.
     fn note_any_input_group(&self, result: &mut TriageResult) -> Result<(), Failure> {
         let crashes = |group: &&mut TriageGroup| group.kind == Kind::Crash;
         let mut groups = result.groups.iter_mut().filter(crashes).peekable();

@@ -245,8 +245,8 @@ impl MainProcess {
         (worker == self.worker).then_some(number)
     }
 
-    /// Sends `request` with `body` to the main process, which gives no answer to requests of this
-    /// kind.
+    /// Sends `request` with `body` to the main process. It must be a request that the main process
+    /// does not answer.
     pub(super) fn tell(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         send(&mut lock(&self.stream), request, body).map_err(|error| lost(&self.reader, &error))
     }

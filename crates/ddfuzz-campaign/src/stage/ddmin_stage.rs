@@ -398,8 +398,8 @@ fn is_removed(error: &Error) -> bool {
     }
 }
 
-/// Reads the fuzzer's solution with this id: returns whether it is stored in the output directory
-/// already, else its input.
+/// Reads the fuzzer's solution with the id `id` in LibAFL's corpus: returns whether it is stored in
+/// the output directory already, else its input.
 fn solution_at<I: Clone>(
     solutions: &impl Corpus<I>,
     id: CorpusId,

@@ -485,7 +485,8 @@ impl<'a> Reserve<'a> {
         excluded.collect()
     }
 
-    /// Returns the paths of the inputs with these numbers.
+    /// Returns the paths of the inputs with the numbers `numbers` (indices among all contents of
+    /// the corpus).
     pub fn paths_of(&self, numbers: &[usize]) -> Result<Vec<PathBuf>, CleanError> {
         let paths = numbers.iter().map(|one| self.contents.path(*one));
         Ok(paths.collect::<Result<_, _>>()?)
@@ -540,8 +541,8 @@ impl<'a> Reserve<'a> {
         numbers.iter().map(|one| self.keep(*one, why)).collect()
     }
 
-    /// Makes a kept file, which is not trimmed, of the input with this number; `why` is the reason
-    /// why it is kept.
+    /// Makes a kept file, which is not trimmed, of the input with the number `number` (index among
+    /// all contents of the corpus); `why` is the reason why it is kept.
     pub fn keep(&self, number: usize, why: &str) -> Result<KeptFile, CleanError> {
         Ok(KeptFile {
             whole: true,

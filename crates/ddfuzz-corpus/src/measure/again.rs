@@ -330,9 +330,9 @@ impl Inputs for SelectedContents<'_> {
 }
 
 impl Contents {
-    /// Runs the contents with these numbers `times` more times, each time in other processes and in
-    /// another order, and returns the results of all their runs, the first included. Reruns that
-    /// are in the journal are not repeated. `None` if the user stopped it.
+    /// Runs the contents with the indices `numbers` `times` more times, each time in other
+    /// processes and in another order, and returns the results of all their runs, the first
+    /// included. Reruns that are in the journal are not repeated. `None` if the user stopped it.
     pub fn repeat(
         &mut self,
         settings: &MeasureSettings<'_>,

@@ -356,8 +356,8 @@ impl CoverageOracle {
         Ok(reached.unwrap_or_default())
     }
 
-    /// Returns the outcome of a run that ended with `ended`, other than the required exit status:
-    /// UNRESOLVED if it crashed or exceeded a limit, else PASS.
+    /// Returns the outcome of a run that did not end with the required exit status, but as `ended`
+    /// says: UNRESOLVED if it crashed or exceeded a limit, else PASS.
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         if crash || self.slips.classifier.suspects(ended, self.crash_exit) {
