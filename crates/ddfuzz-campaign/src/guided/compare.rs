@@ -61,7 +61,8 @@ impl Spent {
         self.times < free || self.time < began.elapsed() / SHARE_DIVISOR
     }
 
-    /// Counts one more time, which took `time`.
+    /// Records that the activity (observing comparisons, or repairing mutants) was carried out once
+    /// more, and took the time `time`.
     fn add(&mut self, time: Duration) {
         self.times = self.times.saturating_add(1);
         self.time += time;

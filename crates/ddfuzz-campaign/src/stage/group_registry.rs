@@ -515,7 +515,7 @@ impl PendingGroups {
         unclaimed.map(|(group, _)| group.clone())
     }
 
-    /// Marks a group of the queue as being minimized.
+    /// Marks a group as being minimized; it stays in the queue of groups to minimize.
     fn claim(&mut self, group: &GroupName) {
         if let Some(pending) = self.groups.get_mut(group) {
             pending.claimed = true;

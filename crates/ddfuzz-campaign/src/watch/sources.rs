@@ -242,7 +242,7 @@ impl FileQueue {
         self.sources.add(files);
     }
 
-    /// Checks whether the next search for files is due.
+    /// Checks whether it is time for the next search for files of the watched fuzzer.
     pub(super) fn is_due(&self) -> bool {
         Instant::now() >= self.sources.due
     }

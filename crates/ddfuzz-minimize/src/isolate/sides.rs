@@ -55,12 +55,12 @@ impl Subject {
         self.units
     }
 
-    /// Returns the passing input that the search starts with.
+    /// Returns the passing input with which the search between the two inputs begins.
     pub fn passing(&self) -> &[u8] {
         &self.passing
     }
 
-    /// Returns the failing input that the search starts with.
+    /// Returns the failing input with which the search between the two inputs begins.
     pub fn failing(&self) -> &[u8] {
         &self.failing
     }

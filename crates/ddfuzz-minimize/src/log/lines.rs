@@ -228,7 +228,7 @@ impl StartLine {
         key.map(|key| key.minor)
     }
 
-    /// Has the runs on which a claim rests repeated.
+    /// Sets that the runs on which a claim rests are repeated at the end of the minimization.
     pub fn repeat_claims(&mut self) {
         let by_limit = |key: &KeyRecord| cut_off_by(&key.class).is_some();
         let takes_limit = self.key.as_ref().is_some_and(by_limit);
