@@ -186,9 +186,9 @@ impl<'a> Bug<'a> {
     }
 
     /// Returns the smallest entry, found in any way, that may give a smaller result than the bug
-    /// has; one whose minimization has begun comes first. `None` if there is none, or nothing was
-    /// minimized. Slips (found by chance during a minimization) whose test has no number are left
-    /// out, since which of them occur depends on the number of workers.
+    /// (group of crashes) has; one whose minimization has begun comes first. `None` if there is
+    /// none, or nothing was minimized. Slips (found by chance during a minimization) whose test has
+    /// no number are left out, since which of them occur depends on the number of workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
         let reached = SmallestSizes::of(self.results.iter().copied());
         let order = |entry: &&Entry| {
@@ -206,10 +206,10 @@ impl<'a> Bug<'a> {
         open.filter(is_smaller).min_by_key(order)
     }
 
-    /// Returns the entry of the bug to minimize next as a variant: one whose minor key no minimized
-    /// reproducer has. One whose minimization has begun comes first; then the minor key that was
-    /// found first decides, and then the size. `None` if there is no such entry, nothing was
-    /// minimized, or the reproducers already have more than `most` minor keys.
+    /// Returns the entry of the bug (group of crashes) to minimize next as a variant: one whose
+    /// minor key no minimized reproducer has. One whose minimization has begun comes first; then
+    /// the minor key that was found first decides, and then the size. `None` if there is no such
+    /// entry, nothing was minimized, or the reproducers already have more than `most` minor keys.
     pub(crate) fn variant(&self, most: usize) -> Option<&'a Entry> {
         let shown = self.minors_of_results();
         if most == 0 || shown.len() > most || !self.has_result() {

@@ -73,11 +73,12 @@ pub fn judged(
     Ok(Judged::New(examined))
 }
 
-/// Runs an input as [`examined`] does. If it crashed, repeats the run until three were made in all,
-/// and counts in the crash record how many of them showed the same crash; with fewer than all, the
-/// crash is filed as flaky. In the last run, which has random addresses, any crash counts as the
-/// same. If a repeated run hangs at another place than the first, the input is a hang whose place
-/// is not known.
+/// Runs an input until it crashes, three times at most. If it crashed, repeats the run until three
+/// were made in all, and counts in the crash record how many of them showed the same crash; with
+/// fewer than all, the crash is filed as flaky. In the last run, which has random addresses, any
+/// crash counts as the same. If a repeated run hangs at another place than the first, the input is
+/// a hang whose place is not known. With `leaks`, an input that does not crash is searched for
+/// memory leaks.
 ///
 /// # Errors
 /// When the target cannot be started or traced.

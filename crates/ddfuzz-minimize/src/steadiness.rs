@@ -12,10 +12,10 @@ use crate::Rate;
 pub const AGREEING_RUNS: u32 = 3;
 /// The same number as [`AGREEING_RUNS`], in the integer type in which this file counts runs.
 pub(super) const AGREEING: u64 = AGREEING_RUNS as u64;
-/// Number of runs of the input that must all fail for it to count as failing in every run, in two
-/// conditions: an earlier run of it did not fail, and the minimization is one of older logs, which
-/// do not repeat the runs behind a claim. Also the number of runs that confirm the original input,
-/// if the best failed in none of its confirmations.
+/// Number of runs of the input that must all fail for it to count as failing in every run, if an
+/// earlier run of it did not fail, in minimizations of older logs (which do not repeat the runs
+/// behind a claim). Also the number of runs that confirm the original input, if the best failed in
+/// none of its confirmations.
 pub(super) const AGREEING_IN_DOUBT: u64 = 5;
 /// Number of runs without failure after which the input counts as not failing: an input that fails
 /// in 30 % of its runs is missed once in 70 times.

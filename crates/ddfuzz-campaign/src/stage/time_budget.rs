@@ -103,9 +103,10 @@ impl TimeBudget {
     }
 
     /// Returns the length of the next time slice for minimizing a group, or `None` if no slice is
-    /// permitted now. A group that still has time `credit` for being new gets it at once, unless
-    /// too much time is overspent. Another group gets the earned time if that is at least 20 ms and
-    /// no time is overspent. After fuzzing, each slice has 100 ms.
+    /// permitted now. A group that still has time `credit` for being new gets it at once, unless 10
+    /// s or more are overspent (taken beyond the share of minimization). Any other group gets the
+    /// time that was earned, if that is at least 20 ms and no time is overspent. After fuzzing,
+    /// each slice has 100 ms.
     pub(super) fn slice(&self, credit: Duration) -> Option<Duration> {
         if self.unlimited {
             return Some(MAX_SLICE);

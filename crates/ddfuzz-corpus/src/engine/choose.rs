@@ -507,9 +507,10 @@ impl<'a> Chooser<'a> {
     }
 
     /// Chooses, for each of the features `unsteady` (reached in some runs only), the inputs that
-    /// reach it most often, as many as needed to miss it rarely. Returns the inputs, each with the
-    /// number of features it was chosen for. Of inputs with equal probability, one that is kept
-    /// anyway (as in `chosen`) comes first, then the smaller one.
+    /// reach it most often: as many as it takes, from 2 to 24, for all of them, each run once, to
+    /// miss it with a probability of at most 0.01. Returns the inputs, each with the number of
+    /// features it was chosen for. Of inputs with equal probability, one that is kept anyway (as in
+    /// `chosen`) comes first, then the smaller one.
     fn most_often(&self, unsteady: &Features, chosen: &[usize]) -> BTreeMap<usize, u64> {
         let mut kept: BTreeMap<usize, u64> = BTreeMap::new();
         let mut known = self.how_often(unsteady);
