@@ -497,8 +497,9 @@ impl DualAscent {
         Ok(sum.div_ceil(1 << PARTS) as u64)
     }
 
-    /// Multiplies the price of each row by the least factor that one of its columns allows, so that
-    /// afterwards the prices of the rows of each column add up to at most the column's cost.
+    /// Multiplies the price of each row (feature) by the least factor that one of its columns
+    /// (inputs) allows. The prices of the rows of each column then add up to at most the column's
+    /// cost.
     fn raise(&mut self, columns: &mut impl Columns) -> io::Result<()> {
         let mut factors = vec![u128::MAX; self.prices.len()];
         let mut rows = Vec::new();

@@ -183,10 +183,10 @@ impl LibFuzzers {
         }
     }
 
-    /// Starts the next libFuzzer process in the place `at`; as many places as the campaign has
-    /// processes at one time run one process after the other. The process gets the time that the
-    /// campaign has left, and the runs that its place has left. Returns `None` if one of both is
-    /// used up.
+    /// Starts the next libFuzzer process with the number `at`. A campaign runs several processes
+    /// side by side, numbered from 0; when one has ended, the next one gets its number. The new
+    /// process gets the time that the campaign has left, and the runs that are left for this
+    /// number. Returns `None` if the time or these runs are used up.
     fn next(&mut self, at: usize) -> io::Result<Option<Process>> {
         let prefix = Path::new(&self.plan.artifact_prefix);
         let mut words = vec![
