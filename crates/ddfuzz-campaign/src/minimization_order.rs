@@ -260,9 +260,9 @@ impl<'a> Bug<'a> {
     }
 }
 
-/// Checks whether an entry has a result that counts as one of its group: it was minimized, its
-/// minimization was not given up, and the last build does not leave it in doubt
-/// ([`Finders::doubts`]).
+/// Returns true if an entry counts as a result of its group: it was minimized, its minimization was
+/// not given up, and the last build of the program does not make it doubtful ([`Finders::doubts`]).
+/// Else false.
 pub(crate) fn is_result(finders: &Finders, entry: &Entry) -> bool {
     was_minimized(entry) && !finders.doubts(entry)
 }

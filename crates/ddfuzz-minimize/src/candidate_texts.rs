@@ -379,8 +379,9 @@ impl<'a> CandidateTexts<'a> {
         self.rule
     }
 
-    /// Returns the number of bytes of the best (the smallest failing text so far) whose removal was
-    /// tested and does not fail: a cheap lower bound of what the certificate of minimality proves.
+    /// Returns how many bytes of the best (the smallest failing text so far) are known to be
+    /// needed: with one of them removed, the text was tested and did not fail. A certificate of
+    /// minimality proves at least as many.
     pub fn singles(&self) -> u64 {
         self.singles.len() as u64
     }

@@ -192,7 +192,8 @@ pub enum MinimizePhase {
 }
 
 impl MinimizePhase {
-    /// Returns the name of the phase; of a search, that of its present rule.
+    /// Returns the name of the phase to display. During the search, this is the name of the rule
+    /// that made the last candidate.
     pub fn name(self) -> &'static str {
         match self {
             MinimizePhase::Baseline => "baseline",

@@ -42,7 +42,8 @@ struct HangSite {
     state: SiteState,
     /// Number of runs that were stopped as hangs at the site so far.
     met: u64,
-    /// Number of runs stopped as hangs at the site that the main process was not told to count yet.
+    /// How many of the runs stopped as hangs at this site are still to be reported to the main
+    /// process, which counts the runs of each group.
     runs: u64,
     /// Size in bytes of the smallest input hanging at the site that was submitted to the main
     /// process.

@@ -438,7 +438,7 @@ fn moved(matrix: &Matrix, prices: &mut [i64], reduced: &[i64], step: i128) -> bo
     true
 }
 
-/// Number of passes in which the dual ascent raises the prices of all rows.
+/// Number of times that the dual ascent goes through all columns to raise the prices of the rows.
 const PASSES: usize = 4;
 /// Number of fractional bits of a row's price in the dual ascent: prices are fixed-point numbers in
 /// units of 2^-16 of a weight.
@@ -475,8 +475,9 @@ impl DualAscent {
         Ok(DualAscent { prices })
     }
 
-    /// Creates the prices with which the dual ascent starts from row prices of the Lagrangian
-    /// relaxation, each given as a pair of numbers of which the first is divided by the second.
+    /// Creates the prices with which the dual ascent starts, from the prices of the rows that
+    /// another method (the Lagrangian relaxation) has found. Each is given as a pair of numbers, of
+    /// which the first is divided by the second.
     pub fn from_prices(prices: impl Iterator<Item = (i64, i64)>) -> DualAscent {
         let part = |(price, unit): (i64, i64)| {
             let part = (u128::from(price.max(0) as u64) << PARTS) / u128::from(unit.max(1) as u64);

@@ -347,8 +347,9 @@ impl<'a> Chooser<'a> {
         Ok(self.universe().len() - before.len())
     }
 
-    /// Counts `features` as stable features of the input `item`, which reaches them in every run in
-    /// a separate process. Does nothing if the input was not run again.
+    /// Records that the input `item` reaches `features` in every run in a separate process, and
+    /// counts them as its stable features. Does nothing if the input was not run again, or has
+    /// failed.
     fn take_alone(&mut self, item: usize, features: &Features) {
         let Some(again) = self.again.get_mut(&item) else {
             return;
@@ -459,9 +460,9 @@ impl<'a> Chooser<'a> {
         Ok(holders)
     }
 
-    /// Runs more of the inputs that reached the features `unsteady` (reached in some runs only)
-    /// again, to learn how often each input reaches them. Returns true if any input was run, and
-    /// false if enough is known or the user wants no reruns.
+    /// For each feature of `unsteady`, which inputs reach in some runs only, runs more of the
+    /// inputs that have reached it again, to learn how often each input does. Returns true if any
+    /// input was run, and false if enough is known or the user wants no reruns.
     fn rerun_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
         if unsteady.is_empty() || !self.source.repeats() {
             return Ok(false);

@@ -95,10 +95,11 @@ impl<'a> RunOrder<'a> {
         }
     }
 
-    /// Divides the order of inputs into ranges, each of which one worker runs without a break, and
-    /// returns the ranges that have a needed input. If each run has a separate process
-    /// (`freshness`), first removes all inputs that are not needed, and makes ranges for `jobs`
-    /// workers.
+    /// Divides the inputs, in the order in which they are to run, into ranges, and returns those
+    /// that contain a needed input. One worker runs the inputs of a range one after another. With
+    /// [`Freshness::Shared`] a range has the inputs that share a process. With [`Freshness::Fresh`]
+    /// inputs that are not needed are removed first, and the ranges are short, so that each of
+    /// `jobs` workers gets some.
     fn parts(&mut self, freshness: Freshness, jobs: usize) -> Vec<Range<usize>> {
         let needed = self.needed;
         let count = match freshness {

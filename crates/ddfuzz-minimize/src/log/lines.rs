@@ -228,7 +228,8 @@ impl StartLine {
         key.map(|key| key.minor)
     }
 
-    /// Sets that the runs on which a claim rests are repeated at the end of the minimization.
+    /// Records in the start line that this minimization, at its end, repeats the runs on which a
+    /// claim about its result rests, and how often at least it confirms the result.
     pub fn repeat_claims(&mut self) {
         let by_limit = |key: &KeyRecord| cut_off_by(&key.class).is_some();
         let takes_limit = self.key.as_ref().is_some_and(by_limit);
@@ -323,8 +324,8 @@ pub struct TestLine {
     /// Limit (time or memory) that ended the run; absent if the run ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<CutOff>,
-    /// Whether the run took place in a process in which earlier tests had run; absent if no other
-    /// test used the process.
+    /// Whether earlier tests had run in the process of this test. Left out of the log line if the
+    /// test had a process of its own.
     #[serde(default, skip_serializing_if = "Process::is_own")]
     pub process: Process,
     /// Keys of the crash that the candidate had, if it is the crash of another bug than the one
@@ -402,8 +403,8 @@ pub struct CheckLine {
     /// Limit (time or memory) that ended the run; absent if the run ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<CutOff>,
-    /// Whether the run took place in a process in which earlier tests had run; absent if no other
-    /// test used the process.
+    /// Whether earlier tests had run in the process of this run. Left out of the log line if the
+    /// run had a process of its own.
     #[serde(default, skip_serializing_if = "Process::is_own")]
     pub process: Process,
     /// Keys of the crash that the run had, if it is the crash of another bug than the one being
