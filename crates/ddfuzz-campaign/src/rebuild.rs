@@ -361,7 +361,8 @@ impl BuildCheck<'_> {
         }
     }
 
-    /// Does what [`BuildCheck::recheck`] does, and tells the user the reason `why`.
+    /// Runs the stored inputs of all groups again with the present build, to see which bugs still
+    /// occur, and records the results and the build. First shows the user `why` this is done.
     fn check_all(
         &self,
         why: &str,

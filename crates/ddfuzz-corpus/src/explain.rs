@@ -153,8 +153,8 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    /// Explains why a cleanup left out a file whose `features` the kept files reach: names up to
-    /// three of these kept files, and says how many more there are.
+    /// Explains why a cleanup left out a file: kept files reach all of its `features`. Names up to
+    /// three of them, and says how many more there are.
     fn covered(&self, view: &JournalView, features: &Features) -> Result<String, CleanError> {
         let mut left = features.clone();
         let others = made(&self.reached, || reached_by_kept(view, self.result))?;

@@ -162,9 +162,10 @@ impl ProgramTrust {
         self.record().end = Some(EndReason::Difference);
     }
 
-    /// Whether an executor of the program must compare its next run with that of a new process:
-    /// true until it has compared [`OWN_PROBATION`] runs, of which `own` are done, and all
-    /// executors of the program together have compared [`PROBATION`].
+    /// Returns true if an executor must also make its next run in a new process, and compare it
+    /// with the same run in the process that runs many inputs. That is so until this executor has
+    /// compared [`OWN_PROBATION`] runs, and all executors of the program together [`PROBATION`].
+    /// `own`: how many this executor has compared.
     pub(crate) fn is_on_probation(&self, own: u32) -> bool {
         own < OWN_PROBATION || self.record().compared < PROBATION
     }

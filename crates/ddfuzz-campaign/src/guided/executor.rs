@@ -426,7 +426,8 @@ pub(super) struct AdaptiveTimeout {
     /// CPU time of all runs together, from which the learned time limit is computed.
     cpu: Duration,
     began: Instant,
-    /// Wall time that repeating runs over the learned time limit has taken so far.
+    /// Wall time spent so far on repeating runs with the full time limit, after they had exceeded
+    /// the learned one.
     spent: Duration,
 }
 

@@ -80,8 +80,8 @@ impl FailureTime {
         }
     }
 
-    /// Records that a crash of which nothing new was stored took the time `time` after its run, to
-    /// be classified.
+    /// Adds `time` to the time spent on crashes: a crash took so long after its run, to be
+    /// classified, although it then turned out that nothing of it was new.
     pub(super) fn classified(&mut self, time: Duration) {
         self.crashes.add(time);
     }

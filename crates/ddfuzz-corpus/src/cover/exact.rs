@@ -334,7 +334,7 @@ const STEP: (i128, i128) = (2_000, 8);
 /// Number of subgradient steps without a better lower bound after which the step size is halved.
 const PATIENCE: u32 = 8;
 
-/// After this many subgradient steps, a cover is constructed from the row prices; this is repeated.
+/// A cover is constructed from the row prices after every five subgradient steps.
 const COVERS: u32 = 5;
 
 /// Computes a lower bound of the weight of any cover of a matrix with at least one row, and a good

@@ -244,8 +244,9 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok((owner, owned))
     }
 
-    /// Tries, for each column that is not chosen, to replace chosen columns by it that together
-    /// cost more. Returns true if at least one was replaced and steps remain, and else false.
+    /// Goes through the columns (inputs) that are not in the cover. If one can replace columns of
+    /// the cover that together cost more, puts it into the cover in their place. Returns true if at
+    /// least one was replaced and steps remain, and else false.
     fn swap_all(&mut self, steps: &mut Steps) -> io::Result<bool> {
         let (mut owner, mut owned) = self.owners(steps)?;
         let mut hits: Vec<u32> = vec![0; self.is_chosen.len()];

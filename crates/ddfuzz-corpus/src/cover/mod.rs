@@ -88,11 +88,10 @@ pub struct Cover {
     pub counts_time: bool,
     /// Total cost: the sum of the [`weight`]s of the chosen inputs.
     pub weight: u64,
-    /// Lower bound of the total cost of any cover, when one more file costs `price` as in this
-    /// cover.
+    /// No cover has a lower total cost than this, if one more file costs `price`.
     pub lower_bound: u64,
-    /// Whether the cover is proved to have the least total cost of all covers, when one more file
-    /// costs `price`.
+    /// Whether it is proved that no other cover has a lower total cost, if one more file costs
+    /// `price`.
     pub optimal: bool,
     /// Required features that no input reaches.
     pub missing: Features,

@@ -236,8 +236,9 @@ impl CoverageOracle {
         self.fresh.places().unwrap_or_default()
     }
 
-    /// Returns the condition for the candidates of the original `input`, with the required features
-    /// `wanted`, or the reason why the file cannot be trimmed. Runs the original in fresh
+    /// Finds out what a smaller candidate must fulfil to replace the file with the content `input`:
+    /// it must reach the required features `wanted`, and end as the original does. Returns this
+    /// condition, or else the reason why the file cannot be trimmed. Runs the original in fresh
     /// processes, unless enough such runs are known from earlier rounds.
     pub fn know(
         &mut self,

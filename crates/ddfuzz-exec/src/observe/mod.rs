@@ -321,8 +321,9 @@ impl Observer for HarnessObserver {
     }
 }
 
-/// Observes comparisons in the runs of a harness loop, which runs many inputs in one process:
-/// functions and callbacks, without breakpoints.
+/// Observes comparisons in the runs of a harness loop, a process that runs many inputs. It sees the
+/// calls of comparison functions, such as `memcmp`, and of the comparison callbacks that the
+/// compiler has inserted; it sets no breakpoints.
 pub(crate) struct LoopObserver {
     ring: ComparisonRing,
     hooks: Vec<Hook>,

@@ -484,9 +484,10 @@ impl Progress {
         Ok(())
     }
 
-    /// Sets the passing side to the deltas `pass` and the failing side to `fail`, by test number
-    /// `i`, which `rule` made. If one of the sides changes, its `reduce` line has to be next in the
-    /// log.
+    /// Records that the test number `i` of the log, made by the rule `rule`, has led to new sides:
+    /// the passing side now consists of the deltas `pass`, and the failing side of the deltas
+    /// `fail`. If one of them differs from before, the next line of the log has to be a `reduce`
+    /// line that says so.
     fn move_ends(&mut self, pass: Config, fail: Config, rule: Rule, i: u64) {
         let side = match (pass != self.sides.pass, fail != self.sides.fail) {
             (true, _) => Side::Passing,
