@@ -180,8 +180,9 @@ pub(super) trait Answerer {
     /// input.
     fn limit_time(&mut self, learned: TimeLimit);
 
-    /// Makes the crash record of a slip (a crash of another bug) that has none. `None` if no record
-    /// can be made; also with a single oracle, which passes on each slip together with its record.
+    /// Makes the crash record of a slip (a crash of another bug) that has none. Returns `None` if
+    /// no record can be made. Also returns `None` where a single oracle answers, since it has made
+    /// a record of each slip already.
     fn record(&mut self, _: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
         Ok(None)
     }

@@ -319,9 +319,9 @@ struct Clocks {
 }
 
 impl Clocks {
-    /// Returns the CPU time of a run. `self` was read at the end of the run, `before` when the run
-    /// had already lasted for a slice of time (10 ms), which is added to the difference if one
-    /// process makes many runs.
+    /// Returns the CPU time of a run, as the difference between two readings: `before` is from the
+    /// time when the run had already lasted 10 ms (`SLICE`), `self` from its end. If one process
+    /// makes many runs, these 10 ms are added, since `before` counts them, too.
     fn since(self, before: Clocks) -> Duration {
         let dead = self.dead.saturating_sub(before.dead);
         match (before.served, self.served) {
