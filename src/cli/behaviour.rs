@@ -58,9 +58,9 @@ pub fn observe(executor: &mut dyn Executor, target: &Target) -> Behaviour {
 }
 
 /// Returns advice on a run that ended by `ended` without a crash; `None` if there is none. After
-/// SIGKILL, the advice is that the program may have killed itself. After an error status of a
-/// program that reads its input from a file (`@@`), it is that the program may have refused the
-/// file for its name, which has no ending, unlike that of the input at `path`.
+/// SIGKILL, the program may have killed itself. After an error status of a program that reads its
+/// input from a file (`@@`), the program may have refused the file because of its name: the file
+/// has no ending such as the input at `path` has.
 pub fn advice_on_end(target: &Target, path: Option<&Path>, ended: Ended) -> Option<String> {
     let status = match ended {
         Ended::Exit(status) => status,
@@ -197,8 +197,8 @@ pub fn campaign_warning(summary: &Summary, corpus: Option<usize>) -> Option<Targ
     })
 }
 
-/// Returns a warning after a campaign if at least half of its runs, in all calls of ddfuzz together,
-/// exceeded the time limit; else `None`.
+/// Returns a warning after a campaign if at least half of its runs, in all calls of ddfuzz
+/// together, exceeded the time limit; else `None`.
 pub fn time_warning(summary: &Summary, target: &Target) -> Option<TargetWarning> {
     let is_usual = summary.hung > 0 && summary.hung * 2 >= summary.runs_of_campaign;
     is_usual.then(|| TargetWarning {

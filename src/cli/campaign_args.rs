@@ -476,8 +476,8 @@ pub fn read_known_and_against(
     })
 }
 
-/// Reads the list of known crash groups from the file of `--known`, `-` is stdin; without a file, no group is
-/// known. Fails at a line that is no crash key.
+/// Reads the list of known crash groups from the file of `--known`, `-` is stdin; without a file,
+/// no group is known. Fails at a line that is no crash key.
 pub fn read_known(path: Option<&Path>) -> Result<KnownGroups, Failure> {
     let Some(path) = path else {
         return Ok(KnownGroups::default());

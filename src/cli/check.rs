@@ -25,7 +25,8 @@ use crate::triage::{Found, Key, Unobservable, another_program, program_build_id,
 /// The reproducers of each group are run, and the original inputs if no reproducer fails any more.
 /// A crash that this build cannot show (a report of AddressSanitizer in a build without it) is not
 /// called fixed. In the output directory only the list of checks (checks.jsonl) is written, for
-/// `ddfuzz show`; by it a group that comes back is recognized, if the program is in a git repository.
+/// `ddfuzz show`; by it a group that comes back is recognized, if the program is in a git
+/// repository.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  ddfuzz check ddfuzz-out\n  \
                         ddfuzz check ddfuzz-out -- ./program-rebuilt @@")]
@@ -327,12 +328,12 @@ impl Doubts {
     }
 }
 
-/// Returns the reasons to doubt that groups are fixed although runs of `target` pass. A group gets
-/// one if it was found with other arguments, by another input channel, or in another environment or
-/// directory. In an output directory with results of several targets, a group gets one if it was
-/// also found on another target. Groups get one if the program has another file name than the
-/// recorded ones and contains none of the functions in which they failed; not if no program is
-/// recorded, or if `target` comes with ddfuzz.
+/// Returns the reasons to doubt that groups are fixed although runs of `target` pass. There is a
+/// reason for a group in three cases. It was found with other arguments, by another input channel,
+/// or in another environment or directory. Some of its inputs were found on another target, in an
+/// output directory with results of several targets. Or the program has another file name than a
+/// recorded one and contains none of the functions in which the group failed; this case is left out
+/// if no program is recorded, or if `target` comes with ddfuzz.
 fn doubts(reader: &Reader, groups: &[StoredGroup], target: &Target) -> Result<Doubts, Failure> {
     let file = reader.campaigns()?;
     let finders = Finders::of_target(reader, target)?;
@@ -386,8 +387,8 @@ fn doubts(reader: &Reader, groups: &[StoredGroup], target: &Target) -> Result<Do
     Ok(doubts)
 }
 
-/// Returns the target of the campaign that has found the failure `entry`; `None` if the record of the
-/// failure names none, or that campaign records no target.
+/// Returns the target of the campaign that has found the failure `entry`; `None` if the record of
+/// the failure names none, or that campaign records no target.
 fn target_of_finder<'a>(file: &'a CampaignFile, entry: &Entry) -> Option<&'a TargetRecord> {
     let id = entry.crash.campaign()?;
     file.all().find(|one| one.id == id)?.target.as_ref()
@@ -565,12 +566,12 @@ impl Recorded {
     }
 }
 
-/// Returns the target and the way with which a recorded failure is run again. If the command line
-/// names a target, that is `one`. Otherwise it is the target recorded for this failure alone
-/// ([`Recorded::of_entry`]), changed by the options, and if there is none, `one`, which all such
-/// failures share. A hang or an out-of-memory failure gets its recorded limits unless the command
-/// line gives others. `None` if there is no target at all, as for a failure that another process
-/// has just added.
+/// Returns the target on which the failure `entry` is run again, and the way of execution. If the
+/// command line names a target, that is `one`. Otherwise it is the target recorded for this failure
+/// alone ([`Recorded::of_entry`]), changed by the options of the command line, or if there is none,
+/// `one`, the target of all such failures. A hang or an out-of-memory failure gets its recorded
+/// limits unless the command line gives others. `None` if there is no target at all, as for a
+/// failure that another process has just added.
 fn subject(
     args: &CheckArgs,
     recorded: &Recorded,

@@ -228,8 +228,8 @@ impl LivePage {
     }
 
     /// Stops the thread that keeps the HTML page current, writes the last version of the page, and
-    /// prints its path. If the page cannot be written, prints a warning: the result of a call is not
-    /// lost with its page.
+    /// prints its path. If the page cannot be written, prints a warning: the result of a call is
+    /// not lost with its page.
     pub fn finish(mut self, output: &Output) {
         self.stop();
         match write_page(&self.file, &self.out) {

@@ -276,8 +276,8 @@ impl ResultArgs {
 #[derive(Clone, Debug)]
 pub struct InputFile {
     pub path: PathBuf,
-    /// What the content was read from, if this call of ddfuzz has created the file: `stdin` or a path,
-    /// such as that of a pipe. `None` for a file that was there before.
+    /// What the content was read from, if this call of ddfuzz has created the file: `stdin` or a
+    /// path, such as that of a pipe. `None` for a file that was there before.
     saved_from: Option<String>,
 }
 
@@ -355,8 +355,8 @@ fn is_read_once(path: &Path) -> bool {
     is_other || (facts.is_file() && is_descriptor(path))
 }
 
-/// Returns true if the path is in the directory of a process's file descriptors, `/proc/PID/fd`, or a
-/// symbolic link to such a path.
+/// Returns true if the path is in the directory of a process's file descriptors, `/proc/PID/fd`, or
+/// a symbolic link to such a path.
 fn is_descriptor(path: &Path) -> bool {
     let is_in_proc = |path: &Path| {
         let folder = path.parent().and_then(|folder| folder.canonicalize().ok());

@@ -14,8 +14,8 @@ use super::{Exit, Failure, Output, ui};
 use crate::campaign::Deadline;
 
 /// Installs handlers for SIGINT, SIGTERM and, unless it is ignored, SIGHUP, and returns a flag that
-/// turns true when one of these signals arrives; later calls return the same flag. A second SIGINT or
-/// SIGTERM ends ddfuzz at once.
+/// turns true when one of these signals arrives; later calls return the same flag. A second SIGINT
+/// or SIGTERM ends ddfuzz at once.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     static INSTALLED: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
     let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -38,8 +38,8 @@ pub struct TargetArgs {
     #[arg(help_heading = TARGET, long = "exec", value_name = "WAY", value_enum, default_value_t = WayArg::Auto)]
     pub way: WayArg,
     /// Limit on the CPU time of one run [default: 1s; minimizations and coverage-guided campaigns
-    /// adapt it to the target]. The limit on elapsed time is twice as long, at least 2s; ten times as
-    /// long where a run proves something
+    /// adapt it to the target]. The limit on elapsed time is twice as long, at least 2s; ten times
+    /// as long where a run proves something
     #[arg(help_heading = TARGET, long, value_name = "TIME", value_parser = values::time_limit)]
     pub timeout: Option<Duration>,
     /// Limit on the memory of one run, at least 1M [default: 1G; for a libFuzzer binary its

@@ -218,8 +218,9 @@ impl<'a> CampaignState<'a> {
     }
 
     /// Commits the finding `what`, which `input` has shown; `found` says how (by a run, a file or a
-    /// minimization). Counts it in its group, and stores the input under the conditions of
-    /// [`CampaignState::commit`]. Returns the new entry if the input is stored, else `None`.
+    /// minimization). Counts it in its group. Stores the input if its minor key is new and one of
+    /// the first 16 of the group, or if it is a crash smaller than all stored inputs of the group.
+    /// Returns the new entry if the input is stored, else `None`.
     pub(crate) fn commit_found(
         &mut self,
         what: &Classified,
@@ -333,8 +334,8 @@ pub(crate) struct Checkpoint {
     /// Number of the run before which `--runs` ends, counted from the start of the campaign. `None`
     /// if all its runs are complete, or their number is not limited.
     pub(crate) goal: Option<u64>,
-    /// Number of committed runs (which are counted, and whose findings are stored) that ended in
-    /// each group, by kind and major key (12 hex digits).
+    /// For each group, by kind and major key (12 hex digits): the number of runs that ended in it.
+    /// Only committed runs count: those that are counted and whose findings are stored.
     pub(crate) seen: BTreeMap<Kind, BTreeMap<String, u64>>,
     /// Greatest length of the inputs, in bytes. The generated inputs depend on it, so it must not
     /// change. `None` in campaigns that make no inputs.
@@ -371,9 +372,10 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Begins to count runs for `--runs`, `runs` in number (`None`: without limit). If an earlier
-    /// count with the same limit is unfinished, continues that one, so that a campaign that was
-    /// killed and resumed makes the same runs as one that was not, and calls the same groups new.
+    /// Begins to count runs for `--runs`, of which `runs` are to be made (`None`: no limit). If an
+    /// earlier count with the same limit is unfinished, continues that one. So a campaign that was
+    /// killed and resumed makes the same runs as an uninterrupted one, and calls the same groups
+    /// new.
     pub(crate) fn begin_count(&mut self, runs: Option<u64>) {
         let unfinished = self.goal.is_some_and(|goal| {
             runs.is_none_or(|runs| self.count_start.saturating_add(runs) == goal)
@@ -430,8 +432,8 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the number of runs of the whole campaign that ended in a group of this kind, such as
-    /// crashes or hangs.
+    /// Returns the number of runs of the whole campaign that ended in groups of the kind `kind`,
+    /// such as crashes or hangs.
     pub(crate) fn total(&self, kind: Kind) -> u64 {
         self.seen
             .get(&kind)

@@ -222,7 +222,7 @@ fn flaky_record(
 pub(crate) enum Classified {
     /// The complete record of a crash, hang or memory blow-up. A worker reports it for the first
     /// run with a minor key, and for a crash by an input smaller than all that it has reported of
-    /// the group; if so set, also for every hang.
+    /// the group. For hangs, a worker can be set to report it each time.
     Crash(Box<Crash>),
     /// A failure with a minor key that the worker has reported before; only its group is given, so
     /// that the run is counted.

@@ -55,10 +55,10 @@ pub trait CrashSink: StoreWriter {
     /// minor key of each group.
     fn known(&mut self) -> Result<Vec<KnownKey>, StoreError>;
 
-    /// Counts a finding, and stores its input if it is worth it; returns the new entry if the input
-    /// was stored, else `None`. It is stored if it is the first of its minor key, smaller than all
-    /// stored inputs of the key, or so small that minimizing it may give a smaller result than the
-    /// group has. The founder (first finding) of a new group, and a smaller input of a minimized
+    /// Counts a finding, and stores its input in three cases: it is the first of its minor key, it
+    /// is smaller than all stored inputs of the key, or it is so small that minimizing it may give
+    /// a smaller result than the group has. Returns the new entry if the input was stored, else
+    /// `None`. The founder (first finding) of a new group, and a smaller input of a minimized
     /// group, can then be [claimed](CrashSink::claim).
     ///
     /// # Errors

@@ -175,7 +175,8 @@ pub struct Words {
 }
 
 impl Words {
-    /// Adds words that come from `source`; ignores empty words and words that were added before.
+    /// Adds `words`, which come from `source`, to the set; ignores empty words and words that are
+    /// in the set already.
     pub fn add<B: Into<Vec<u8>>>(&mut self, source: Source, words: impl IntoIterator<Item = B>) {
         for bytes in words {
             let bytes = bytes.into();

@@ -14,12 +14,12 @@ use ddfuzz_store::{Archived, Entry, EntryId, Kind};
 use ddfuzz_triage::{Triager, Verdict};
 
 impl Minimizing {
-    /// Makes a minimization of `entry` continue an earlier log whose first line differs from
-    /// `start` only by the limits of runs. Does so if the log has a result: a claim other than
-    /// best-so-far, or any reduction. The limits in `start` are then set to those of the log. If
-    /// the log ends with such a claim, no further runs are made, and `None` is returned; else these
-    /// settings get the limits of the log, too, and a note for the user is returned. Without such a
-    /// log nothing changes, and `None` is returned.
+    /// Looks whether an earlier minimization of `entry` can be continued, whose log differs from
+    /// the planned one (with the first line `start`) only in the limits of runs, and has a result:
+    /// a claim other than best-so-far, or a reduction. If so, sets the limits in `start` to those
+    /// of the log. If that minimization is complete, nothing more is run, and `None` is returned;
+    /// else the settings get the limits of the log, too, and a note for the user is returned. If
+    /// there is no such log, changes nothing and returns `None`.
     pub(crate) fn keep_limits(&mut self, entry: &Entry, start: &mut StartLine) -> Option<String> {
         let logged = Log::read_start(&entry.log())?;
         if logged.limits == start.limits {

@@ -106,8 +106,8 @@ pub enum CampaignError {
     Minimize(#[from] MinimizeError),
 }
 
-/// Formats the part of an error message that says from which `paths` the seeds were read, and that
-/// they are changed or gone there; empty if no path is known.
+/// Returns the end of an error message about missing seeds: that they were read from `paths`, and
+/// are changed or gone there. Empty if no path is known.
 fn read_from(paths: &[PathBuf]) -> String {
     let names: Vec<String> = paths
         .iter()

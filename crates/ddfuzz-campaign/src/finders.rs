@@ -250,11 +250,11 @@ pub(crate) fn gone_with(build: &Build) -> HashSet<(Kind, String)> {
     gone
 }
 
-/// Returns true if a failure was found with the last recorded build of the program of `target`, or
-/// if no build is recorded at all. Returns false if the failure's group was checked with the last
-/// build, since such checks are made of groups found earlier. In other cases decides by the
-/// failure's campaign: true if the last build that it recorded is the last one. If that campaign
-/// recorded none, true if all recorded builds are the same.
+/// Returns true if a failure was found with the last recorded build of the program of `target`.
+/// True if no build is recorded at all. False if the failure's group was checked with the last
+/// build, since only groups that were found earlier are checked. Otherwise, the failure was found
+/// with the last build that its campaign has recorded; if that campaign has recorded none, true
+/// only if all recorded builds are the same.
 pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry: &Entry) -> bool {
     let builds = campaigns.builds(&record_of(target)).unwrap_or_default();
     let Some(last) = builds.last() else {
@@ -275,9 +275,9 @@ pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry:
     }
 }
 
-/// Returns the record of a target (program, arguments, environment) in which the way of execution
-/// is always `command`, so that campaigns on one target that run it in different ways have equal
-/// records.
+/// Returns the record of a target (program, arguments, environment), in which the way of execution
+/// is always `command`. So two campaigns on one target have equal records, even if they run it in
+/// different ways.
 pub(crate) fn record_of(target: &Target) -> TargetRecord {
     TargetRecord::new(target, Way::Command)
 }

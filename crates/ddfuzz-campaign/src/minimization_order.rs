@@ -48,9 +48,9 @@ pub(crate) enum Priority {
 }
 
 impl Priority {
-    /// Returns the priority with which the founder (first finding) of a group of this kind is
-    /// minimized; `slipped`: whether only a minimization has met the group. `None` if groups of the
-    /// kind are never minimized.
+    /// Returns the priority with which the founder (first finding) of a group is minimized; `kind`
+    /// is the kind of the group, `slipped` says whether only a minimization has met it. `None` if
+    /// groups of this kind are never minimized.
     pub(crate) fn of(kind: Kind, slipped: bool) -> Option<Priority> {
         match kind {
             Kind::Crash if slipped => Some(Priority::Slipped),
@@ -92,8 +92,8 @@ pub(crate) fn is_slip(found: Option<&Found>) -> bool {
 pub(crate) struct Bug<'a> {
     root: &'a Path,
     entries: Vec<&'a Entry>,
-    /// The entries that were minimized, whose minimization was not given up, and whose result the
-    /// last build does not leave in doubt ([`is_result`]).
+    /// The entries whose results count: they were minimized, this was not given up, and it is not
+    /// in doubt whether the result still fails with the last build ([`is_result`]).
     results: Vec<&'a Entry>,
 }
 
@@ -186,9 +186,9 @@ impl<'a> Bug<'a> {
     }
 
     /// Returns the smallest entry, found in any way, that may give a smaller result than the bug
-    /// has; one whose minimization has begun comes first. `None` if there is none, or nothing was
-    /// minimized. Slips (found by chance during a minimization) whose test has no number are left
-    /// out, since which of them occur depends on the number of workers.
+    /// (group of crashes) has; one whose minimization has begun comes first. `None` if there is
+    /// none, or nothing was minimized. Slips (found by chance during a minimization) whose test has
+    /// no number are left out, since which of them occur depends on the number of workers.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
         let reached = SmallestSizes::of(self.results.iter().copied());
         let order = |entry: &&Entry| {
@@ -206,10 +206,10 @@ impl<'a> Bug<'a> {
         open.filter(is_smaller).min_by_key(order)
     }
 
-    /// Returns the entry of the bug to minimize next as a variant: one whose minor key no minimized
-    /// reproducer has. One whose minimization has begun comes first; then the minor key that was
-    /// found first decides, and then the size. `None` if there is no such entry, nothing was
-    /// minimized, or the reproducers already have more than `most` minor keys.
+    /// Returns the entry of the bug (group of crashes) to minimize next as a variant: one whose
+    /// minor key no minimized reproducer has. One whose minimization has begun comes first; then
+    /// the minor key that was found first decides, and then the size. `None` if there is no such
+    /// entry, nothing was minimized, or the reproducers already have more than `most` minor keys.
     pub(crate) fn variant(&self, most: usize) -> Option<&'a Entry> {
         let shown = self.minors_of_results();
         if most == 0 || shown.len() > most || !self.has_result() {
@@ -232,8 +232,8 @@ impl<'a> Bug<'a> {
             .min_by_key(order)
     }
 
-    /// Returns the minor keys (12 hex digits) of the bug's results, except results whose minor key
-    /// differs from that of the input that was minimized.
+    /// Returns the minor keys (12 hex digits) of the bug's results. A result is left out if it has
+    /// another minor key than the input that was minimized to it.
     fn minors_of_results(&self) -> BTreeSet<&'a str> {
         let shown = self.results.iter();
         let shown = shown.filter(|entry| !entry.shows_another_minor());
@@ -250,8 +250,8 @@ impl<'a> Bug<'a> {
         entry.minimized.is_none()
     }
 
-    /// Returns true if the entry is a slip within its own group: it was found while another entry
-    /// of this same group was minimized. Else false.
+    /// Returns true if the entry was found by chance while another entry of the same group was
+    /// minimized: a candidate of that minimization crashed with another minor key. Else false.
     fn is_own_slip(&self, entry: &Entry) -> bool {
         let Some(Found::Slip { of, .. }) = &entry.crash.found else {
             return false;
@@ -260,9 +260,9 @@ impl<'a> Bug<'a> {
     }
 }
 
-/// Checks whether an entry has a result that counts as one of its group: it was minimized, its
-/// minimization was not given up, and the last build does not leave it in doubt
-/// ([`Finders::doubts`]).
+/// Returns true if an entry counts as a result of its group: it was minimized, its minimization was
+/// not given up, and the last build of the program does not make it doubtful ([`Finders::doubts`]).
+/// Else false.
 pub(crate) fn is_result(finders: &Finders, entry: &Entry) -> bool {
     was_minimized(entry) && !finders.doubts(entry)
 }
@@ -354,9 +354,11 @@ pub(crate) fn pending(
 /// found, and its id.
 pub(crate) type PendingEntry = (Priority, bool, Rank, EntryId);
 
-/// Returns those entries of one group that [`pending`] returns, at most one for each bug, each with
-/// its position in the order of minimization. None are returned of a group that is gone with the
-/// last build. `variants` and `last` as for [`pending`].
+/// Returns the entries of one group to minimize next, as [`pending`] does for all groups: at most
+/// one for each bug (in a study, each utility), with its position in the order of minimization.
+/// Returns none if the group is gone, that is, did not fail any more with the last build.
+/// `variants`: how many further minor keys are minimized at most; `last`: whether entries that are
+/// minimized after all others are returned, too.
 pub(crate) fn pending_of_group(
     reader: &Reader,
     finders: &Finders,
@@ -400,10 +402,10 @@ pub(crate) fn smaller_of_runs(
     Ok(bug.smaller_of_runs().map(|entry| entry.id.clone()))
 }
 
-/// Returns the entry of a bug (group of crashes, in a study of one utility) to minimize next, and
-/// its priority; `None` if there is none. `variants`: greatest number of further minor keys to
-/// minimize in the group. `last`: whether to return entries, too, that are minimized after all
-/// others: slips, variants and the like.
+/// Returns the entry of `bug` (a group of crashes; in a study, of one utility) to minimize next,
+/// and its priority; `None` if there is none. `variants`: how many further minor keys of the group
+/// are minimized at most. `last`: whether entries are returned, too, that are minimized only after
+/// all others: hangs, memory blow-ups, variants, and entries that only a minimization has met.
 fn next_of<'a>(
     bug: &Bug<'a>,
     kind: Kind,
@@ -467,8 +469,8 @@ pub(crate) struct SlippedInputs {
     seen: HashSet<EntryId>,
     /// Minimized entries whose logs are still to be read for slips (inputs with another crash).
     unread: VecDeque<EntryId>,
-    /// Slips (inputs with another crash that a minimization has met) that were read from logs and
-    /// not handled yet, each with the entry that was minimized.
+    /// Slips (inputs that crashed in another group while an entry was minimized) that were read
+    /// from logs and are still to be handled, each with that entry.
     slips: VecDeque<(EntryId, LeastSlip)>,
     /// The store's count of changes of groups at the time when all groups were last searched for
     /// minimized entries. `None` before the first search, and if the store does not count changes.
@@ -546,10 +548,11 @@ impl SlippedInputs {
         Ok(groups.map(|group| group.record.major.short()).collect())
     }
 
-    /// Stores the next slip ([`SlippedInputs::next`]; an input with another crash that a
-    /// minimization has met) as an entry of the group it crashed in, and returns true; returns
-    /// false if no slip is left. Skipped are slips that do not crash in that group again, when they
-    /// are run by the settings `minimizing`, and groups whose major key `accepts` rejects.
+    /// Stores the next slip ([`SlippedInputs::next`]) as an entry of the group it crashed in, and
+    /// returns true; returns false if no slip is left. A slip is an input that crashed in another
+    /// group while an entry was minimized. It is skipped if it does not crash in that group again
+    /// when it is run by the settings `minimizing`, or if `accepts` rejects the group's major key
+    /// (12 hex digits).
     pub(crate) fn file_next<S: StoreWriter>(
         &mut self,
         store: &Mutex<S>,

@@ -499,8 +499,9 @@ impl RestBudget {
         })
     }
 
-    /// Subtracts the time `taken` by the minimization of an entry from its budget, if it has one.
-    /// `slipped` as for [`RestBudget::of`].
+    /// Subtracts the time `taken` by the minimization of an entry from the budget that the entry
+    /// shares with others, if it shares one. `slipped`: whether only a minimization has met the
+    /// entry, by chance.
     pub(crate) fn spend(&mut self, id: &EntryId, slipped: bool, taken: Duration) {
         let of = Budgeted::of(id, slipped);
         if let Some((left, of)) = self.left.as_mut().zip(of) {
@@ -584,7 +585,8 @@ mod tests {
         EntryId::from_names(kind, &key, &key, &hash).expect("names of an entry")
     }
 
-    /// Returns the time limit in seconds for the minimization of an entry that a run has found.
+    /// Returns the time limit in seconds for the minimization of an entry that a run has found;
+    /// `None` if it is not minimized, because too little time is left.
     fn budget(budget: &mut RestBudget, kind: Kind, minimizing: &Minimizing) -> Option<u64> {
         let how = budget.of(&entry(kind), false, minimizing)?;
         how.budget_time.map(|budget| budget.as_secs())

@@ -209,8 +209,8 @@ impl Minimizing {
         Ok(self.oracle_of(started, limits, held))
     }
 
-    /// Creates, from a target that was started already and whose runs have the limits `limits`, the
-    /// oracle (interestingness test) for the crash `held` that [`Minimizing::oracle`] describes.
+    /// Creates the oracle (interestingness test) for the crash `held`, as [`Minimizing::oracle`]
+    /// does, from a target that is started already and whose runs have the limits `limits`.
     fn oracle_of(&self, started: StartedTarget, limits: Limits, held: HeldCrash) -> CrashOracle {
         let (mut observed, way) = (self.target.clone(), self.way);
         observed.limits = limits;
@@ -247,9 +247,9 @@ impl Minimizing {
         }
     }
 
-    /// Returns the limits of each run while the search minimizes `input`: those of the target. For
-    /// a hang, whose failing runs each take the whole time limit, it returns a shorter time limit
-    /// if a run shows that the input also hangs within that one (docs/decisions/0050).
+    /// Returns the limits of each run in the search that minimizes `input`: those of the target.
+    /// Each failing run of a hang takes the whole time limit; so for a hang, the time limit is a
+    /// shorter one if a run shows that the input hangs within that, too (docs/decisions/0050).
     fn search_limits(&self, input: &[u8], held: &HeldCrash) -> Result<Limits, ExecError> {
         let whole = self.target.limits;
         let hurried = hang_search_limit(TimeLimit::from(whole)).within(whole);
@@ -364,8 +364,8 @@ impl Minimizing {
         self.entry_with(store, id, self.options(stop))
     }
 
-    /// Minimizes as [`Minimizing::entry`] does, with other options; their callbacks for reductions
-    /// and for slips (candidates with another crash) are replaced.
+    /// Does what [`Minimizing::entry`] does, with `options`, whose callbacks for reductions and
+    /// slips (candidates with another crash) are replaced.
     ///
     /// # Errors
     /// As [`Minimizing::entry`].
@@ -381,8 +381,8 @@ impl Minimizing {
         Ok(finished)
     }
 
-    /// Minimizes an entry as [`Minimizing::entry_with`] does, and returns the result without
-    /// recording it for the entry.
+    /// Minimizes the entry `id`, or continues its interrupted minimization, with `options`. Returns
+    /// the result without recording it for the entry.
     pub(crate) fn search_entry<S: StoreWriter>(
         &self,
         store: &Mutex<S>,

@@ -37,8 +37,8 @@ pub struct Mutation {
 }
 
 impl Mutation {
-    /// Creates a mutator of these seeds, with these words, that makes inputs of at most `max_len`
-    /// bytes.
+    /// Creates a mutator that makes inputs of at most `max_len` bytes out of `seeds`, and writes
+    /// `words` into some of them.
     pub fn new(seeds: &Seeds, words: &Words, max_len: u64) -> Mutation {
         let mut metadata = SerdeAnyMap::new();
         let mut tokens = Tokens::new();
@@ -63,8 +63,8 @@ impl Mutation {
         }
     }
 
-    /// Builds the input with this name: a seed, mutated or unchanged. `None` if the campaign does
-    /// not have the seed that the name gives by its hash.
+    /// Builds the input that `name` describes: a seed, mutated or unchanged. `None` if the campaign
+    /// does not have the seed that the name gives by its hash.
     pub fn build(&mut self, name: &MutatedName) -> Option<Vec<u8>> {
         let place = self.state.corpus.seeds.place_of(&name.hash)?;
         Some(match name.mutation {

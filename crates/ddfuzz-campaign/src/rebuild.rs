@@ -281,8 +281,8 @@ fn entry_of_file(file: &Path) -> Option<(String, String)> {
 }
 
 impl BuildCheck<'_> {
-    /// Returns true if the directory's own campaign is on the target and has run more than one
-    /// build of the program; else false.
+    /// Returns true if the output directory's own campaign is on the target, and records more than
+    /// one build of the program; else false.
     pub fn is_rebuilt(&self) -> bool {
         let store = lock(self.store);
         let own = store.campaigns().current.as_ref();
@@ -297,8 +297,8 @@ impl BuildCheck<'_> {
         lock(self.store).campaigns().builds(&record)
     }
 
-    /// Returns the build of the program that the output directory records last; `None` if it
-    /// records none.
+    /// Returns the last build of the program that the output directory records; `None` if it
+    /// records no build.
     fn recorded(&self) -> Option<Build> {
         self.builds()?.pop()
     }
@@ -361,7 +361,8 @@ impl BuildCheck<'_> {
         }
     }
 
-    /// Does what [`BuildCheck::recheck`] does, and tells the user the reason `why`.
+    /// Runs the stored inputs of all groups again with the present build, to see which bugs still
+    /// occur, and records the results and the build. First shows the user `why` this is done.
     fn check_all(
         &self,
         why: &str,
@@ -453,10 +454,11 @@ impl BuildCheck<'_> {
     }
 
     /// Updates the result of the entry whose input still fails in a checked `group`; does nothing
-    /// if none does. If the entry's result passes, archives its minimization, so that the entry is
-    /// minimized again, and returns true. Else returns false. If the result itself was the input
-    /// that failed, that is recorded in `build`. The smallest archived result of the entry that
-    /// still fails and is smaller than its result becomes a further entry of the group.
+    /// if none of the group's inputs fails. If the entry's minimized result passes, archives its
+    /// minimization, so that the entry is minimized again, and returns true; else returns false. If
+    /// the result is the input that failed, records that in `build`. Also takes the smallest
+    /// archived result of the entry that is smaller than the present one and still fails, and makes
+    /// it a further entry of the group.
     fn settle_result(
         &self,
         group: &CheckedGroup,

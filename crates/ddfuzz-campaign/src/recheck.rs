@@ -65,9 +65,9 @@ pub struct Recheck<'a> {
     /// A function that returns the target and the way of execution by which the inputs of an entry
     /// are run; `None` leaves the entry out.
     pub subject: &'a (dyn Fn(&Entry) -> Option<(Target, Way)> + Sync),
-    /// A function that returns a doubt whether passing runs show that a group is fixed, because the
-    /// program that is run seems to be another one than that which crashed. Returns `None` if there
-    /// is no doubt.
+    /// A function that tells why passing runs do not show that a group is fixed: the program that
+    /// is run seems to be another one than the program that crashed. Returns `None` if there is no
+    /// such doubt.
     pub doubt: &'a (dyn Fn(&Group) -> Option<&'a Unobservable> + Sync),
     /// The stored groups whose crashes are to be checked by running inputs again.
     pub groups: &'a [StoredGroup],
@@ -306,9 +306,9 @@ fn tries_needed(rate: Rate) -> Option<u32> {
     (tries <= f64::from(MAX_TRIES)).then_some(tries as u32)
 }
 
-/// Runs an input as [`examined`] does. If it is known to fail only at a certain `rate`, runs it
-/// again until it crashes or has passed [`tries_needed`] times. The result counts all runs as
-/// tries.
+/// Runs an input until it crashes, three times at most. If it is known to fail only at a certain
+/// `rate`, it is run until it crashes or has passed [`tries_needed`] times. Returns how it ended
+/// and the record of its crash; all runs count as tries.
 fn examined_at_rate(
     triager: &mut Triager,
     input: &[u8],
@@ -417,12 +417,13 @@ fn has_read(entry: &Entry) -> Option<bool> {
     read.map(|bytes| bytes > 0)
 }
 
-/// Returns true if two crash records are of the same bug, and else false. They are if their major
-/// keys are equal, or in one of these cases. Two panics, one of them after a rebuild, have the same
-/// class and matching messages. Two other crashes have the same class, and also the same source
-/// line, or the same function names (compared only after a rebuild, or if `before` has older keys),
-/// or one has no frames. If the builds are not `comparable`, since their sanitizers differ, the
-/// same source line is enough.
+/// Returns true if two crash records are of the same bug, and else false. They are if they have the
+/// same major key. Two panics are also if the program was rebuilt between them, they have the same
+/// class, and their messages match. Two other crashes are also if they have the same class, and one
+/// of these holds: the same source line; the same function names (compared only after a rebuild, or
+/// if `before` has keys of an older version); or one of the two has no frames. If the builds are
+/// not `comparable`, since their sanitizers differ, the same source line is enough, whatever the
+/// classes.
 fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     if before.keys.major == now.keys.major {
         return true;

@@ -101,8 +101,8 @@ impl Seeds {
         self.0.is_empty()
     }
 
-    /// Returns the index of the seed with this hash among all seeds; `None` if there is no such
-    /// seed.
+    /// Returns the index of the seed whose content has the hash `hash` among all seeds; `None` if
+    /// there is no such seed.
     pub fn place_of(&self, hash: &str) -> Option<usize> {
         let place = self.0.binary_search_by(|seed| seed.hash.as_str().cmp(hash));
         place.ok()

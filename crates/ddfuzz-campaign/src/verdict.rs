@@ -73,11 +73,12 @@ pub fn judged(
     Ok(Judged::New(examined))
 }
 
-/// Runs an input as [`examined`] does. If it crashed, repeats the run until three were made in all,
-/// and counts in the crash record how many of them showed the same crash; with fewer than all, the
-/// crash is filed as flaky. In the last run, which has random addresses, any crash counts as the
-/// same. If a repeated run hangs at another place than the first, the input is a hang whose place
-/// is not known.
+/// Runs an input until it crashes, three times at most. If it crashed, repeats the run until three
+/// were made in all, and counts in the crash record how many of them showed the same crash; with
+/// fewer than all, the crash is filed as flaky. In the last run, which has random addresses, any
+/// crash counts as the same. If a repeated run hangs at another place than the first, the input is
+/// a hang whose place is not known. With `leaks`, an input that does not crash is searched for
+/// memory leaks.
 ///
 /// # Errors
 /// When the target cannot be started or traced.
@@ -161,11 +162,11 @@ fn hang_without_place(triager: &Triager, hang: &Crash) -> Crash {
 /// Message in the record of a hang whose place is not known.
 const NO_PLACE_MESSAGE: &str = "hangs at another place in each run";
 
-/// Returns true if an input fails in each of `runs` runs, made one after the other: `major` is the
-/// key that each crash must have, `None` for any crash. Returns false after a run that does not
-/// crash or crashes with another key, or if `stop` turned true. The caller makes no other runs
-/// meanwhile, since a program that uses a fixed port, lock or file may fail in another way, or not
-/// at all, while others of its kind run.
+/// Returns true if an input fails in each of `runs` runs, made one after the other. `major`: the
+/// key that each crash must have; `None` accepts any crash. Returns false as soon as a run does not
+/// crash or crashes with another key, or if `stop` turned true. The caller must make no other runs
+/// meanwhile: a program that uses a fixed port, lock or file may fail otherwise, or not at all,
+/// while another of its kind runs.
 ///
 /// # Errors
 /// When the target cannot be started or traced.
@@ -207,11 +208,11 @@ pub fn may_leak(input: &Input) -> bool {
     (input.named).is_some_and(|named| named.reported_end == ReportedEnd::Leak)
 }
 
-/// Marks an input, given by the hash `content`, as run, and if `leaks` is true, as searched for
-/// memory leaks. Returns true if the caller has to run it: it was not marked, or it was not
-/// searched for leaks although `leaks` is true. (libFuzzer may write an input to its corpus first,
-/// and later to a file whose name says that it leaks.) `run`: all marked inputs, each with true if
-/// a search for leaks would show nothing more.
+/// Records in `run` that the input with the hash `content` is being run, with a search for memory
+/// leaks if `leaks` is true. Returns true if the caller has to run it: it is not in `run` yet, or
+/// was run without a search for leaks that is asked for now. (libFuzzer may write an input to its
+/// corpus, and later also to a file whose name says that it leaks.) `run` has the inputs that were
+/// run, each with true if a search for leaks would show nothing more.
 pub fn mark_as_run(
     run: &mut HashMap<ContentHash, bool>,
     content: ContentHash,
@@ -227,10 +228,10 @@ pub fn mark_as_run(
 }
 
 /// Adds an earlier run of an input, which crashed with `keys` and `class`, to `tried`, the result
-/// of examining the input again; returns the sum. If `tried` has a crash with the same major key,
-/// nothing is added. If both crashes are hangs, the input becomes a hang whose place is not known.
-/// In all other cases, the earlier crash gets a short record. It becomes the crash of the input if
-/// no later run crashed, and else its `other` crash.
+/// of running the input again; returns the sum. Nothing is added if `tried` has a crash with the
+/// same major key. If both crashes are hangs, the input becomes a hang whose place is not known.
+/// Otherwise the earlier crash gets a short record: it becomes the crash of the input if no later
+/// run has crashed, and else the field `other`, for a crash that did not happen again.
 pub fn came_once(triager: &Triager, keys: Keys, class: Class, mut tried: Examined) -> Examined {
     let later = tried.crash.as_ref().map(|crash| crash.keys.major);
     if later == Some(keys.major) {

@@ -95,7 +95,8 @@ impl Words {
         self.seen.extend(Words::of(text));
     }
 
-    /// Checks whether the identifier `word` occurs in one of the texts that were added.
+    /// Returns true if the identifier `word` occurs in one of the texts from which this set was
+    /// made by [`add`](Words::add).
     pub fn has(&self, word: &str) -> bool {
         self.seen.contains(word)
     }

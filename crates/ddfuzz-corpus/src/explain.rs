@@ -96,7 +96,8 @@ impl<'a> Explainer<'a> {
     /// cleanup has stored, and runs nothing.
     ///
     /// # Errors
-    /// If the output directory or the journal cannot be read. A `file` that cannot be read is no error.
+    /// If the output directory or the journal cannot be read. A `file` that cannot be read is no
+    /// error.
     pub fn explain(&self, file: &Path) -> Result<Fate, CleanError> {
         let result = self.result;
         let out = |why: String| Ok(Fate::new(false, true, why));
@@ -152,8 +153,8 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    /// Explains why a cleanup left out a file whose `features` the kept files reach: names up to
-    /// three of these kept files, and says how many more there are.
+    /// Explains why a cleanup left out a file: kept files reach all of its `features`. Names up to
+    /// three of them, and says how many more there are.
     fn covered(&self, view: &JournalView, features: &Features) -> Result<String, CleanError> {
         let mut left = features.clone();
         let others = made(&self.reached, || reached_by_kept(view, self.result))?;
@@ -260,8 +261,8 @@ fn gone(result: &CleanResult, file: &Path) -> Fate {
     }
 }
 
-/// Returns the kept file that the cleanup has written to the path `file`, which may be in the
-/// output directory or in a corpus that was cleaned in place; `None` if there is none.
+/// Returns the kept file that the cleanup has written to the path `file`, in the output directory
+/// or in a corpus that was cleaned in place; `None` if it has written none there.
 fn written_as<'a>(result: &'a CleanResult, file: &Path) -> Option<&'a KeptFile> {
     let file = file.canonicalize().ok()?;
     let out = Path::new(&result.out.0);
@@ -292,10 +293,10 @@ fn said(kept: &KeptFile) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Explains that a file was left out as redundant. `all`: the number of its features. `by`: names
-/// of the kept files that reach all of these but `left`. The other `left` features are reached by
-/// the corpus of the option `--onto` (named by `onto`, if it was given), or only in some runs, or
-/// only once in a process.
+/// Returns the text that explains why a file was left out: its features are reached without it.
+/// `all`: number of its features. `left`: how many of them no kept file reaches; these are reached
+/// by the corpus of the option `--onto` (whose name is `onto`, `None` without the option), only in
+/// some runs, or only once in a process. `by`: names of the kept files that reach all others.
 fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     if all == 0 {
         return "it reaches no coverage".to_owned();

@@ -139,8 +139,8 @@ impl Listing {
         Ok(())
     }
 
-    /// Returns which directories are those of known fuzzers, which entries were found to be no
-    /// inputs, and which directories could not be listed.
+    /// Returns what the listing has found beside inputs: directories of known fuzzers, entries that
+    /// are no inputs, and directories that could not be listed.
     pub fn into_report(self) -> ListingReport {
         self.report
     }
@@ -399,8 +399,8 @@ impl Layout {
         }
     }
 
-    /// Returns the reason why a file with this name is no input in a directory of this layout;
-    /// `None` if it is an input.
+    /// Returns the reason why the file called `name` is no input in a directory of this layout
+    /// (such as AFL++'s); `None` if it is an input.
     fn passes_over(self, name: &OsStr) -> Option<&'static str> {
         if atomic::is_temporary(name) {
             return Some("a file that ddfuzz was just writing");
@@ -417,8 +417,8 @@ impl Layout {
         }
     }
 
-    /// Returns the reason why a directory with this name, inside one of this layout, is not listed;
-    /// `None` if it is listed.
+    /// Returns the reason why the directory called `name`, in a directory of this layout (such as
+    /// AFL++'s), is not listed; `None` if it is listed.
     pub(super) fn passes_over_directory(self, name: &OsStr) -> Option<&'static str> {
         let bytes = name.as_encoded_bytes();
         let fits = match self {

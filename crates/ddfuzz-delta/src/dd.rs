@@ -224,11 +224,11 @@ impl Dd {
         self.end_part(self.added);
     }
 
-    /// Ends the tests of one part `Δi` of the difference, neither of which has made a configuration
-    /// smaller. `added` is the outcome of testing `c_pass ∪ Δi`, `None` without such a test. If it
-    /// is PASS and this mode maximizes, `c_pass ∪ Δi` becomes the passing configuration. Otherwise,
-    /// also after FAIL, the next part is tested; after the last part the round ends, and the search
-    /// goes on with twice as many parts or, if each has one unit, is done.
+    /// Goes on after the tests of one part `Δi` of the difference, which have made the difference
+    /// no smaller. `added` is the outcome of testing `c_pass ∪ Δi`; `None` if that was not tested.
+    /// If it is PASS and this mode maximizes, `c_pass ∪ Δi` becomes the passing configuration.
+    /// Otherwise, whatever `added` is, the next part is tested; after the last part, the search
+    /// begins again with twice as many parts or, if each part has one unit, ends.
     fn end_part(&mut self, added: Option<Outcome>) {
         if self.mode.maximizes() && added == Some(Outcome::Pass) {
             self.probe = Probe::Add;

@@ -114,8 +114,8 @@ impl TreeExecutor {
     }
 
     /// Runs `input` again, now traced, since its untraced run `bare` has started a process. Returns
-    /// the traced run, or `bare` if tracing fails. The reported coverage stays that of `bare`,
-    /// which has removed the breakpoints that it hit, so that the traced run cannot hit them again.
+    /// the traced run, or `bare` if tracing fails. The coverage that is reported stays that of
+    /// `bare`: a breakpoint is removed when it is hit, so the traced run does not hit it again.
     fn follow_again(&mut self, input: &[u8], bare: Run) -> Result<Run, ExecError> {
         self.mode = TraceMode::Traced;
         let Some(followed) = self.follow(input)? else {
@@ -262,8 +262,8 @@ impl Executor for TreeExecutor {
     }
 }
 
-/// Time within which the thread that traces a run must have seen the ends of all processes whose
-/// ends the fork server has already seen.
+/// How far the thread that traces a run may lag behind the fork server: within this time it must
+/// have seen the end of each process whose end the fork server has seen.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// The result of a run in which a tracer followed all processes that the target started.
@@ -275,8 +275,8 @@ struct TracedRun {
     forked: bool,
 }
 
-/// The thread that traces one run, and the channel on which the thread reports that it has seized
-/// the process and, at the end, what it observed.
+/// The thread that traces one run, and a channel on which it reports twice: when it has seized the
+/// process, and at the end, what it has observed.
 type Tracing = (JoinHandle<()>, mpsc::Receiver<TracerMessage>);
 
 enum TracerMessage {

@@ -396,8 +396,8 @@ impl EntryFunctions {
         }
     }
 
-    /// Returns the function of the program `file` that takes an input; `None` if the added symbols
-    /// contain none.
+    /// Returns the function of the program `file` that takes an input, and what its runs need;
+    /// `None` if no such function is among the symbols that `add` has collected.
     pub(crate) fn entry<'data>(self, file: &impl Object<'data>) -> Option<EntryFunction> {
         // A libFuzzer harness may call a function `target_main`; its `main` is still libFuzzer's.
         let (at, kind) = match (self.test_one_input, self.target_main) {

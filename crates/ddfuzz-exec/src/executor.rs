@@ -153,8 +153,9 @@ pub trait Executor: Send {
     /// Sets the time limit of all later runs. Does nothing for an executor without limits.
     fn limit_time(&mut self, _time: TimeLimit) {}
 
-    /// Starts hang detection: observes long runs in windows of `window` CPU time, and stops runs
-    /// early whose signature is in `known`. Such runs end by [`Ended::Timeout`];
+    /// Starts hang detection: observes long runs in windows of `window` CPU time each, and stops a
+    /// run early if the signature of a window (hash of the code that the run passes in it) is in
+    /// `known`, the signatures of known hangs. Such runs end by [`Ended::Timeout`];
     /// [`stuck`](Executor::stuck) distinguishes them from runs over their limits. Has no effect
     /// without coverage.
     ///
@@ -162,7 +163,7 @@ pub trait Executor: Send {
     fn recognise(&mut self, _window: Duration, _known: &HashSet<Signature>) {}
 
     /// Returns what hang detection observed of the last run, if the run timed out. The result has
-    /// no signatures if the run could not be observed.
+    /// no signatures (hashes of the code in which the run looped) if the run could not be observed.
     fn stuck(&mut self) -> Stuck {
         Stuck::default()
     }

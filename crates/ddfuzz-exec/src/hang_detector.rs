@@ -37,8 +37,9 @@ const ASLEEP: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Signature(u64);
 
-/// What hang detection observed of a run that took too long: its signatures, and the known hang
-/// that it shares, if any.
+/// What hang detection has observed of a run that took too long: the signatures of the windows of
+/// CPU time in which it was observed (hashes of the code that the run passed), its coverage, and
+/// the known hang that has one of these signatures, if any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
     /// Signatures of the windows of CPU time in which the run was observed, each once. Those that
@@ -116,8 +117,9 @@ struct Window {
 }
 
 impl HangDetector {
-    /// Starts observing later runs, in windows of `window` CPU time, to stop those whose signature
-    /// is in `known`.
+    /// Starts hang detection: later runs are observed in windows of `window` CPU time each. A run
+    /// is stopped if the signature of a window (hash of the code that the run passes in it) is in
+    /// `known`, the signatures of known hangs.
     pub(crate) fn recognise(&mut self, window: Duration, known: &HashSet<Signature>) {
         self.window = window;
         self.known.clone_from(known);
@@ -170,8 +172,8 @@ impl HangDetector {
         early.then_some(self.window * FIRST)
     }
 
-    /// Whether the run numbered `run`, which is over its time limit, has no hang signature yet but
-    /// could still get one if it were observed further.
+    /// Whether the run numbered `run`, which is over its time limit, has no signature yet (hash of
+    /// the code in which it loops) but could still get one if it were observed longer.
     pub(crate) fn lacks_signature(&self, run: u64) -> bool {
         let begins = !self.window.is_zero() && self.seen.is_empty();
         begins && (self.met != Some(run) || self.open.is_some())

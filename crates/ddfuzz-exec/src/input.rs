@@ -87,9 +87,9 @@ impl Input {
         Input::in_files(NamedFiles::AtTerminal(file.transpose()?))
     }
 
-    /// Makes the named input files, and each file that replaces one of them later, belong to
-    /// `owner`, the user that runs the target, so that the target can open them for writing, too.
-    /// `None`: the current user.
+    /// Makes the named input files belong to `owner`, the user that runs the target (`None`: the
+    /// current user), so that the target can open them for writing, too. The same holds for files
+    /// that replace them later.
     pub(crate) fn give_to(&mut self, owner: Option<Identity>) -> io::Result<()> {
         let files = match &mut self.files {
             NamedFiles::None => &mut [],
@@ -141,9 +141,9 @@ impl Input {
         Ok(())
     }
 
-    /// Marks the memory file on stdin as unread by its time of last access. Where that fails, the
-    /// file offset alone shows [`read_so_far`](Input::read_so_far) whether the next run reads
-    /// stdin.
+    /// Marks the memory file on stdin as unread, by its time of last access, before the next run.
+    /// Where that fails, only the file offset will show ([`read_so_far`](Input::read_so_far))
+    /// whether the run has read stdin.
     fn forget_reads(&self) {
         if let Some(writer) = &self.writer {
             set_unread(writer);
@@ -433,9 +433,9 @@ const MOST_WRITTEN: usize = 1 << 20;
 pub(crate) struct RunnerInput {
     input: Input,
     batch: InputBatch,
-    /// Whether the next request has a single input that a fork of the server runs, and not the
-    /// runner (the process that makes many runs): ddfuzz then writes the input into the target's
-    /// file itself.
+    /// Whether the next request has a single input, which a fork of the server runs in place of the
+    /// runner (the process that makes many runs). Since only the runner copies inputs, ddfuzz then
+    /// writes the input into the target's file itself.
     pub(crate) writes_itself: bool,
     /// Number of inputs that were written for the last request to the runner (a process that makes
     /// many runs).

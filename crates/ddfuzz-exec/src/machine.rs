@@ -538,7 +538,7 @@ fn limit(resource: Resource) -> Option<u64> {
     (soft != RLIM_INFINITY).then_some(soft)
 }
 
-/// Checks the limit on file descriptors.
+/// Checks whether the limit on file descriptors is high enough for fork servers.
 fn descriptors() -> Check {
     match limit(Resource::RLIMIT_NOFILE) {
         Some(few) if few < DESCRIPTORS => bad(
@@ -554,7 +554,7 @@ fn descriptors() -> Check {
     }
 }
 
-/// Checks the limit on the user's processes.
+/// Checks whether the limit on the user's processes leaves enough for a target and for ddfuzz.
 fn processes() -> Check {
     match limit(Resource::RLIMIT_NPROC) {
         Some(few) if few < PROCESSES => bad(

@@ -117,11 +117,10 @@ pub enum CoverageReporting {
     Nothing,
     /// Every run that returns normally reports its coverage.
     Every,
-    /// Only runs that reach a hit-count range that no earlier run of the executor has reached
-    /// report coverage: a counter that was 0 so far, or a known counter in another range of values
-    /// (1, 2, 3, 4 to 7, 8 to 15, 16 to 31, 32 to 127, and more). With the method `harness` also
-    /// runs whose stack is deeper than that of each earlier run, where the program records its
-    /// depth.
+    /// Only runs report coverage that reach something new for the executor: a counter that was 0 in
+    /// all earlier runs, or a known counter in another range of values (1, 2, 3, 4 to 7, 8 to 15,
+    /// 16 to 31, 32 to 127, and more). With the method `harness` also runs with a deeper stack than
+    /// all earlier ones, if the program records how deep its stack is.
     Novel,
 }
 

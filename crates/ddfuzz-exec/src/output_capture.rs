@@ -75,7 +75,7 @@ struct Drain<S> {
 pub(crate) trait Sink: Send + 'static {
     fn push(&mut self, bytes: &[u8]);
 
-    /// Forgets all bytes that were passed so far.
+    /// Forgets all bytes of the output that were read from the pipe so far.
     fn clear(&mut self);
 }
 

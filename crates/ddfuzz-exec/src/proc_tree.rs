@@ -122,7 +122,8 @@ pub(crate) fn own_run_delay(thread: Pid) -> Option<Duration> {
     )?)
 }
 
-/// Reads from a line of /proc/PID/schedstat how long a thread has waited for a processor.
+/// Reads from `line`, the text of /proc/PID/schedstat, how long a thread has waited for a
+/// processor; `None` if the text is not as expected.
 fn run_delay(line: &str) -> Option<Duration> {
     let waited = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(Duration::from_nanos(waited))

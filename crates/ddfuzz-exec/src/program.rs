@@ -143,9 +143,9 @@ const LINE: usize = 256;
 /// The interpreter that executes a script, with the interpreter's command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Interpreter {
-    /// Absolute path of the program that executes the script in the end: of its interpreter (for
-    /// `#!/usr/bin/env python3`, of python3), or, where that is a script, too, of that script's
-    /// interpreter, and so on.
+    /// Absolute path of the program that executes the script in the end: for `#!/usr/bin/env
+    /// python3`, that of python3. If the interpreter is a script itself, its own interpreter is
+    /// followed, and so on.
     pub(crate) program: PathBuf,
     /// The interpreter's whole command line: its name, arguments that the `#!` line gives, the path
     /// of the script, and the script's arguments.

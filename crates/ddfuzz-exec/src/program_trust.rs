@@ -14,9 +14,8 @@ const PROBATION: u32 = 40;
 /// Number of runs that each executor compares with runs of new processes before it trusts its
 /// process that runs many inputs.
 const OWN_PROBATION: u32 = 2;
-/// Number of runs of the process that runs many inputs after which ddfuzz checks what share of them
-/// that process has refused. It refuses a run whose changes to memory, files or other state it
-/// cannot undo.
+/// Number of runs after which ddfuzz checks how many of them were refused by the process that runs
+/// many inputs. It refuses a run whose changes to memory, files or other state it cannot undo.
 const WINDOW: u64 = 128;
 /// CPU time above which a run counts as slow: a fork costs next to nothing in comparison, so that
 /// running many inputs in one process is not worth it.
@@ -163,9 +162,10 @@ impl ProgramTrust {
         self.record().end = Some(EndReason::Difference);
     }
 
-    /// Whether an executor of the program must compare its next run with that of a new process:
-    /// true until it has compared [`OWN_PROBATION`] runs, of which `own` are done, and all
-    /// executors of the program together have compared [`PROBATION`].
+    /// Returns true if an executor must also make its next run in a new process, and compare it
+    /// with the same run in the process that runs many inputs. That is so until this executor has
+    /// compared [`OWN_PROBATION`] runs, and all executors of the program together [`PROBATION`].
+    /// `own`: how many this executor has compared.
     pub(crate) fn is_on_probation(&self, own: u32) -> bool {
         own < OWN_PROBATION || self.record().compared < PROBATION
     }
@@ -180,8 +180,9 @@ impl ProgramTrust {
         record.judge();
     }
 
-    /// Records that two new processes behaved differently on one input, so that the process that
-    /// runs many inputs cannot be checked by it. Too many such inputs end its use.
+    /// Records that two new processes behaved differently on one input, so that this input cannot
+    /// show whether the process that runs many inputs works. After too many such inputs, that
+    /// process is no longer used.
     pub(crate) fn unstable(&self) {
         let mut record = self.record();
         record.unstable += 1;

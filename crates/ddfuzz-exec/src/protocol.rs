@@ -98,8 +98,8 @@ impl ForkPoint {
         }
     }
 
-    /// Returns true if runs would begin at a later point of the program than this one with
-    /// `--freeze-start`, that is, if they shared the random numbers, the times and the process id
+    /// Returns true if runs would begin later in the program with `--freeze-start` than at this
+    /// fork point. With that option, runs share the random numbers, the times and the process id
     /// that the program reads at its start. Else returns false.
     pub(crate) fn is_later_if_frozen(self) -> bool {
         match self {

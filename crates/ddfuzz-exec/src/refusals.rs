@@ -15,11 +15,11 @@ pub enum RefusalReason {
     OtherAbi,
     /// The process that runs many inputs died while it made the run.
     Died,
-    /// The input is about as long as one whose run took too much CPU time in the process that runs
-    /// many inputs, so that a new process makes the run at once.
+    /// The input is about as long as an earlier one whose run took too much CPU time in the process
+    /// that runs many inputs. So a new process makes the run at once.
     Long,
-    /// A run of the process that runs many inputs differed from that of a new process, so that each
-    /// later run is made by a new process.
+    /// An earlier run of the process that runs many inputs differed from that of a new process.
+    /// Since then, a new process makes each run.
     Differs,
 }
 

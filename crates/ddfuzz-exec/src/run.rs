@@ -17,7 +17,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Makes a run that ended in this way, with zero CPU time and an unknown number of bytes read.
+    /// Makes the result of a run that has ended as `ended` says, with zero CPU time and an unknown
+    /// number of bytes read.
     pub fn ended(ended: Ended) -> Run {
         Run {
             ended,
@@ -56,8 +57,8 @@ const CRASH_SIGNALS: [i32; 7] = [
 ];
 
 impl Ended {
-    /// Whether a run that ended in this way has crashed. `crash_exit`: the exit status that counts
-    /// as a crash.
+    /// Whether a run that has ended so has crashed. `crash_exit`: the exit status that counts as a
+    /// crash; `None` if none does.
     pub fn is_crash(self, crash_exit: Option<i32>) -> bool {
         match self {
             Ended::Signal(signal) => CRASH_SIGNALS.contains(&signal),

@@ -18,11 +18,12 @@ const LONGEST: u32 = 20;
 /// Time between two attempts to lock the directory.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Whether another program has kept the directory locked: ddfuzz locks none from then on.
+/// Whether a run has waited so long for its directory that another program must keep the directory
+/// locked. From then on, ddfuzz locks no directory.
 static LOCKED_BY_OTHERS: AtomicBool = AtomicBool::new(false);
 
-/// Device and inode numbers of the directories that runs of this process have locked, and the
-/// threads that made these runs begin.
+/// The directories that runs of this process have locked: device and inode number of each, and the
+/// thread that has locked it for its run.
 static LOCKED: Mutex<Vec<((u64, u64), ThreadId)>> = Mutex::new(Vec::new());
 
 /// A directory of the user in which all runs of a target start (`--cwd`). What a run writes there
@@ -50,9 +51,10 @@ impl RunDirectory {
         })
     }
 
-    /// Locks the directory before a run begins; waits while another run has locked it. Does nothing
-    /// if a run of this thread has locked it already. If the directory stays locked for the time
-    /// `patience`, another program seems to keep it locked: returns without the lock then.
+    /// Locks the directory for a run that is about to begin, and waits while a run of another
+    /// thread or process has it locked. Does nothing if this thread has it locked already. If it
+    /// stays locked for longer than `patience`, another program seems to hold the lock: the run
+    /// then begins without it.
     pub(crate) fn enter(&mut self) {
         let own = (self.id, std::thread::current().id());
         if self.locked || locked().contains(&own) {

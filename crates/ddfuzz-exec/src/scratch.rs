@@ -118,7 +118,7 @@ impl Scratch {
         Ok(Cleaned::Same)
     }
 
-    /// Whether the working directory is empty.
+    /// Whether the target's working directory is empty.
     pub(crate) fn is_empty(&mut self) -> bool {
         !has_entries(self.inside.as_mut().unwrap_or(&mut self.listing))
     }

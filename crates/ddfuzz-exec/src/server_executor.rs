@@ -87,7 +87,9 @@ impl ServerExecutor {
         Ok(executor)
     }
 
-    /// Makes the executor as `start` does; its fork server starts with the first run.
+    /// Makes the executor of the `prepared` target for the method of execution `way`. Its fork
+    /// server starts with the first run. `role`, `inject`: what the launcher process becomes, and
+    /// how runs begin in a program with a preloaded library.
     pub(crate) fn unstarted(
         target: &Target,
         prepared: PreparedTarget,
@@ -183,11 +185,11 @@ impl ServerExecutor {
         !self.is_shared() || self.observations.last
     }
 
-    /// Returns the largest number of inputs in the next request. It is 1 if runs report comparisons
-    /// or all of their blocks. Where each run has a new process, it is 1 unless a change of the
-    /// working directory since `changed`, the time of its last change, would be noticed: a run
-    /// could have seen files of an earlier run of the request then. In all other cases there is no
-    /// limit.
+    /// Returns how many inputs the next request may have: 1, or any number. It is 1 if each run
+    /// must report its comparisons, or all of its blocks. It is also 1 if each run has a new
+    /// process, except where a change of the working directory between the runs would be noticed,
+    /// since a later run could see files of an earlier one. `changed`: the time of that directory's
+    /// last change; `None` if unknown.
     fn most_at_once(&self, changed: Option<LastChange>) -> usize {
         if self.observations.compares() || self.covers_one() {
             return 1;
@@ -199,9 +201,10 @@ impl ServerExecutor {
         }
     }
 
-    /// Returns the answer about the first of several runs in new processes: the later ones, which
-    /// `answer` covers, too, may have seen files that it wrote. From now on each such run has a
-    /// request of its own.
+    /// Called after a request for several runs, each in a new process, if a run has written files
+    /// in the working directory, which later runs may have seen. Returns the result of the first
+    /// run alone, in place of `answer`, which is about the last one. From now on each such run has
+    /// a request to itself.
     fn only_the_first(&mut self, answer: Answer) -> Result<Answer, ExecError> {
         self.writes_files = true;
         let Some(server) = &self.server else {
@@ -294,8 +297,8 @@ impl ServerExecutor {
         Ok(runs)
     }
 
-    /// Replaces the input files: a process that could not be killed at once may still hold them
-    /// open.
+    /// Replaces the input files by new ones, because a process that could not be killed at once may
+    /// still hold the old ones open.
     fn renew_input(&mut self) -> Result<(), ExecError> {
         self.server = None;
         self.input_channel
@@ -489,8 +492,8 @@ impl ServerExecutor {
         again
     }
 
-    /// Runs an input in a new process that the server forks, also where the server has a process
-    /// that makes many runs (a runner).
+    /// Runs an input in a new process that the server forks, even if the server has a runner (a
+    /// process that makes many runs).
     fn run_alone(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         if self.has_runner() {
             let refused = self.refused;

@@ -89,7 +89,7 @@ impl Page {
         self.header.word(0).load(Ordering::Acquire)
     }
 
-    /// Whether the last run started other processes.
+    /// Whether the target has started other processes in the last run.
     pub(crate) fn forked(&self) -> bool {
         self.header.half(5).load(Ordering::Acquire) != 0
     }

@@ -41,8 +41,8 @@ const LONG_FACTOR: usize = 4;
 /// forks ([`Inject::Defer`]), or by a runner, a process that makes many runs ([`Inject::Restore`]).
 pub(crate) type StartServer = Box<dyn Fn(Inject) -> Result<ServerExecutor, ExecError> + Send>;
 
-/// An executor that runs many inputs in one process, which undoes what each run has changed, and
-/// that compares some runs with those of new processes.
+/// An executor that makes many runs in one process, which undoes the changes of each run, and that
+/// makes some of them again in new processes to compare both.
 pub(crate) struct SnapshotExecutor {
     /// Server whose process (the runner) makes many runs and undoes what each has changed.
     runner: ServerExecutor,
@@ -62,8 +62,8 @@ pub(crate) struct SnapshotExecutor {
     /// Number of runs of the runner since one of them was last compared with the run of a new
     /// process.
     unchecked: u64,
-    /// Numbers of runs that the runner (the process that makes many runs) refused, so that a new
-    /// process made them, by the reason of the refusal.
+    /// For each reason, the number of runs that the runner (the process that makes many runs) has
+    /// refused. New processes have made these runs instead.
     refusals: BTreeMap<RefusalReason, u64>,
     /// Inputs of all runs since the last run that was compared with that of a new process, oldest
     /// first, and how each of these runs ended.
@@ -183,10 +183,10 @@ impl SnapshotExecutor {
         self.runner.end_call(&[input], vec![run])
     }
 
-    /// Compares the runner with a fork of the server on `input`, as
-    /// [`check`](SnapshotExecutor::check) does, and returns the fork's run, without reporting its
-    /// coverage. If the runner refuses the input, nothing is compared. If both runs differ, a
-    /// second fork shows whether that is due to the runner or to the program.
+    /// Runs `input` by the runner (the process that makes many runs) and by a fork of the server,
+    /// compares both, and returns the fork's run, without reporting its coverage. If the runner
+    /// refuses the input, nothing is compared. If both runs differ, a second fork shows whether
+    /// that is due to the runner or to the program; the result is recorded in `trust`.
     fn compare(&mut self, input: &[u8]) -> Result<Run, ExecError> {
         let restored = self.runner.run_captured(input, false)?;
         if let Some(reason) = self.runner.refused() {

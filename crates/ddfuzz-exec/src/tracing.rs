@@ -43,8 +43,9 @@ pub fn process_of(tid: Pid) -> Option<Pid> {
     process.trim().parse().ok().map(Pid::from_raw)
 }
 
-/// Returns a stop or end of a thread that the calling thread traces, as [`wait`] does, without
-/// waiting; `None` if there is none yet. Fails as [`wait`] does.
+/// Returns the next stop or end of a thread that the calling thread traces, without waiting: the
+/// thread's id and its status of wait(2). `None` if there is none yet. Errors: `ECHILD` where
+/// nothing is traced any more.
 pub fn poll() -> nix::Result<Option<(Pid, i32)>> {
     let mut status = 0;
     let options = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;

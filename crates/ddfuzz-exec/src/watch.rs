@@ -13,8 +13,9 @@ use crate::{Ended, Limits, proc_tree, sandbox::is_overfull, shared_page::Page};
 /// Time between two checks whether a run exceeds its limits. Runs that end sooner are never
 /// checked.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
-/// Maximum number of slices of time (10 ms each) for which a run over its limits is observed
-/// further before it is killed, to get its hang signature.
+/// Maximum number of time slices (10 ms each) for which a run over its limits is observed further
+/// before it is killed, if hang detection has no signature of it yet (hash of the code in which it
+/// loops).
 const MOST_SLICES: u32 = 20;
 /// How long a fork server may take to answer after the run that it was making was killed.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
@@ -128,15 +129,15 @@ impl Watch<'_> {
         }
     }
 
-    /// Starts to measure how long the processes of a run, which began at `began`, and the threads
-    /// that read the run's output wait for a processor.
+    /// Starts to measure how long a run that began at `began` is delayed because all processors are
+    /// busy: its processes, or the threads that read its output, wait for one.
     fn delay_since(&self, began: Instant) -> SchedulingDelay {
         SchedulingDelay::new(self.server, began).with_readers(self.output_readers.to_vec())
     }
 
-    /// Observes a run over its limits a little longer, if `look` still lacks its hang signature
-    /// because the machine was busy. Returns why waiting ended if the fork server replied
-    /// meanwhile, else `None`.
+    /// Observes a run over its limits a little longer, if hang detection (`look`) has no signature
+    /// of it yet (hash of the code in which it loops), because the machine was busy. Returns why
+    /// waiting ended if the fork server replied meanwhile, else `None`.
     fn identify(&self, run: u64, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         for _ in 0..MOST_SLICES {
             let lacks = |look: &HangCheck<'_>| look.detector.lacks_signature(run);
@@ -173,11 +174,11 @@ impl Watch<'_> {
         }
     }
 
-    /// Returns how much of `all`, the CPU time of all processes below the fork server, earlier runs
-    /// have used. Called when a run is checked for the first time. If the process of the run has
-    /// made earlier runs, returns all of it; else the CPU time of dead processes: those that were
-    /// killed in earlier runs stay as zombies, because the fork server reaps only the child of its
-    /// run.
+    /// Returns how much CPU time of earlier runs is contained in `all`, the CPU time of all
+    /// processes below the fork server. It is called when the present run is checked for the first
+    /// time. If the run's process has made earlier runs, that is all of it. Otherwise it is the CPU
+    /// time of dead processes: processes killed in earlier runs stay as zombies, because the fork
+    /// server reaps only the child of its run.
     fn used_before(&self, all: Duration) -> Duration {
         match self.warm {
             true => all,
@@ -299,12 +300,13 @@ impl SchedulingDelay {
         elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
     }
 
-    /// Adds to `total` the time for which the run waited for a processor since the last
-    /// measurement: the longest delay among its threads, plus the delays of the threads that read
-    /// its output, because writer and reader of a full pipe wait in turn. `delays` and `readers`:
-    /// how long each thread of either kind has ever waited, by thread id, measured at the time
-    /// `now`. The kernel reports a delay only when it ends, possibly after many measurements; no
-    /// time is counted twice. Delays before the first measurement belong to earlier runs.
+    /// Adds to `total` the time for which the run has waited for a processor since the last
+    /// measurement: the longest delay of any of its threads, plus the delays of all threads that
+    /// read its output, because writer and reader of a full pipe wait in turn. `delays` (of the
+    /// run's threads) and `readers` have, by thread id, how long each thread has waited since it
+    /// started, measured at the time `now`. Delays before the first measurement are not counted,
+    /// and no time is counted twice, although the kernel reports a delay only when it ends,
+    /// possibly many measurements later.
     fn note(
         &mut self,
         delays: HashMap<Pid, Duration>,

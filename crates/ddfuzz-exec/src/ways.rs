@@ -107,8 +107,9 @@ pub fn start(
     }
 }
 
-/// Starts `target` by the method of execution `way` so that each run has a new process and reports
-/// its coverage, if method and target can. Fails as [`start`] does.
+/// Starts `target` by the method of execution `way`. Each run has a new process and reports its
+/// coverage, as far as method and target can do so. Fails if the program is missing or cannot be
+/// executed, or if the method does not work.
 pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, ExecError> {
     let mut executor: Box<dyn Executor> = match way {
         Way::Harness => Box::new(start_harness(target, false)?.with_fresh_runs()),
@@ -123,8 +124,9 @@ pub fn start_covered(target: &Target, way: Way) -> Result<Box<dyn Executor>, Exe
 pub type WithSearch<T> = (T, Box<dyn Executor>);
 
 /// Starts a target that is run by its entry function, with one fork server for the runs of a search
-/// (such as minimization) and for traced runs; `way` is as for [`start`]. `None` for other targets,
-/// and where no such server works. Fails as [`start`] does.
+/// (such as minimization) and for traced runs. `way`: the method of execution; without one, the
+/// fastest that works. Returns `None` for other targets, and where no such server works. Fails as
+/// [`start`] does.
 pub fn start_with_tracer(
     target: &Target,
     way: Option<Way>,

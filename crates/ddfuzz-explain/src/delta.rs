@@ -514,10 +514,11 @@ impl Applied<'_> {
         }
     }
 
-    /// Searches the list that begins at `address` in the failing state, and whose elements are
-    /// linked by the pointer with the path `path` (such as `.next`), for the first block that the
-    /// plan creates, and returns where that is. `None` if the list ends, or leads to something that
-    /// the passing state has, before such a block.
+    /// Searches a linked list of the failing state for the first block that a test creates in the
+    /// passing state. The list begins at `address`, and its elements are linked by the pointer with
+    /// the path `path` (such as `.next`). Returns that block, with the offset in it to which the
+    /// list's pointer leads; `None` if the list ends before such a block, or leads to something
+    /// else first, such as an object that the passing state has, too.
     fn first_new(&self, address: u64, path: &str) -> Option<Spot> {
         match self.lead_of_failing(address, path) {
             Lead::To(spot @ Spot::New(..)) => Some(spot),

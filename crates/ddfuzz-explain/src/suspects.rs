@@ -312,9 +312,9 @@ impl Suspects {
         self.last = last;
     }
 
-    /// Adds to the suspects the statements that wrote the values from which the failing value was
-    /// computed, and those that wrote the values by which the conditions in `switched` decided,
-    /// which averted the failure when decided the other way.
+    /// Adds to the suspects the statements that wrote two kinds of values: those from which the
+    /// failing value was computed; and those that a condition of `it.switched` compared. These are
+    /// the conditions with which the run did not fail when they were decided the other way.
     fn add_earlier(&mut self, it: &Explanation) {
         for value in it.origin.iter().flat_map(|it| &it.earlier) {
             self.add_likely(&value.written, OF_VALUE);

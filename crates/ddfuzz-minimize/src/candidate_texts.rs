@@ -317,9 +317,10 @@ impl<'a> CandidateTexts<'a> {
         }
     }
 
-    /// Lists the removals of single bytes of the best (the smallest failing text so far) in
-    /// ascending order: the run of equal bytes of which one is removed, and the log line which
-    /// proves that the text without it does not fail, if there is one.
+    /// Lists the ways to remove a single byte from the best (the smallest failing text so far), in
+    /// ascending order. In a run of equal bytes, it makes no difference which one is removed, so
+    /// there is one element for each run: its range, and the log line which proves that the text
+    /// does not fail without one of these bytes; `None` if no line does.
     pub fn single_removals(&self) -> impl Iterator<Item = (Range<usize>, Option<ProofRef>)> + '_ {
         let mut hashed = 0;
         let mut text = Vec::new();
@@ -378,8 +379,9 @@ impl<'a> CandidateTexts<'a> {
         self.rule
     }
 
-    /// Returns the number of bytes of the best (the smallest failing text so far) whose removal was
-    /// tested and does not fail: a cheap lower bound of what the certificate of minimality proves.
+    /// Returns how many bytes of the best (the smallest failing text so far) are known to be
+    /// needed: with one of them removed, the text was tested and did not fail. A certificate of
+    /// minimality proves at least as many.
     pub fn singles(&self) -> u64 {
         self.singles.len() as u64
     }

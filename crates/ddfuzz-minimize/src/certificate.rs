@@ -23,9 +23,9 @@ pub enum Claim {
     /// in the log.
     #[serde(rename = "1-maximal")]
     OneMaximal,
-    /// One input passes and the other fails, and no single delta of their difference can be added
-    /// to the first so that it still passes, or removed from the second so that it still fails
-    /// (*Why Programs Fail*, A.15), proven by outcomes in the log.
+    /// One input passes, the other fails, and their difference is 1-minimal (*Why Programs Fail*,
+    /// A.15), proven by outcomes in the log: with any single delta of the difference added, the
+    /// first input no longer passes; with any one removed, the second no longer fails.
     #[serde(rename = "1-minimal-difference")]
     OneMinimalDifference,
     /// The result fails and is the smallest input found; minimality is not proven.
@@ -68,8 +68,9 @@ pub enum ProofRef {
     Check(What),
 }
 
-/// The log lines which prove, of a text, that removals of its single bytes do not fail, and the number
-/// of all such removals. In a run of equal bytes all removals give the same text, so they count once.
+/// The log lines which prove, of a text, that removals of its single bytes do not fail, and the
+/// number of all such removals. In a run of equal bytes all removals give the same text, so they
+/// count once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Certificate {
     proof: Vec<ProofRef>,
@@ -138,9 +139,9 @@ pub(super) fn count_runs(text: &[u8]) -> u64 {
     borders.count() as u64 + u64::from(!text.is_empty())
 }
 
-/// Detects texts that failed in one run and did not fail in another, which shows that the failure
-/// is flaky, so that nothing can be claimed. Only runs in separate processes that kept their time
-/// limit count.
+/// Detects texts that failed in one run and did not fail in another. Then the failure is flaky, and
+/// nothing can be claimed of the result. Only runs in separate processes that kept their time limit
+/// count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Contradictions {
     /// Texts that were UNRESOLVED only because rewriting bytes changed the minor key. The same text

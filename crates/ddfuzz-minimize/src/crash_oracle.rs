@@ -210,7 +210,7 @@ impl CrashOracle {
     /// crash is also classified without a second run. `kind` says how the candidate was made, which
     /// decides which keys its crash must have. Returns `None` if traced runs are not cheap, or if
     /// the run decides nothing: it reached a limit, was ended by a signal that is no crash, or
-    /// ended as the preserved crash does without being classified as one.
+    /// ended in the same way as the preserved crash, but was not classified as a crash.
     fn ask_traced(
         &mut self,
         candidate: &[u8],
@@ -347,9 +347,10 @@ impl CrashOracle {
     }
 
     /// Classifies the crash of `input` by a run under a tracer: returns its class and keys, or how
-    /// the traced run ended without a crash. If `crash` is true, runs `input` up to ten times until
-    /// the crash occurs again, and then without a tracer, which the program may avoid. Also returns
-    /// how many traced runs have passed before the crash occurred again.
+    /// the traced run ended without a crash. If `crash` is true, `input` has crashed before: runs
+    /// it up to ten times until the crash occurs again, and at last without a tracer, since a
+    /// program may behave differently under one. Also returns how many traced runs have passed
+    /// before the crash occurred again.
     fn key(&mut self, input: &[u8], crash: bool) -> Result<(Quick, u64), OracleError> {
         let mut quick = self.slips.classifier.key(input)?;
         let mut missed = 0;

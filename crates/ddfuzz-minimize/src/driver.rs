@@ -287,9 +287,9 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// Makes the log line of the present test from its outcome `known`, without a run; `None` if
-    /// the outcome is not known. A large text of equal lines may have thousands of such tests in a
-    /// row.
+    /// Makes the log line of the present test without a run, because `known` has its outcome
+    /// already, with the source from which that is known (such as an earlier test of the same
+    /// text). `None` if `known` is `None`, or no test is pending.
     fn known_test(&mut self, known: Option<(Outcome, Source)>) -> Option<Line> {
         let (outcome, source) = known?;
         self.test_line(source, Answer::of(outcome), &Hints::default())

@@ -370,7 +370,8 @@ pub(super) fn outcome_of(start: &StartLine) -> MinimizedCrash {
     }
 }
 
-/// Makes the JSON record of a crash of another bug with these keys, without a file.
+/// Makes the JSON record of a crash of another bug, which has the keys `keys`; the file is still
+/// missing in the record.
 pub(super) fn slip_of(keys: &crate::SlipKeys) -> SlipRecord {
     SlipRecord {
         major: keys.major.short(),

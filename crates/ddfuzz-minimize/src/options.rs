@@ -16,7 +16,7 @@ pub type CallbackError = Box<dyn Error + Send + Sync>;
 pub type OnReduce<'a> = Box<dyn FnMut(&[u8]) -> Result<(), CallbackError> + 'a>;
 
 /// Callback that stores a slip (a crash of another bug). The number is the index of the test that
-/// had it; `None` for a check, and for a test that was run ahead in vain.
+/// had it; `None` for a check, and for a test that a worker ran ahead and the search did not need.
 pub type OnSlip<'a> = Box<dyn FnMut(&Slip, Option<u64>) -> Result<(), CallbackError> + 'a>;
 
 /// Callback that shows the status of a running minimization to the user.
@@ -49,8 +49,9 @@ pub struct Options<'a> {
     pub on_reduce: OnReduce<'a>,
     /// Called with each slip (a crash of another bug), once per pair of crash keys, before the log
     /// line of its test is written. A resume that lost the line calls it again. A slip without a
-    /// crash record may be followed by one with it. A slip of a test that was run ahead in vain
-    /// comes without an index; if a test in the log has the same slip later, it comes again.
+    /// crash record may be followed by one with it. A slip of a test that a worker ran ahead and
+    /// the search did not need comes without an index; if a test in the log has the same slip
+    /// later, it comes again.
     pub on_slip: OnSlip<'a>,
     /// Called after each line that is written to the log.
     pub on_line: Box<dyn FnMut(&Line) + 'a>,
@@ -191,7 +192,8 @@ pub enum MinimizePhase {
 }
 
 impl MinimizePhase {
-    /// Returns the name of the phase; of a search, that of its present rule.
+    /// Returns the name of the phase to display. During the search, this is the name of the rule
+    /// that made the last candidate.
     pub fn name(self) -> &'static str {
         match self {
             MinimizePhase::Baseline => "baseline",

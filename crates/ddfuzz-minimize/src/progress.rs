@@ -122,8 +122,9 @@ pub(super) struct Progress<'a> {
     /// runs.
     unproven: u64,
     baseline: Rate,
-    /// Whether the time limit ended a run of the original input, except by the hang that is
-    /// minimized. Fewer runs without a failure then suffice to give up.
+    /// Whether the time limit has ended a run of the original input (when a hang is minimized, runs
+    /// that hang do not count). If so, fewer runs without a failure are made before the
+    /// minimization gives up.
     slow: bool,
     /// Number of runs of the original input that must all fail for it to count as failing in every
     /// run.

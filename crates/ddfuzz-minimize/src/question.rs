@@ -180,8 +180,9 @@ pub(super) trait Answerer {
     /// input.
     fn limit_time(&mut self, learned: TimeLimit);
 
-    /// Makes the crash record of a slip (a crash of another bug) that has none. `None` if no record
-    /// can be made; also with a single oracle, which passes on each slip together with its record.
+    /// Makes the crash record of a slip (a crash of another bug) that has none. Returns `None` if
+    /// no record can be made. Also returns `None` where a single oracle answers, since it has made
+    /// a record of each slip already.
     fn record(&mut self, _: &Slip) -> Result<Option<Box<Crash>>, OracleError> {
         Ok(None)
     }
@@ -208,9 +209,10 @@ pub(super) trait Answerer {
 /// has fewer runs. From 10 ms on, the processes of a request are checked for their limits again and
 /// again, which costs CPU time.
 const LONGEST: Duration = Duration::from_millis(8);
-/// Two numbers of runs in one request: how many the first request of several runs has, and, in the
-/// constant below, how many any request has at most.
+/// Number of runs in the first request that has several runs. Each later request has twice as many
+/// as the one before, up to [`MOST`], or after a request that took too long, half as many.
 const FIRST: usize = 8;
+/// Largest number of runs in one request.
 const MOST: usize = 128;
 
 /// Answers all questions of a minimization (which text fails?) by one oracle, one after another.
@@ -270,8 +272,8 @@ impl<'a> SingleOracle<'a> {
         Ok(())
     }
 
-    /// Removes and returns the answer to `question` that was made ahead, if there is one; otherwise
-    /// drops all answers that were made ahead.
+    /// Removes and returns the answer to `question`, if it is the next one that was made ahead.
+    /// Otherwise drops all answers that were made ahead, and returns `None`.
     fn take(&mut self, question: Question) -> Option<Answer> {
         if self.ahead.front()?.0 == question {
             return Some(self.ahead.pop_front()?.1);

@@ -28,9 +28,9 @@ impl Slips {
         }
     }
 
-    /// Makes the slip that records that `input` crashes with the class `class` and with `keys`,
-    /// which are not those of the minimized crash. The first slip with these keys gets the whole
-    /// crash record, made by runs under a tracer, if the crash occurs again in them.
+    /// Makes the slip for `input`, which crashes by another bug than the minimized one: with the
+    /// class `class` and the keys `keys`. The first slip with these keys gets the whole crash
+    /// record, made by runs under a tracer, if the crash occurs again in them.
     ///
     /// # Errors
     /// If the target cannot be run.

@@ -12,10 +12,10 @@ use crate::Rate;
 pub const AGREEING_RUNS: u32 = 3;
 /// The same number as [`AGREEING_RUNS`], in the integer type in which this file counts runs.
 pub(super) const AGREEING: u64 = AGREEING_RUNS as u64;
-/// Number of runs of the input that must all fail for it to count as failing in every run, in two
-/// conditions: an earlier run of it did not fail, and the minimization is one of older logs, which
-/// do not repeat the runs behind a claim. Also the number of runs that confirm the original input,
-/// if the best failed in none of its confirmations.
+/// Number of runs of the input that must all fail for it to count as failing in every run, if an
+/// earlier run of it did not fail, in minimizations of older logs (which do not repeat the runs
+/// behind a claim). Also the number of runs that confirm the original input, if the best failed in
+/// none of its confirmations.
 pub(super) const AGREEING_IN_DOUBT: u64 = 5;
 /// Number of runs without failure after which the input counts as not failing: an input that fails
 /// in 30 % of its runs is missed once in 70 times.
@@ -25,11 +25,10 @@ const NEVER: u64 = 12;
 const NEVER_SLOW: u64 = 5;
 /// Number of runs from which the failure rate of a flaky input, or of its result, is estimated.
 pub(super) const ESTIMATING: u64 = 20;
-/// A search's number of tests divided by this number is how many runs confirm its result, within
-/// limits.
+/// One run confirms the result for every so many tests of the search, within limits.
 const TESTS_PER_CONFIRMATION: u64 = 5;
-/// A long search's number of tests divided by this number is how many removals of single bytes are
-/// run again.
+/// After a long search, one removal of a single byte is run again for every so many tests of the
+/// search.
 const TESTS_PER_REPEAT: u64 = 20;
 /// Maximum number of times that one removal of a single byte is run again: one that fails in two of
 /// three runs passes in all of them, and in its test, once in 2000 times.
@@ -106,11 +105,11 @@ pub(super) fn confirmations(executed: u64, least: u64) -> u64 {
     (executed / TESTS_PER_CONFIRMATION).clamp(least.min(ESTIMATING), ESTIMATING)
 }
 
-/// Returns two numbers: how many of `removals` proven removals of single bytes are run again at the
-/// end, and how many times each. The first is all of them, but at most as many as the result is
-/// confirmed (`least` is the minimum of that), or one for every twenty of the `executed` tests if
-/// that is more. If `least` is more than three, each removal is run again up to six times, the more
-/// often the fewer they are; otherwise twice, or once if there are more than five.
+/// Returns how many of the `removals` (removals of single bytes that are proven not to fail) are
+/// run again at the end, and how many times each. The number is that of the runs that confirm the
+/// result of `executed` tests (of which `least` is the minimum), or one for every twenty tests if
+/// that is more, but at most all removals. Each is run again once or, if they are at most five,
+/// twice; if `least` is more than three, up to six times, the more often the fewer they are.
 pub(super) fn repeated_removals(removals: u64, executed: u64, least: u64) -> (u64, u64) {
     let most = confirmations(executed, least).max(executed / TESTS_PER_REPEAT);
     let chosen = removals.min(most);

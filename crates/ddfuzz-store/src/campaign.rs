@@ -241,9 +241,10 @@ impl CampaignFile {
         }
     }
 
-    /// Returns the campaign that records the next build of the target that `now` records: the
-    /// directory's own, if it is on this target, else the one that has recorded the latest build.
-    /// `None` if no campaign is on this target.
+    /// Returns the campaign in whose record the next build of a target is stored. `now` says which
+    /// target: its program, arguments and the like as they are now. The result is the output
+    /// directory's own campaign, if it fuzzes this target; else, of the merged campaigns that fuzz
+    /// it, the one with the latest recorded build; `None` if no campaign fuzzes it.
     pub(super) fn recorder_of_builds(&mut self, now: &TargetRecord) -> Option<&mut Campaign> {
         match &mut self.current {
             Some(own) if own.is_of(now) => Some(own),

@@ -233,9 +233,9 @@ pub enum Meaning {
 }
 
 impl Meaning {
-    /// Returns the labels of the two groups of tree nodes on which the number's value depends (a
-    /// label identifies a group in the tree of the file). Twice the same label if there is only one
-    /// such group; the first and the last label if the number depends on a range of labels.
+    /// Returns which groups of tree nodes determine the number's value, by their labels (a label is
+    /// the id of a group in the tree of the file): both groups if there are two; the same group
+    /// twice if there is one; the first and the last group if there is a range of them.
     pub fn labels(self) -> [Label; 2] {
         match self {
             Meaning::Length(of)

@@ -303,10 +303,11 @@ fn is_known_own(frame: &RawFrame, snapshot: &Snapshot) -> bool {
     !frame.runtime && snapshot.runtime_on_top().iter().any(of_std)
 }
 
-/// Returns the stack of a crash that a Rust panic has raised, by which the backtrace (text of a
-/// second run with `RUST_BACKTRACE`) of an earlier panic with the same stack may be reused. `None`
-/// unless equal stacks certainly have equal backtraces: the stack must have been read to its end,
-/// and have frames of Rust's standard library on top, as where the panicked thread itself aborts.
+/// Returns the stack of a crash that was raised by a Rust panic, if two crashes with this stack
+/// certainly have the same backtrace. The caller then need not run the input again with
+/// `RUST_BACKTRACE` if it knows the backtrace of an earlier crash with the same stack. `None` if
+/// the stack was not read to its end, no signal was raised, or no frames of Rust's standard library
+/// are on top of user code.
 pub(crate) fn panicking_stack(snapshot: &Snapshot) -> Option<&[RawFrame]> {
     if snapshot.torn || snapshot.end != End::Clean || snapshot.signal().is_none() {
         return None;

@@ -182,9 +182,9 @@ const MAX_CORPUS_FILES: usize = 8;
 const LONGEST: u64 = 1 << 20;
 
 /// Runs the harness on some inputs before fuzzing: generated ones, and files of the directory
-/// `corpus`. Fails if the harness fails on every input, not counting an empty input on which it
-/// does not. Prints a warning if it fails on none and all inputs reach the same coverage: it may
-/// not use its input.
+/// `corpus`. Fails if the harness fails on each of them, except perhaps on the empty one, which it
+/// may treat in a special way. Prints a warning if it fails on none and all inputs reach the same
+/// coverage: it may not use its input.
 pub fn check_harness(
     executor: &mut dyn Executor,
     name: &str,

@@ -66,8 +66,8 @@ pub struct ChangesArgs {
     expect: Option<String>,
     /// Search for the change that causes the crash of this group of the output directory, with its
     /// reproducer as the input. The program is the recorded one unless one is given; its
-    /// environment, --crash-exit, and the limit that a hang or out-of-memory failure exceeds are the
-    /// recorded ones unless given
+    /// environment, --crash-exit, and the limit that a hang or out-of-memory failure exceeds are
+    /// the recorded ones unless given
     #[arg(long, value_name = "GROUP", conflicts_with_all = ["run", "input", "expect"])]
     group: Option<PathBuf>,
     /// Search for one change that makes the failure come once others are applied, instead of a

@@ -127,8 +127,8 @@ pub struct ReplacedCorpus {
 impl ReplacedCorpus {
     /// Returns the corpus directory that `--in-place` replaces. Fails if not exactly one corpus is
     /// given, or if it must not be replaced: it is not a plain directory of inputs, the output
-    /// directory is inside it or inside `CORPUS.old`, `CORPUS.old` exists, a directory in it cannot be
-    /// listed, or it is to be deleted and contains what the cleanup does not read.
+    /// directory is inside it or inside `CORPUS.old`, `CORPUS.old` exists, a directory in it cannot
+    /// be listed, or it is to be deleted and contains what the cleanup does not read.
     pub fn of(args: &CleanArgs) -> Result<ReplacedCorpus, Failure> {
         let [corpus] = &args.corpus[..] else {
             return Err(Failure::usage("--in-place takes one corpus")
@@ -382,10 +382,10 @@ fn not_deleted(corpus: &Path, why: &str) -> Failure {
         .hint("omit --delete-old: the old corpus then stays beside the new one")
 }
 
-/// Fails if the kept files could not simply replace the directory `corpus`. That is so if it, or a
-/// directory directly in it, is an output directory of a fuzzer or a project, which has more than
-/// inputs; and if it is a queue of AFL++ and the kept files get new names (`keep_names` is false),
-/// since only certain names are inputs there.
+/// Fails if it would do harm to replace the directory `corpus` by the kept files. That is so in two
+/// cases: `corpus`, or a directory directly in it, is a fuzzer's output directory or a project,
+/// which contains more than inputs; or it is a queue of AFL++, in which only files with certain
+/// names are inputs, and the kept files get other names (`keep_names` is false).
 fn check_is_plain(corpus: &Path, keep_names: bool) -> Result<(), Failure> {
     let reading = |error| Failure::file(corpus, "reading", &error);
     let below = std::fs::read_dir(corpus).map_err(reading)?;

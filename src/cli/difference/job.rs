@@ -338,8 +338,9 @@ fn has_to(what: &str, must: &str, shown: &Path) -> Failure {
         .hint("use --invert for a failure that something in the other input prevents")
 }
 
-/// Converts the error of a search of `max` or `diff` to a failure. If the error is that one of the
-/// two inputs fails where it must pass, or the other way round, the message says which input it is.
+/// Converts the error of a search of `max` or `diff` to a failure. If an input does not behave as
+/// it must (the failing one does not fail, or the passing one fails), the failure names this input.
+/// `invert`: whether PASS and FAIL are swapped.
 pub(super) fn axiom_failure(error: MinimizeError, task: &SearchTask, invert: bool) -> Failure {
     let failing = &task.failing.path;
     let passing = task.passing.as_ref().map(|input| &input.path);

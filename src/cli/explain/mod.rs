@@ -87,8 +87,8 @@ pub struct ExplainArgs {
     /// each is written into DIR/KEY [default: that of the reproducer or of FAILING]
     #[arg(short, long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Overwrite files with the names of the explanation's files that ddfuzz has not written, and an
-    /// edited explanation.txt
+    /// Overwrite files with the names of the explanation's files that ddfuzz has not written, and
+    /// an edited explanation.txt
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -210,8 +210,8 @@ fn beside(it: &Explanation) -> Vec<(&FrameRecord, String)> {
     found
 }
 
-/// Number of source lines that are shown before and after a line that is in the cause–effect chain,
-/// or where the program crashed.
+/// Number of source lines that are shown before and after each line that the cause–effect chain
+/// names, or at which the program crashed.
 const AROUND: u64 = 3;
 
 /// Returns as HTML the source lines around each statement of the cause–effect chain and around the

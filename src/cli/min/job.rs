@@ -121,8 +121,8 @@ impl CrashJob<'_> {
 }
 
 /// Counts the user's input, stored as `filed`, as one run of the campaign with the id `campaign`
-/// that ended in the input's group. If the same input was stored before, it is not counted twice:
-/// only if this campaign has no counted run in the group.
+/// that ended in the input's group. If the same input was stored before, it is counted only if this
+/// campaign has no counted run in the group yet.
 fn count_input(
     store: &mut Store,
     filed: &Filed,

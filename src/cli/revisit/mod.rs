@@ -294,8 +294,8 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// Returns true if this shard of the study runs the utility at position `place` of the list (from
-    /// 0): the first of five shards runs the first utility, the sixth, and so on.
+    /// Returns true if this shard of the study runs the utility at position `place` of the list
+    /// (from 0): the first of five shards runs the first utility, the sixth, and so on.
     pub(super) fn has(self, place: u64) -> bool {
         place % u64::from(self.of) == u64::from(self.part - 1)
     }

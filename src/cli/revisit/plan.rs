@@ -75,7 +75,8 @@ const PRINTED_LINES: usize = 10;
 /// Maximum number of characters of a line, and of what is wrong with it, that are printed.
 const PRINTED_CHARS: usize = 120;
 
-/// Prints the first lines of a list of utilities that cannot be parsed, and how many more there are.
+/// Prints the first lines of a list of utilities that cannot be parsed, and how many more there
+/// are.
 fn tell_invalid_lines(list: &List, output: &Output) {
     let excerpt = |text: &str| match text.char_indices().nth(PRINTED_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -345,9 +345,9 @@ impl RunArgs {
         }
     }
 
-    /// Sets in `settings` the seeds, the words and the structure of inputs: those of a new campaign,
-    /// which are `read` already; for `--resume` those that are given again, else those of the
-    /// campaign's `recorded` settings.
+    /// Sets in `settings` the seeds, the words and the structure of inputs: those of a new
+    /// campaign, which are `read` already; for `--resume` those that are given again, else those of
+    /// the campaign's `recorded` settings.
     fn set_inputs(
         &self,
         settings: &mut Settings,
@@ -389,9 +389,9 @@ impl RunArgs {
         RecordedSettings::read(&reader).ok()?
     }
 
-    /// Copies from the `recorded` settings of a resumed campaign to `settings` what is not given
-    /// again: by which structure inputs are mutated, and that the user has set a time limit for the
-    /// target, which is then not adapted.
+    /// Copies two of the `recorded` settings of a resumed campaign to `settings`, unless the user
+    /// gives them again: the structure by which inputs are mutated, and that the user has set a
+    /// time limit for the target, so that it is not adapted.
     fn keep_recorded(&self, recorded: &RecordedSettings, settings: &mut Settings) {
         if self.mutate_structure == MutateStructureArg::Auto {
             let structure = recorded.mutated_structure.clone();
@@ -478,8 +478,8 @@ impl RunArgs {
         ])
     }
 
-    /// Returns the name of the first option on the command line that only ddfuzz's own engine heeds;
-    /// `None` if there is none.
+    /// Returns the name of the first option on the command line that only ddfuzz's own engine
+    /// heeds; `None` if there is none.
     pub fn only_own_engine(&self) -> Option<&'static str> {
         let own = values::first_given(&[
             ("--generator", self.generator != GeneratorArg::Auto),

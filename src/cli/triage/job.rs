@@ -119,8 +119,8 @@ impl TriageJob<'_> {
         })
     }
 
-    /// Marks the group of the crash that the program shows on any input: on the empty input and on
-    /// other, very different ones. Does nothing if no group is of this kind.
+    /// Marks a group in the result whose crash the program shows on any input, that is, on the
+    /// empty input and on other, very different ones. Does nothing if there is no such group.
     fn note_any_input_group(&self, result: &mut TriageResult) -> Result<(), Failure> {
         let crashes = |group: &&mut TriageGroup| group.kind == Kind::Crash;
         let mut groups = result.groups.iter_mut().filter(crashes).peekable();
@@ -273,11 +273,12 @@ impl TriageState {
         Ok(())
     }
 
-    /// Adds an input that was examined to the outcomes and, with an output directory, to the triage
-    /// journal. `at`: index of its file in `files`. The crash of the input is stored if it is the
-    /// first with its major and minor key, if it is flaky, or if `anyway` is true. If a single run
-    /// of the input crashed with other keys, that crash is stored as flaky, unless its major key is
-    /// that of a steady crash or of a group in the directory.
+    /// Adds an input that was examined (run several times) to the outcomes and, with an output
+    /// directory, to the triage journal. `at`: index of its file in `files`; `input`: its hash. Its
+    /// crash is stored if it is the first one with these major and minor keys, if it is flaky, or
+    /// if `anyway` is true. If one run of the input crashed with other keys, that crash is also
+    /// stored, as flaky, unless its major key is that of a steady crash or of a group in the
+    /// directory.
     fn examined(
         &mut self,
         (at, input): (usize, ContentHash),

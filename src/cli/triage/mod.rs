@@ -356,9 +356,9 @@ impl Against {
         })
     }
 
-    /// Sets whether `group`, from a triage, is new, that is, missing in the other output directory.
-    /// Leaves that open if the builds of that directory would report the same crash differently
-    /// from the current build, whose sanitizers and limits are `now`.
+    /// Sets whether `group`, from a triage, is new: the other output directory does not have it.
+    /// Leaves that open if both cannot be compared, since the builds of that directory would report
+    /// the same crash differently from the present build, whose sanitizers and limits are `now`.
     pub fn compare_group(&self, group: &mut TriageGroup, now: &Conditions) {
         let same = self.same_by(group);
         group.same_by = same;

@@ -80,8 +80,8 @@ enum EndReason {
     /// A condition of `--until` was met, so the fuzzing has ended.
     Until {
         until: Until,
-        /// Number of the first run that is not counted any more; `None` if a condition on the clock
-        /// has ended the fuzzing.
+        /// Number of the first run that does not count any more; `None` if the fuzzing was ended by
+        /// a condition on time, whatever the runs.
         end: Option<u64>,
     },
     /// The program was rebuilt, so fuzzing starts again with the new build.
@@ -599,8 +599,8 @@ impl ClassicEngine<'_> {
         self.fuzzed.unwrap_or_else(|| self.session.elapsed())
     }
 
-    /// Counts the new groups, and ends the fuzzing if their number meets a condition of `--until`.
-    /// `end`: number of the first run that is no longer counted if the fuzzing ends now; `None` at
+    /// Counts the new groups, and ends the fuzzing if a condition of `--until` on their number is
+    /// met. `end`: number of the first run that does not count if the fuzzing ends now; `None` at
     /// the start of a call of ddfuzz.
     fn check_runs(&mut self, end: Option<u64>) {
         let fuzzed = self.fuzzing();

@@ -151,11 +151,11 @@ impl Inputs {
         })
     }
 
-    /// Returns the seeds with which the campaign began if they are the seeds given to this call
-    /// together with those at the paths `added`, which the command adds in each call; the hash
-    /// `digest` tells. The seeds at `added` are taken from the output directory if all are there,
-    /// since files may have come to those paths meanwhile. `None` if the hash differs, or `added`
-    /// is empty.
+    /// Returns the seeds of a resumed campaign if they are `seeds`, which this call was given,
+    /// together with those at the paths `added`, which the command itself adds in each call; their
+    /// common hash must be `digest`. Seeds at `added` are read from the output directory if all of
+    /// them are there, since new files may have come to those paths. `None` if the hash is another
+    /// one, or `added` is empty.
     fn with_added(
         &self,
         store: &Mutex<Store>,

@@ -24,25 +24,25 @@ use ddfuzz_exec::{Ended, Freshness, Target, Way};
 /// Observing comparisons of corpus entries may take at most a worker's time divided by this number.
 /// Repairing checksums in mutants may take the same amount in addition.
 const SHARE_DIVISOR: u32 = 8;
-/// Numbers of corpus entries whose comparisons are observed, and of mutants that are repaired,
-/// whatever time that takes. An unmodified program's comparisons take tens of milliseconds, and
-/// its mutants are not repaired; both take some 0.1 ms with the method `harness`.
+/// Two numbers: of corpus entries whose comparisons are observed, and of mutants that are repaired,
+/// however long that takes. To observe an entry takes tens of milliseconds with an unmodified
+/// program, and some 0.1 ms with the method `harness`, by which alone mutants are repaired.
 const FREE: (u32, u32) = (16, 256);
 /// Greatest number of corpus entries whose comparisons are cached; when there are more, the cache
 /// is emptied.
 const MAX_CACHED: usize = 4096;
 /// Greatest number of words that observed comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
-/// How many mutants with repaired checksums are made each time that a corpus entry is mutated. The
-/// first number applies until that many mutants of the entry were tried. Afterwards the second
-/// number applies if at least a quarter of the tried mutants could be repaired, else none are made.
+/// How many mutants with repaired checksums are made each time a corpus entry is mutated. The first
+/// number applies until so many mutants of the entry were tried. Then the second one applies if at
+/// least a quarter of the tried mutants could be repaired; otherwise no more are made.
 const REPAIRS: (usize, usize) = (16, 64);
 /// Greatest number of values that are replaced in one mutant to repair it; the mutant is run before
 /// each replacement.
 const MAX_REPAIRED: usize = 4;
-/// Limits of the mutants that are made of a corpus entry to make compared values equal. The first
-/// number is made for each solvable comparison when the entry is mutated for the first time; later,
-/// one mutant is made for each. The second number is the most that are made each time.
+/// Limits on the mutants of a corpus entry that are made so that compared values become equal. When
+/// the entry is mutated for the first time, the first number of mutants is made for each comparison
+/// that can be solved; later, one. The second number limits all of them each time.
 const MUTANTS: (usize, usize) = (4, 512);
 
 /// How often an activity was carried out (observing comparisons of corpus entries, or repairing
@@ -61,7 +61,8 @@ impl Spent {
         self.times < free || self.time < began.elapsed() / SHARE_DIVISOR
     }
 
-    /// Counts one more time, which took `time`.
+    /// Records that the activity (observing comparisons, or repairing mutants) was carried out once
+    /// more, and took the time `time`.
     fn add(&mut self, time: Duration) {
         self.times = self.times.saturating_add(1);
         self.time += time;

@@ -47,11 +47,11 @@ pub(super) struct Evaluated {
 /// seeds or generated ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parents<'a> {
-    /// One element for each corpus entry with mutants, in the order of the mutants: the id of the
-    /// entry, and the index after its last mutant. The indices count from the start of a longer
-    /// list of mutants, from which the evaluated inputs are taken.
+    /// For each corpus entry of which mutants were made, in the order of the mutants: its id, and
+    /// the index after its last mutant. These indices count in the whole list of mutants, of which
+    /// the evaluated inputs are a part.
     pub(super) ends: &'a [(CorpusId, usize)],
-    /// Index, in the longer list of mutants, of the first evaluated input.
+    /// Index, in the whole list of mutants, of the first one that is evaluated now.
     pub(super) first: usize,
 }
 

@@ -248,9 +248,9 @@ impl TargetExecutor {
         noted
     }
 
-    /// Tells the executor the signatures of known hangs, and after which CPU time to compare runs
-    /// with them, if these have changed. The executor then stops each run early that shows one of
-    /// the signatures.
+    /// Passes the list of known hangs to the executor if it has changed: their signatures (hashes
+    /// of the code in which they loop), and after which CPU time a run is compared with them. The
+    /// executor stops a run early if its signature is one of these.
     fn recognise(&mut self) {
         if let Some((window, known)) = self.hangs.changed() {
             self.executor.recognise(window, known);
@@ -426,7 +426,8 @@ pub(super) struct AdaptiveTimeout {
     /// CPU time of all runs together, from which the learned time limit is computed.
     cpu: Duration,
     began: Instant,
-    /// Wall time that repeating runs over the learned time limit has taken so far.
+    /// Wall time spent so far on repeating runs with the full time limit, after they had exceeded
+    /// the learned one.
     spent: Duration,
 }
 

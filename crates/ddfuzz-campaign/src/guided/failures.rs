@@ -21,8 +21,8 @@ const MAX_CHANGES: usize = 256;
 /// While failing runs take more than their share of a worker's time, a mutant is discarded if at
 /// least one in so many mutants with the same first differing byte has failed.
 const LIKELY_DIVISOR: u32 = 4;
-/// Number of mutants that must have been run for a corpus input, before the share of time that its
-/// failing mutants take is compared with that of other inputs.
+/// Number of mutants of a corpus input that must have been run before the input is compared with
+/// others by the share of its running time that failing mutants take.
 const MIN_MUTANTS: u32 = 256;
 /// Greatest number of additional turns at being mutated that a corpus entry gets in one go. These
 /// are turns that other entries gave up because their mutants fail.
@@ -80,8 +80,8 @@ impl FailureTime {
         }
     }
 
-    /// Records that a crash of which nothing new was stored took the time `time` after its run, to
-    /// be classified.
+    /// Adds `time` to the time spent on crashes: a crash took so long after its run, to be
+    /// classified, although it then turned out that nothing of it was new.
     pub(super) fn classified(&mut self, time: Duration) {
         self.crashes.add(time);
     }
@@ -119,15 +119,15 @@ impl FailureTime {
 #[derive(Default)]
 pub(super) struct FailureRates {
     of: HashMap<CorpusId, MutantCounts>,
-    /// Number of calls of [`FailureRates::rests`] since `least` was last computed; 0 if it is to be
-    /// computed at the next call.
+    /// Number of times that [`FailureRates::rests`] was called since `least` was last computed; 0
+    /// makes the next call compute it.
     asked: usize,
-    /// The share of running time, from 0 to 1, that failing mutants take of the corpus entry for
-    /// which this share is smallest. Only entries with at least `MIN_MUTANTS` mutants are compared;
-    /// 1 if there are none. It is computed anew only once in many calls.
+    /// Of all corpus entries with at least `MIN_MUTANTS` mutants, the least share of an entry's
+    /// running time (0 to 1) that its failing mutants take; 1 if there is no such entry. It is
+    /// computed once in many calls.
     least: f64,
-    /// Number of turns at being mutated that corpus entries gave up because their mutants fail, and
-    /// that are still to be given to other entries.
+    /// Number of turns at being mutated that corpus entries have given up because their mutants
+    /// fail, and that no other entry has got yet.
     resting: usize,
 }
 
@@ -193,10 +193,10 @@ impl FailureRates {
         met.is_some_and(|(runs, failed)| failed.saturating_mul(LIKELY_DIVISOR) >= *runs)
     }
 
-    /// Returns true if the corpus entry `id` is not to be mutated now, and then counts the turn
-    /// that the entry gives up. That is so if failing runs have taken more than their share of the
-    /// worker's time, and failing mutants of the entry take more than 1/16 of its running time and
-    /// more than 1.5 times the share of the best entry.
+    /// Returns true if the corpus entry `id` is not to be mutated now, and counts the turn that it
+    /// gives up. That is so if two things hold: failing runs have taken more than their share of
+    /// the worker's time; and failing mutants of the entry take more than a sixteenth of the
+    /// entry's running time, and more than 1.5 times as much of it as those of the best entry.
     pub(super) fn rests(&mut self, id: CorpusId, time: &FailureTime) -> bool {
         if !time.are_over_share() {
             return false;

@@ -108,9 +108,9 @@ impl HangExaminer {
         }
     }
 
-    /// Queues a suspected hang to be examined, and returns `None`. If too many wait, drops it, and
-    /// returns the group in which the caller has to count its run; `None` if that group is unknown,
-    /// and then nothing is counted.
+    /// Queues a suspected hang to be examined, and returns `None`. If too many wait already, drops
+    /// it; the result is then the group in which the caller has to count its run, or `None` if the
+    /// group is not known, so that the run is not counted.
     pub(super) fn take(&mut self, mut suspect: SuspectedHang) -> Option<(Kind, Key)> {
         let known = self.known(&suspect.signatures);
         // Another worker may have submitted the same hang.
@@ -133,9 +133,9 @@ impl HangExaminer {
         None
     }
 
-    /// Looks for a known hang with one of these signatures. Returns `None` if no signature is
-    /// known, `Some(None)` if the hang waits or is being examined, so that its group is unknown,
-    /// and else its group.
+    /// Looks for a known hang that has one of the given signatures (hashes of the code in which
+    /// runs loop). Returns `None` if there is none, `Some(None)` if there is one that waits or is
+    /// being examined, and else its group: kind and major key.
     fn known(&self, signatures: &[Signature]) -> Option<Option<(Kind, Key)>> {
         let mut known = signatures.iter().filter_map(|one| self.known.get(one));
         known.next().copied()
@@ -180,10 +180,11 @@ impl HangExaminer {
         next.filter(|_| has_time)
     }
 
-    /// Returns the examination of a suspected hang that has finished. If none has, returns `None`,
-    /// and begins the next examination if there is time for it. `fuzzed`: time that all workers
-    /// together have fuzzed. `is_over`: whether fuzzing has ended; then only hangs at new sites,
-    /// and some without a signature, are examined.
+    /// Returns the result of examining a suspected hang (an input whose run was stopped because it
+    /// took too long), if an examination has finished. Else returns `None`, and begins the next
+    /// examination if there is time for it. `fuzzed`: time that all workers together have fuzzed.
+    /// `is_over`: whether fuzzing has ended; then only hangs at new places in the program, and some
+    /// without a signature (hash of the code in which a run loops), are examined.
     pub(super) fn poll(&mut self, fuzzed: Duration, is_over: bool) -> Option<ExaminedHang> {
         if let Some(done) = self.take_done() {
             self.learn(&done);

@@ -42,15 +42,17 @@ struct HangSite {
     state: SiteState,
     /// Number of runs that were stopped as hangs at the site so far.
     met: u64,
-    /// Number of runs stopped as hangs at the site that the main process was not told to count yet.
+    /// How many of the runs stopped as hangs at this site are still to be reported to the main
+    /// process, which counts the runs of each group.
     runs: u64,
     /// Size in bytes of the smallest input hanging at the site that was submitted to the main
     /// process.
     least: usize,
 }
 
-/// What the main process has told the worker about the runs that are stopped at a site in the
-/// program.
+/// What the main process has found out about a site (a place in the program at which runs seem to
+/// hang): whether runs that a worker stops there really hang, and in which group they belong. The
+/// main process examines inputs that the worker submits, and reports the result to it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SiteState {
     /// The main process has not decided yet whether runs stopped at the site hang.

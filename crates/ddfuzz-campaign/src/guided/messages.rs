@@ -44,7 +44,7 @@ pub(super) enum Request {
     },
     /// Counts runs of the worker that ended in a known group ([`CrashSink::count`]).
     Count { kind: Kind, major: Key, runs: u64 },
-    /// Stores a crash that was found by the way during a minimization, with the input as the body
+    /// Stores a crash that a minimization has met by chance, with the input as the body
     /// ([`StoreWriter::file`]).
     File { kind: Kind, crash: Box<Crash> },
     /// Replaces the reproducer (minimized input) of an entry by the body
@@ -245,8 +245,8 @@ impl MainProcess {
         (worker == self.worker).then_some(number)
     }
 
-    /// Sends `request` with `body` to the main process, which gives no answer to requests of this
-    /// kind.
+    /// Sends `request` with `body` to the main process. It must be a request that the main process
+    /// does not answer.
     pub(super) fn tell(&self, request: &Request, body: &[u8]) -> Result<(), StoreError> {
         send(&mut lock(&self.stream), request, body).map_err(|error| lost(&self.reader, &error))
     }
@@ -293,8 +293,8 @@ impl MainProcess {
     }
 }
 
-/// Returns the error that says that the output directory at `reader` cannot be written, because the
-/// connection to the main process, which writes it, has failed with `error`.
+/// Returns the error for a lost connection to the main process: the output directory at `reader`,
+/// which only the main process writes, cannot be written any more, because of `error`.
 fn lost(reader: &Reader, error: &io::Error) -> StoreError {
     StoreError::Unwritable {
         path: reader.root().to_owned(),

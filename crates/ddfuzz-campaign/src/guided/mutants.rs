@@ -46,9 +46,9 @@ struct Pool {
 
 impl Pool {
     /// Makes up to `count` mutants of `input`, the content of the corpus entry `id`, by `mutator`,
-    /// and adds them to the pool; fewer if several tries in a row make none. `chain`: the first of
-    /// so many successive mutants is made of `input`, each further one of the mutant before it.
-    /// Mutants for which `fails` returns true are discarded, up to a limit.
+    /// and adds them to the pool; fewer if several tries in a row make none. They are made in
+    /// chains of `chain` mutants: the first one of a chain is made of `input`, each further one of
+    /// the mutant before it. Mutants for which `fails` returns true are discarded, up to a limit.
     fn add<M>(
         &mut self,
         (mutator, chain): (&mut M, usize),

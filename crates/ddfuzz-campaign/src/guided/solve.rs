@@ -22,8 +22,9 @@ use super::worker::State;
 /// Greatest difference of two compared numbers that the solver tries to make up for in the input;
 /// greater ones are mostly between a number and an address or a hash.
 const MAX_DIFFERENCE: u64 = 0xffff;
-/// For this many differences of compared numbers, as many mutants are made as for one comparison
-/// with a value that occurs in the input.
+/// How many mutants are made depends on the comparisons in the run on an input. Each comparison
+/// with a value that occurs in the input counts 1; each difference of two compared numbers counts 1
+/// divided by this number.
 const DIFFERENCES: usize = 4;
 /// Greatest number of comparisons whose values one mutant makes equal.
 const MAX_SOLVED: usize = 2;

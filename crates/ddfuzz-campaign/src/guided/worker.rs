@@ -251,8 +251,8 @@ const AT_ONCE: usize = 64;
 /// Number of inputs of the classic generator that a worker runs together, before it decides whether
 /// to generate more.
 const GENERATED: u64 = 64;
-/// A worker that fuzzes an unmodified (not instrumented) program stops generating inputs after this
-/// many in a row that have not entered the corpus, provided that the corpus is not empty.
+/// For an unmodified (not instrumented) program: if this many generated inputs in a row have not
+/// entered the corpus, a worker stops generating inputs, unless the corpus is empty.
 const BARREN: u64 = 512;
 /// A worker that fuzzes an unmodified (not instrumented) program generates at most this many
 /// inputs, provided that at least one input has entered the corpus by then.

@@ -228,9 +228,10 @@ enum SolutionStep<I> {
 
 impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
     /// Reads the fuzzer's solutions that the stage has not processed yet, and classifies those that
-    /// the objective has not stored, until the time budget is used up. The outer error is one of
-    /// LibAFL. The inner one says that a solution could not be classified, so that the others were
-    /// not tried, or that one could not be read, which is tried again later.
+    /// the objective has not stored. The outer error is one of LibAFL. The inner error says what
+    /// was left undone: the time budget is used up, or a solution could not be classified (in both
+    /// cases the solutions after it were not tried), or a solution could not be read, which is
+    /// tried again later.
     fn read_solutions<S>(&mut self, state: &mut S) -> Result<Result<(), Trouble>, Error>
     where
         S: HasSolutions<I> + HasMetadata,
@@ -339,8 +340,9 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         Ok(())
     }
 
-    /// Reads and classifies the solutions as [`Self::read_solutions`] does. An error of reading a
-    /// solution is logged; an error of classifying one is returned, as the inner result.
+    /// Reads and classifies the fuzzer's solutions that the stage has not processed yet. An error
+    /// of reading one is logged, and the others go on; an error of classifying one is returned as
+    /// the inner result. The outer error is one of LibAFL.
     fn walk_solutions<EM, S>(
         &mut self,
         state: &mut S,
@@ -396,8 +398,8 @@ fn is_removed(error: &Error) -> bool {
     }
 }
 
-/// Reads the fuzzer's solution with this id: returns whether it is stored in the output directory
-/// already, else its input.
+/// Reads the fuzzer's solution with the id `id` in LibAFL's corpus: returns whether it is stored in
+/// the output directory already, else its input.
 fn solution_at<I: Clone>(
     solutions: &impl Corpus<I>,
     id: CorpusId,

@@ -45,10 +45,11 @@ struct Group {
 }
 
 impl Group {
-    /// Returns the size in bytes below which a further input with a known minor key is stored.
-    /// `least`: size of the smallest stored input with that key. The result is `least`, or the size
-    /// below which an input is worth minimizing if that is larger: smaller than all stored inputs
-    /// that are not minimized, and small enough to promise a smaller result.
+    /// Returns the size in bytes below which a further input with a known minor key is stored. It
+    /// is the larger of two sizes: `least`, that of the smallest stored input with this key; and
+    /// the size below which an input is worth minimizing, since it is smaller than all stored
+    /// inputs that are not minimized yet, and small enough to promise a smaller result than the
+    /// group has.
     fn size_limit(&self, least: u64) -> u64 {
         let worth = self.reached.most().map_or(0, |most| most + 1);
         least.max(self.open.map_or(worth, |open| open.min(worth)))
@@ -474,8 +475,8 @@ struct PendingGroup {
     /// Whether no minimization of the group was ever begun. Of groups with the same priority and
     /// time spent, those with a begun minimization come first.
     not_begun: bool,
-    /// How many groups were queued before this one, and it; decides between groups that are equal
-    /// otherwise.
+    /// Number of the group in the order in which groups were queued, from 1; the group with the
+    /// lower number comes first if two are equal otherwise.
     number: u64,
 }
 
@@ -488,10 +489,10 @@ struct PendingGroups {
 }
 
 impl PendingGroups {
-    /// Adds a group to the queue of groups to minimize. A group that is in the queue already stays,
+    /// Adds a group to the queue of groups to minimize. If it is in the queue already, it stays,
     /// and gets `priority` if that is more urgent and nobody minimizes the group at present.
     /// `begun`: whether a minimization of the group was begun and interrupted; such a group comes
-    /// before others of its priority, and a new one after them.
+    /// before all others of its priority, any other new group after them.
     fn enqueue(&mut self, group: GroupName, priority: Priority, begun: bool) {
         self.numbers += 1;
         let pending = self.groups.entry(group).or_insert(PendingGroup {
@@ -514,7 +515,7 @@ impl PendingGroups {
         unclaimed.map(|(group, _)| group.clone())
     }
 
-    /// Marks a group of the queue as being minimized.
+    /// Marks a group as being minimized; it stays in the queue of groups to minimize.
     fn claim(&mut self, group: &GroupName) {
         if let Some(pending) = self.groups.get_mut(group) {
             pending.claimed = true;

@@ -81,8 +81,8 @@ impl<D: CrashSink> GroupObjective<D> {
         self
     }
 
-    /// Makes the objective file each run that it cannot classify among the flaky crashes. This is for
-    /// a fuzzer that keeps its solutions in memory, where no stage could find the input later.
+    /// Makes the objective file each run that it cannot classify among the flaky crashes. This is
+    /// for a fuzzer that keeps its solutions in memory, where no stage could find the input later.
     #[must_use]
     pub fn storing_unclassified(mut self) -> GroupObjective<D> {
         self.stores_unclassified = true;

@@ -23,9 +23,9 @@ const MAX_ACTIVE: usize = 4;
 /// Time between two requests to the crash sink for a group to minimize; the next request is not
 /// delayed if a new group may have been stored.
 const CLAIM_EVERY: Duration = Duration::from_millis(50);
-/// Time until the next request for a group, if the crash sink has offered one that this process has
-/// minimized before while [`MAX_ACTIVE`] groups are being minimized; the offered group was released
-/// again.
+/// Time until the next request for a group after a useless one: [`MAX_ACTIVE`] groups are being
+/// minimized, and the crash sink has offered a group that this process has minimized before. Such a
+/// group is given back at once.
 const RECLAIM_EVERY: Duration = Duration::from_secs(5);
 /// Pause of all minimizations after a failure (the target is being rebuilt, the disk is full).
 const RETRY_AFTER: Duration = Duration::from_secs(10);
@@ -34,8 +34,8 @@ const RETRY_AFTER: Duration = Duration::from_secs(10);
 pub(super) struct Minimizations<D: CrashSink + 'static> {
     sink: Arc<Mutex<D>>,
     minimizations: Vec<Minimization>,
-    /// Entries of which this process has begun the minimization before, so that they get no time
-    /// credit (time that a new group may take at once) again.
+    /// Entries whose minimization this process has begun before. When they are claimed again, they
+    /// get no time credit (time that a new group may take at once).
     credited: HashSet<EntryId>,
     /// Whether the crash sink had no group to minimize when it was last asked.
     none_left: bool,

@@ -11,8 +11,9 @@ const MIN_SLICE: Duration = Duration::from_millis(20);
 /// Time that the minimization of a new group may take at once, so that an easy one is minimized
 /// immediately.
 pub(super) const CREDIT: Duration = Duration::from_secs(1);
-/// Overspent time (time taken beyond the share of minimization) from which on a new group does not
-/// get its [`CREDIT`] of time, so that a burst of new groups does not stop the fuzzing.
+/// From this much overspent time on (time that minimization has taken beyond its share), a new
+/// group does not get its [`CREDIT`] of time, so that a burst of new groups does not stop the
+/// fuzzing.
 const MAX_OVERSPENT: Duration = Duration::from_secs(10);
 /// Minimizing hangs and memory blow-ups may take the time that all minimization may take, divided
 /// by this number.
@@ -102,9 +103,10 @@ impl TimeBudget {
     }
 
     /// Returns the length of the next time slice for minimizing a group, or `None` if no slice is
-    /// permitted now. A group that still has time `credit` for being new gets it at once, unless
-    /// too much time is overspent. Another group gets the earned time if that is at least 20 ms and
-    /// no time is overspent. After fuzzing, each slice has 100 ms.
+    /// permitted now. A group that still has time `credit` for being new gets it at once, unless 10
+    /// s or more are overspent (taken beyond the share of minimization). Any other group gets the
+    /// time that was earned, if that is at least 20 ms and no time is overspent. After fuzzing,
+    /// each slice has 100 ms.
     pub(super) fn slice(&self, credit: Duration) -> Option<Duration> {
         if self.unlimited {
             return Some(MAX_SLICE);
@@ -128,10 +130,10 @@ impl TimeBudget {
         self.slice(Duration::ZERO).filter(|_| fair)
     }
 
-    /// Returns true if a solution of the fuzzer may be classified now: always after fuzzing;
-    /// before, if the overspent time is less than a second and, in case that a group waits to be
-    /// minimized (`waits`), classification has taken at most a second more than minimization. Else
-    /// false.
+    /// Returns true if a solution of the fuzzer may be classified now. After fuzzing, it always
+    /// may. During fuzzing, the worker must have spent less than a second more than its time budget
+    /// on classification and minimization together; and if a group waits to be minimized (`waits`),
+    /// at most a second more on classification than on minimization.
     pub(super) fn may_classify(&self, waits: bool) -> bool {
         let minimized = self.spent - self.classifying;
         let fair = !waits || self.classifying <= minimized + MAX_OVERSPENT_TO_CLASSIFY;

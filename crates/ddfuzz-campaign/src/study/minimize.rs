@@ -20,12 +20,12 @@ use ddfuzz_minimize::{
 use ddfuzz_store::{Entry, EntryId, Kind, Replayed};
 use ddfuzz_triage::{Crash, Found, Quick, Subject, Triager};
 
-/// After the runs of a hurried study (one in which the user has not set a time limit for each
-/// entry), all minimizations together get at most the time of the runs divided by this number.
+/// In a hurried study (one in which the user has not set a time limit for each entry), all
+/// minimizations after the runs together get at most the time of the runs divided by this number.
 const RUNNING_DIVISOR: u32 = 5;
-/// After the runs of a hurried study (one in which the user has not set a time limit for each
-/// entry), all minimizations together get at least this time, unless the limit of a single one is
-/// shorter.
+/// In a hurried study (one in which the user has not set a time limit for each entry), all
+/// minimizations after the runs together get at least this time, or the limit of a single one if
+/// that is shorter.
 const LEAST: Duration = Duration::from_secs(10);
 
 impl StudyEngine<'_> {
@@ -196,9 +196,9 @@ impl StudyEngine<'_> {
     }
 }
 
-/// Returns the time limit of several minimizations together; `budget` is the limit of each. In a
-/// study that is not `hurried` it is `budget`. In a hurried one it is `budget` or, if that is less,
-/// a fifth of the time `fuzzed`, but at least 10 s.
+/// Returns the time that several minimizations may take together, if each may take the time
+/// `budget`. In a study that is not `hurried`, that is `budget`. In a hurried one, it is a fifth of
+/// the time `fuzzed`, at least 10 s and at most `budget`.
 fn of_all(budget: Duration, fuzzed: Duration, hurried: bool) -> Duration {
     match hurried {
         true => budget.min((fuzzed / RUNNING_DIVISOR).max(LEAST)),

@@ -77,7 +77,7 @@ impl StudyInput {
         }
     }
 
-    /// Rebuilds the bytes of the input with this name.
+    /// Rebuilds the bytes of the input that this name describes.
     pub fn build(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {

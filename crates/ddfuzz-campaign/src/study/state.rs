@@ -176,9 +176,10 @@ impl StudyState {
     }
 
     /// Returns true if it is still to be measured how often the reproducer of a group fails with
-    /// the utility `utility`, and else false. True if the utility's record has the group without a
-    /// rate. If the record lacks the group, because no run has failed in it, returns `slipped`:
-    /// whether a minimization has met the group by chance. False for an unknown utility.
+    /// the utility `utility`. The group is given by its `kind` and `major` key. If runs of the
+    /// utility have failed in the group, this is so while the utility's record has no rate for it.
+    /// If none has, it is so only if the group's entry was found by chance in a minimization
+    /// (`slipped`). Returns false in all other cases, and for an unknown utility.
     pub(super) fn lacks_rate(&self, utility: &str, kind: Kind, major: &str, slipped: bool) -> bool {
         let Some(record) = self.utilities.iter().find(|it| it.utility == utility) else {
             return false;

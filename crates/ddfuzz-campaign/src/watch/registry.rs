@@ -132,7 +132,7 @@ impl<'a> ContentRegistry<'a> {
         self.least.clone()
     }
 
-    /// Marks the content with this hash as run and, if `leaks` is true, as searched for memory
+    /// Marks a content, given by its hash, as run and, if `leaks` is true, as searched for memory
     /// leaks. Returns true if the caller has to run it: it was not marked before, or not as
     /// searched for leaks although `leaks` is true ([`mark_as_run`]). Else returns false.
     pub(super) fn mark(&mut self, content: ContentHash, leaks: bool) -> bool {

@@ -69,8 +69,8 @@ pub(super) struct Sources {
     expected: BTreeMap<usize, PathBuf>,
     /// The output directory of the watch, whose files are ignored.
     out: PathBuf,
-    /// Files that the last search saw for the first time or found changed, and that may still be
-    /// written to, with their stamps (metadata) at that time.
+    /// Files that may still be written to, because the last search found them new or changed; each
+    /// with its stamp (metadata) at the time of that search.
     waiting: HashMap<PathBuf, FileStamp>,
     /// Files that were put into the queue of files to run, each with its stamp (metadata) at that
     /// time.
@@ -242,7 +242,7 @@ impl FileQueue {
         self.sources.add(files);
     }
 
-    /// Checks whether the next search for files is due.
+    /// Checks whether it is time for the next search for files of the watched fuzzer.
     pub(super) fn is_due(&self) -> bool {
         Instant::now() >= self.sources.due
     }

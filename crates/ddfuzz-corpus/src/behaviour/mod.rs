@@ -280,7 +280,7 @@ impl Classes {
         self.classes.len()
     }
 
-    /// Returns true if no content was added, so that there is no behaviour class.
+    /// Returns true if no behaviour class is known, because no content was added yet.
     pub fn is_empty(&self) -> bool {
         self.classes.is_empty()
     }

@@ -26,7 +26,7 @@ const DEEPEST: u32 = 150;
 
 /// A set cover, and a lower bound of the weight (total cost) of any cover.
 pub(super) struct Solved {
-    /// Columns of the set cover that was found, in no order.
+    /// Columns (inputs) of the set cover that was found, in no order.
     pub cover: Vec<Column>,
     pub weight: u64,
     /// Lower bound of the weight (total cost) of any cover.
@@ -58,10 +58,11 @@ pub(super) fn solve(matrix: Matrix, nodes: u32, steps: u64) -> Solved {
 }
 
 impl Search {
-    /// Finds a set cover of a matrix, and a lower bound of the weight (total cost) of any cover:
-    /// reduces the matrix, and solves its independent parts one by one. `upper`: covers of this
-    /// weight or more are not wanted, so the bound says nothing about them. `depth`: how many times
-    /// the search has fixed columns or branched so far.
+    /// Finds a set cover of a matrix, whose columns are inputs and whose rows are the features to
+    /// cover, and a lower bound of the weight (total cost) of any cover: reduces the matrix, and
+    /// solves its independent parts one by one. Only covers that weigh less than `upper` are
+    /// searched for, and the bound says nothing about others. `depth`: how many times the search
+    /// has fixed columns or branched so far.
     fn solve(&mut self, matrix: Matrix, upper: u64, depth: u32) -> Solved {
         let no_dearer = |one: &Column, other: &Column| one.weight <= other.weight;
         let reduced = reduce(matrix, no_dearer, &mut self.steps);
@@ -82,9 +83,10 @@ impl Search {
         all
     }
 
-    /// Finds a set cover of a reduced matrix that cannot be split into independent parts, and a
-    /// lower bound of the weight of any cover: computes bounds by Lagrangian relaxation, then fixes
-    /// columns or branches. `upper` and `depth` as for [`Search::solve`].
+    /// Finds a set cover of a matrix that is reduced and has no independent parts, and a lower
+    /// bound of the weight (total cost) of any cover: computes bounds by Lagrangian relaxation,
+    /// then fixes columns or branches. `upper`: only covers that weigh less are searched for.
+    /// `depth`: how many times the search has fixed columns or branched so far.
     fn part(&mut self, matrix: &Matrix, upper: u64, depth: u32) -> Solved {
         // Half of the remaining steps are left for later nodes.
         let affordable = self.steps.0 / (6 * matrix.entries() as u64);
@@ -114,11 +116,12 @@ impl Search {
         best
     }
 
-    /// Decides columns by their reduced costs (cost minus the prices of the rows): some are in
-    /// every cover of less weight than `upper`, and others are in none. Returns the former, and the
-    /// matrix without all decided columns and without the rows that the former cover. Returns
-    /// `None` if fewer than a twentieth of all columns are decided, since reducing the matrix again
-    /// would not pay; [`FixedColumns::Nothing`] if no cover weighs less than `upper`.
+    /// Finds columns (inputs) about which their reduced costs (cost minus the prices of their rows)
+    /// decide: columns that every cover of less weight than `upper` has, and columns that none has.
+    /// Returns the former, and the matrix without any of these columns and without the rows that
+    /// the former cover. Returns [`FixedColumns::Nothing`] if no cover weighs less than `upper`,
+    /// and `None` if fewer than a twentieth of all columns are decided, since it would not pay to
+    /// go on with such a matrix.
     fn fixed(&self, matrix: &Matrix, bound: &Bound, upper: u64) -> Option<FixedColumns> {
         let upper = self.prices.scaled(upper);
         let mut columns = vec![true; matrix.width()];
@@ -155,10 +158,10 @@ impl Search {
         Some(FixedColumns::Smaller { forced, rest })
     }
 
-    /// Solves `rest`, what remains of a set cover matrix when the columns `taken` are chosen.
-    /// Wanted are covers that weigh less than `upper` together with `taken`. If such a cover weighs
-    /// less than `best`, it replaces `best`. Returns a lower bound of the weight of all covers that
-    /// contain `taken`.
+    /// Searches covers that contain the columns (inputs) `taken` and weigh less than `upper` in
+    /// total. `rest` is the matrix of what these columns leave to be covered. A cover that weighs
+    /// less than `best` replaces it. `depth`: how many times the search has fixed columns or
+    /// branched so far. Returns a lower bound of the weight of all covers that contain `taken`.
     fn solve_with(
         &mut self,
         taken: &[Column],
@@ -180,10 +183,11 @@ impl Search {
         solved.lower + weight
     }
 
-    /// Branches on one column of the row that the fewest columns cover: searches covers with this
-    /// column, and covers without it. If one of them weighs less than `best`, replaces `best` by
-    /// it. `bound` is the bound computed for the matrix, `upper` and `depth` as for
-    /// [`Search::solve`]. Returns a lower bound of the weight of any cover of the matrix.
+    /// Chooses the row (feature) that the fewest columns (inputs) cover, and one of these columns;
+    /// searches covers that contain the column, and covers that do not. A cover that weighs less
+    /// than `best` replaces it. `bound` was computed for `matrix`; only covers that weigh less than
+    /// `upper` are searched for; `depth` is how many times the search has fixed columns or branched
+    /// so far. Returns a lower bound of the weight of any cover of the matrix.
     fn branch(
         &mut self,
         matrix: &Matrix,
@@ -217,8 +221,8 @@ impl Search {
     }
 }
 
-/// What the reduced costs (cost minus the prices of the rows) show about columns: which ones every
-/// better cover contains, and which ones none contains.
+/// Which columns (inputs) of a matrix the reduced costs (cost minus the prices of the rows) decide:
+/// those that every better cover contains, and those that none contains.
 enum FixedColumns {
     /// No cover can weigh less (cost less in total) than the best known one.
     Nothing,
@@ -330,7 +334,7 @@ const STEP: (i128, i128) = (2_000, 8);
 /// Number of subgradient steps without a better lower bound after which the step size is halved.
 const PATIENCE: u32 = 8;
 
-/// After this many subgradient steps, a cover is constructed from the row prices; this is repeated.
+/// A cover is constructed from the row prices after every five subgradient steps.
 const COVERS: u32 = 5;
 
 /// Computes a lower bound of the weight of any cover of a matrix with at least one row, and a good
@@ -434,7 +438,7 @@ fn moved(matrix: &Matrix, prices: &mut [i64], reduced: &[i64], step: i128) -> bo
     true
 }
 
-/// Number of passes in which the dual ascent raises the prices of all rows.
+/// Number of times that the dual ascent goes through all columns to raise the prices of the rows.
 const PASSES: usize = 4;
 /// Number of fractional bits of a row's price in the dual ascent: prices are fixed-point numbers in
 /// units of 2^-16 of a weight.
@@ -471,8 +475,9 @@ impl DualAscent {
         Ok(DualAscent { prices })
     }
 
-    /// Creates the prices with which the dual ascent starts from row prices of the Lagrangian
-    /// relaxation, each given as a pair of numbers of which the first is divided by the second.
+    /// Creates the prices with which the dual ascent starts, from the prices of the rows that
+    /// another method (the Lagrangian relaxation) has found. Each is given as a pair of numbers, of
+    /// which the first is divided by the second.
     pub fn from_prices(prices: impl Iterator<Item = (i64, i64)>) -> DualAscent {
         let part = |(price, unit): (i64, i64)| {
             let part = (u128::from(price.max(0) as u64) << PARTS) / u128::from(unit.max(1) as u64);
@@ -493,8 +498,9 @@ impl DualAscent {
         Ok(sum.div_ceil(1 << PARTS) as u64)
     }
 
-    /// Multiplies the price of each row by the least factor that one of its columns allows, so that
-    /// afterwards the prices of the rows of each column add up to at most the column's cost.
+    /// Multiplies the price of each row (feature) by the least factor that one of its columns
+    /// (inputs) allows. The prices of the rows of each column then add up to at most the column's
+    /// cost.
     fn raise(&mut self, columns: &mut impl Columns) -> io::Result<()> {
         let mut factors = vec![u128::MAX; self.prices.len()];
         let mut rows = Vec::new();

@@ -35,10 +35,10 @@ impl PartialOrd for QueuedColumn {
     }
 }
 
-/// Returns a cover found by the greedy algorithm, with its columns in the order of choice. Each
-/// step chooses the column that covers the most uncovered rows for its weight (cost). This number
-/// never grows, so a queue ordered by the last known number needs to be updated at its first column
-/// only.
+/// Returns a cover found by the greedy algorithm, with its columns (inputs) in the order of choice.
+/// Each step chooses the column that covers the most uncovered rows (features) for its weight
+/// (cost). This number never grows, so in a queue that is ordered by the last known numbers, only
+/// that of the first column needs to be updated.
 pub(super) fn greedy(columns: &mut impl Columns) -> io::Result<Vec<usize>> {
     let mut rows = Vec::new();
     let mut queue = Vec::with_capacity(columns.columns());
@@ -75,10 +75,10 @@ pub(super) fn greedy(columns: &mut impl Columns) -> io::Result<Vec<usize>> {
     Ok(chosen)
 }
 
-/// Returns the columns of a cover, ascending, without redundant ones. Columns are chosen greedily
-/// by their cost minus the `prices` (Lagrange multipliers) of those of their rows that are not
-/// covered yet (Caprara, Fischetti and Toth 1999). `scaled` converts a weight to the unit of the
-/// prices.
+/// Returns the columns (inputs) of a cover, ascending, without redundant ones. Columns are chosen
+/// greedily by their cost minus the `prices` (Lagrange multipliers) of those of their rows
+/// (features) that are not covered yet (Caprara, Fischetti and Toth 1999). `scaled` converts a
+/// weight to the unit of the prices.
 pub(super) fn guided(matrix: &Matrix, prices: &[i64], scaled: impl Fn(u64) -> i64) -> Vec<usize> {
     let mut holders = vec![0_u32; matrix.height()];
     let score = |column: usize, holders: &[u32]| {
@@ -117,9 +117,9 @@ pub(super) fn guided(matrix: &Matrix, prices: &[i64], scaled: impl Fn(u64) -> i6
     thinned(matrix, chosen, holders)
 }
 
-/// Returns the score of a column for the greedy algorithm, which prefers the lowest: `loss` (the
-/// column's cost minus the prices of its uncovered rows) per `gain` (the number of these rows).
-/// `None` if `gain` is 0. Columns with a negative loss get the lowest scores.
+/// Returns the score of a column (input) for the greedy algorithm, which prefers the lowest: `loss`
+/// (the column's cost minus the prices of its uncovered rows) divided by `gain` (the number of
+/// these rows). `None` if `gain` is 0. Columns with a negative loss get the lowest scores.
 fn score(loss: i64, gain: i64) -> Option<i128> {
     let (loss, gain) = (i128::from(loss) << 16, i128::from(gain));
     match gain {
@@ -129,8 +129,8 @@ fn score(loss: i64, gain: i64) -> Option<i128> {
     }
 }
 
-/// Removes each redundant column (all of whose rows other columns cover) from the cover `chosen`,
-/// trying the most expensive first; returns the remaining columns, ascending.
+/// Removes each redundant column (input all of whose features others cover) from the cover
+/// `chosen`, trying the most expensive first; returns the remaining columns, ascending.
 fn thinned(matrix: &Matrix, mut chosen: Vec<usize>, mut holders: Vec<u32>) -> Vec<usize> {
     chosen.sort_unstable_by_key(|column| Reverse((matrix.columns[*column].weight, *column)));
     chosen.retain(|column| {
@@ -157,9 +157,9 @@ struct ChangedCover<'a, C> {
     rows: Vec<u32>,
 }
 
-/// Returns a cover that costs no more than `chosen`, ascending: removes redundant columns, the most
-/// expensive first, and replaces columns by one column that costs less, in at most `PASSES` passes,
-/// until nothing changes or no steps remain.
+/// Returns a cover, its columns (inputs) ascending, that costs no more than `chosen`: removes
+/// redundant columns, the most expensive first, and replaces columns by one that costs less, in at
+/// most `PASSES` passes, until nothing changes or no steps remain.
 pub(super) fn improved(
     columns: &mut impl Columns,
     chosen: &[usize],
@@ -244,8 +244,9 @@ impl<C: Columns> ChangedCover<'_, C> {
         Ok((owner, owned))
     }
 
-    /// Tries, for each column that is not chosen, to replace chosen columns by it that together
-    /// cost more. Returns true if at least one was replaced and steps remain, and else false.
+    /// Goes through the columns (inputs) that are not in the cover. If one can replace columns of
+    /// the cover that together cost more, puts it into the cover in their place. Returns true if at
+    /// least one was replaced and steps remain, and else false.
     fn swap_all(&mut self, steps: &mut Steps) -> io::Result<bool> {
         let (mut owner, mut owned) = self.owners(steps)?;
         let mut hits: Vec<u32> = vec![0; self.is_chosen.len()];

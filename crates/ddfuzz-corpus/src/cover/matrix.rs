@@ -251,7 +251,7 @@ impl Universe {
         self.features.len()
     }
 
-    /// Returns the feature that the row with this number stands for.
+    /// Returns the feature that stands for the row number `row` of the set cover instance.
     pub fn feature(&self, row: usize) -> Feature {
         self.features[row]
     }
@@ -377,8 +377,8 @@ impl Builder {
         self.columns.iter().map(|column| column.weight)
     }
 
-    /// Adds a column that covers the rows with these numbers, ascending; a column without rows is
-    /// ignored.
+    /// Adds a column (input) that covers the rows (features) with the given numbers, which are
+    /// ascending; a column without rows is ignored.
     pub fn push(&mut self, column: Column, rows: impl IntoIterator<Item = u32>) {
         let before = self.rows_of.entries.len();
         self.rows_of.entries.extend(rows);

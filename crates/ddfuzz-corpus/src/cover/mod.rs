@@ -22,8 +22,9 @@ pub struct Effort {
     /// Most pairs of an input and a feature that are held in memory, at about 30 bytes each; if
     /// there are more, features are read again in each pass over the inputs.
     pub entries: usize,
-    /// Most nodes of one branch-and-bound search. There is one search for each price of a file that
-    /// is tried (bytes added to the size of each input).
+    /// Maximum number of nodes (partial selections of inputs) that one branch-and-bound search
+    /// visits. One such search is made for each price of a file that is tried (bytes added to the
+    /// size of each input).
     pub nodes: u32,
     /// Maximum number of elementary steps of reductions, bounds and branch-and-bound search, for
     /// each price of a file that is tried (bytes added to the size of each input); a second has
@@ -87,11 +88,10 @@ pub struct Cover {
     pub counts_time: bool,
     /// Total cost: the sum of the [`weight`]s of the chosen inputs.
     pub weight: u64,
-    /// Lower bound of the total cost of any cover, when one more file costs `price` as in this
-    /// cover.
+    /// No cover has a lower total cost than this, if one more file costs `price`.
     pub lower_bound: u64,
-    /// Whether the cover is proved to have the least total cost of all covers, when one more file
-    /// costs `price`.
+    /// Whether it is proved that no other cover has a lower total cost, if one more file costs
+    /// `price`.
     pub optimal: bool,
     /// Required features that no input reaches.
     pub missing: Features,

@@ -17,8 +17,9 @@ use super::reduce::reduce;
 use super::{Columns, CostModel, Effort, Sets, Slowness};
 use crate::Amount;
 
-/// Maximum number of elementary steps of a short search for a set cover. A longer search follows
-/// only if the cover found is far from the lower bound.
+/// Maximum number of elementary steps of a short search for a set cover (a subset of the inputs
+/// that reaches all features). A longer search follows only if the cover found is far from the
+/// lower bound.
 const SHORT: u64 = 10_000_000;
 /// A cover from a short search is good enough if its weight is above the lower bound by at most its
 /// weight divided by this number.
@@ -199,8 +200,9 @@ fn streamed(columns: &mut impl Columns, items: &[u32], effort: &Effort) -> io::R
     })
 }
 
-/// Greatest price of a file that is tried, in bytes added to the size of each input; higher ones
-/// make no difference.
+/// Greatest price of a file that is tried. The price is a number of bytes that is added to the size
+/// of each input, so that covers with fewer files are preferred. Greater prices would choose the
+/// same covers.
 const DEAREST: u64 = 1 << 30;
 
 /// A set cover with its number of files and bytes, and the cost model by which it was chosen.
@@ -251,8 +253,8 @@ pub(super) fn find_price(
     Ok(if is_better { plain } else { timed })
 }
 
-/// Tries prices of a file (bytes added to the size of each input), a higher one to get fewer files
-/// and a lower one to get fewer bytes, until a cover has at most the files and bytes of `most`.
+/// Tries prices of a file (bytes added to the size of each input) until a cover has at most the
+/// files and bytes of `most`: a higher price to get fewer files, a lower one to get fewer bytes.
 /// Returns that cover; if there is none, the one that exceeds `most` least. If `timed`, slow inputs
 /// cost more.
 fn by_price(

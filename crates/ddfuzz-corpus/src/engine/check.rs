@@ -184,8 +184,8 @@ impl Engine<'_> {
     }
 }
 
-/// Returns the paths of the written files, followed by those of the `--onto` corpus that do not
-/// fail, as `kept` has them.
+/// Returns the paths of the files to check: the written (kept) files, followed by the files of the
+/// `--onto` corpus that do not fail, which are listed in `kept`.
 fn all_of(written: &[PathBuf], kept: &KeptSet) -> Vec<PathBuf> {
     [written, &kept.onto[..]].concat()
 }

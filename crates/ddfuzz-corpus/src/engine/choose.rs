@@ -347,8 +347,9 @@ impl<'a> Chooser<'a> {
         Ok(self.universe().len() - before.len())
     }
 
-    /// Counts `features` as stable features of the input `item`, which reaches them in every run in
-    /// a separate process. Does nothing if the input was not run again.
+    /// Records that the input `item` reaches `features` in every run in a separate process, and
+    /// counts them as its stable features. Does nothing if the input was not run again, or has
+    /// failed.
     fn take_alone(&mut self, item: usize, features: &Features) {
         let Some(again) = self.again.get_mut(&item) else {
             return;
@@ -371,18 +372,20 @@ impl<'a> Chooser<'a> {
         self.once = self.once.or(&new);
     }
 
-    /// Finds chosen inputs that may be needed only because they are run before others: no other
-    /// chosen input reaches some of their features, but only since the code of these features runs
-    /// once in a process. To find such features, each chosen input with features in `private` is
-    /// run twice in succession; what the second run does not reach is of this kind. Then the chosen
-    /// inputs are run without those whose features in `private` are all of this kind. Inputs that
-    /// now reach these features, and reach them in separate processes, too, count from now on as
-    /// reaching them in every run, and can take the place of the others.
+    /// Finds other inputs for features of code that runs only once in a process. An input may have
+    /// been chosen only because it is the first one in its process to reach such a feature; another
+    /// chosen input would reach it, too, if it came first.
     ///
-    /// `private`: for each input of `chosen`, the features that no other chosen input reaches.
-    /// `needed`: features that the remaining inputs must reach without the found ones; if they do
-    /// not, an input may prepare what another one reaches, and nothing is counted. Returns true if
-    /// a feature was counted for another input, and false if none was.
+    /// To find these features, each chosen input is run twice in succession if it reaches features
+    /// that no other chosen input reaches (`private`, one set for each input of `chosen`). What the
+    /// second run does not reach belongs to such code. Then the chosen inputs are run without those
+    /// of which all `private` features are of this kind. An input that now reaches one of these
+    /// features, and reaches it in separate processes, too, counts from now on as reaching it in
+    /// every run.
+    ///
+    /// Nothing is counted if the remaining inputs do not reach all of `needed`, since one input may
+    /// prepare what another one reaches. Returns true if a feature was counted for another input,
+    /// and false if none was.
     fn find_others(
         &mut self,
         chosen: &[usize],
@@ -457,9 +460,9 @@ impl<'a> Chooser<'a> {
         Ok(holders)
     }
 
-    /// Runs more of the inputs that reached the features `unsteady` (reached in some runs only)
-    /// again, to learn how often each input reaches them. Returns true if any input was run, and
-    /// false if enough is known or the user wants no reruns.
+    /// For each feature of `unsteady`, which inputs reach in some runs only, runs more of the
+    /// inputs that have reached it again, to learn how often each input does. Returns true if any
+    /// input was run, and false if enough is known or the user wants no reruns.
     fn rerun_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
         if unsteady.is_empty() || !self.source.repeats() {
             return Ok(false);
@@ -505,9 +508,10 @@ impl<'a> Chooser<'a> {
     }
 
     /// Chooses, for each of the features `unsteady` (reached in some runs only), the inputs that
-    /// reach it most often, as many as needed to miss it rarely. Returns the inputs, each with the
-    /// number of features it was chosen for. Of inputs with equal probability, one that is kept
-    /// anyway (as in `chosen`) comes first, then the smaller one.
+    /// reach it most often: as many as it takes, from 2 to 24, for all of them, each run once, to
+    /// miss it with a probability of at most 0.01. Returns the inputs, each with the number of
+    /// features it was chosen for. Of inputs with equal probability, one that is kept anyway (as in
+    /// `chosen`) comes first, then the smaller one.
     fn most_often(&self, unsteady: &Features, chosen: &[usize]) -> BTreeMap<usize, u64> {
         let mut kept: BTreeMap<usize, u64> = BTreeMap::new();
         let mut known = self.how_often(unsteady);

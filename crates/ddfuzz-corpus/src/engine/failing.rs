@@ -22,9 +22,9 @@ impl Screen for Notes<'_> {
 }
 
 impl Engine<'_> {
-    /// Stores the failing inputs of a corpus in crash groups. Returns two lists of numbers of
-    /// contents: first those whose first run did not fail, and second those whose first run failed,
-    /// but which did not fail when they were run again.
+    /// Stores the failing inputs of a corpus in crash groups. Returns the numbers of the contents
+    /// that may be kept, in two lists: those whose first run did not fail, and those whose first
+    /// run failed, but no further run.
     pub(super) fn sort_out(
         &self,
         contents: &Contents,

@@ -485,15 +485,17 @@ impl<'a> Reserve<'a> {
         excluded.collect()
     }
 
-    /// Returns the paths of the inputs with these numbers.
+    /// Returns the paths of the inputs with the numbers `numbers` (indices among all contents of
+    /// the corpus).
     pub fn paths_of(&self, numbers: &[usize]) -> Result<Vec<PathBuf>, CleanError> {
         let paths = numbers.iter().map(|one| self.contents.path(*one));
         Ok(paths.collect::<Result<_, _>>()?)
     }
 
-    /// Returns the inputs by which the kept files reach all stack depths of the corpus: of the
-    /// inputs that are not kept, the smallest one of each depth that no untrimmed kept file has. If
-    /// the depth of any input is unknown, returns all inputs that are not kept.
+    /// Returns inputs that must be added to the files `kept` so that these reach each stack depth
+    /// which the corpus reaches. For each depth that no kept file has, it is the smallest input
+    /// with this depth. A kept file that was trimmed does not count, since its depth may have
+    /// changed. If the depth of any input is unknown, returns all inputs that are not kept.
     pub fn of_each_stack_depth(&self, kept: &[KeptFile]) -> Result<Vec<usize>, CleanError> {
         let excluded = self.excluded(kept);
         let (mut features, mut of_excluded) = (Vec::new(), Vec::with_capacity(excluded.len()));
@@ -539,8 +541,8 @@ impl<'a> Reserve<'a> {
         numbers.iter().map(|one| self.keep(*one, why)).collect()
     }
 
-    /// Makes a kept file, which is not trimmed, of the input with this number; `why` is the reason
-    /// why it is kept.
+    /// Makes a kept file, which is not trimmed, of the input with the number `number` (index among
+    /// all contents of the corpus); `why` is the reason why it is kept.
     pub fn keep(&self, number: usize, why: &str) -> Result<KeptFile, CleanError> {
         Ok(KeptFile {
             whole: true,

@@ -287,8 +287,8 @@ pub(super) struct GroupEntries {
 }
 
 impl GroupEntries {
-    /// Returns true if at least one crash of the group occurred while a content was trimmed whose
-    /// hash is in `names`; else false.
+    /// Returns true if at least one crash of the group was found by chance, when a file was trimmed
+    /// that is one of `names` (hashes of the files' contents); else false.
     fn is_slip_of(&self, names: &BTreeSet<String>) -> bool {
         let found = self.entries.iter().map(|entry| &entry.crash.found);
         found.flatten().any(|found| match found {

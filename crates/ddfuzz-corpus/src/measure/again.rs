@@ -95,10 +95,11 @@ impl<'a> RunOrder<'a> {
         }
     }
 
-    /// Divides the order of inputs into ranges, each of which one worker runs without a break, and
-    /// returns the ranges that have a needed input. If each run has a separate process
-    /// (`freshness`), first removes all inputs that are not needed, and makes ranges for `jobs`
-    /// workers.
+    /// Divides the inputs, in the order in which they are to run, into ranges, and returns those
+    /// that contain a needed input. One worker runs the inputs of a range one after another. With
+    /// [`Freshness::Shared`] a range has the inputs that share a process. With [`Freshness::Fresh`]
+    /// inputs that are not needed are removed first, and the ranges are short, so that each of
+    /// `jobs` workers gets some.
     fn parts(&mut self, freshness: Freshness, jobs: usize) -> Vec<Range<usize>> {
         let needed = self.needed;
         let count = match freshness {
@@ -330,9 +331,9 @@ impl Inputs for SelectedContents<'_> {
 }
 
 impl Contents {
-    /// Runs the contents with these numbers `times` more times, each time in other processes and in
-    /// another order, and returns the results of all their runs, the first included. Reruns that
-    /// are in the journal are not repeated. `None` if the user stopped it.
+    /// Runs the contents with the indices `numbers` `times` more times, each time in other
+    /// processes and in another order, and returns the results of all their runs, the first
+    /// included. Reruns that are in the journal are not repeated. `None` if the user stopped it.
     pub fn repeat(
         &mut self,
         settings: &MeasureSettings<'_>,
@@ -455,7 +456,8 @@ impl Contents {
     }
 
     /// Runs each content twice in succession, in processes that many contents share. Returns the
-    /// features of each second run, as [`together`](Contents::together) does.
+    /// features of each second run; `None` for a run that may have failed, and for a file that
+    /// could not be read. `None` for all if the user stopped it.
     pub fn twice(
         &self,
         settings: &MeasureSettings<'_>,
@@ -466,8 +468,9 @@ impl Contents {
         Ok(found.map(|found| found.into_iter().skip(1).step_by(2).collect()))
     }
 
-    /// Runs contents in the order of `numbers`, up to `per_process` of them in one process, and
-    /// returns the features of each run, which the journal does not record.
+    /// Runs contents in the order of `numbers`, up to `per_process` of them in one process. Returns
+    /// the features of each run, which the journal does not record; `None` for a run that may have
+    /// failed, and for a file that could not be read. `None` for all if the user stopped it.
     fn run_unrecorded(
         &self,
         settings: &MeasureSettings<'_>,

@@ -55,10 +55,11 @@ impl Contents {
         self.entries.is_empty()
     }
 
-    /// Returns the id of the content with this number.
+    /// Returns the id (size and hash) of the content that has the index `number` among all contents
+    /// of the corpus.
     ///
     /// # Panics
-    /// If no content has this number; so do the other methods that take a number.
+    /// If no content has this index; so do the other methods that take a `number`.
     pub fn id(&self, number: usize) -> ContentId {
         self.entries[number].content
     }
@@ -70,19 +71,20 @@ impl Contents {
         self.entries.binary_search_by(place).ok()
     }
 
-    /// Returns true if the first run of the content with this number may have failed; see
+    /// Returns true if the first run of the content with the index `number` may have failed; see
     /// [`Observation::suspicious`].
     pub fn is_suspicious(&self, number: usize) -> bool {
         self.entries[number].suspicious
     }
 
-    /// Reads from the journal what the first run of the content with this number did.
+    /// Reads from the journal what the first run of the content with the index `number` did.
     pub fn seen(&self, number: usize) -> Result<Observation, FileError> {
         Ok(self.journal.read(self.place(number)?)?.1)
     }
 
-    /// Replaces `features` by the features that the first run of the content `number` reached,
-    /// ascending, and returns the rest of that run's observation, without features.
+    /// Replaces `features` by the features that the content with the index `number` reached when it
+    /// was first run, in ascending order. Returns what else this run has reported, such as its
+    /// stack depth.
     pub fn features(
         &self,
         number: usize,
@@ -98,14 +100,14 @@ impl Contents {
         })
     }
 
-    /// Returns the path of the file that stands for the content with this number: of all files with
-    /// the content, the one whose path sorts first.
+    /// Returns the path of a file that has the content with the index `number`: of all files with
+    /// this content, the one whose path sorts first.
     pub fn path(&self, number: usize) -> Result<PathBuf, FileError> {
         path_of(&self.entries[number], &self.spool)
     }
 
-    /// Replaces `bytes` by the bytes of the content with this number, read from its file; fails if
-    /// the file has changed.
+    /// Replaces `bytes` by the content with the index `number`, read from its file; fails if the
+    /// file has changed.
     pub fn read(&self, number: usize, bytes: &mut Vec<u8>) -> Result<(), NotRead> {
         read_entry(&self.entries[number], &self.spool, bytes)
     }
@@ -287,7 +289,8 @@ impl ContentCache {
         }
     }
 
-    /// Returns the bytes of the content with this number; `None` if they are not cached.
+    /// Returns the bytes of the content with the index `number` in the corpus; `None` if they are
+    /// not cached.
     pub(super) fn get(&self, number: usize) -> Option<&[u8]> {
         let end = *self.ends.get(number)?;
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);

@@ -91,10 +91,10 @@ impl MeasureSettings<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the way of execution (`inject` or `snapshot`) measures coverage by the basic
-    /// blocks of an uninstrumented program, and the started target reports coverage; each run that
-    /// exits must then report which blocks it reached. Else false. `places`: number of places that
-    /// the started target covers; `None` if it reports no coverage.
+    /// Returns true if each run that exits must report which basic blocks of the program it
+    /// reached. This is so if the program is not instrumented and runs by the method of execution
+    /// `inject` or `snapshot`, and the started target reports coverage. `places`: number of places
+    /// that the started target covers; `None` if it reports no coverage.
     pub fn cover_by_blocks(&self, places: Option<usize>) -> bool {
         matches!(self.way, Way::Inject | Way::Snapshot) && places.is_some()
     }

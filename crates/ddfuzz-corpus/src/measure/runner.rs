@@ -242,11 +242,11 @@ impl Runner {
         }
     }
 
-    /// Decides whether `seen`, what a run of `input` did, can be trusted. If the run was killed in
-    /// a process shared with earlier runs, or by the adaptive time limit, it is repeated alone in a
-    /// new process with the full time limit, and the result of that run is returned. After a crash,
-    /// the result says how the crash ended even if the repeated run does not crash. In all other
-    /// cases returns `seen`.
+    /// Decides whether `seen`, what a run of `input` did, can be trusted. If not, repeats the run
+    /// alone in a new process with the full time limit, and returns the result of that. It is not
+    /// trusted if the run was killed in a process shared with earlier runs, or by the adaptive time
+    /// limit. After a crash, the result says how the crash ended even if the repeated run does not
+    /// crash. In all other cases returns `seen`.
     fn ask_again(&mut self, input: &[u8], seen: Observation) -> Result<Observation, ExecError> {
         let shared = self.executor.freshness() == Freshness::Shared;
         let limited = matches!(seen.ended, Ended::Timeout | Ended::OutOfMemory);

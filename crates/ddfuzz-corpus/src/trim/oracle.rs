@@ -236,8 +236,9 @@ impl CoverageOracle {
         self.fresh.places().unwrap_or_default()
     }
 
-    /// Returns the condition for the candidates of the original `input`, with the required features
-    /// `wanted`, or the reason why the file cannot be trimmed. Runs the original in fresh
+    /// Finds out what a smaller candidate must fulfil to replace the file with the content `input`:
+    /// it must reach the required features `wanted`, and end as the original does. Returns this
+    /// condition, or else the reason why the file cannot be trimmed. Runs the original in fresh
     /// processes, unless enough such runs are known from earlier rounds.
     pub fn know(
         &mut self,
@@ -356,8 +357,8 @@ impl CoverageOracle {
         Ok(reached.unwrap_or_default())
     }
 
-    /// Returns the outcome of a run that ended with `ended`, other than the required exit status:
-    /// UNRESOLVED if it crashed or exceeded a limit, else PASS.
+    /// Returns the outcome of a run that did not end with the required exit status, but as `ended`
+    /// says: UNRESOLVED if it crashed or exceeded a limit, else PASS.
     fn judge(&mut self, ended: Ended, input: &[u8]) -> Result<Answer, OracleError> {
         let crash = ended.is_crash(self.crash_exit);
         if crash || self.slips.classifier.suspects(ended, self.crash_exit) {

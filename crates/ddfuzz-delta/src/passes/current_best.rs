@@ -61,8 +61,8 @@ pub(super) struct CurrentBest {
     fruitless_limit: Option<FruitlessLimit>,
 }
 
-/// A limit on successive tests without success. A test is a success if the bytes that it deletes
-/// are at least the text's size divided by [`WORTHWHILE`].
+/// A limit on successive tests without success. A test is a success if it makes the text shorter by
+/// at least a 128th of its size.
 #[derive(Clone, Copy)]
 struct FruitlessLimit {
     /// Number of tests without success that are allowed after each success.
@@ -71,7 +71,7 @@ struct FruitlessLimit {
     left: usize,
 }
 
-/// A test must delete at least the text's size, in bytes, divided by this number to count as a
+/// A test must delete at least one part in so many of the text's bytes (a 128th) to count as a
 /// success for the limit on tests without success.
 const WORTHWHILE: usize = 128;
 
@@ -268,10 +268,9 @@ impl CurrentBest {
         self.predictor = predictor;
     }
 
-    /// Sets the limit on tests without success to `tests` (`None`: no limit). A test without
-    /// success makes the text shorter by less than its size divided by [`WORTHWHILE`], or not at
-    /// all. After `tests` such tests in a row, candidates are no longer run, and all outcomes are
-    /// PASS.
+    /// Sets the limit on successive tests without success to `tests` (`None`: no limit). A test is
+    /// a success if it makes the text shorter by at least a 128th of its size. After `tests` tests
+    /// in a row without success, no more candidates are run: each counts as PASS.
     pub fn limit_fruitless(&mut self, tests: Option<usize>) {
         self.fruitless_limit = tests.map(|tests| FruitlessLimit {
             granted: tests,

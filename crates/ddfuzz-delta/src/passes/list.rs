@@ -128,13 +128,14 @@ impl<'a> ListSearch<'a> {
         (outcome == Outcome::Fail).then(|| self.units.accept(self.work, &cuts))
     }
 
-    /// Deletes units (bytes, lines or others) at both ends of the list. Finds the shortest prefix
-    /// of the list with which the text still fails, by bisection; then how many units at the end of
-    /// that prefix are enough for the failure, by growing numbers and bisection. Returns how many
-    /// units at the front and at the back of the remaining list need not be tried again.
+    /// Deletes units (bytes, lines or others) at the end and at the front of the list, as long as
+    /// the text still fails: first finds the shortest failing prefix of the list by bisection; then
+    /// how many of the last units of this prefix suffice for the failure, by growing numbers and
+    /// bisection. Returns two numbers: how many units at the front and at the back of the list that
+    /// is left need not be tried again.
     ///
-    /// Invariant: the text with the remaining list fails, and with the list at the other bound of
-    /// the bisection it does not.
+    /// Invariant of each bisection: the text with the units that are left fails, and the text with
+    /// fewer units, down to the other bound, does not.
     pub async fn ends(&mut self) -> Ends {
         let mut ends = Ends { front: 0, back: 0 };
         let total = self.units.len();

@@ -101,12 +101,12 @@ fn counts(payloads: &[Arc<[u8]>], data: usize) -> Vec<usize> {
     counts
 }
 
-/// Lowers the number of columns of a payload (data of the file that can be changed) which is a
-/// table of rows, such as the pixels of a picture. `data`: index of that payload; `rows`: its
-/// number of rows. Each number in another, small payload that fits the size of a row is taken for
-/// the number of columns: tests the file with a lower number there and fewer columns in each row.
-/// Makes no more tests once the search has made `end` tests. Returns the smaller document (the file
-/// taken apart).
+/// Lowers the number of columns of a table, such as the pixels of a picture, in a file that is
+/// taken apart. `data`: index of the payload (bytes of the file that can be changed) that holds the
+/// table; `rows`: its number of rows. Each number in another, small payload that fits the size of a
+/// row is taken for the number of columns: the file is tested with a lower number there, and with
+/// fewer columns in each row. Ends when the search has made `end` tests in all. Returns the file,
+/// taken apart, with the smaller table.
 async fn drop_columns(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,

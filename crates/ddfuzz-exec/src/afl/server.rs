@@ -253,7 +253,7 @@ impl AflServer {
     }
 
     /// Kills leftover processes of earlier runs: at once if `now`, else after every [`SWEPT_EACH`]
-    /// runs. Returns whether some are left, as [`ChildProcesses::sweep`] does.
+    /// runs. Returns [`Leftovers::TooMuch`] if so many are left that the server must be replaced.
     fn sweep(&mut self, now: bool) -> Leftovers {
         self.runs = self.runs.wrapping_add(1);
         if !now && !self.runs.is_multiple_of(SWEPT_EACH) {
@@ -319,8 +319,9 @@ struct Clocks {
 }
 
 impl Clocks {
-    /// Returns the CPU time of a run: `self` was read at its end, `before` when it had already
-    /// lasted a slice of time (10 ms).
+    /// Returns the CPU time of a run, as the difference between two readings: `before` is from the
+    /// time when the run had already lasted 10 ms (`SLICE`), `self` from its end. If one process
+    /// makes many runs, these 10 ms are added, since `before` counts them, too.
     fn since(self, before: Clocks) -> Duration {
         let dead = self.dead.saturating_sub(before.dead);
         match (before.served, self.served) {

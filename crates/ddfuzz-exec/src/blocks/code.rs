@@ -260,8 +260,8 @@ const RUN_BEFORE: [&str; 6] = [
     "__libc_csu_",
 ];
 
-/// The symbols and sections of a file, from which its functions get their names, and by which
-/// functions are recognised that run before or after `main`.
+/// The symbols and sections of a file. They give functions their names, and tell which functions
+/// run before or after `main`.
 #[derive(Default)]
 struct Symbols {
     entry: u64,

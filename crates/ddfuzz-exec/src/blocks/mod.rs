@@ -186,11 +186,11 @@ impl BlockCoverage {
         Ok(Some(blocks))
     }
 
-    /// Finds out, after the first server of the target has started, which blocks the server has
-    /// passed before its fork point, and records them. Returns `Ok(true)` if the server runs the
-    /// shared code, `Ok(false)` if coverage is impossible, and `Err` if the server runs the shared
-    /// code of some files only: a new coverage of these files, for which another server must be
-    /// started.
+    /// Records which blocks the first server of the target has passed before its fork point, where
+    /// its runs begin. To be called after that server has started. Returns `Ok(true)` if this has
+    /// worked. Returns `Ok(false)` if coverage is impossible, since the server does not run the
+    /// code with breakpoints. Returns `Err` if it runs such code for only some of the program's
+    /// files: the error is a new coverage of these files, for which another server must be started.
     pub(crate) fn after_first_start(&mut self) -> io::Result<Result<bool, BlockCoverage>> {
         if self.word(0)? != 1 {
             return Ok(Ok(false));

@@ -178,11 +178,11 @@ struct TextRun<'a> {
 }
 
 /// Returns true if a run of printable characters may be a word of the dictionary: it has 3 to 32
-/// bytes, is no message or path, and is not printable by chance. A run that neither code nor a
-/// table of pointers refers to (`unnamed`) is by chance unless a NUL follows (`ends`), it has more
-/// than three characters, and half of them are letters or digits. Any other run is by chance unless
-/// it meets one of these: a NUL follows, it has more than three characters, or it has two letters
-/// or digits.
+/// bytes, is no message, format or path, and does not look like bytes that are printable by chance.
+/// `ends`: a NUL follows the run; `unnamed`: neither code nor a table of pointers refers to it. An
+/// unnamed run looks like text if a NUL follows it, it has more than three characters, and at least
+/// half of them are letters or digits. For any other run, one of these is enough: a NUL follows it,
+/// it has more than three characters, or at least two of them are letters or digits.
 fn is_word(text: &[u8], ends: bool, unnamed: bool) -> bool {
     let letters = text
         .iter()

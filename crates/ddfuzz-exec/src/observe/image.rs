@@ -93,7 +93,7 @@ pub(crate) fn hooks_of(path: &Path) -> Vec<Hook> {
     }
 }
 
-/// Returns the symbols of the program's functions.
+/// Returns the symbols in the program file that stand for functions.
 fn functions_of<'data, 'file>(
     file: &'file object::File<'data>,
 ) -> impl Iterator<Item = object::Symbol<'data, 'file>> {

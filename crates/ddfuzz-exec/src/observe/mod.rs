@@ -198,9 +198,11 @@ impl ComparisonObserver {
         })
     }
 
-    /// Runs `process`, which waits before its `execve`, under a tracer that sets the breakpoints of
-    /// `plan`, and adds its comparisons to `history`; `ring`: where the preloaded library reports
-    /// comparisons. Returns how the run ended; `None` if the system refuses to trace.
+    /// Makes a run under a tracer, to observe the comparisons that it makes. `process` is the run's
+    /// process, which waits before its `execve`. The tracer sets the breakpoints of `plan` at
+    /// compare instructions and comparison callbacks, reads the comparisons that the preloaded
+    /// library writes to `ring`, and adds the last comparisons of both sources to `history`.
+    /// Returns how the run ended; `None` if the system refuses to trace.
     fn trace(
         plan: &BreakpointPlan,
         mut process: Traced,
@@ -287,8 +289,9 @@ struct HarnessObserver {
 
 impl HarnessObserver {
     /// Prepares the entry function of `target` for observed runs, with [`Freshness::Fresh`] each in
-    /// a new process; its fork server starts with the first run. `None` if the program has no comparison callbacks that a jump can replace, or no
-    /// entry function that can be called. Fails when the program is missing or cannot be executed.
+    /// a new process; its fork server starts with the first run. `None` if the program has no
+    /// comparison callbacks that a jump can replace, or no entry function that can be called. Fails
+    /// when the program is missing or cannot be executed.
     fn new(target: &Target, freshness: Freshness) -> Result<Option<HarnessObserver>, ExecError> {
         let executor = match ways::observed_harness(&with_more_time(target), freshness) {
             Ok(executor) => executor,
@@ -318,8 +321,9 @@ impl Observer for HarnessObserver {
     }
 }
 
-/// Observes comparisons in the runs of a harness loop, which runs many inputs in one process:
-/// functions and callbacks, without breakpoints.
+/// Observes comparisons in the runs of a harness loop, a process that runs many inputs. It sees the
+/// calls of comparison functions, such as `memcmp`, and of the comparison callbacks that the
+/// compiler has inserted; it sets no breakpoints.
 pub(crate) struct LoopObserver {
     ring: ComparisonRing,
     hooks: Vec<Hook>,

@@ -167,9 +167,9 @@ pub(crate) fn replaceable_directories<'a>(
         .collect()
 }
 
-/// Makes `folder` and all that is below it belong to the user that sandboxed programs run as, so
-/// that they can write there. Links are not followed. Only root runs them as another user; for
-/// others the function does nothing.
+/// Makes `folder` and everything below it belong to the user that runs sandboxed programs, so that
+/// these can write there. Links are not followed. Does nothing unless ddfuzz runs as root, since
+/// only root runs them as another user.
 ///
 /// # Errors
 /// If an owner cannot be changed, or a directory cannot be read.

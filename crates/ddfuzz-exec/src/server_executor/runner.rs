@@ -57,7 +57,7 @@ impl ServerExecutor {
         runs.last().copied().ok_or_else(|| self.nothing_run())
     }
 
-    /// Makes a call of the executor that runs one input in a new process that the server forks, not
+    /// Runs one input, as a whole call of the executor, in a new process that the server forks, not
     /// in the runner (the process that makes many runs).
     pub(crate) fn run_by_fork(&mut self, input: &[u8]) -> Result<Vec<Run>, ExecError> {
         self.begin_call();

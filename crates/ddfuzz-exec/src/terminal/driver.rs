@@ -376,8 +376,9 @@ impl Session {
         }
     }
 
-    /// Looks once at the state of each thread of the session's processes. Returns whether any of them
-    /// works, else whether any is traced or stopped, else that all sleep; and the number of threads.
+    /// Looks once at the state of each thread of the session's processes. Returns whether any of
+    /// them works, else whether any is traced or stopped, else that all sleep; and the number of
+    /// threads.
     fn seen(&self) -> (Activity, usize) {
         let states = proc_tree::states_below(self.server);
         let mut activity = Activity::Sleep;

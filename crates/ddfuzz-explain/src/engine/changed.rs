@@ -146,8 +146,10 @@ impl Engine {
         Ok(calls)
     }
 
-    /// Starts the failing run, and stops it at a decision; `None` if the run does not come to that
-    /// decision again. `jumps` has the conditional jumps by address.
+    /// Starts the failing run, and stops it at `decision`, which is one execution of a conditional
+    /// jump, or one return of a function with 0 or 1. Returns the stopped run and its registers;
+    /// `None` if the run does not come to the same decision again, with the same stack pointer.
+    /// `jumps` has the conditional jumps by address.
     fn run_to_decision(
         &mut self,
         decision: &Decision,

@@ -237,8 +237,10 @@ fn usable(run: &mut Run, block: u64) -> u64 {
     (size & !7).saturating_sub(16)
 }
 
-/// Does what `realloc` does when it moves a block, and returns from its call with the new address;
-/// `None` if no memory is left: the run is then unchanged.
+/// Executes a call of `realloc` in place of the C library, so that it moves the block: allocates a
+/// new block, copies the content, frees the old block if `allocators.frees` is set, and lets the
+/// run go on after the call, with the new address as its result. `registers` are those at the call.
+/// `Some` if this was done; `None` if no memory is left: the run is then unchanged.
 fn move_block(
     run: &mut Run,
     registers: user_regs_struct,

@@ -296,9 +296,10 @@ impl Engine {
         Ok(!is_size(word) || is_own && !says_used(word))
     }
 
-    /// Compares the watched size field with its earlier value, and updates `known`: if the field
-    /// has become a number that is no valid size, records the write that did that; if it is valid
-    /// again, forgets the recorded write.
+    /// Compares the size field of the heap block after the overflowed one with its earlier value,
+    /// and updates `known`: if the field has become a number that is no valid size, records the
+    /// write that did that; if it has become valid again, forgets the recorded write. `damaged`:
+    /// the overflowed block and the address of the size field.
     fn compare(
         &mut self,
         run: &mut Run,

@@ -23,7 +23,8 @@ enum Stage {
     Baseline,
     Axiom,
     Search,
-    /// The proof: single deltas are tested whose outcomes the claim about the result needs.
+    /// The proof: single parts of the difference between the two sides are tested, to show that
+    /// none of them can be left out, or added, as the claim about the result says.
     Proof,
     /// Confirmation: the text of this side is run again to confirm its outcome.
     Confirm(Side),
@@ -410,10 +411,11 @@ impl Progress {
         Ok(())
     }
 
-    /// Ends the present stage if the check in the log line `check` belongs to the next one: the
-    /// budget of time has then ended the stage before all of its runs. Such a check is a run of the
-    /// passing input while runs of the failing one are due, or a confirmation of the passing side
-    /// while the failing side is being confirmed. `Err` if the failing side was not confirmed once.
+    /// Ends the present stage if the log line `check` is the first one of the next stage; the
+    /// present stage has then been cut short by the budget of time. That is so for a run of the
+    /// passing input while runs of the failing one are due, and for a confirmation of the passing
+    /// side while the failing side is being confirmed. `Err` if the failing side was not confirmed
+    /// once.
     fn end_stage_before(&mut self, check: &CheckLine) -> Result<(), String> {
         match (self.stage, check.what) {
             (Stage::Baseline, What::Axiom) => self.end_here(Stage::Axiom),
@@ -482,9 +484,10 @@ impl Progress {
         Ok(())
     }
 
-    /// Sets the passing side to the deltas `pass` and the failing side to `fail`, by test number
-    /// `i`, which `rule` made. If one of the sides changes, its `reduce` line has to be next in the
-    /// log.
+    /// Records that the test number `i` of the log, made by the rule `rule`, has led to new sides:
+    /// the passing side now consists of the deltas `pass`, and the failing side of the deltas
+    /// `fail`. If one of them differs from before, the next line of the log has to be a `reduce`
+    /// line that says so.
     fn move_ends(&mut self, pass: Config, fail: Config, rule: Rule, i: u64) {
         let side = match (pass != self.sides.pass, fail != self.sides.fail) {
             (true, _) => Side::Passing,

@@ -55,12 +55,12 @@ impl Subject {
         self.units
     }
 
-    /// Returns the passing input that the search starts with.
+    /// Returns the passing input with which the search between the two inputs begins.
     pub fn passing(&self) -> &[u8] {
         &self.passing
     }
 
-    /// Returns the failing input that the search starts with.
+    /// Returns the failing input with which the search between the two inputs begins.
     pub fn failing(&self) -> &[u8] {
         &self.failing
     }
@@ -327,8 +327,8 @@ impl Sides {
         Some(pending)
     }
 
-    /// Lists the tests that the claim rests on: for each delta in which the sides differ, the
-    /// passing side with it and, for `diff`, the failing side without it.
+    /// Lists the tests that the claim rests on. For each delta in which the sides differ, the
+    /// passing side with this delta added is tested; for `diff`, also the failing side without it.
     pub fn neighbours(&self) -> impl Iterator<Item = Neighbour> + '_ {
         let ranges: Vec<Range<usize>> = self.difference().ranges().collect();
         let isolates = self.goal == Goal::Isolate;
@@ -338,8 +338,10 @@ impl Sides {
         })
     }
 
-    /// Returns the configuration (set of deltas) of a neighbour, and the rule by which the search
-    /// would make it. Takes time in proportion to the number of ranges.
+    /// Returns how to test `neighbour`, a configuration (set of deltas) that differs from the
+    /// passing or the failing side by one delta: the name of the rule of delta debugging by which
+    /// the search would make this test, and the configuration itself. Takes time in proportion to
+    /// the number of ranges of deltas in that side.
     pub fn tested(&self, neighbour: Neighbour) -> (Rule, Config) {
         let single = |delta: usize| Config::all(delta + 1).minus(&Config::all(delta));
         let config = match neighbour {

@@ -146,8 +146,8 @@ impl LogWriter {
         Ok(LogWriter::on(Box::new(file), path))
     }
 
-    /// Opens a log file to append to it, and cuts off an incomplete last line. As long as the writer
-    /// lives, no other can be opened on the file.
+    /// Opens a log file to append to it, and cuts off an incomplete last line. As long as the
+    /// writer lives, no other can be opened on the file.
     ///
     /// # Errors
     /// If the file cannot be opened or shortened, or has a writer already.
@@ -235,8 +235,8 @@ pub enum LogError {
     /// A line does not follow from earlier lines: the same search would have written another line.
     #[error("line {line} of the log is inconsistent: {why}")]
     Disagrees {
-        /// Number of the first inconsistent line, counted from 1; 0 for a line that was not read from
-        /// the log, but was to be written to it, which is an error of ddfuzz.
+        /// Number of the first inconsistent line, counted from 1; 0 for a line that was not read
+        /// from the log, but was to be written to it, which is an error of ddfuzz.
         line: u64,
         /// Message that says in which way the line does not follow from earlier ones.
         why: String,
@@ -244,8 +244,8 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// Checks whether the content of the log is damaged, or cannot be that of a log of this version;
-    /// the file could be read, and is not that of another minimization.
+    /// Checks whether the content of the log is damaged, or cannot be that of a log of this
+    /// version; the file could be read, and is not that of another minimization.
     pub fn is_damage(&self) -> bool {
         match self {
             LogError::Malformed { .. } | LogError::Version { .. } | LogError::Empty => true,

@@ -230,8 +230,9 @@ impl DifferenceRecord {
 /// within a pair by file and line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangesRecord {
-    /// Whether the smallest difference between a set of changes that passes and one that fails is
-    /// searched for, instead of the smallest set of changes that fails.
+    /// True if two sets of changes are searched for, one that passes and one that fails, with the
+    /// smallest difference between them; false if the smallest set of changes that fails is
+    /// searched for.
     #[serde(default, skip_serializing_if = "is_false")]
     pub difference: bool,
     /// Absolute path of the repository; absent if two directories are compared.

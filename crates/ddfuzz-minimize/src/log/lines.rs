@@ -135,18 +135,20 @@ pub struct StartLine {
     /// greatest `us`. Before that, `limits` apply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub learn_limit: bool,
-    /// If true, the input did not fail in an earlier run, and twenty `baseline` checks must agree
-    /// instead of three; five in a log without `repeats`.
+    /// True if an earlier run of the input did not fail. Twenty `baseline` checks must then fail,
+    /// instead of three, for the input to count as failing in every run; five in a log without
+    /// `repeats`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub doubtful: bool,
-    /// If true, the runs on which a claim rests are repeated. The result is confirmed once for each
-    /// five executed tests, at least `confirms` and at most twenty times. As many removals of
-    /// single bytes that do not fail are run again, or more after many tests. Absent in older logs.
+    /// If true, the runs on which a claim rests are repeated at the end: the result is run once for
+    /// each five executed tests, at least `confirms` and at most twenty times; and so many of the
+    /// texts without a single byte that do not fail are run again, or more after many tests. Absent
+    /// in older logs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub repeats: bool,
-    /// Least number of times that the result is confirmed, and, if the removals of single bytes are
-    /// few, that these are run again. Absent, and then three, where each failing run takes its whole
-    /// limit, as a hang does, and in older logs.
+    /// Least number of runs that confirm the result; if there are few removals of single bytes,
+    /// also how often these are run again. Absent in older logs, and where each failing run takes
+    /// its whole limit, as a hang does; the number is then three.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirms: Option<u64>,
     /// If true, failing candidates must show the minor key too, even if they only delete bytes.
@@ -226,7 +228,8 @@ impl StartLine {
         key.map(|key| key.minor)
     }
 
-    /// Has the runs on which a claim rests repeated.
+    /// Records in the start line that this minimization, at its end, repeats the runs on which a
+    /// claim about its result rests, and how often at least it confirms the result.
     pub fn repeat_claims(&mut self) {
         let by_limit = |key: &KeyRecord| cut_off_by(&key.class).is_some();
         let takes_limit = self.key.as_ref().is_some_and(by_limit);
@@ -240,8 +243,8 @@ impl StartLine {
         self.repeats.then(|| self.confirms.unwrap_or(AGREEING))
     }
 
-    /// Records the structure that the user chose instead of the one that was recognized: its name, or
-    /// [`NO_STRUCTURE`]. `None` keeps the recognized one; searches other than `full` use none.
+    /// Records the structure that the user chose instead of the one that was recognized: its name,
+    /// or [`NO_STRUCTURE`]. `None` keeps the recognized one; searches other than `full` use none.
     pub fn use_structure(&mut self, chosen: Option<&str>) {
         if let Some(name) = chosen.filter(|_| self.search == Full::NAME) {
             self.structure = (name != NO_STRUCTURE).then(|| name.to_owned());
@@ -321,16 +324,16 @@ pub struct TestLine {
     /// Limit (time or memory) that ended the run; absent if the run ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<CutOff>,
-    /// Whether the run took place in a process in which earlier tests had run; absent if no other
-    /// test used the process.
+    /// Whether earlier tests had run in the process of this test. Left out of the log line if the
+    /// test had a process of its own.
     #[serde(default, skip_serializing_if = "Process::is_own")]
     pub process: Process,
     /// Keys of the crash that the candidate had, if it is the crash of another bug than the one
     /// being minimized; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
-    /// Number of further runs of the same text that passed, although one failed, so that the failure is
-    /// flaky; absent if none passed.
+    /// Number of further runs of the same text that passed, although one failed, so that the
+    /// failure is flaky; absent if none passed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missed: u64,
     /// Minor key of a failing candidate's crash; absent if it is that of the best before this test.
@@ -367,7 +370,8 @@ pub enum What {
     /// Confirmation: a run of the result in a fresh process.
     Confirm,
     /// Vote: a run of a candidate of a flaky input that did not fail and is repeated (the `test`
-    /// line follows); or, after the confirmations, another run of a removal on which the claim rests.
+    /// line follows); or, after the confirmations, another run of a removal on which the claim
+    /// rests.
     Vote,
 }
 
@@ -399,16 +403,16 @@ pub struct CheckLine {
     /// Limit (time or memory) that ended the run; absent if the run ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut_off: Option<CutOff>,
-    /// Whether the run took place in a process in which earlier tests had run; absent if no other
-    /// test used the process.
+    /// Whether earlier tests had run in the process of this run. Left out of the log line if the
+    /// run had a process of its own.
     #[serde(default, skip_serializing_if = "Process::is_own")]
     pub process: Process,
     /// Keys of the crash that the run had, if it is the crash of another bug than the one being
     /// minimized; absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slip: Option<SlipKeys>,
-    /// Number of further runs of the same text that passed, although one failed, so that the failure is
-    /// flaky; absent if none passed.
+    /// Number of further runs of the same text that passed, although one failed, so that the
+    /// failure is flaky; absent if none passed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub missed: u64,
     /// For `diff`: whether a confirmation runs the passing side although those of the failing side

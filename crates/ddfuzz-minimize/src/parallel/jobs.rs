@@ -25,8 +25,9 @@ pub(super) struct Jobs {
     expected: HashMap<u64, JobState>,
     /// Questions of the running jobs whose answers are no longer needed, by job number.
     given_up: HashMap<u64, Question>,
-    /// Answers of those jobs that were given up the last time, by question: if only the prediction
-    /// was wrong and the best has not changed, the same questions are soon asked again.
+    /// Answers of the jobs that were given up last, by question. They are kept because the same
+    /// questions are soon asked again if the prediction was wrong, but the best text is still the
+    /// same.
     spare: HashMap<Question, Answer>,
     unclaimed_slips: Vec<Slip>,
     ran: u64,

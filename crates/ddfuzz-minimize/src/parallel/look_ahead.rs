@@ -52,8 +52,8 @@ impl TestCost {
 
     /// Checks whether workers should run predicted tests ahead now; `fresh` asks for tests in fresh
     /// processes. Once they do, they continue until tests take less than half of the required time,
-    /// because each beginning takes a clone of the search. A single slow test is no reason to
-    /// begin, because it may have waited for a processor.
+    /// because the search is cloned whenever they begin. A single slow test is no reason to begin,
+    /// because it may have waited for a processor.
     pub fn is_worth_it(&mut self, fresh: bool) -> bool {
         let costs = match fresh && !self.fresh.is_empty() {
             true => &self.fresh,

@@ -20,10 +20,11 @@ use crate::{Answer, Oracle, OracleError, Slip};
 
 /// Number of jobs (runs of predicted texts) that are given out ahead for each worker.
 const AHEAD: usize = 2;
-/// The time from which a single test is worth running ahead, multiplied by this number, is how long
-/// all tests so far must have taken for the first two workers to start (0.8 s by default), and
-/// again for each further worker. A short minimization starts none: a second target, tests run in
-/// vain and passing tests between threads would cost it more than they save.
+/// Decides when worker threads start. A test is worth running ahead if it takes a certain wall time
+/// (0.2 ms by default). The first two workers start when all tests so far have taken 4000 times
+/// that time together (0.8 s by default), and each further one after as much time again. So a short
+/// minimization starts none: a second target, needless runs and the exchange between threads would
+/// cost it more than workers save.
 const START_COST: u32 = 4000;
 
 /// A series of predicted runs of the minimization, and the jobs of workers that make them.
@@ -131,8 +132,9 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Gives the runs predicted from the state `progress` to the workers as jobs, until `room`
-    /// predicted jobs are open. Does nothing if an answer has shown that the prediction was wrong.
+    /// Predicts the next runs of the minimization, whose state is `progress`, and gives them to the
+    /// workers as jobs, until `room` predicted jobs are open. Does nothing if an answer has shown
+    /// that the prediction was wrong.
     fn look_ahead(&mut self, progress: &Progress<'_>, room: usize) {
         let Some(forecast) = &mut self.forecast else {
             return;

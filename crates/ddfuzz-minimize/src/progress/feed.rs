@@ -144,7 +144,8 @@ impl Progress<'_> {
         self.votes.shared |= check.process == Process::Shared;
     }
 
-    /// Returns [`CutOff::Time`] if an earlier run of the present candidate exceeded its time limit.
+    /// Returns [`CutOff::Time`] if an earlier run of the present candidate exceeded its time limit;
+    /// else `None`.
     fn cut_off_before(&self) -> Option<CutOff> {
         self.votes.cut_off.then_some(CutOff::Time)
     }

@@ -47,7 +47,7 @@ impl Repeats {
         }
     }
 
-    /// Returns the text to run next.
+    /// Returns the text to run next: the best without one byte, whose removal is run again.
     pub fn text(&self) -> &[u8] {
         &self.text
     }

@@ -105,8 +105,9 @@ impl Style {
         })
     }
 
-    /// Returns the tree nodes of `string` in `text`: its size, which is computed anew, the string,
-    /// and separators.
+    /// Returns the tree nodes of `string` (a string with its size before it) in `text`: a number
+    /// for the size, which is computed anew whenever the file is put together; the bytes of the
+    /// string; and the separators.
     fn nodes(self, reader: &mut Reader, text: &[u8], string: &Counted) -> Vec<Node> {
         let of = reader.label();
         let digits = &text[string.digits.clone()];

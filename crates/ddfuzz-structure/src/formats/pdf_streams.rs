@@ -127,8 +127,9 @@ impl Stream {
         }
     }
 
-    /// Returns the tree nodes of the bytes of the stream of `object`, and adds to `marks` what
-    /// entries of the object's dictionary `value` state about them.
+    /// Returns the tree nodes of the bytes of this stream, which belongs to `object`. Adds to
+    /// `marks` which values of the object's dictionary, `value`, depend on the content of the
+    /// stream, such as the number of objects in it.
     pub fn nodes(
         &self,
         pdf: &Pdf<'_>,

@@ -154,8 +154,8 @@ impl LibFuzzers {
         self.dropped.extend(paths);
     }
 
-    /// Waits until all libFuzzer processes have ended, 10 s at most. Sends SIGINT after a second, for
-    /// processes that Ctrl-C has not reached.
+    /// Waits until all libFuzzer processes have ended, 10 s at most. Sends SIGINT after a second,
+    /// for processes that Ctrl-C has not reached.
     pub fn wait(&mut self) {
         let began = Instant::now();
         let mut is_asked = false;
@@ -183,9 +183,10 @@ impl LibFuzzers {
         }
     }
 
-    /// Starts the libFuzzer process number `at` (of those that run at the same time), with the time
-    /// that the campaign has left, and the runs that this process has left. Returns `None` if one
-    /// of both is used up.
+    /// Starts the next libFuzzer process with the number `at`. A campaign runs several processes
+    /// side by side, numbered from 0; when one has ended, the next one gets its number. The new
+    /// process gets the time that the campaign has left, and the runs that are left for this
+    /// number. Returns `None` if the time or these runs are used up.
     fn next(&mut self, at: usize) -> io::Result<Option<Process>> {
         let prefix = Path::new(&self.plan.artifact_prefix);
         let mut words = vec![

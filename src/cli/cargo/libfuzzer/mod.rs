@@ -36,8 +36,8 @@ pub const MAX_LEN: u64 = 256 << 20;
 /// Name of libFuzzer's flag for the one path to which each failing input is written.
 pub const EXACT_PATH: &str = "exact_artifact_path";
 
-/// Runs a campaign on the fuzz target `name` of the project, built as `program`, by the libFuzzer
-/// that is linked into it, until the time or the number of runs is used up, or the user stops it.
+/// Runs a campaign by the libFuzzer that is linked into `program`, the built fuzz target `name` of
+/// the project. It ends when the time or the number of runs is used up, or when the user stops it.
 /// `words`: the user's flags for libFuzzer. Fails if an option is given that only ddfuzz's own
 /// engine has.
 pub fn run(

@@ -43,11 +43,12 @@ struct HangSite {
 }
 
 impl Hangs {
-    /// Decides whether `subject` hangs on `input`. A run has exceeded its time limit, at the
-    /// position in the program that `crash` records. Returns true for a hang and false for a slow
-    /// run, as known of this position; if nothing is known, makes and records a run with a longer
-    /// limit. Also returns false if enough runs were repeated, or the program cannot be started.
-    /// Returns `None`, and records nothing, if `stop` turns true before the run is decided.
+    /// Decides about a run of `input` that exceeded its time limit whether it hangs (true) or is
+    /// only slow (false). `crash` records at which position in the program the run was stopped. If
+    /// it is known of this position whether runs hang there, that decides; otherwise `subject` is
+    /// run again with a longer limit, and the result is recorded. False also if enough runs were
+    /// repeated already, or the program cannot be started. Returns `None`, and records nothing, if
+    /// `stop` turns true before that.
     pub(super) fn is_real(
         &mut self,
         input: &[u8],

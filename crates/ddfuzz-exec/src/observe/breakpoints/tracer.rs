@@ -325,7 +325,8 @@ fn open_memory(tid: Pid) -> Option<File> {
     options.open(format!("/proc/{tid}/mem")).ok()
 }
 
-/// Returns the address of the program's entry point in memory, from the process's auxiliary vector.
+/// Returns the address of the program's entry point in memory, from the process's auxiliary vector;
+/// `None` if that cannot be read.
 fn entry_of(tid: Pid) -> Option<u64> {
     let vector = std::fs::read(format!("/proc/{tid}/auxv")).ok()?;
     vector.chunks_exact(16).find_map(|pair| {
