@@ -32,8 +32,8 @@ pub(crate) fn calls(places: &[FrameRecord]) -> String {
     named.collect::<Vec<_>>().join(" < ")
 }
 
-/// Returns a sentence with the statements on which the failure depends, without those that the
-/// lines `told` of the text name already; `None` where none is left.
+/// Returns a sentence with the statements on which the failure depends, each once, without those
+/// that the lines `told` of the text name already; `None` where none is left.
 pub(crate) fn depends(it: &Explanation, told: &[String]) -> Option<String> {
     let is_new = |place: &&FrameRecord| {
         let named = plain_place(place);
@@ -44,14 +44,42 @@ pub(crate) fn depends(it: &Explanation, told: &[String]) -> Option<String> {
                 .any(|(at, _)| ends(&line[at + named.len()..]))
         })
     };
-    let new = it.depends.iter().filter(is_new).take(DEPENDS);
-    let new: Vec<String> = new
-        .map(|it| format!("{} {}", it.function, shown_place(it)))
-        .collect();
+    let mut new: Vec<String> = Vec::new();
+    for place in it.depends.iter().filter(is_new) {
+        let named = format!("{} {}", place.function, shown_place(place));
+        // Two instructions of a statement have the same place.
+        if !new.contains(&named) && new.len() < DEPENDS {
+            new.push(named);
+        }
+    }
     (!new.is_empty()).then(|| {
         format!(
             "By values, addresses and conditions the failure depends also on {}.",
             new.join(", ")
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_statement_on_which_the_failure_depends_twice_is_named_once() {
+        let at = |line: u64| FrameRecord {
+            function: "atom".to_owned(),
+            file: Some("ini.c".to_owned()),
+            line: Some(line),
+        };
+        let it = Explanation {
+            depends: vec![at(14), at(14), at(20), at(9)],
+            ..Explanation::default()
+        };
+        let told = ["at ini.c:9 here".to_owned()];
+        let text = depends(&it, &told).unwrap();
+        assert!(
+            text.ends_with("also on atom at ini.c:14, atom at ini.c:20."),
+            "{text}"
+        );
+    }
 }

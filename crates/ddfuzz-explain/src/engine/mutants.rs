@@ -11,8 +11,7 @@ use iced_x86::{
 /// A kind of mutant: what its changed instruction does instead. Kinds of small changes come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum MutantKind {
-    /// A comparison of two numbers gives the other result where they are equal (such as `<=` for
-    /// `<`).
+    /// A comparison of two numbers has the other result where they are equal (`<=` for `<`).
     Boundary,
     /// The mutant has a constant that is larger or smaller by one.
     Constant,

@@ -20,8 +20,7 @@ use super::{Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::Function;
 use crate::suspects::MAIN;
 
-/// Largest number of stops of a mutant's run at its breakpoint; a run with more counts as a
-/// timeout.
+/// Largest number of stops of a mutant's run at its breakpoint; more count as a timeout.
 const STOPS: usize = 400;
 /// One more than the largest size of an x86 instruction, in bytes.
 const LONGEST: u64 = 16;
@@ -34,8 +33,7 @@ const MUTANTS: usize = 8_000;
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;
-/// Largest number of mutants that are compared in runs of all other inputs, and not only of the few
-/// chosen ones.
+/// Largest number of mutants that are compared in runs of all other inputs, not only of chosen ones.
 const COMPARED_CLOSELY: usize = 60;
 /// Largest number of runs of other inputs with which one of the most telling mutants is compared,
 /// counted for inputs that fail and for others.
@@ -107,8 +105,7 @@ pub(crate) struct Mutated {
 }
 
 impl Averting {
-    /// Returns true if the mutant behaves differently in most runs of other inputs that do not
-    /// fail.
+    /// Returns true if the mutant behaves differently in most passing runs of other inputs.
     fn changes_much(&self) -> bool {
         self.others > 0 && self.alike * 2 < self.others
     }
