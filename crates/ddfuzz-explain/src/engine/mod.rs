@@ -16,6 +16,7 @@ pub(crate) mod dependence;
 pub mod freed;
 pub mod heap;
 pub mod instructions;
+mod joined_conditions;
 pub mod library;
 mod library_data;
 pub mod moved;

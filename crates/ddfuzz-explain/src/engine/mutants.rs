@@ -23,6 +23,8 @@ pub(crate) enum MutantKind {
     /// The mutant subtracts instead of adding, or the other way; or it combines bits by another
     /// operator.
     Operator,
+    /// Two conditions are joined by `&&` instead of `||`, or the other way.
+    Connective,
     /// The mutant reads another variable, or another field, in place of one.
     Operand,
     /// The mutant uses the original from which a local variable was copied, in place of the copy.
@@ -120,6 +122,7 @@ impl Mutant {
             MutantKind::Exchanged => "with two arguments exchanged",
             MutantKind::Width => "with a number that is not cut, or has another sign",
             MutantKind::Operator => "with another operator",
+            MutantKind::Connective => "with `&&` in place of `||`, or the other way",
             MutantKind::Operand => "with another variable",
             MutantKind::Original => "with the original in place of its copy",
             MutantKind::Fields => "with another field",
@@ -183,18 +186,6 @@ fn stores(it: &Instruction) -> bool {
     writes && it.op0_kind() == OpKind::Memory
 }
 
-/// Returns the condition code that differs from `condition` for equal numbers only; `None` if there
-/// is none.
-fn boundary(condition: u8) -> Option<u8> {
-    match condition {
-        0x2 | 0x6 => Some(condition ^ 0x4),
-        0x3 | 0x7 => Some(condition ^ 0x4),
-        0xc | 0xe => Some(condition ^ 0x2),
-        0xd | 0xf => Some(condition ^ 0x2),
-        _ => None,
-    }
-}
-
 impl Code {
     /// Decodes the code `bytes` of a function that begins at the address `start`.
     pub fn new(bytes: Vec<u8>, start: u64) -> Code {
@@ -248,6 +239,7 @@ impl Code {
             found.push(Mutant { pc, kind, patch });
         };
         self.add_condition(it, &bytes, &mut push);
+        self.add_connective(at, &mut push);
         self.add_constant(at, (it, offsets), &bytes, &mut push);
         self.add_operator(it, &bytes, &mut push);
         self.add_width(at, it, &bytes, &mut push);
@@ -265,49 +257,6 @@ impl Code {
             it.flow_control(),
             FlowControl::Call | FlowControl::IndirectCall
         )
-    }
-
-    /// Passes to `push` the mutants of `it` with another condition, if `it` is a conditional jump,
-    /// a conditional move or `setcc`: kind, address for reports, and new bytes of each.
-    fn add_condition(
-        &self,
-        it: &Instruction,
-        bytes: &[u8],
-        push: &mut impl FnMut(MutantKind, u64, Vec<u8>),
-    ) {
-        if it.condition_code() == iced_x86::ConditionCode::None {
-            return;
-        }
-        let is_short = bytes[0] & 0xf0 == 0x70;
-        let opcode = match is_short {
-            true => Some(0),
-            false => bytes
-                .windows(2)
-                .position(|it| it[0] == 0x0f && matches!(it[1] & 0xf0, 0x80 | 0x90 | 0x40)),
-        };
-        let Some(opcode) = opcode else {
-            return;
-        };
-        let at = opcode + usize::from(!is_short);
-        let condition = bytes[at] & 0xf;
-        let with = |condition: u8| {
-            let mut bytes = bytes.to_vec();
-            bytes[at] = bytes[at] & 0xf0 | condition;
-            bytes
-        };
-        if let Some(other) = boundary(condition) {
-            push(MutantKind::Boundary, it.ip(), with(other));
-        }
-        push(MutantKind::Negated, it.ip(), with(condition ^ 1));
-        if it.flow_control() == FlowControl::ConditionalBranch {
-            push(MutantKind::Fixed, it.ip(), vec![NOP; bytes.len()]);
-            let mut always = bytes.to_vec();
-            match is_short {
-                true => always[0] = 0xeb,
-                false => (always[opcode], always[opcode + 1]) = (NOP, 0xe9),
-            }
-            push(MutantKind::Fixed, it.ip(), always);
-        }
     }
 
     /// Passes to `push` the mutants of `it` in which its constant is larger or smaller by one:
@@ -550,36 +499,17 @@ pub(super) fn jump_tables(code: &Code) -> Vec<u64> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Returns the mutants of some code that replace its bytes: the kind and the new bytes of each.
-    fn patches(code: &[u8]) -> Vec<(MutantKind, Vec<u8>)> {
+    pub(in crate::engine) fn patches(code: &[u8]) -> Vec<(MutantKind, Vec<u8>)> {
         let all = mutants(&Code::new(code.to_vec(), 0x1000), |_| Some((1, true)), &[]).into_iter();
         let bytes = |patch| match patch {
             Patch::Code(_, bytes) => bytes,
             _ => Vec::new(),
         };
         all.map(|it| (it.kind, bytes(it.patch))).collect()
-    }
-
-    #[test]
-    fn a_jump_is_decided_otherwise_in_four_ways() {
-        // jl +2
-        let expected = [
-            (MutantKind::Boundary, vec![0x7e, 2]),
-            (MutantKind::Negated, vec![0x7d, 2]),
-            (MutantKind::Fixed, vec![NOP, NOP]),
-            (MutantKind::Fixed, vec![0xeb, 2]),
-        ];
-        assert_eq!(patches(&[0x7c, 2]), expected);
-        // je, in its long form: equal numbers decide nothing else.
-        let expected = [
-            (MutantKind::Negated, vec![0x0f, 0x85, 2, 0, 0, 0]),
-            (MutantKind::Fixed, vec![NOP; 6]),
-            (MutantKind::Fixed, vec![NOP, 0xe9, 2, 0, 0, 0]),
-        ];
-        assert_eq!(patches(&[0x0f, 0x84, 2, 0, 0, 0]), expected);
     }
 
     #[test]
