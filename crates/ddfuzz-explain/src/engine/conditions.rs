@@ -330,8 +330,10 @@ mod tests {
     /// The profile of a run of `code` at 0x1000, in which each condition has compared `values`.
     fn profile(code: &[u8], values: &[u64]) -> Profile {
         let code = Code::new(code.to_vec(), 0x1000);
-        let mut profile = Profile::default();
-        profile.executed = code.all.iter().map(|it| it.0.ip()).collect();
+        let mut profile = Profile {
+            executed: code.all.iter().map(|it| it.0.ip()).collect(),
+            ..Profile::default()
+        };
         for (at, condition) in code.conditions() {
             let comparison = condition.comparison.clone().expect("a comparison");
             profile.comparisons.insert(comparison.instruction.ip(), at);
