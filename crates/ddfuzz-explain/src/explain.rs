@@ -14,7 +14,7 @@ use crate::engine::watchdog::{Allowance, TimeLimit};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::experiments::Runs;
 use crate::failing_facts::{add_facts, add_heap_facts, add_mutants};
-use crate::passing::{candidates, closest, judge_candidate, similar_inputs};
+use crate::passing::{SimilarInput, candidates, closest, judge_candidate, similar_inputs};
 use crate::places::{frame_record, newer_sources, out_of_time, refusal_of};
 use crate::refused::{LEAST_MATCHING, not_passing};
 use crate::report::{
@@ -249,7 +249,9 @@ impl<'a> Explaining<'a> {
         })?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
-        self.mutants(&mut engine, ways, &input)?;
+        // A closer passing input, made of both, may have wrong output that the pattern does not match.
+        let given = request.passing.as_deref().unwrap_or(&input);
+        self.mutants(&mut engine, ways, given)?;
         engine.set_input(Side::Passing, input.clone());
         self.input(&input);
         engine.is_raw = request.raw;
@@ -284,7 +286,7 @@ impl<'a> Explaining<'a> {
         let request = self.request;
         let others = match request.passing_target == request.failing_target {
             true => similar_inputs(&request.failing, passing),
-            false => vec![passing.to_vec()],
+            false => vec![SimilarInput::passing(passing)],
         };
         self.part(engine, Stage::Mutants, |result, engine| {
             add_mutants(result, engine, ways, &others)

@@ -11,9 +11,11 @@ use crate::engine::critical::Critical;
 use crate::engine::mutated::{Averting, MutantEnd, Mutated};
 use crate::engine::origin::{History, Origin};
 use crate::engine::overflow::Overflow;
+use crate::engine::spectrum::OtherInputs;
 use crate::engine::switched::Switched;
 use crate::engine::watchdog::{Allowance, TimeLimit};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Trace, if_supported};
+use crate::passing::SimilarInput;
 use crate::places::{frame_record, frame_records};
 use crate::report::{
     CriticalRecord, Explanation, MutantRecord, OriginRecord, OverflowRecord, SuspectRecord,
@@ -214,7 +216,7 @@ pub fn add_mutants(
     result: &mut Explanation,
     engine: &mut Engine,
     (criterion, failing, limit): (&Criterion, &Trace, TimeLimit),
-    others: &[Vec<u8>],
+    others: &[SimilarInput],
 ) -> Result<(), EngineError> {
     let is_damaged = result.overflow.as_ref().is_some_and(|it| !it.reads);
     if engine.info.is_empty() || is_damaged {
@@ -226,8 +228,13 @@ pub fn add_mutants(
         Criterion::Exit(..) => it.ended == Ended::Exit(0),
         Criterion::Wrong(wrong) => it.ended == failing.ending.ended && !wrong.is_match(&it.output),
     };
+    let wrong = match criterion {
+        Criterion::Wrong(wrong) => Some(wrong),
+        Criterion::Crash(_) | Criterion::Exit(..) => None,
+    };
+    let others = OtherInputs { all: others, wrong };
     let tests = engine.tests;
-    let found = engine.averting_mutants(failing, limit, averts, others);
+    let found = engine.averting_mutants(failing, limit, averts, &others);
     // They are counted apart from tests at a point.
     result.mutant_runs = std::mem::replace(&mut engine.tests, tests) - tests;
     engine.facts_until = engine.whole_time();

@@ -285,22 +285,44 @@ fn longer(input: &[u8]) -> Vec<Vec<u8>> {
 /// Approximate number of variants of the passing and of the failing input that are made, together.
 const SIMILAR: usize = 48;
 
+/// An input that is close to the failing or to the passing one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimilarInput {
+    pub bytes: Vec<u8>,
+    /// Whether the input was made of the failing one.
+    pub is_of_failing: bool,
+}
+
+impl SimilarInput {
+    /// Returns the passing input itself.
+    pub fn passing(input: &[u8]) -> SimilarInput {
+        SimilarInput {
+            bytes: input.to_vec(),
+            is_of_failing: false,
+        }
+    }
+}
+
 /// Returns the passing input, and about [`SIMILAR`] inputs that differ little from it or from the
 /// failing one: without one line, or with one byte changed or removed.
-pub fn similar_inputs(failing: &[u8], passing: &[u8]) -> Vec<Vec<u8>> {
+pub fn similar_inputs(failing: &[u8], passing: &[u8]) -> Vec<SimilarInput> {
     let mut kinds = [Vec::new(), Vec::new()];
-    for input in [passing, failing] {
-        kinds[0].extend(without_a_line(input));
-        kinds[1].extend(at_one_place(input));
+    for (input, is_of_failing) in [(passing, false), (failing, true)] {
+        let made = |bytes| SimilarInput {
+            bytes,
+            is_of_failing,
+        };
+        kinds[0].extend(without_a_line(input).into_iter().map(made));
+        kinds[1].extend(at_one_place(input).into_iter().map(made));
     }
-    let mut found = vec![passing.to_vec()];
+    let mut found = vec![SimilarInput::passing(passing)];
     for kind in kinds {
         let left = (SIMILAR - 1) / 2;
         let step = kind.len().div_ceil(left).max(1);
         found.extend(kind.into_iter().step_by(step));
     }
     let mut known = HashSet::from([failing.to_vec()]);
-    found.retain(|it| known.insert(it.clone()));
+    found.retain(|it| known.insert(it.bytes.clone()));
     found
 }
 
@@ -362,8 +384,10 @@ mod tests {
     fn similar_inputs_differ_and_begin_with_the_passing_one() {
         let (failing, passing) = (b"one 1\ntwo 2\nthree\n", b"one 1\ntwo 3\nfour\n");
         let all = similar_inputs(failing, passing);
-        assert_eq!(all[0], passing);
-        assert!(all.contains(&b"two 2\nthree\n".to_vec()), "{all:?}");
+        assert_eq!(all[0], SimilarInput::passing(passing));
+        let of_failing = all.iter().find(|it| it.bytes == b"two 2\nthree\n");
+        assert!(of_failing.is_some_and(|it| it.is_of_failing), "{all:?}");
+        let all: Vec<&[u8]> = all.iter().map(|it| it.bytes.as_slice()).collect();
         assert!(all.len() <= SIMILAR && all.iter().all(|it| it != failing));
         assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
     }

@@ -35,7 +35,7 @@ pub mod returned;
 pub mod run;
 pub mod slices;
 pub mod sources;
-mod spectrum;
+pub(crate) mod spectrum;
 pub mod state;
 pub mod switched;
 pub mod tests_at_point;

@@ -13,7 +13,7 @@ use super::mutants::{Code, Mutant, Patch, jump_tables, mutants};
 use super::prepared::library_symbol;
 use super::process::{Process, register_mut};
 use super::run::{Halt, Pace};
-use super::spectrum::{ENOUGH, Executions, Spectrum, Telling};
+use super::spectrum::{ENOUGH, Executions, OtherInputs, Spectrum, Telling};
 use super::tests_at_point::Stand;
 use super::watchdog::TimeLimit;
 use super::{Engine, EngineError, Point, Side, Trace};
@@ -28,15 +28,13 @@ const LONGEST: u64 = 16;
 const CASES: usize = 256;
 /// Largest number of mutants that are run.
 const MUTANTS: usize = 8_000;
-/// Number of pairs of a source line and a kind of mutants of which a mutant does not end in time;
-/// when there are so many, no more mutants are run.
+/// No more mutants are run when for so many pairs of a line and a kind one did not end in time.
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;
 /// Largest number of mutants that are compared in runs of all other inputs, not only of chosen ones.
 const COMPARED_CLOSELY: usize = 60;
-/// Largest number of runs of other inputs with which one of the most telling mutants is compared,
-/// counted for inputs that fail and for others.
+/// Largest number of failing runs, and of others, with which a most telling mutant is compared.
 const CLOSELY: usize = 12;
 /// By how much a mutant weighs less for each one of the same function that weighs more.
 const AGAIN: f64 = 0.25;
@@ -67,8 +65,7 @@ impl MutantEnd {
 pub(crate) struct Averting {
     /// The mutant that does not fail on the failing input.
     pub mutant: Mutant,
-    /// Whether the mutant's output on the failing input begins with all that the failing run wrote
-    /// before its failure.
+    /// Whether the mutant's output on the failing input begins with what the failing run wrote.
     pub is_like: bool,
     /// How many eighths of the lines that the failing run wrote are in the mutant's output as well.
     kept: usize,
@@ -83,11 +80,9 @@ pub(crate) struct Averting {
     /// Number of other inputs with which the program, unchanged, ends well, writes something and
     /// executes the changed instruction.
     pub others: usize,
-    /// Number of the inputs counted by `others` on which the mutant ends in the same way and writes
-    /// the same to every file.
+    /// Number of the inputs counted by `others` on which the mutant ends and writes as the program.
     pub alike: usize,
-    /// Number of other inputs with which the program, unchanged, fails and executes the changed
-    /// instruction.
+    /// Number of other inputs with which the unchanged program fails and executes the instruction.
     pub failing: usize,
     /// Number of the inputs counted by `failing` on which the mutant ends well.
     pub mended: usize,
@@ -300,7 +295,7 @@ impl Engine {
         failing: &Trace,
         limit: TimeLimit,
         averts: impl Fn(&MutantEnd) -> bool,
-        others: &[Vec<u8>],
+        others: &OtherInputs<'_>,
     ) -> Result<Mutated, EngineError> {
         let Some(first) = failing.points.first().copied() else {
             return Ok(Mutated::default());
@@ -355,23 +350,25 @@ impl Engine {
         found: &mut Vec<Averting>,
         (first, limit): (Point, TimeLimit),
         averts: impl Fn(&MutantEnd) -> bool,
-        (others, spectrum): (&[Vec<u8>], &Spectrum),
+        (others, spectrum): (&OtherInputs<'_>, &Spectrum),
     ) -> Result<(), EngineError> {
         let statements = found
             .iter()
             .filter_map(|it| self.statement_at(it.mutant.pc));
         let chosen = spectrum.chosen(&statements.collect());
-        let rest = (0..others.len()).filter(|it| !chosen.contains(it));
+        let rest = (0..others.all.len()).filter(|it| !chosen.contains(it));
         let rest: Vec<usize> = rest.collect();
         for (inputs, enough) in [(chosen, ENOUGH), (rest, CLOSELY)] {
             for input in inputs {
                 if self.facts_until.is_over() || found.is_empty() {
                     break;
                 }
-                let Some(mut stand) = self.stand_with(&others[input], first, limit)? else {
+                let Some(mut stand) = self.stand_with(&others.all[input].bytes, first, limit)?
+                else {
                     continue;
                 };
-                self.compare_mutants(&mut stand, found, &averts, enough)?;
+                let fails = |end: &MutantEnd| others.fails(input, end, averts(end));
+                self.compare_mutants(&mut stand, found, (&averts, fails), enough)?;
                 // Others are not told any more.
                 found.retain(|it| !it.changes_much());
             }
@@ -453,21 +450,24 @@ impl Engine {
     /// `stand`. A mutant is run only if the program executes the changed instruction on that input,
     /// and at most `enough` such runs are already counted for the mutant. Its run is counted in
     /// `others` and `alike` if the program does not fail on the input, else in `failing` and
-    /// `mended`. `averts` is true for the end of a run that does not fail.
+    /// `mended`. `averts` is true for the end of a run that does not fail; `fails` says of the
+    /// program's end whether it fails, and `None` where it says nothing.
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,
         found: &mut [Averting],
-        averts: impl Fn(&MutantEnd) -> bool,
+        (averts, fails): (
+            impl Fn(&MutantEnd) -> bool,
+            impl Fn(&MutantEnd) -> Option<bool>,
+        ),
         enough: usize,
     ) -> Result<(), EngineError> {
         let Some(plain) = self.run_mutant(stand, None, Pace::SystemCalls)? else {
             return Ok(());
         };
-        let passes = averts(&plain);
-        if passes && !plain.is_comparable() {
+        let Some(fails) = fails(&plain).filter(|fails| *fails || plain.is_comparable()) else {
             return Ok(());
-        }
+        };
         let places: HashSet<u64> = found.iter().map(|it| it.mutant.pc).collect();
         let executed = self.executed(stand, &places)?.map(|it| it.0);
         let executed = executed.unwrap_or_default();
@@ -475,7 +475,7 @@ impl Engine {
             if self.facts_until.is_over() {
                 break;
             }
-            let known = if passes { it.others } else { it.failing };
+            let known = if fails { it.failing } else { it.others };
             if known > enough || !executed.contains(&it.mutant.pc) {
                 continue;
             }
@@ -483,12 +483,12 @@ impl Engine {
             else {
                 continue;
             };
-            match passes {
-                true => {
+            match fails {
+                false => {
                     it.others += 1;
                     it.alike += usize::from(end == plain);
                 }
-                false => {
+                true => {
                     it.failing += 1;
                     it.mended += usize::from(averts(&end));
                 }

@@ -5,12 +5,14 @@
 use std::collections::{HashMap, HashSet};
 
 use ddfuzz_exec::Ended;
+use regex::bytes::Regex;
 
 use super::mutated::MutantEnd;
 use super::run::{Next, Pace, STOPS};
 use super::tests_at_point::Stand;
 use super::watchdog::TimeLimit;
 use super::{Engine, EngineError, Point, Trace};
+use crate::passing::SimilarInput;
 
 /// Largest number of other inputs that are chosen to compare mutants with the program.
 const CHOSEN: usize = 20;
@@ -53,6 +55,28 @@ pub(crate) struct Telling {
     pub passing: usize,
     /// Number of other runs.
     pub others: usize,
+}
+
+/// Other inputs, with which the program is run to compare mutants with it.
+pub(crate) struct OtherInputs<'a> {
+    /// The inputs; the first one is the passing input.
+    pub all: &'a [SimilarInput],
+    /// The pattern that the output of failing runs matches; `None` where they fail otherwise.
+    pub wrong: Option<&'a Regex>,
+}
+
+impl OtherInputs<'_> {
+    /// Returns whether the run of the input with the index `at`, which ended as `end` says, fails;
+    /// `averts` says that it does not end like a failing run. `None` for a run that says nothing:
+    /// one with an end of its own whose output does not match the pattern, and one of an input made
+    /// of the failing one, whose output may be wrong in a way that the pattern does not match.
+    pub fn fails(&self, at: usize, end: &MutantEnd, averts: bool) -> Option<bool> {
+        match (self.wrong, averts) {
+            (None, _) => Some(!averts),
+            (Some(_), true) => (!self.all[at].is_of_failing).then_some(false),
+            (Some(wrong), false) => wrong.is_match(&end.output).then_some(true),
+        }
+    }
 }
 
 /// A run of another input: whether it fails, and which statements of the failing run it executes.
@@ -159,7 +183,7 @@ impl Engine {
         first: Point,
         limit: TimeLimit,
         averts: impl Fn(&MutantEnd) -> bool,
-        others: &[Vec<u8>],
+        others: &OtherInputs<'_>,
     ) -> Result<Spectrum, EngineError> {
         let mut found = Spectrum::default();
         for point in &trace.points {
@@ -167,20 +191,23 @@ impl Engine {
         }
         let places: HashSet<u64> = found.statements.keys().copied().collect();
         let part = self.facts_until.part(8);
-        for (input, bytes) in others.iter().enumerate() {
+        for (input, similar) in others.all.iter().enumerate() {
             if part.is_over() {
                 break;
             }
-            let Some(mut stand) = self.stand_with(bytes, first, limit)? else {
+            let Some(mut stand) = self.stand_with(&similar.bytes, first, limit)? else {
                 continue;
             };
             let run = self.executed(&mut stand, &places)?;
             // It has executed more than is known.
             let run = run.filter(|it| it.1.ended != Ended::Timeout);
-            if let Some((executed, end)) = run {
+            let Some((executed, end)) = run else {
+                continue;
+            };
+            if let Some(fails) = others.fails(input, &end, averts(&end)) {
                 found.runs.push(Covered {
                     input,
-                    fails: !averts(&end),
+                    fails,
                     executed,
                 });
             }
