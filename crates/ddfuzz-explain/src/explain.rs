@@ -249,9 +249,7 @@ impl<'a> Explaining<'a> {
         })?;
         let (passing, input) = self.passing(&mut engine, &criterion, &trace)?;
         self.replays(&mut engine, Side::Passing, &passing.ending)?;
-        // A closer passing input, made of both, may have wrong output that the pattern does not match.
-        let given = request.passing.as_deref().unwrap_or(&input);
-        self.mutants(&mut engine, ways, given)?;
+        self.mutants(&mut engine, ways, &input)?;
         engine.set_input(Side::Passing, input.clone());
         self.input(&input);
         engine.is_raw = request.raw;
@@ -276,7 +274,8 @@ impl<'a> Explaining<'a> {
     }
 
     /// Stores in the result which mutants of the program avert the failure. They are compared with the
-    /// program in runs of inputs close to the failing one and to the passing input `passing`.
+    /// program in runs of inputs close to the failing one and to the passing input `passing`; where
+    /// a pattern tells wrong output, to the passing input that the user gave, if there is one.
     fn mutants(
         &mut self,
         engine: &mut Engine,
@@ -284,6 +283,10 @@ impl<'a> Explaining<'a> {
         passing: &[u8],
     ) -> Result<(), EngineError> {
         let request = self.request;
+        // One that was made closer may have wrong output, too, that the pattern does not match.
+        let given = request.passing.as_deref();
+        let given = given.filter(|_| matches!(ways.0, Criterion::Wrong(_)));
+        let passing = given.unwrap_or(passing);
         let others = match request.passing_target == request.failing_target {
             true => similar_inputs(&request.failing, passing),
             false => vec![SimilarInput::passing(passing)],
