@@ -81,7 +81,7 @@ pub struct ExplainArgs {
     raw: bool,
     /// Maximum CPU time for one explanation; on a busy machine it ends after four times as much wall
     /// time
-    #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "22s")]
+    #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "24s")]
     budget_time: Duration,
     /// Directory for explanation.json, explanation.html and explanation.txt; with several groups,
     /// each is written into DIR/KEY [default: that of the reproducer or of FAILING]
@@ -351,7 +351,7 @@ impl ExplainArgs {
 const LONGEST_BUDGET: Duration = Duration::from_secs(1 << 32);
 
 /// Maximum time for the explanation of one group by `--explain`.
-const BUDGET: Duration = Duration::from_secs(22);
+const BUDGET: Duration = Duration::from_secs(24);
 
 /// Explains those groups of crashes in the output directory `out` whose present reproducer has no
 /// explanation yet. For a group that cannot be explained, prints why and goes on. Ends early when
