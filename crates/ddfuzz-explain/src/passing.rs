@@ -288,6 +288,7 @@ const SIMILAR: usize = 48;
 /// An input that is close to the failing or to the passing one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimilarInput {
+    /// The bytes of the input.
     pub bytes: Vec<u8>,
     /// Whether the input was made of the failing one.
     pub is_of_failing: bool,

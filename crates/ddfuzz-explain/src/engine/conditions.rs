@@ -7,8 +7,9 @@ use ddfuzz_exec::Ended;
 use ddfuzz_triage::memory::Memory;
 use iced_x86::{ConditionCode, ConstantOffsets, FlowControl, Instruction, Mnemonic, OpKind};
 
+use super::decisions::is_met_by;
 use super::instructions::{Executed, Value};
-use super::mutants::{Code, Mutant, MutantKind, NOP, Patch, changed};
+use super::mutants::{Code, Mutant, MutantKind, NOP, Patch, changed, sign_extended};
 use super::process::{Process, by_number};
 use super::run::{Next, Pace, STOPS};
 use super::tests_at_point::Stand;
@@ -64,9 +65,8 @@ pub(super) struct Profile {
 /// bytes; `None` for conditions that are no order of the two.
 fn is_met(code: ConditionCode, value: u64, constant: u64, size: usize) -> Option<bool> {
     let unused = 64 - 8 * size as u32;
-    let signed = |it: u64| (it << unused) as i64 >> unused;
     let (one, other) = (value << unused, constant << unused);
-    let (signed_one, signed_other) = (signed(value), signed(constant));
+    let (signed_one, signed_other) = (sign_extended(value, size), sign_extended(constant, size));
     Some(match code {
         ConditionCode::e => one == other,
         ConditionCode::ne => one != other,
@@ -80,30 +80,6 @@ fn is_met(code: ConditionCode, value: u64, constant: u64, size: usize) -> Option
         ConditionCode::g => signed_one > signed_other,
         _ => return None,
     })
-}
-
-/// Returns whether a condition is met with these flags of the processor.
-fn is_met_by(code: ConditionCode, flags: u64) -> bool {
-    let [carry, parity, zero, sign, overflow] = [0, 2, 6, 7, 11].map(|bit| flags >> bit & 1 == 1);
-    match code {
-        ConditionCode::o => overflow,
-        ConditionCode::no => !overflow,
-        ConditionCode::b => carry,
-        ConditionCode::ae => !carry,
-        ConditionCode::e => zero,
-        ConditionCode::ne => !zero,
-        ConditionCode::be => carry || zero,
-        ConditionCode::a => !carry && !zero,
-        ConditionCode::s => sign,
-        ConditionCode::ns => !sign,
-        ConditionCode::p => parity,
-        ConditionCode::np => !parity,
-        ConditionCode::l => sign != overflow,
-        ConditionCode::ge => sign == overflow,
-        ConditionCode::le => zero || sign != overflow,
-        ConditionCode::g => !zero && sign == overflow,
-        _ => false,
-    }
 }
 
 impl Comparison {
@@ -138,9 +114,8 @@ impl Comparison {
 
     /// Returns the bytes of the comparison with another constant; `None` where it has no room.
     fn with(&self, constant: u64) -> Option<Vec<u8>> {
-        let unused = 64 - 8 * self.size as u32;
-        let signed = |it: u64| (it << unused) as i64 >> unused;
-        let by = signed(constant).checked_sub(signed(self.constant))?;
+        let by = sign_extended(constant, self.size)
+            .checked_sub(sign_extended(self.constant, self.size))?;
         changed(&self.bytes, self.place, by, self.place.1 == self.size)
     }
 
@@ -149,8 +124,7 @@ impl Comparison {
         let (offset, size) = self.place;
         let mut word = [0; 8];
         word[..size].copy_from_slice(bytes.get(offset..offset + size)?);
-        let unused = 64 - 8 * size as u32;
-        Some((((u64::from_le_bytes(word) << unused) as i64) >> unused) as u64)
+        Some(sign_extended(u64::from_le_bytes(word), size) as u64)
     }
 }
 

@@ -82,7 +82,7 @@ impl Jump {
             self.instruction.next_ip(),
             self.instruction.near_branch_target(),
         );
-        match is_met(self.instruction.condition_code(), flags) {
+        match is_met_by(self.instruction.condition_code(), flags) {
             true => [target, next],
             false => [next, target],
         }
@@ -90,7 +90,7 @@ impl Jump {
 }
 
 /// Returns true if the processor's flags `flags` meet the condition `code` of an instruction.
-fn is_met(code: ConditionCode, flags: u64) -> bool {
+pub(super) fn is_met_by(code: ConditionCode, flags: u64) -> bool {
     let flag = |bit: u32| flags >> bit & 1 != 0;
     let (carry, parity, zero, sign, overflow) = (flag(0), flag(2), flag(6), flag(7), flag(11));
     match code {
@@ -315,12 +315,12 @@ mod tests {
     #[test]
     fn conditions_are_those_of_the_processor() {
         let (carry, zero, sign, overflow) = (1, 1 << 6, 1 << 7, 1 << 11);
-        assert!(is_met(ConditionCode::l, sign) && is_met(ConditionCode::l, overflow));
-        assert!(!is_met(ConditionCode::l, sign | overflow));
-        assert!(is_met(ConditionCode::ge, 0) && is_met(ConditionCode::g, 0));
-        assert!(is_met(ConditionCode::le, zero) && !is_met(ConditionCode::g, zero));
-        assert!(is_met(ConditionCode::be, carry) && !is_met(ConditionCode::a, carry));
-        assert!(is_met(ConditionCode::e, zero) && !is_met(ConditionCode::ne, zero));
+        assert!(is_met_by(ConditionCode::l, sign) && is_met_by(ConditionCode::l, overflow));
+        assert!(!is_met_by(ConditionCode::l, sign | overflow));
+        assert!(is_met_by(ConditionCode::ge, 0) && is_met_by(ConditionCode::g, 0));
+        assert!(is_met_by(ConditionCode::le, zero) && !is_met_by(ConditionCode::g, zero));
+        assert!(is_met_by(ConditionCode::be, carry) && !is_met_by(ConditionCode::a, carry));
+        assert!(is_met_by(ConditionCode::e, zero) && !is_met_by(ConditionCode::ne, zero));
     }
 
     #[test]

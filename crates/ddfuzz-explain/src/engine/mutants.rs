@@ -447,6 +447,12 @@ impl Code {
     }
 }
 
+/// Returns the lower `size` bytes of `value` (1 to 8) as a signed number.
+pub(super) fn sign_extended(value: u64, size: usize) -> i64 {
+    let unused = 64 - 8 * size as u32;
+    (value << unused) as i64 >> unused
+}
+
 /// Returns an instruction's bytes after adding `change` to the number of `size` bytes at `offset`;
 /// `None` if the result does not fit. If the number is as wide as the operand (`is_whole`), the
 /// result must fit as a signed and as an unsigned number.
@@ -460,11 +466,10 @@ pub(super) fn changed(
     word[..size].copy_from_slice(&bytes[offset..offset + size]);
     let unused = 64 - 8 * size as u32;
     let unsigned = u64::from_le_bytes(word);
-    let signed = (unsigned << unused) as i64 >> unused;
-    let new = signed.checked_add(change)?;
+    let new = sign_extended(unsigned, size).checked_add(change)?;
     let fits_unsigned =
         (unsigned.checked_add_signed(change)).is_some_and(|it| it <= u64::MAX >> unused);
-    let is_exact = (new << unused) >> unused == new && (!is_whole || fits_unsigned);
+    let is_exact = sign_extended(new as u64, size) == new && (!is_whole || fits_unsigned);
     let mut bytes = bytes.to_vec();
     bytes[offset..offset + size].copy_from_slice(&new.to_le_bytes()[..size]);
     is_exact.then_some(bytes)
