@@ -11,7 +11,6 @@ use super::decisions::is_met_by;
 use super::instructions::{Executed, Value};
 use super::mutants::{Code, Mutant, MutantKind, NOP, Patch, changed, sign_extended};
 use super::process::{Process, by_number};
-use super::run::{Next, Pace, STOPS};
 use super::tests_at_point::Stand;
 use super::{Engine, EngineError};
 
@@ -247,23 +246,10 @@ impl Engine {
             profile.comparisons.extend(comparison);
             profile.conditions.insert(at, (condition, Seen::default()));
         }
-        let limit = stand.limit().times(STOPS);
-        self.in_new_fork(stand, |engine, child| {
-            let _limit = child.limit(limit);
-            for place in &places {
-                child.set_breakpoint(*place)?;
-            }
-            loop {
-                match engine.resume(child, Pace::Free) {
-                    Ok(Next::Breakpoint(registers)) => profile.add(child, &registers)?,
-                    Ok(Next::Other(_)) => {}
-                    Ok(Next::Ended(it)) if it.ended == Ended::Timeout => return Ok(None),
-                    Ok(Next::Ended(_)) => return Ok(Some(profile)),
-                    Err(EngineError::System(_)) if engine.watchdog.has_fired() => return Ok(None),
-                    Err(error) => return Err(error),
-                }
-            }
-        })
+        let end = self.stopped_at(stand, &places, |process, registers| {
+            profile.add(process, registers)
+        })?;
+        Ok(end.filter(|it| it.ended != Ended::Timeout).map(|_| profile))
     }
 }
 

@@ -8,6 +8,7 @@ use ddfuzz_exec::Ended;
 use regex::bytes::Regex;
 
 use super::mutated::MutantEnd;
+use super::process::Process;
 use super::run::{Next, Pace, STOPS};
 use super::tests_at_point::Stand;
 use super::watchdog::TimeLimit;
@@ -223,19 +224,32 @@ impl Engine {
         stand: &mut Stand,
         places: &HashSet<u64>,
     ) -> Result<Option<(HashSet<u64>, MutantEnd)>, EngineError> {
+        let mut executed = HashSet::new();
+        let end = self.stopped_at(stand, places, |process, registers| {
+            executed.insert(registers.rip);
+            Ok(process.remove_breakpoint(registers.rip)?)
+        })?;
+        Ok(end.map(|end| (executed, end)))
+    }
+
+    /// Runs a fork of the stopped run with breakpoints at the addresses `places`, and calls `act`
+    /// with the process and its registers at each stop there; `act` removes the breakpoint, or
+    /// steps over it. Returns how the fork ends; `None` where it did what cannot be followed.
+    pub(super) fn stopped_at(
+        &mut self,
+        stand: &mut Stand,
+        places: &HashSet<u64>,
+        mut act: impl FnMut(&mut Process, &libc::user_regs_struct) -> Result<(), EngineError>,
+    ) -> Result<Option<MutantEnd>, EngineError> {
         let limit = stand.limit().times(STOPS);
         self.in_new_fork(stand, |engine, child| {
             let _limit = child.limit(limit);
             for place in places {
                 child.set_breakpoint(*place)?;
             }
-            let mut executed = HashSet::new();
             let (ended, output) = loop {
                 match engine.resume(child, Pace::Free) {
-                    Ok(Next::Breakpoint(registers)) => {
-                        executed.insert(registers.rip);
-                        child.remove_breakpoint(registers.rip)?;
-                    }
+                    Ok(Next::Breakpoint(registers)) => act(child, &registers)?,
                     Ok(Next::Other(_)) => {}
                     Ok(Next::Ended(ending)) => break (ending.ended, ending.output),
                     Err(EngineError::System(_)) if engine.watchdog.has_fired() => {
@@ -244,13 +258,11 @@ impl Engine {
                     Err(error) => return Err(error),
                 }
             };
-            let written = None;
-            let end = MutantEnd {
+            Ok(Some(MutantEnd {
                 ended,
                 output,
-                written,
-            };
-            Ok(Some((executed, end)))
+                written: None,
+            }))
         })
     }
 }
