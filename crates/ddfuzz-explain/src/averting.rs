@@ -31,6 +31,7 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
         (it.mutants.iter()).partition(|it| it.place.function == MAIN);
     let mut mutants = first.into_iter().chain(last).take(TELLING).peekable();
     let is_told = mutants.peek().is_some();
+    let place = |it: &MutantRecord| [std::slice::from_ref(&it.place), &it.calls].concat();
     let why = |it: &MutantRecord| {
         let MutantRecord { change, alike, .. } = it;
         let others = match it.passing {
@@ -46,7 +47,7 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
     let mut rest = found.into_iter();
     let is_second = rest.as_slice().first().is_some_and(|it| it.tested);
     if let Some(first) = mutants.next_if(|it| !is_second && it.place.function != MAIN) {
-        all.add_tested(std::slice::from_ref(&first.place), &why(first));
+        all.add_tested(&place(first), &why(first));
     }
     if let Some(first) = rest.next()
         && !all.has(&first.place)
@@ -54,7 +55,7 @@ pub(crate) fn with_averting(found: Vec<SuspectRecord>, it: &Explanation) -> Vec<
         all.found.push(first);
     }
     for mutant in mutants {
-        all.add_tested(std::slice::from_ref(&mutant.place), &why(mutant));
+        all.add_tested(&place(mutant), &why(mutant));
     }
     let mut tested = Vec::new();
     let reaching = it.critical.iter().filter(|it| it.reaches && !is_told);
@@ -114,6 +115,7 @@ mod tests {
     fn mutant(line: u64, alike: usize) -> MutantRecord {
         MutantRecord {
             place: own(line),
+            calls: Vec::new(),
             change: "with another variable".to_owned(),
             is_like: true,
             passing: 3,

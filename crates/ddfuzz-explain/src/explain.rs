@@ -14,6 +14,7 @@ use crate::engine::watchdog::{Allowance, TimeLimit};
 use crate::engine::{Criterion, Ending, Engine, EngineError, Point, Side, Trace, Unsupported};
 use crate::experiments::Runs;
 use crate::failing_facts::{add_facts, add_heap_facts, add_mutants};
+use crate::other_words::with_other_words;
 use crate::passing::{SimilarInput, candidates, closest, judge_candidate, similar_inputs};
 use crate::places::{frame_record, newer_sources, out_of_time, refusal_of};
 use crate::refused::{LEAST_MATCHING, not_passing};
@@ -287,12 +288,16 @@ impl<'a> Explaining<'a> {
         let given = request.passing.as_deref();
         let given = given.filter(|_| matches!(ways.0, Criterion::Wrong(_)));
         let passing = given.unwrap_or(passing);
-        let others = match request.passing_target == request.failing_target {
+        let mut others = match request.passing_target == request.failing_target {
             true => similar_inputs(&request.failing, passing),
             false => vec![SimilarInput::passing(passing)],
         };
+        let first = others.len();
+        if request.passing_target == request.failing_target {
+            others.extend(with_other_words(&request.failing, passing));
+        }
         self.part(engine, Stage::Mutants, |result, engine| {
-            add_mutants(result, engine, ways, &others)
+            add_mutants(result, engine, ways, (&others, first))
         })
     }
 

@@ -8,7 +8,8 @@ use ddfuzz_exec::{Ended, RUST_PANIC};
 use crate::engine::anomalies::Oddity;
 use crate::engine::crashed::Odd;
 use crate::engine::critical::Critical;
-use crate::engine::mutated::{Averting, MutantEnd, Mutated};
+use crate::engine::evidence::Averting;
+use crate::engine::mutated::{MutantEnd, Mutated};
 use crate::engine::origin::{History, Origin};
 use crate::engine::overflow::Overflow;
 use crate::engine::spectrum::OtherInputs;
@@ -148,7 +149,8 @@ fn add_crash_facts(
     if ending.crash.is_none() && !is_panic || engine.info.is_empty() {
         return Ok(None);
     }
-    let Some(history) = if_supported(engine.crash_history(failing))? else {
+    let history = engine.crash_history(failing);
+    let Some(history) = if_supported(history)? else {
         return Ok(None);
     };
     let record = |it: &Origin| origin_record(engine, it);
@@ -206,7 +208,8 @@ fn add_critical(
 }
 
 /// Adds to a result the mutants of the program that keep the failing run from failing, within a
-/// share of the time that is left. Runs of the inputs `others` show how much else a mutant changes.
+/// share of the time that is left. Runs of the inputs `others` show how much else a mutant changes;
+/// the executed statements of the first ones, `first` in number, are recorded.
 /// Nothing is added if the failing run has damaged its heap: what it overwrites depends on where
 /// blocks are.
 ///
@@ -216,7 +219,7 @@ pub fn add_mutants(
     result: &mut Explanation,
     engine: &mut Engine,
     (criterion, failing, limit): (&Criterion, &Trace, TimeLimit),
-    others: &[SimilarInput],
+    (others, first): (&[SimilarInput], usize),
 ) -> Result<(), EngineError> {
     let is_damaged = result.overflow.as_ref().is_some_and(|it| !it.reads);
     if engine.info.is_empty() || is_damaged {
@@ -232,7 +235,8 @@ pub fn add_mutants(
         Criterion::Wrong(wrong) => Some(wrong),
         Criterion::Crash(_) | Criterion::Exit(..) => None,
     };
-    let others = OtherInputs { all: others, wrong };
+    let all = others;
+    let others = OtherInputs { all, first, wrong };
     let tests = engine.tests;
     let found = engine.averting_mutants(failing, limit, averts, &others);
     // They are counted apart from tests at a point.
@@ -240,6 +244,7 @@ pub fn add_mutants(
     engine.facts_until = engine.whole_time();
     let record = |it: &Averting| MutantRecord {
         place: frame_record(engine, it.mutant.pc),
+        calls: frame_records(engine, &it.mutant.calls()[1..]),
         change: it.mutant.words(),
         is_like: it.is_like,
         passing: it.others,
@@ -295,10 +300,12 @@ fn add_observed(
     };
     result.observed = seen.odd.iter().map(record).collect();
     let nearest = seen.nearest.iter().map(|pc| frame_record(engine, *pc));
-    result.depends = nearest
-        .filter(|it| it.line > Some(0))
-        .take(DEPENDS)
-        .collect();
+    for place in nearest.filter(|it| it.line > Some(0)) {
+        // Several of its instructions may be among them.
+        if result.depends.len() < DEPENDS && !result.depends.contains(&place) {
+            result.depends.push(place);
+        }
+    }
     Ok(())
 }
 

@@ -26,6 +26,7 @@ pub mod graph;
 mod links;
 pub mod matching;
 mod named_places;
+mod other_words;
 mod passing;
 mod places;
 mod plain_build;

@@ -397,6 +397,9 @@ pub struct CriticalRecord {
 pub struct MutantRecord {
     /// The statement that is changed.
     pub place: FrameRecord,
+    /// The call in which alone it is changed, with those that are inlined there; empty if it is
+    /// changed in all calls.
+    pub calls: Vec<FrameRecord>,
     /// What the changed statement does instead, as the end of a sentence: `with two arguments
     /// exchanged`.
     pub change: String,

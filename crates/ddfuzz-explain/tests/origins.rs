@@ -504,3 +504,13 @@ fn a_length_that_reaches_past_memory_is_followed_in_place_of_the_pointer() {
     let written = functions(it.origin.as_ref());
     assert_eq!(written.first(), Some(&"name_it"), "{text}");
 }
+
+#[test]
+fn a_crash_in_a_statement_that_is_executed_often_is_followed_back() {
+    for flags in [PLAIN, &["-g", "-Og"]] {
+        let program = program("hot.c", flags);
+        let it = explained(&program, b"b", Some(b"a"));
+        let text = story::text(&it);
+        assert_eq!(functions(it.origin.as_ref())[0], "fill", "{text}");
+    }
+}

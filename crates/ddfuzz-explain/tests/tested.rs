@@ -263,3 +263,41 @@ fn statements_in_the_wrong_order_are_named() {
     let order = "with another order of statements";
     assert_eq!(change_at(&it, wrong), Some(order), "{text}");
 }
+
+#[test]
+fn a_number_that_is_cut_is_named_where_it_is_stored() {
+    for flags in [PLAIN, &["-g", "-Og"]] {
+        let program = program("counter.c", flags);
+        let failing = [vec![b'a'; 260], b"\n".to_vec()].concat();
+        let it = explained_output(&program, &failing, b"aaaaaaaaaaaa\n", "^[0-9] letters");
+        let text = story::text(&it);
+        let wrong = line_of("counter.c", "counts->letters++");
+        let change = "with a number that is not cut to 8 bits";
+        assert_eq!(change_at(&it, wrong), Some(change), "{text}");
+        assert_eq!(it.look_first[0].place[0].line, Some(wrong), "{text}");
+    }
+}
+
+#[test]
+fn a_missing_reset_is_named_with_the_call_that_needs_it() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs");
+    let include = format!("-I{folder}");
+    let buffer = format!("{folder}/words_buffer.c");
+    for level in ["-O0", "-Og"] {
+        let program = program("words_decoded.c", &["-g", level, &include, &buffer]);
+        let failing = b"#a_b\nc_d\ne_f\n";
+        let it = explained_output(&program, failing, b"#a_b\ncd\nef\n", "= .*d.*f");
+        let text = story::text(&it);
+        let found = it.mutants.iter().find(|it| it.place.function == "decode");
+        let change = found.map(|it| it.change.as_str());
+        let reset = "with to->used set to zero when it begins";
+        assert_eq!(change, Some(reset), "{text}");
+        let caller = found.and_then(|it| it.calls[0].line);
+        let wrong = line_of("words_decoded.c", "decode(buffer, line);");
+        assert_eq!(caller, Some(wrong), "{text}");
+        let is_it = |it: &&ddfuzz_explain::report::SuspectRecord| {
+            it.place.len() == 2 && it.place[1].line == Some(wrong)
+        };
+        assert!(it.look_first.iter().any(|it| is_it(&it)), "{text}");
+    }
+}

@@ -81,7 +81,7 @@ pub struct ExplainArgs {
     raw: bool,
     /// Maximum CPU time for one explanation; on a busy machine it ends after four times as much wall
     /// time
-    #[arg(long, value_name = "TIME", value_parser = values::time, default_value = "24s")]
+    #[arg(long, value_name = "TIME", value_parser = values::time, default_value = BUDGET)]
     budget_time: Duration,
     /// Directory for explanation.json, explanation.html and explanation.txt; with several groups,
     /// each is written into DIR/KEY [default: that of the reproducer or of FAILING]
@@ -350,8 +350,9 @@ impl ExplainArgs {
 /// added to a clock.
 const LONGEST_BUDGET: Duration = Duration::from_secs(1 << 32);
 
-/// Maximum time for the explanation of one group by `--explain`.
-const BUDGET: Duration = Duration::from_secs(24);
+/// Maximum CPU time for one explanation where none is given: for `ddfuzz explain`, and of one group
+/// by `--explain`.
+const BUDGET: &str = "24s";
 
 /// Explains those groups of crashes in the output directory `out` whose present reproducer has no
 /// explanation yet. For a group that cannot be explained, prints why and goes on. Ends early when
@@ -383,7 +384,7 @@ pub(in crate::cli) fn explain_new(
                 wrong: None,
                 slice: None,
                 raw: false,
-                budget: BUDGET,
+                budget: values::time(BUDGET).map_err(Failure::usage)?,
             };
             files.write(&explain::explain(&request).map_err(failure)?)
         };

@@ -1,6 +1,7 @@
 //! Debug information of a program, read by `gimli`: functions with their variables, types, lines.
 
 mod classes;
+mod declared;
 pub mod frames;
 mod inlined;
 mod line_zero;
@@ -23,6 +24,7 @@ use object::{Object, ObjectSection, ObjectSymbol};
 use crate::types::{TypeId, Types};
 use classes::Classes;
 pub use classes::Vtables;
+use declared::definitions;
 pub use inlined::{Inlined, Place, is_library_file};
 pub use lines::{Line, Lines};
 use read_types::TypeReader;
@@ -192,6 +194,7 @@ impl DebugInfo {
         while let Some(header) = headers.next()? {
             reading.units.push(dwarf.unit(header)?);
         }
+        reading.types.definitions = definitions(&dwarf, &reading.units)?;
         for index in 0..reading.units.len() {
             reading.unit(index)?;
         }

@@ -20,6 +20,8 @@ const MOST_NAMED: usize = 16;
 #[derive(Default)]
 pub(super) struct TypeReader {
     pub types: Types,
+    /// For each structure that a compilation unit only declares, where another one defines it.
+    pub definitions: HashMap<(usize, UnitOffset), (usize, UnitOffset)>,
     known: HashMap<(usize, UnitOffset), TypeId>,
     /// Structures that were read, by name, size and fields: compilation units that include one
     /// header describe one type.
@@ -93,7 +95,10 @@ impl TypeReader {
             return Ok(Types::VOID);
         }
         self.depth += 1;
-        let read = self.read_new(dwarf, units, unit, at);
+        let read = match self.definitions.get(&(unit, at)).copied() {
+            Some((unit, at)) => self.read_below(dwarf, units, unit, at),
+            None => self.read_new(dwarf, units, unit, at),
+        };
         self.depth -= 1;
         read
     }

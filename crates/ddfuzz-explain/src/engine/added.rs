@@ -52,6 +52,9 @@ pub(crate) enum Base {
 pub(crate) struct Added {
     /// Address at which the function begins that makes the assignment.
     pub entry: u64,
+    /// The address to which those calls return in which alone the assignment is made; `None` if it
+    /// is made in all calls.
+    pub caller: Option<u64>,
     /// Whether the assignment is made when the function returns, and not when it begins.
     pub at_end: bool,
     /// Where the address of the set place is taken from: the place has `size` bytes, and begins
@@ -99,6 +102,9 @@ impl Added {
                 Some(at) => self.set(process, pending.remove(at).2),
                 None => Ok(()),
             };
+        }
+        if self.caller.is_some() && process.word(registers.rsp) != self.caller {
+            return Ok(());
         }
         let mut registers = *registers;
         let base = match self.base {
@@ -349,6 +355,7 @@ impl Engine {
             for (at_end, value) in values {
                 let added = Added {
                     entry,
+                    caller: None,
                     at_end,
                     base,
                     offset: field.offset,

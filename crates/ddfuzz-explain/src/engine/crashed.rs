@@ -21,7 +21,7 @@ use super::recorded::Recorded;
 use super::sources::{Source, comparison, guards, last_write};
 use super::watchdog::TimeLimit;
 use super::writer::{By, Watched};
-use super::{Ending, Engine, EngineError, Point, Side, Trace};
+use super::{Ending, Engine, EngineError, Point, Side, Trace, if_supported};
 use crate::dwarf::frames::STACK_POINTER;
 
 /// Numbers of points before the failure at which the recording of single instructions may begin.
@@ -161,15 +161,31 @@ impl Engine {
         for before in POINTS {
             if recorded.executed.is_empty() {
                 let from = &points[points.len().saturating_sub(before)..];
-                recorded = self.record(Side::Failing, from, false)?;
+                recorded = self.recorded_to_end(from)?;
+            }
+        }
+        let late = match recorded.executed.is_empty() {
+            true => self.late_points(failing)?,
+            false => Vec::new(),
+        };
+        for from in 0..late.len() {
+            if recorded.executed.is_empty() {
+                recorded = self.recorded_to_end(&late[from..])?;
             }
         }
         let Some((used, of, own)) = self.failing_values(&recorded, &failing.ending) else {
             return Ok(None);
         };
-        let mut found = self.history(points, of, used)?;
+        let mut found = self.history(&[points, &*late].concat(), of, used)?;
         found.moments.insert(0, (recorded, own));
         Ok(Some(found))
+    }
+
+    /// Records the failing run from the first of `points` on, to its end; the recording is empty
+    /// where that is too far away, or the run does what cannot be followed.
+    fn recorded_to_end(&mut self, points: &[Point]) -> Result<Rc<Recorded>, EngineError> {
+        let recorded = self.record(Side::Failing, points, false);
+        Ok(if_supported(recorded.map(Some))?.unwrap_or_default())
     }
 
     /// Returns the values by which a recorded run has failed, the address of the instruction that

@@ -7,16 +7,19 @@
 mod added;
 pub(crate) mod anomalies;
 pub(crate) mod backward;
+mod called_from;
 pub(crate) mod changed;
 mod conditions;
 pub mod crashed;
 pub(crate) mod critical;
 pub(crate) mod decisions;
 pub(crate) mod dependence;
+pub(crate) mod evidence;
 pub mod freed;
 pub mod heap;
 pub mod instructions;
 mod joined_conditions;
+mod late_points;
 pub mod library;
 mod library_data;
 pub mod moved;
@@ -41,6 +44,7 @@ pub mod switched;
 pub mod tests_at_point;
 mod unset;
 pub mod watchdog;
+mod wide;
 pub mod writer;
 
 use std::cell::RefCell;

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::added::Added;
+use super::wide::Wide;
 use iced_x86::{
     ConstantOffsets, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register,
 };
@@ -77,6 +78,8 @@ pub(crate) enum Patch {
     Leave(u64, u64),
     /// A function sets a place in memory each time it is called.
     Addition(Box<Added>),
+    /// A place in memory keeps numbers that it has no room for.
+    Wide(Box<Wide>),
 }
 
 impl Patch {
@@ -87,11 +90,12 @@ impl Patch {
             Patch::Code(at, _) | Patch::Exchange(at, _) | Patch::Add(at, ..) => *at,
             Patch::Leave(at, _) => *at,
             Patch::Addition(added) => added.entry,
+            Patch::Wide(place) => place.first(),
         }
     }
 
     /// Returns what a function does in addition; `None` for other patches.
-    fn added(&self) -> Option<&Added> {
+    pub(super) fn added(&self) -> Option<&Added> {
         match self {
             Patch::Addition(added) => Some(added),
             _ => None,
@@ -111,8 +115,21 @@ pub(crate) struct Mutant {
 }
 
 impl Mutant {
+    /// Returns the address of the changed instruction and, where the mutant acts in calls from one
+    /// place only, that of the instruction that calls.
+    pub fn calls(&self) -> Vec<u64> {
+        let caller = self.patch.added().and_then(|it| it.caller);
+        // The call ends where it returns to.
+        std::iter::once(self.pc)
+            .chain(caller.map(|it| it - 1))
+            .collect()
+    }
+
     /// Returns what the mutant does instead, as the end of a sentence.
     pub fn words(&self) -> String {
+        if let Patch::Wide(place) = &self.patch {
+            return place.words();
+        }
         let words = match self.kind {
             MutantKind::Boundary => "with the other answer for equal numbers",
             MutantKind::Negated => "with the opposite condition",

@@ -1,7 +1,7 @@
 //! Runs of mutants (see [`mutants`](super::mutants)): which of them keep the failing run from
 //! failing, and what they change in other runs.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
@@ -9,13 +9,15 @@ use ddfuzz_exec::Ended;
 use ddfuzz_triage::memory::Memory;
 use iced_x86::Register;
 
+use super::evidence::{Averting, common, spread};
 use super::mutants::{Code, Mutant, Patch, jump_tables, mutants};
 use super::prepared::library_symbol;
 use super::process::{Process, register_mut};
-use super::run::{Halt, Pace};
+use super::run::{self, Halt, Pace};
 use super::spectrum::{ENOUGH, Executions, OtherInputs, Spectrum, Telling};
 use super::tests_at_point::Stand;
 use super::watchdog::TimeLimit;
+use super::wide::{self, Kept};
 use super::{Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::Function;
 use crate::suspects::MAIN;
@@ -36,8 +38,10 @@ const COMPARED: usize = 600;
 const COMPARED_CLOSELY: usize = 60;
 /// Largest number of failing runs, and of others, with which a most telling mutant is compared.
 const CLOSELY: usize = 12;
-/// By how much a mutant weighs less for each one of the same function that weighs more.
-const AGAIN: f64 = 0.25;
+/// Largest number of mutants that are compared in runs of further inputs, and of runs of either end
+/// with which each of them is compared.
+const LEADING: usize = 24;
+const MOST_CLOSELY: usize = 48;
 /// Largest number of mutants that the search for mutants without the failure returns.
 const FOUND: usize = 6;
 
@@ -60,34 +64,6 @@ impl MutantEnd {
     }
 }
 
-/// A mutant that keeps the failing run from failing.
-#[derive(Clone, Debug)]
-pub(crate) struct Averting {
-    /// The mutant that does not fail on the failing input.
-    pub mutant: Mutant,
-    /// Whether the mutant's output on the failing input begins with what the failing run wrote.
-    pub is_like: bool,
-    /// How many eighths of the lines that the failing run wrote are in the mutant's output as well.
-    kept: usize,
-    /// Whether the mutant exits with status 0 on the failing input.
-    pub succeeds: bool,
-    /// Whether the changed statement is the one at which the failing run fails.
-    fails: bool,
-    /// Whether the changed statement is in `main`.
-    is_main: bool,
-    /// Which runs execute the changed statement; `None` where that is not known.
-    executed: Option<Executions>,
-    /// Number of other inputs with which the program, unchanged, ends well, writes something and
-    /// executes the changed instruction.
-    pub others: usize,
-    /// Number of the inputs counted by `others` on which the mutant ends and writes as the program.
-    pub alike: usize,
-    /// Number of other inputs with which the unchanged program fails and executes the instruction.
-    pub failing: usize,
-    /// Number of the inputs counted by `failing` on which the mutant ends well.
-    pub mended: usize,
-}
-
 /// What runs of mutants, and of the program on other inputs, have shown.
 #[derive(Default)]
 pub(crate) struct Mutated {
@@ -97,51 +73,6 @@ pub(crate) struct Mutated {
     pub left: (usize, usize),
     /// The statement that tells runs that fail from others best; `None` where none does.
     pub telling: Option<Telling>,
-}
-
-impl Averting {
-    /// Returns true if the mutant behaves differently in most passing runs of other inputs.
-    fn changes_much(&self) -> bool {
-        self.others > 0 && self.alike * 2 < self.others
-    }
-
-    /// Returns true if runs of other inputs support the mutant. Of those that do not fail, at least
-    /// one, and at least half, must end as without the mutation. If all of them fail, the mutant
-    /// must avert at least [`ENOUGH`] of these failures; one is enough if more than [`ENOUGH`]
-    /// failing runs execute its statement, and no others.
-    fn is_telling(&self) -> bool {
-        let all = self.executed.unwrap_or_default();
-        let is_seen = all.passing == 0 && all.failing.0 > ENOUGH && self.mended > 0;
-        (is_seen || self.alike > 0 || self.mended >= ENOUGH) && self.alike * 2 >= self.others
-    }
-
-    /// Returns how much evidence there is that the mutant's statement is wrong, as a logarithm of a
-    /// likelihood up to a constant. It grows with the share of other runs that the mutant leaves
-    /// alike, the output that it keeps, how well the statement tells failing from passing runs, and
-    /// a little with the share of other failures that it averts.
-    fn weight(&self) -> f64 {
-        let share = |part: usize, all: usize| ((1.0 + part as f64) / (1.0 + all as f64)).ln();
-        let eighths = |part: usize| (0.1 + part as f64 / 8.0).ln();
-        let suspicion = self.executed.map_or(0, Executions::suspicion);
-        let known = share(self.alike, self.others) + 0.2 * share(self.mended, self.failing)
-            // Each run that stays as it is says something, the first ones most.
-            + 0.15 * (1.0 + self.alike as f64).ln();
-        let ends = eighths(self.kept) + 0.6 * eighths(suspicion);
-        // What a failed assertion decides itself says little.
-        let penalties = [
-            (self.fails, 1.0),
-            (!self.succeeds, 0.4),
-            (self.is_main, 0.3),
-        ];
-        let penalties = penalties.iter().filter(|it| it.0).map(|it| it.1);
-        known + ends - 0.02 * f64::from(self.mutant.kind as u8) - penalties.sum::<f64>()
-    }
-
-    /// Compares two mutants by their weights; the one with more evidence is less, so that it is
-    /// sorted first.
-    fn compare(&self, other: &Averting) -> Ordering {
-        other.weight().total_cmp(&self.weight())
-    }
 }
 
 impl Engine {
@@ -193,11 +124,13 @@ impl Engine {
             conditions.extend(code.conditions());
         }
         found.extend(self.additions(&functions));
+        let narrow = wide::places(functions.iter().flat_map(|it| &it.1));
         let places = found.iter().map(|it| it.patch.begins()).collect();
         if let Some(profile) = self.profile(stand, places, conditions.into_iter())? {
             found.retain(|it| profile.matters(it));
             found.extend(profile.bounds());
         }
+        found.extend(self.wide_mutants(stand, &narrow)?);
         let mut known = HashSet::new();
         found.retain(|it| known.insert(it.patch.clone()));
         Ok(found)
@@ -212,13 +145,21 @@ impl Engine {
         patch: Option<&Patch>,
         pace: Pace,
     ) -> Result<Option<MutantEnd>, EngineError> {
+        let is_stopped_often = matches!(patch, Some(Patch::Wide(_)));
+        let longer = is_stopped_often.then(|| stand.limit().times(run::STOPS));
         self.in_new_fork(stand, |engine, child| {
+            let _limit = longer.map(|it| child.limit(it));
             match patch {
                 Some(Patch::Code(at, bytes)) => child.write(*at, bytes)?,
                 Some(Patch::Exchange(at, _) | Patch::Add(at, ..) | Patch::Leave(at, _)) => {
                     child.set_breakpoint(*at)?;
                 }
                 Some(Patch::Addition(added)) => child.set_breakpoint(added.entry)?,
+                Some(Patch::Wide(place)) => {
+                    for at in place.places() {
+                        child.set_breakpoint(at)?;
+                    }
+                }
                 None => {}
             }
             match engine.end_of_mutant(child, patch, pace) {
@@ -243,11 +184,18 @@ impl Engine {
         pace: Pace,
     ) -> Result<MutantEnd, EngineError> {
         let (mut signal, mut stops) = (0, 0);
-        let mut pending = Vec::new();
+        let (mut pending, mut kept) = (Vec::new(), Kept::new());
         let mut written = (pace == Pace::SystemCalls).then(BTreeMap::new);
         let ended = loop {
             match self.next_halt(child, pace, std::mem::take(&mut signal))? {
                 Halt::Trap => match (child.at_breakpoint()?, patch) {
+                    (Some(registers), Some(Patch::Wide(place))) => {
+                        stops += 1;
+                        place.step(child, &registers, &mut kept)?;
+                        if stops >= wide::STOPS {
+                            break Ended::Timeout;
+                        }
+                    }
                     (Some(mut registers), Some(patch)) => {
                         stops += 1;
                         change(&mut registers, patch);
@@ -307,10 +255,13 @@ impl Engine {
         self.sort_mutants(&mut all, &spectrum);
         all.truncate(MUTANTS);
         let count = all.len();
-        let (mut found, run) = self.averting(stand, all, &averts)?;
+        let passing = others.all.first().map(|it| &*it.bytes);
+        let passing = self.output_of(passing, first, limit)?;
+        let (mut found, run) = self.averting(&mut stand, all, (&averts, &passing))?;
+        self.narrow(&mut stand, &mut found, &averts)?;
+        drop(stand);
         for it in &mut found {
-            let statement = self.statement_at(it.mutant.pc);
-            it.executed = statement.and_then(|it| spectrum.of(it));
+            it.executed = self.executions(&it.mutant, &spectrum);
             it.is_main = self.function(it.mutant.pc) == Some(MAIN);
             let last = failing.points.last();
             it.fails = last.is_some_and(|last| self.line(last.pc) == self.line(it.mutant.pc));
@@ -327,7 +278,11 @@ impl Engine {
         found.retain(|it| it.is_telling() && !it.changes_much());
         found.sort_by(Averting::compare);
         let mut lines = HashSet::new();
-        found.retain(|it| lines.insert(self.line(it.mutant.pc)));
+        let line = |pc| self.line(pc).map(|(file, line)| (file.to_owned(), line));
+        found.retain(|it| {
+            let calls = it.mutant.calls().into_iter();
+            lines.insert(calls.map(line).collect::<Vec<_>>())
+        });
         let function = |it: &Averting| self.function(it.mutant.pc);
         let order = spread(found.iter().map(|it| (it.weight(), function(it))));
         let mut ranked: Vec<(f64, Averting)> = order.into_iter().zip(found).collect();
@@ -338,6 +293,20 @@ impl Engine {
             found,
             left: (count - run, count),
             telling: spectrum.telling(&failing.points),
+        })
+    }
+
+    /// Returns which runs execute the statement that `mutant` changes, or in which it is called
+    /// where it acts in one call only; for a function's beginning, which is no statement, that of
+    /// the function's first statement. `None` where that is not known.
+    fn executions(&self, mutant: &Mutant, spectrum: &Spectrum) -> Option<Executions> {
+        let pc = *mutant.calls().last()?;
+        let own = self.statement_at(pc).and_then(|it| spectrum.of(it));
+        own.or_else(|| {
+            let after = self.statements.partition_point(|it| *it < pc);
+            let is_own = |at: &&u64| self.function(**at) == self.function(pc);
+            let mut after = self.statements[after..].iter().take_while(is_own);
+            after.find_map(|it| spectrum.of(*it))
         })
     }
 
@@ -357,8 +326,13 @@ impl Engine {
             .filter_map(|it| self.statement_at(it.mutant.pc));
         let chosen = spectrum.chosen(&statements.collect());
         let rest = (0..others.all.len()).filter(|it| !chosen.contains(it));
-        let rest: Vec<usize> = rest.collect();
-        for (inputs, enough) in [(chosen, ENOUGH), (rest, CLOSELY)] {
+        let (rest, more): (Vec<usize>, Vec<usize>) = rest.partition(|it| *it < others.first);
+        let rounds = [
+            (chosen, ENOUGH, COMPARED_CLOSELY),
+            (rest, CLOSELY, LEADING),
+            (more, MOST_CLOSELY, LEADING),
+        ];
+        for (inputs, enough, most) in rounds {
             for input in inputs {
                 if self.facts_until.is_over() || found.is_empty() {
                     break;
@@ -373,22 +347,41 @@ impl Engine {
                 found.retain(|it| !it.changes_much());
             }
             found.sort_by(Averting::compare);
-            found.truncate(COMPARED_CLOSELY);
+            found.truncate(most);
         }
         Ok(())
     }
 
+    /// Returns what the program writes to stdout on another input; nothing if it cannot be run.
+    fn output_of(
+        &mut self,
+        input: Option<&[u8]>,
+        first: Point,
+        limit: TimeLimit,
+    ) -> Result<Vec<u8>, EngineError> {
+        let Some(mut stand) = (match input {
+            Some(input) => self.stand_with(input, first, limit)?,
+            None => None,
+        }) else {
+            return Ok(Vec::new());
+        };
+        let end = self.run_mutant(&mut stand, None, Pace::Free)?;
+        Ok(end.map(|it| it.output).unwrap_or_default())
+    }
+
     /// Runs the mutants `all` in forks of the failing run, stopped in `stand`, and returns those
-    /// that keep it from failing, with the number of those for which there was time.
+    /// that keep it from failing, with the number of those for which there was time. `passing` is
+    /// what the passing run writes: lines that the failing run writes as well are right.
     fn averting(
         &mut self,
-        mut stand: Stand,
+        stand: &mut Stand,
         all: Vec<Mutant>,
-        averts: impl Fn(&MutantEnd) -> bool,
+        (averts, passing): (impl Fn(&MutantEnd) -> bool, &[u8]),
     ) -> Result<(Vec<Averting>, usize), EngineError> {
         let most = self.facts_until.but(4);
-        let plain = self.run_mutant(&mut stand, None, Pace::Free)?;
+        let plain = self.run_mutant(stand, None, Pace::Free)?;
         let begins = plain.map(|it| it.output).unwrap_or_default();
+        let right = common(&begins, passing);
         let (mut found, mut hanging, mut run) = (Vec::new(), HashSet::new(), 0);
         for mutant in all {
             let place = (self.line(mutant.pc), mutant.kind);
@@ -399,25 +392,13 @@ impl Engine {
             if hanging.contains(&place) {
                 continue;
             }
-            let Some(end) = self.run_mutant(&mut stand, Some(&mutant.patch), Pace::Free)? else {
+            let Some(end) = self.run_mutant(stand, Some(&mutant.patch), Pace::Free)? else {
                 continue;
             };
             if end.ended == Ended::Timeout {
                 hanging.insert(place);
             } else if averts(&end) {
-                found.push(Averting {
-                    is_like: end.output.starts_with(&begins),
-                    kept: kept(&begins, &end.output),
-                    succeeds: end.ended == Ended::Exit(0),
-                    mutant,
-                    fails: false,
-                    is_main: false,
-                    executed: None,
-                    others: 0,
-                    alike: 0,
-                    failing: 0,
-                    mended: 0,
-                });
+                found.push(Averting::new(mutant, &end, (&begins, &right)));
             }
         }
         Ok((found, run))
@@ -548,38 +529,6 @@ fn add_written(
     Ok(())
 }
 
-/// Returns the weights of mutants, given with their functions, the largest ones first; each further
-/// mutant of one function weighs less by [`AGAIN`]: a person who reads the function for the first of
-/// them sees the others.
-fn spread<T: Eq + std::hash::Hash>(all: impl Iterator<Item = (f64, T)>) -> Vec<f64> {
-    let mut known: HashMap<T, u8> = HashMap::new();
-    let weight = |(weight, function)| {
-        let before = known.entry(function).or_default();
-        *before += 1;
-        weight - AGAIN * f64::from(*before - 1)
-    };
-    all.map(weight).collect()
-}
-
-/// Returns how many eighths of the lines of `before` are also in `after`, each line as often as it
-/// occurs; 8 if `before` is empty.
-fn kept(before: &[u8], after: &[u8]) -> usize {
-    let mut left: HashMap<&[u8], usize> = HashMap::new();
-    for line in ddfuzz_delta::lines(after) {
-        *left.entry(line).or_default() += 1;
-    }
-    let lines: Vec<&[u8]> = ddfuzz_delta::lines(before);
-    let mut is_kept = |line: &&&[u8]| match left.get_mut(**line) {
-        Some(count) if *count > 0 => {
-            *count -= 1;
-            true
-        }
-        _ => false,
-    };
-    let kept = lines.iter().filter(&mut is_kept).count();
-    (kept * 8).checked_div(lines.len()).unwrap_or(8)
-}
-
 /// Changes `registers` as `patch` says, before the changed instruction is executed.
 fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
     match patch {
@@ -601,7 +550,7 @@ fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
                 *it = it.wrapping_add_signed(*by);
             }
         }
-        Patch::Code(..) | Patch::Leave(..) | Patch::Addition(_) => {}
+        Patch::Code(..) | Patch::Leave(..) | Patch::Addition(_) | Patch::Wide(_) => {}
     }
 }
 
@@ -648,53 +597,5 @@ fn dwarf_number(register: Register) -> u16 {
         Register::RBP => 6,
         Register::RSP => 7,
         other => 8 + (other as u16).wrapping_sub(Register::R8 as u16),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::mutants::MutantKind;
-    use super::*;
-
-    #[test]
-    fn a_mutant_tells_something_if_runs_show_that_it_changes_nothing_else() {
-        let is_telling = |others, alike, failing, mended| {
-            let patch = Patch::Leave(0, 0);
-            let kind = MutantKind::Break;
-            let all = Averting {
-                mutant: Mutant { pc: 0, kind, patch },
-                is_like: false,
-                kept: 8,
-                succeeds: true,
-                fails: false,
-                is_main: false,
-                executed: None,
-                others,
-                alike,
-                failing,
-                mended,
-            };
-            all.is_telling()
-        };
-        assert!(is_telling(8, 4, 0, 0) && is_telling(1, 1, 2, 1));
-        assert!(!is_telling(8, 3, 0, 0) && !is_telling(1, 0, 3, 3));
-        // No other run that ends well executes it.
-        assert!(is_telling(0, 0, 4, 3));
-        assert!(!is_telling(0, 0, 2, 2) && !is_telling(0, 0, 3, 2));
-    }
-
-    #[test]
-    fn the_second_mutant_of_a_function_weighs_less() {
-        let all = [(-0.5, "f"), (-0.6, "f"), (-0.7, "g"), (-0.8, "f")];
-        assert_eq!(spread(all.into_iter()), [-0.5, -0.85, -0.7, -1.3]);
-    }
-
-    #[test]
-    fn lines_are_kept_as_often_as_they_are_there() {
-        let before = b"a\nb\nb\nc\n";
-        assert_eq!(kept(before, before), 8);
-        assert_eq!(kept(before, b"0\nb\na\n1\nb\n2\n"), 6);
-        assert_eq!(kept(before, b""), 0);
-        assert_eq!(kept(b"", b"a\n"), 8);
     }
 }

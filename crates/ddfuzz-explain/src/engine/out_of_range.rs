@@ -4,9 +4,12 @@
 use iced_x86::{Mnemonic, OpKind, Register};
 
 use super::instructions::{Executed, Value, general};
+use super::mutants::sign_extended;
 
 /// DWARF number of the register in which divisions return the remainder: rdx.
 const REMAINDER: usize = 1;
+/// DWARF number of the register in which divisions return the quotient: rax.
+const QUOTIENT: usize = 0;
 /// Number of instructions after (or before) a computation among which one is searched for that
 /// copies only the lower bytes of its result, or that takes the number apart by shifts.
 const SOON: usize = 12;
@@ -32,7 +35,13 @@ pub fn is_out_of_range(executed: &[Executed], by: usize, until: usize) -> bool {
         return false;
     };
     if it.instruction.mnemonic() == Mnemonic::Idiv {
-        return signed(next.registers[REMAINDER], it.division_size()) < 0;
+        let size = it.division_size();
+        // That of one byte is in the second byte of rax.
+        let remainder = match size {
+            1 => next.registers[QUOTIENT] >> 8,
+            _ => next.registers[REMAINDER],
+        };
+        return signed(remainder, size) < 0;
     }
     if let Some((_, size)) = it.summed() {
         return is_sum_out_of_range(it, size as usize);
@@ -85,7 +94,7 @@ fn is_sum_out_of_range(it: &Executed, size: usize) -> bool {
 /// Returns the lower `size` bytes of a register as a signed number.
 fn signed(value: u64, size: usize) -> i64 {
     match size {
-        4 => i64::from(value as u32 as i32),
+        1 | 2 | 4 => sign_extended(value, size),
         _ => value as i64,
     }
 }
@@ -316,6 +325,14 @@ mod tests {
         ));
         assert!(!is_negative(&executed(&[(subtract, 3), (NOP, 1)]), 0));
         assert!(!is_negative(&executed(&[(subtract, 3)]), 0));
+        let of_a_byte: &[u8] = &[0x28, 0xd8]; // sub al, bl
+        let of_two: &[u8] = &[0x66, 0x29, 0xd8]; // sub ax, bx
+        assert!(is_negative(&executed(&[(of_a_byte, 3), (NOP, 0xfe)]), 0));
+        assert!(!is_negative(&executed(&[(of_a_byte, 3), (NOP, 0x8001)]), 0));
+        assert!(is_negative(&executed(&[(of_two, 3), (NOP, 0xfffe)]), 0));
+        let divide: &[u8] = &[0xf6, 0xfb]; // idiv bl: -7 / 2 is -3, -1 remains
+        assert!(found(&[(divide, 0xfff9), (NOP, 0xfffd)]));
+        assert!(!found(&[(divide, 7), (NOP, 0x0103)]));
     }
 
     #[test]

@@ -405,7 +405,8 @@ impl Engine {
         run: &mut Run,
         recorded: &mut Recorded,
     ) -> Result<Option<[u64; REGISTERS]>, EngineError> {
-        match run.process.step()? {
+        let stop = run.process.step()?;
+        match stop {
             Stop::Trap => {}
             Stop::Signal(_) => {
                 recorded.fault = self.classifier.fault_address(run.process.pid);

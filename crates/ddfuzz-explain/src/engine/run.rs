@@ -21,6 +21,8 @@ use crate::unfold::Area;
 pub const MOST_HITS: u64 = 400;
 /// Factor by which a run that is stopped often may exceed the target's limit on wall time.
 pub(super) const STOPS: u32 = 20;
+/// Number of bytes of the stack that are read at once.
+const SPAN: usize = 16 << 10;
 /// Largest number of points (statement executions) that a trace records.
 pub const MOST_POINTS: usize = 100_000;
 
@@ -457,7 +459,9 @@ impl Engine {
                 }
                 Next::Breakpoint(registers) => drop(run.process.step_over(registers.rip)?),
                 Next::Other(_) => {}
-                Next::Ended(_) => return Err(EngineError::Unsupported(Unsupported::Unsteady)),
+                Next::Ended(_) => {
+                    return Err(EngineError::Unsupported(Unsupported::Unsteady));
+                }
             }
         }
     }
@@ -528,6 +532,25 @@ pub(crate) fn unsupported(process: &mut Process, event: i32) -> Result<(), Engin
 }
 
 impl ShadowStack {
+    /// Returns true if the first `count` frames still have their return addresses: the run may have
+    /// left them since, and called the functions inside of them anew from elsewhere.
+    fn is_unchanged(&self, count: usize, memory: &mut dyn Memory) -> bool {
+        let frames = &self.frames[..count];
+        let (Some(first), Some(last)) = (frames.first(), frames.last()) else {
+            return true;
+        };
+        let start = last.0.wrapping_sub(8);
+        let size = (first.0.wrapping_sub(start) as usize).min(SPAN);
+        let near = memory.bytes(start, size);
+        frames.iter().all(|(cfa, pc, _)| {
+            let at = cfa.wrapping_sub(8);
+            let offset = at.wrapping_sub(start) as usize;
+            let word = near.get(offset..offset.saturating_add(8));
+            let word = word.and_then(|it| Some(u64::from_le_bytes(it.try_into().ok()?)));
+            word.or_else(|| memory.word(at)) == Some(*pc)
+        })
+    }
+
     /// Returns a hash of the return addresses on the stack of a stopped run with these `registers`.
     fn hash(
         &mut self,
@@ -544,12 +567,11 @@ impl ShadowStack {
                 break;
             };
             let below = self.frames.partition_point(|(cfa, ..)| *cfa > frame.cfa);
-            if let Some((_, _, known)) = self
-                .frames
-                .get(below)
-                .filter(|it| (it.0, it.1) == (frame.cfa, caller.pc))
+            let known = self.frames.get(below).copied();
+            if let Some((_, _, known)) = known.filter(|it| (it.0, it.1) == (frame.cfa, caller.pc))
+                && self.is_unchanged(below, memory)
             {
-                (hash, is_known) = (*known, true);
+                (hash, is_known) = (known, true);
                 self.frames.truncate(below + 1);
                 break;
             }

@@ -62,6 +62,9 @@ pub(crate) struct Telling {
 pub(crate) struct OtherInputs<'a> {
     /// The inputs; the first one is the passing input.
     pub all: &'a [SimilarInput],
+    /// Number of inputs, the first ones, of which the executed statements are recorded; the others
+    /// are for the most telling mutants.
+    pub first: usize,
     /// The pattern that the output of failing runs matches; `None` where they fail otherwise.
     pub wrong: Option<&'a Regex>,
 }
@@ -192,7 +195,7 @@ impl Engine {
         }
         let places: HashSet<u64> = found.statements.keys().copied().collect();
         let part = self.facts_until.part(8);
-        for (input, similar) in others.all.iter().enumerate() {
+        for (input, similar) in others.all.iter().enumerate().take(others.first) {
             if part.is_over() {
                 break;
             }

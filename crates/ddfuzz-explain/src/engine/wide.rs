@@ -1,0 +1,309 @@
+//! Mutants in which a place of one or two bytes keeps a number that it has no room for: what is
+//! stored there is read again as it was before it was cut.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use ddfuzz_triage::memory::Memory;
+use iced_x86::{Instruction, Mnemonic, OpKind, Register};
+use libc::user_regs_struct;
+
+use super::instructions::general;
+use super::mutants::{Code, Mutant, MutantKind, Patch, sign_extended};
+use super::process::{Process, by_number, register_mut};
+use super::tests_at_point::Stand;
+use super::{Engine, EngineError};
+
+/// Largest number of stops of a mutant's run at the instructions that store or read its place; more
+/// count as a timeout.
+pub(super) const STOPS: usize = 20_000;
+/// Largest number of executions of a store that are looked at for a number that has no room.
+const OBSERVED: usize = 1_000;
+/// Largest number of such mutants.
+const MUTANTS: usize = 8;
+/// Largest distance, in instructions, from a store back to the one that set the stored register,
+/// and on both sides to a shift that takes a number apart.
+const NEARBY: usize = 12;
+
+/// The bits of the flags register that a comparison sets: carry, parity, auxiliary, zero, sign and
+/// overflow; and those of them that tell that the first number is smaller.
+const COMPARED: u64 = 0x8d5;
+const SMALLER: u64 = 0x81;
+
+/// How instructions address a place in memory: the function if they do it by its frame, whether by
+/// an index, by which distance or fixed address, and its size in bytes.
+type Key = (Option<u64>, bool, u64, usize);
+
+/// The instructions that store and read one place in memory, of one or two bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Wide {
+    /// Size of the place in bytes.
+    size: usize,
+    /// The instructions that store a register there or add to what is there.
+    stores: Vec<Instruction>,
+    /// The instructions that read it with or without its sign, or compare it.
+    reads: Vec<Instruction>,
+}
+
+/// The numbers that a mutant's places had no room for, by address.
+pub(super) type Kept = HashMap<u64, i64>;
+
+/// Returns the memory that the operand `at` of an instruction accesses.
+fn address(it: &Instruction, at: u32, registers: &user_regs_struct) -> Option<u64> {
+    let registers = by_number(registers);
+    it.virtual_address(at, 0, |register, _, _| match register {
+        Register::ES | Register::CS | Register::SS | Register::DS => Some(0),
+        register => Some(registers[general(register)?]),
+    })
+}
+
+/// Returns true for an instruction that stores the lower bytes of a register in memory.
+fn is_store(it: &Instruction) -> bool {
+    let source = it.op1_register();
+    let is_high = [Register::AH, Register::BH, Register::CH, Register::DH].contains(&source);
+    let stores = it.mnemonic() == Mnemonic::Mov && it.op0_kind() == OpKind::Memory;
+    stores && it.op1_kind() == OpKind::Register && general(source).is_some() && !is_high
+}
+
+/// Returns true for an instruction that adds a constant to a number in memory.
+fn is_sum(it: &Instruction) -> bool {
+    let sums = [Mnemonic::Add, Mnemonic::Sub].contains(&it.mnemonic());
+    it.op0_kind() == OpKind::Memory && sums && it.try_immediate(1).is_ok()
+}
+
+/// Returns true for an instruction that reads a number in memory into a wider register, or compares
+/// it with a constant.
+fn is_read(it: &Instruction) -> bool {
+    let extends = [Mnemonic::Movzx, Mnemonic::Movsx].contains(&it.mnemonic());
+    let compares = it.mnemonic() == Mnemonic::Cmp && it.try_immediate(1).is_ok();
+    let into = it.op0_register();
+    extends && it.op1_kind() == OpKind::Memory && (into.is_gpr32() || into.is_gpr64())
+        || compares && it.op0_kind() == OpKind::Memory
+}
+
+impl Code {
+    /// Returns how the instruction addresses a place of one or two bytes; `None` for others.
+    fn key(&self, it: &Instruction) -> Option<Key> {
+        let size = it.memory_size().size();
+        if !matches!(size, 1 | 2) {
+            return None;
+        }
+        if it.is_ip_rel_memory_operand() {
+            return Some((None, false, it.ip_rel_memory_address(), size));
+        }
+        let function = self.is_frame(it.memory_base()).then_some(self.start);
+        let is_indexed = it.memory_index() != Register::None;
+        Some((function, is_indexed, it.memory_displacement64(), size))
+    }
+
+    /// Returns true if the register that the store with the index `at` stores was set as a whole
+    /// shortly before, and no number is taken apart by shifts there.
+    fn stores_number(&self, at: usize) -> bool {
+        let near = at.saturating_sub(NEARBY)..self.all.len().min(at + NEARBY);
+        let shifts = [Mnemonic::Shr, Mnemonic::Sar, Mnemonic::Ror, Mnemonic::Rol];
+        if (self.all[near.clone()].iter()).any(|it| shifts.contains(&it.0.mnemonic())) {
+            return false;
+        }
+        let stored = general(self.all[at].0.op1_register());
+        let sets = |it: &Instruction| {
+            it.op0_kind() == OpKind::Register
+                && general(it.op0_register()) == stored
+                && !matches!(it.mnemonic(), Mnemonic::Cmp | Mnemonic::Test)
+        };
+        let before = self.all[near.start..at].iter().rev();
+        let last = before.map(|it| &it.0).find(|it| sets(it));
+        last.is_none_or(|it| it.op0_register().size() > 2)
+    }
+}
+
+impl Wide {
+    /// Returns true if a number has room in the place, for all that read it.
+    fn has_room(&self, number: i64) -> bool {
+        let half = 1 << (8 * self.size - 1);
+        let is_signed = |it: &Instruction| it.mnemonic() == Mnemonic::Movsx;
+        let reads = self
+            .reads
+            .iter()
+            .filter(|it| it.mnemonic() != Mnemonic::Cmp);
+        let (signed, all) = (
+            reads.clone().filter(|it| is_signed(it)).count(),
+            reads.count(),
+        );
+        let from = if signed == 0 && all > 0 { 0 } else { -half };
+        let to = if signed == all && all > 0 {
+            half
+        } else {
+            2 * half
+        };
+        (from..to).contains(&number)
+    }
+
+    /// Returns the number that the store `it`, the next instruction of the process, would leave in
+    /// a place with room for it, and the address of the place. `kept` has the numbers that others
+    /// had no room for.
+    fn stored(
+        &self,
+        it: &Instruction,
+        process: &mut Process,
+        registers: &user_regs_struct,
+        kept: &Kept,
+    ) -> Option<(u64, i64)> {
+        let at = address(it, 0, registers)?;
+        if is_store(it) {
+            let number = by_number(registers)[general(it.op1_register())?];
+            return Some((at, sign_extended(number, 4)));
+        }
+        let by = sign_extended(it.try_immediate(1).ok()?, self.size);
+        let before = self.read(at, process, kept)?;
+        let is_added = it.mnemonic() == Mnemonic::Add;
+        Some((at, if is_added { before + by } else { before - by }))
+    }
+
+    /// Returns the number in the place at `at`: what it had no room for, unless something else was
+    /// written there since.
+    fn read(&self, at: u64, process: &mut Process, kept: &Kept) -> Option<i64> {
+        let mut word = [0; 8];
+        let bytes = process.bytes(at, self.size);
+        word.get_mut(..bytes.len())?.copy_from_slice(&bytes);
+        let narrow = u64::from_le_bytes(word);
+        let mask = (1 << (8 * self.size)) - 1;
+        let wide = kept.get(&at).filter(|it| **it as u64 & mask == narrow);
+        let is_signed = self.reads.iter().all(|it| it.mnemonic() == Mnemonic::Movsx);
+        let own = if is_signed {
+            sign_extended(narrow, self.size)
+        } else {
+            narrow as i64
+        };
+        Some(wide.copied().unwrap_or(own))
+    }
+
+    /// Returns the addresses of all instructions that store or read the place.
+    pub(super) fn places(&self) -> impl Iterator<Item = u64> {
+        self.stores.iter().chain(&self.reads).map(Instruction::ip)
+    }
+
+    /// Returns the address of the first store.
+    pub(super) fn first(&self) -> u64 {
+        self.stores.first().map_or(0, Instruction::ip)
+    }
+
+    /// Returns what the mutant does instead, as the end of a sentence.
+    pub(super) fn words(&self) -> String {
+        format!("with a number that is not cut to {} bits", 8 * self.size)
+    }
+
+    /// Executes the instruction at which the process has stopped with these registers, one that
+    /// stores or reads the place: as if there were room for all numbers.
+    pub(super) fn step(
+        &self,
+        process: &mut Process,
+        registers: &user_regs_struct,
+        kept: &mut Kept,
+    ) -> io::Result<()> {
+        let pc = registers.rip;
+        if let Some(store) = self.stores.iter().find(|it| it.ip() == pc) {
+            if let Some((at, number)) = self.stored(store, process, registers, kept) {
+                match self.has_room(number) {
+                    true => drop(kept.remove(&at)),
+                    false => drop(kept.insert(at, number)),
+                }
+            }
+            return process.step_over(pc).map(drop);
+        }
+        let read = self.reads.iter().find(|it| it.ip() == pc);
+        let compares = |it: &Instruction| it.mnemonic() == Mnemonic::Cmp;
+        let operand = |it: &Instruction| u32::from(!compares(it));
+        let at = read.and_then(|it| address(it, operand(it), registers));
+        let wide = at.filter(|at| kept.contains_key(at));
+        let wide = wide.and_then(|at| self.read(at, process, kept));
+        process.step_over(pc)?;
+        let (Some(read), Some(wide)) = (read, wide.filter(|it| !self.has_room(*it))) else {
+            return Ok(());
+        };
+        let mut after = process.registers()?;
+        if compares(read) {
+            let is_smaller = wide < 0;
+            after.eflags = after.eflags & !COMPARED | if is_smaller { SMALLER } else { 0 };
+        } else if let Some(number) = general(read.op0_register())
+            && let Some(into) = register_mut(&mut after, number as u16)
+        {
+            let is_whole = read.op0_register().is_gpr64();
+            *into = if is_whole {
+                wide as u64
+            } else {
+                u64::from(wide as u32)
+            };
+        }
+        process.set_registers(after)
+    }
+}
+
+/// Returns the places of one or two bytes that some code stores and reads.
+pub(super) fn places<'a>(all: impl Iterator<Item = &'a Code>) -> Vec<Wide> {
+    let mut found: HashMap<Key, Wide> = HashMap::new();
+    for code in all {
+        for (at, (it, _)) in code.all.iter().enumerate() {
+            let Some(key) = code.key(it) else {
+                continue;
+            };
+            let (size, stores, reads) = (key.3, Vec::new(), Vec::new());
+            let place = found.entry(key).or_insert(Wide {
+                size,
+                stores,
+                reads,
+            });
+            if is_sum(it) || is_store(it) && code.stores_number(at) {
+                place.stores.push(*it);
+            } else if is_read(it) {
+                place.reads.push(*it);
+            }
+        }
+    }
+    let mut found: Vec<Wide> = found.into_values().collect();
+    found.retain(|it| !it.stores.is_empty() && !it.reads.is_empty());
+    found.sort_by_key(Wide::first);
+    found
+}
+
+impl Engine {
+    /// Returns the mutants in which a place of one or two bytes keeps a number that the failing run
+    /// stores there and that it has no room for. `all` are the places in the code that the run
+    /// executes, `stand` a stop of the run from which forks are made.
+    pub(super) fn wide_mutants(
+        &mut self,
+        stand: &mut Stand,
+        all: &[Wide],
+    ) -> Result<Vec<Mutant>, EngineError> {
+        let mut stores: HashMap<u64, (usize, Instruction, usize)> = HashMap::new();
+        for (index, place) in all.iter().enumerate() {
+            let own = place.stores.iter().filter(|it| self.is_user(it.ip()));
+            stores.extend(own.map(|it| (it.ip(), (index, *it, 0))));
+        }
+        let addresses: HashSet<u64> = stores.keys().copied().collect();
+        let mut cut: Vec<(usize, u64)> = Vec::new();
+        self.stopped_at(stand, &addresses, |process, registers| {
+            let pc = registers.rip;
+            let Some((index, store, seen)) = stores.get_mut(&pc) else {
+                return Ok(process.remove_breakpoint(pc)?);
+            };
+            *seen += 1;
+            let place = &all[*index];
+            let number = place.stored(store, process, registers, &Kept::new());
+            let is_cut = number.is_some_and(|it| !place.has_room(it.1));
+            if is_cut && cut.iter().all(|it| it.0 != *index) {
+                cut.push((*index, pc));
+            }
+            match is_cut || *seen >= OBSERVED {
+                true => process.remove_breakpoint(pc)?,
+                false => drop(process.step_over(pc)?),
+            }
+            Ok(())
+        })?;
+        let mutant = |(index, pc): (usize, u64)| {
+            let patch = Patch::Wide(Box::new(all[index].clone()));
+            let kind = MutantKind::Width;
+            Mutant { pc, kind, patch }
+        };
+        Ok(cut.into_iter().take(MUTANTS).map(mutant).collect())
+    }
+}
