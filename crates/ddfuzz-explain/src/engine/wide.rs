@@ -43,6 +43,9 @@ pub(crate) struct Wide {
     stores: Vec<Instruction>,
     /// The instructions that read it with or without its sign, or compare it.
     reads: Vec<Instruction>,
+    /// The instructions that take the lower bytes of a register, in functions that read the place:
+    /// they may cut what was read.
+    cuts: Vec<Instruction>,
 }
 
 /// The numbers that a mutant's places had no room for, by address.
@@ -81,6 +84,13 @@ fn is_read(it: &Instruction) -> bool {
         || compares && it.op0_kind() == OpKind::Memory
 }
 
+/// Returns true for an instruction that takes the lower bytes of a register, with or without sign.
+fn is_cut(it: &Instruction) -> bool {
+    let extends = [Mnemonic::Movzx, Mnemonic::Movsx].contains(&it.mnemonic());
+    let into = it.op0_register();
+    extends && it.op1_kind() == OpKind::Register && (into.is_gpr32() || into.is_gpr64())
+}
+
 impl Code {
     /// Returns how the instruction addresses a place of one or two bytes; `None` for others.
     fn key(&self, it: &Instruction) -> Option<Key> {
@@ -117,6 +127,16 @@ impl Code {
 }
 
 impl Wide {
+    fn of_size(size: usize) -> Wide {
+        let (stores, reads, cuts) = (Vec::new(), Vec::new(), Vec::new());
+        Wide {
+            size,
+            stores,
+            reads,
+            cuts,
+        }
+    }
+
     /// Returns true if a number has room in the place, for all that read it.
     fn has_room(&self, number: i64) -> bool {
         let half = 1 << (8 * self.size - 1);
@@ -179,7 +199,8 @@ impl Wide {
 
     /// Returns the addresses of all instructions that store or read the place.
     pub(super) fn places(&self) -> impl Iterator<Item = u64> {
-        self.stores.iter().chain(&self.reads).map(Instruction::ip)
+        let all = self.stores.iter().chain(&self.reads).chain(&self.cuts);
+        all.map(Instruction::ip)
     }
 
     /// Returns the address of the first store.
@@ -190,6 +211,26 @@ impl Wide {
     /// Returns what the mutant does instead, as the end of a sentence.
     pub(super) fn words(&self) -> String {
         format!("with a number that is not cut to {} bits", 8 * self.size)
+    }
+
+    /// Returns the number, one without room, that the instruction `it`, the next one of the process,
+    /// reads from the place or has in a register; `None` where there is none.
+    fn wide(
+        &self,
+        it: &Instruction,
+        process: &mut Process,
+        registers: &user_regs_struct,
+        kept: &Kept,
+    ) -> Option<i64> {
+        if is_cut(it) {
+            let number = by_number(registers)[general(it.op1_register())?];
+            let number = sign_extended(number, 4);
+            return kept.values().any(|it| *it == number).then_some(number);
+        }
+        let operand = u32::from(it.mnemonic() != Mnemonic::Cmp);
+        let at = address(it, operand, registers)?;
+        kept.contains_key(&at)
+            .then(|| self.read(at, process, kept))?
     }
 
     /// Executes the instruction at which the process has stopped with these registers, one that
@@ -210,18 +251,15 @@ impl Wide {
             }
             return process.step_over(pc).map(drop);
         }
-        let read = self.reads.iter().find(|it| it.ip() == pc);
-        let compares = |it: &Instruction| it.mnemonic() == Mnemonic::Cmp;
-        let operand = |it: &Instruction| u32::from(!compares(it));
-        let at = read.and_then(|it| address(it, operand(it), registers));
-        let wide = at.filter(|at| kept.contains_key(at));
-        let wide = wide.and_then(|at| self.read(at, process, kept));
+        let all = self.reads.iter().chain(&self.cuts);
+        let read = all.into_iter().find(|it| it.ip() == pc);
+        let wide = read.and_then(|it| self.wide(it, process, registers, kept));
         process.step_over(pc)?;
         let (Some(read), Some(wide)) = (read, wide.filter(|it| !self.has_room(*it))) else {
             return Ok(());
         };
         let mut after = process.registers()?;
-        if compares(read) {
+        if read.mnemonic() == Mnemonic::Cmp {
             let is_smaller = wide < 0;
             after.eflags = after.eflags & !COMPARED | if is_smaller { SMALLER } else { 0 };
         } else if let Some(number) = general(read.op0_register())
@@ -242,20 +280,24 @@ impl Wide {
 pub(super) fn places<'a>(all: impl Iterator<Item = &'a Code>) -> Vec<Wide> {
     let mut found: HashMap<Key, Wide> = HashMap::new();
     for code in all {
+        let mut read: HashSet<Key> = HashSet::new();
         for (at, (it, _)) in code.all.iter().enumerate() {
             let Some(key) = code.key(it) else {
                 continue;
             };
-            let (size, stores, reads) = (key.3, Vec::new(), Vec::new());
-            let place = found.entry(key).or_insert(Wide {
-                size,
-                stores,
-                reads,
-            });
+            let place = found.entry(key).or_insert_with(|| Wide::of_size(key.3));
             if is_sum(it) || is_store(it) && code.stores_number(at) {
                 place.stores.push(*it);
             } else if is_read(it) {
                 place.reads.push(*it);
+                read.insert(key);
+            }
+        }
+        for key in read {
+            if let Some(place) = found.get_mut(&key) {
+                let own = code.all.iter().map(|it| it.0);
+                let own = own.filter(|it| is_cut(it) && it.op1_register().size() == key.3);
+                place.cuts.extend(own);
             }
         }
     }
