@@ -250,13 +250,13 @@ impl Engine {
         };
         let limit = limit.shorter();
         let spectrum = self.spectrum(failing, first, limit, &averts, others)?;
+        let passing = others.all.first().map(|it| &*it.bytes);
+        let passing = self.output_of(passing, first, limit)?;
         let mut stand = self.stand(Side::Failing, first, limit)?;
         let mut all = self.mutants(&mut stand, &failing.points)?;
         self.sort_mutants(&mut all, &spectrum);
         all.truncate(MUTANTS);
         let count = all.len();
-        let passing = others.all.first().map(|it| &*it.bytes);
-        let passing = self.output_of(passing, first, limit)?;
         let (mut found, run) = self.averting(&mut stand, all, (&averts, &passing))?;
         self.narrow(&mut stand, &mut found, &averts)?;
         drop(stand);
