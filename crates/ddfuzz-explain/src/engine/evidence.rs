@@ -13,6 +13,11 @@ use super::spectrum::{ENOUGH, Executions};
 /// By how much a mutant weighs less for each one of the same function that weighs more.
 const AGAIN: f64 = 0.25;
 
+/// By how much a mutant weighs less for each other run that it changes, and the largest number of
+/// such runs that count.
+const CHANGED: f64 = 0.2;
+const MOST_CHANGED: usize = 3;
+
 /// A mutant that keeps the failing run from failing.
 #[derive(Clone, Debug)]
 pub(crate) struct Averting {
@@ -20,9 +25,9 @@ pub(crate) struct Averting {
     pub mutant: Mutant,
     /// Whether the mutant's output on the failing input begins with what the failing run wrote.
     pub is_like: bool,
-    /// How many eighths of the lines that both the failing and the passing run wrote are in the
-    /// mutant's output on the failing input as well.
-    pub(super) kept: usize,
+    /// How many eighths of the lines that the failing run wrote are in the mutant's output on the
+    /// failing input as well; and how many of those that the passing run wrote, too.
+    pub(super) kept: [usize; 2],
     /// Whether the mutant exits with status 0 on the failing input.
     pub succeeds: bool,
     /// Whether the changed statement is the one at which the failing run fails.
@@ -52,7 +57,7 @@ impl Averting {
     ) -> Averting {
         Averting {
             is_like: end.output.starts_with(begins),
-            kept: kept(right, &end.output),
+            kept: [begins, right].map(|lines| kept(lines, &end.output)),
             succeeds: end.ended == Ended::Exit(0),
             mutant,
             fails: false,
@@ -101,7 +106,8 @@ impl Averting {
         let known = share(self.alike, self.others) + 0.2 * share(self.mended, self.failing)
             // Each run that stays as it is says something, the first ones most.
             + 0.15 * (1.0 + self.alike as f64).ln();
-        let ends = eighths(self.kept) + 0.6 * eighths(suspicion);
+        let kept = self.kept.map(eighths).iter().sum::<f64>() / 2.0;
+        let ends = kept + 0.6 * eighths(suspicion);
         // What a failed assertion decides itself says little.
         let penalties = [
             (self.fails, 1.0),
@@ -117,6 +123,17 @@ impl Averting {
     pub(super) fn compare(&self, other: &Averting) -> Ordering {
         other.weight().total_cmp(&self.weight())
     }
+}
+
+/// Returns by how much each of the mutants `all` weighs less because it changes other runs that do
+/// not fail. Runs that each mutant with enough such runs changes do not count: the fault may act in
+/// them, too, though they do not fail.
+pub(super) fn unlike(all: &[Averting]) -> Vec<f64> {
+    let changed = |it: &Averting| it.others - it.alike;
+    let known = all.iter().filter(|it| it.others > ENOUGH);
+    let least = known.map(changed).min().unwrap_or_default();
+    let weight = |it| CHANGED * changed(it).saturating_sub(least).min(MOST_CHANGED) as f64;
+    all.iter().map(weight).collect()
 }
 
 /// Returns the weights of mutants, given with their functions, the largest ones first; each further
@@ -166,31 +183,44 @@ mod tests {
     use super::super::mutants::{MutantKind, Patch};
     use super::*;
 
+    fn averting(others: usize, alike: usize, failing: usize, mended: usize) -> Averting {
+        let patch = Patch::Leave(0, 0);
+        let kind = MutantKind::Break;
+        Averting {
+            mutant: Mutant { pc: 0, kind, patch },
+            is_like: false,
+            kept: [8, 8],
+            succeeds: true,
+            fails: false,
+            is_main: false,
+            executed: None,
+            others,
+            alike,
+            failing,
+            mended,
+        }
+    }
+
     #[test]
     fn a_mutant_tells_something_if_runs_show_that_it_changes_nothing_else() {
-        let is_telling = |others, alike, failing, mended| {
-            let patch = Patch::Leave(0, 0);
-            let kind = MutantKind::Break;
-            let all = Averting {
-                mutant: Mutant { pc: 0, kind, patch },
-                is_like: false,
-                kept: 8,
-                succeeds: true,
-                fails: false,
-                is_main: false,
-                executed: None,
-                others,
-                alike,
-                failing,
-                mended,
-            };
-            all.is_telling()
-        };
+        let is_telling =
+            |others, alike, failing, mended| averting(others, alike, failing, mended).is_telling();
         assert!(is_telling(8, 4, 0, 0) && is_telling(1, 1, 2, 1));
         assert!(!is_telling(8, 3, 0, 0) && !is_telling(1, 0, 3, 3));
         // No other run that ends well executes it.
         assert!(is_telling(0, 0, 4, 3));
         assert!(!is_telling(0, 0, 2, 2) && !is_telling(0, 0, 3, 2));
+    }
+
+    #[test]
+    fn a_run_that_only_some_mutants_change_speaks_against_these() {
+        let of = |all: &[(usize, usize)]| {
+            let all: Vec<Averting> = all.iter().map(|it| averting(it.0, it.1, 0, 0)).collect();
+            unlike(&all)
+        };
+        assert_eq!(of(&[(36, 35), (36, 36), (9, 2)]), [0.2, 0.0, 0.2 * 3.0]);
+        // Each changes one; one without other runs says nothing.
+        assert_eq!(of(&[(36, 35), (39, 38), (0, 0)]), [0.0, 0.0, 0.0]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use ddfuzz_exec::Ended;
 use ddfuzz_triage::memory::Memory;
 use iced_x86::Register;
 
-use super::evidence::{Averting, common, spread};
+use super::evidence::{Averting, common, spread, unlike};
 use super::mutants::{Code, Mutant, Patch, jump_tables, mutants};
 use super::prepared::library_symbol;
 use super::process::{Process, register_mut};
@@ -184,7 +184,7 @@ impl Engine {
         pace: Pace,
     ) -> Result<MutantEnd, EngineError> {
         let (mut signal, mut stops) = (0, 0);
-        let (mut pending, mut kept) = (Vec::new(), Kept::new());
+        let (mut pending, mut kept) = (Vec::new(), Kept::default());
         let mut written = (pace == Pace::SystemCalls).then(BTreeMap::new);
         let ended = loop {
             match self.next_halt(child, pace, std::mem::take(&mut signal))? {
@@ -276,24 +276,38 @@ impl Engine {
             return Err(error);
         }
         found.retain(|it| it.is_telling() && !it.changes_much());
-        found.sort_by(Averting::compare);
-        let mut lines = HashSet::new();
-        let line = |pc| self.line(pc).map(|(file, line)| (file.to_owned(), line));
-        found.retain(|it| {
-            let calls = it.mutant.calls().into_iter();
-            lines.insert(calls.map(line).collect::<Vec<_>>())
-        });
-        let function = |it: &Averting| self.function(it.mutant.pc);
-        let order = spread(found.iter().map(|it| (it.weight(), function(it))));
-        let mut ranked: Vec<(f64, Averting)> = order.into_iter().zip(found).collect();
-        ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
-        let mut found: Vec<Averting> = ranked.into_iter().map(|it| it.1).collect();
-        found.truncate(FOUND);
+        let found = self.ranked(found);
         Ok(Mutated {
             found,
             left: (count - run, count),
             telling: spectrum.telling(&failing.points),
         })
+    }
+
+    /// Returns the mutants with the most evidence among `found`, at most [`FOUND`] and one for each
+    /// source line, or one for each call where they act in one call only; those with the most
+    /// evidence first.
+    fn ranked(&self, found: Vec<Averting>) -> Vec<Averting> {
+        let unlike = unlike(&found).into_iter();
+        let all = found.into_iter().zip(unlike);
+        let mut all: Vec<(f64, Averting)> =
+            all.map(|(it, less)| (it.weight() - less, it)).collect();
+        let first = |one: &(f64, Averting), other: &(f64, Averting)| other.0.total_cmp(&one.0);
+        all.sort_by(first);
+        let mut lines = HashSet::new();
+        let line = |pc| self.line(pc).map(|(file, line)| (file.to_owned(), line));
+        all.retain(|(_, it)| {
+            let calls = it.mutant.calls().into_iter();
+            lines.insert(calls.map(line).collect::<Vec<_>>())
+        });
+        let function = |it: &Averting| self.function(it.mutant.pc);
+        let weights = spread(all.iter().map(|(weight, it)| (*weight, function(it))));
+        let mut all: Vec<_> = weights
+            .into_iter()
+            .zip(all.into_iter().map(|it| it.1))
+            .collect();
+        all.sort_by(first);
+        all.into_iter().map(|it| it.1).take(FOUND).collect()
     }
 
     /// Returns which runs execute the statement that `mutant` changes, or in which it is called

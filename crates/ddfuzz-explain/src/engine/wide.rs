@@ -48,8 +48,14 @@ pub(crate) struct Wide {
     cuts: Vec<Instruction>,
 }
 
-/// The numbers that a mutant's places had no room for, by address.
-pub(super) type Kept = HashMap<u64, i64>;
+/// The numbers that a mutant's places had no room for.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// The numbers that are there now, by address.
+    places: HashMap<u64, i64>,
+    /// All that were there, which may be in registers.
+    numbers: HashSet<i64>,
+}
 
 /// Returns the memory that the operand `at` of an instruction accesses.
 fn address(it: &Instruction, at: u32, registers: &user_regs_struct) -> Option<u64> {
@@ -187,7 +193,10 @@ impl Wide {
         word.get_mut(..bytes.len())?.copy_from_slice(&bytes);
         let narrow = u64::from_le_bytes(word);
         let mask = (1 << (8 * self.size)) - 1;
-        let wide = kept.get(&at).filter(|it| **it as u64 & mask == narrow);
+        let wide = kept
+            .places
+            .get(&at)
+            .filter(|it| **it as u64 & mask == narrow);
         let is_signed = self.reads.iter().all(|it| it.mnemonic() == Mnemonic::Movsx);
         let own = if is_signed {
             sign_extended(narrow, self.size)
@@ -225,7 +234,7 @@ impl Wide {
         if is_cut(it) {
             let number = by_number(registers)[general(it.op1_register())?];
             let number = sign_extended(number, 4);
-            return kept.values().any(|it| *it == number).then_some(number);
+            return kept.numbers.get(&number).copied();
         }
         let operand = u32::from(it.mnemonic() != Mnemonic::Cmp);
         let at = address(it, operand, registers)?;
@@ -245,8 +254,11 @@ impl Wide {
         if let Some(store) = self.stores.iter().find(|it| it.ip() == pc) {
             if let Some((at, number)) = self.stored(store, process, registers, kept) {
                 match self.has_room(number) {
-                    true => drop(kept.remove(&at)),
-                    false => drop(kept.insert(at, number)),
+                    true => drop(kept.places.remove(&at)),
+                    false => {
+                        kept.places.insert(at, number);
+                        kept.numbers.insert(number);
+                    }
                 }
             }
             return process.step_over(pc).map(drop);
@@ -330,7 +342,7 @@ impl Engine {
             };
             *seen += 1;
             let place = &all[*index];
-            let number = place.stored(store, process, registers, &Kept::new());
+            let number = place.stored(store, process, registers, &Kept::default());
             let is_cut = number.is_some_and(|it| !place.has_room(it.1));
             if is_cut && cut.iter().all(|it| it.0 != *index) {
                 cut.push((*index, pc));
