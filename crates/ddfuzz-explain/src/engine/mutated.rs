@@ -28,6 +28,8 @@ const STOPS: usize = 400;
 const LONGEST: u64 = 16;
 /// Largest number of entries of a jump table that are read.
 const CASES: usize = 256;
+/// Largest number of functions that are searched for places of one or two bytes.
+const FUNCTIONS: usize = 4_000;
 /// Largest number of mutants that are run.
 const MUTANTS: usize = 8_000;
 /// No more mutants are run when for so many pairs of a line and a kind one did not end in time.
@@ -85,14 +87,12 @@ impl Engine {
         all
     }
 
-    /// Returns the functions that the run with these points has called, with their decoded code.
-    fn executed_code(
+    /// Returns functions with their decoded code.
+    fn decoded<'a>(
         &self,
         process: &mut Process,
-        points: &[Point],
-    ) -> Vec<(&Function, Vec<Code>)> {
-        let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
-        let functions = self.functions_of(executed.into_iter()).into_iter();
+        functions: impl Iterator<Item = &'a Function>,
+    ) -> Vec<(&'a Function, Vec<Code>)> {
         let mut code = |range: &Range<u64>| {
             let start = range.start.wrapping_add(self.bias);
             Code::new(
@@ -109,7 +109,17 @@ impl Engine {
     fn mutants(&mut self, stand: &mut Stand, points: &[Point]) -> Result<Vec<Mutant>, EngineError> {
         let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
         let process = stand.process();
-        let functions = self.executed_code(process, points);
+        let called = self.functions_of(executed.iter().copied());
+        let functions = self.decoded(process, called.into_iter());
+        let start = |it: &Function| it.ranges.first().map_or(0, |it| it.start + self.bias);
+        // One that only reads a field may have no statement of its own.
+        let own = self
+            .info
+            .functions
+            .iter()
+            .filter(|it| self.is_user(start(it)));
+        let own = self.decoded(process, own.take(FUNCTIONS));
+        let narrow = wide::places(own.iter().flat_map(|it| &it.1));
         let line = |pc| {
             let line = self.line(pc)?.1;
             let statement = self.statement_at(pc);
@@ -124,7 +134,6 @@ impl Engine {
             conditions.extend(code.conditions());
         }
         found.extend(self.additions(&functions));
-        let narrow = wide::places(functions.iter().flat_map(|it| &it.1));
         let places = found.iter().map(|it| it.patch.begins()).collect();
         if let Some(profile) = self.profile(stand, places, conditions.into_iter())? {
             found.retain(|it| profile.matters(it));

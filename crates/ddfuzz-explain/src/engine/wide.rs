@@ -238,8 +238,8 @@ impl Wide {
         }
         let operand = u32::from(it.mnemonic() != Mnemonic::Cmp);
         let at = address(it, operand, registers)?;
-        kept.contains_key(&at)
-            .then(|| self.read(at, process, kept))?
+        let is_known = kept.places.contains_key(&at);
+        is_known.then(|| self.read(at, process, kept))?
     }
 
     /// Executes the instruction at which the process has stopped with these registers, one that
