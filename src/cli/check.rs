@@ -473,8 +473,9 @@ fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) 
     }
 }
 
-/// Returns two bools about the failures in `groups`: whether at least one has a target of its own
-/// ([`Recorded::of_entry`]), and whether at least one has none.
+/// Returns two bools about the failures in `groups`: whether for at least one of them its own
+/// target is recorded, as in a study or if the output directory has results of several targets
+/// ([`Recorded::of_entry`]), and whether for at least one none is.
 fn have_own_targets(recorded: &Recorded, groups: &[StoredGroup]) -> (bool, bool) {
     let (mut own, mut others) = (false, false);
     for entry in entries(groups) {

@@ -407,9 +407,9 @@ impl Checkpoint {
         }
     }
 
-    /// Returns the number of runs in the present count for `--runs` (from run `count_start` on)
-    /// that crashed in a known group: one of `known_before`, or one for whose major key `is_known`
-    /// returns true.
+    /// Returns the number of runs that crashed in a group that is already known: one of
+    /// `known_before`, or one for whose major key `is_known` returns true. Counts the runs from
+    /// number `count_start` on, with which the count for the option `--runs` began.
     pub(crate) fn known_crashes(&self, is_known: impl Fn(&str) -> bool) -> u64 {
         let crashes = self.seen.get(&Kind::Crash).into_iter().flatten();
         crashes

@@ -300,7 +300,8 @@ pub(crate) struct SuspectClassifier {
 }
 
 impl SuspectClassifier {
-    /// Creates a classifier of suspects of `target`, which is executed in the way `way`.
+    /// Creates a classifier of suspects: inputs whose runs did not pass. It runs them again on
+    /// `target`, in the way `way`.
     pub(crate) fn new(target: &Target, way: Way) -> Result<SuspectClassifier, CampaignError> {
         Ok(SuspectClassifier {
             triager: Triager::of_target(target, way)?,

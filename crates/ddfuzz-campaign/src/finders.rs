@@ -250,11 +250,11 @@ pub(crate) fn gone_with(build: &Build) -> HashSet<(Kind, String)> {
     gone
 }
 
-/// Returns true if a failure was found with the last recorded build of the program of `target`.
-/// True if no build is recorded at all. False if the failure's group was checked with the last
-/// build, since only groups that were found earlier are checked. Otherwise, the failure was found
-/// with the last build that its campaign has recorded; if that campaign has recorded none, true
-/// only if all recorded builds are the same.
+/// Returns true if the failure `entry` was found with the last build that the output directory
+/// records of `target`'s program. If its group was checked with that build, it was found earlier:
+/// false. Otherwise, its campaign tells: true if the last build that this campaign has recorded is
+/// that one or, where it has recorded none, if no other build is recorded. True also if no build is
+/// recorded at all.
 pub(crate) fn is_of_last_build(campaigns: &CampaignFile, target: &Target, entry: &Entry) -> bool {
     let builds = campaigns.builds(&record_of(target)).unwrap_or_default();
     let Some(last) = builds.last() else {

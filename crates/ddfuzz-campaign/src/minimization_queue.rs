@@ -458,10 +458,10 @@ pub(crate) struct RestBudget {
 }
 
 impl RestBudget {
-    /// Creates the budgets for minimizing entries of an output directory after the time `fuzzed` of
-    /// fuzzing: a fifth of it, at least 5 seconds, for hangs and memory blow-ups; as long as it, at
-    /// least a minute, for crashes that only minimizations have met. Unlimited if `minimizing` is
-    /// not hurried, since the user has set a time limit for each entry.
+    /// Creates the time budgets for minimizing the entries that are left after the time `fuzzed` of
+    /// fuzzing. Hangs and memory blow-ups together get a fifth of `fuzzed`, at least 5 seconds;
+    /// crashes that only minimizations have met get as long as `fuzzed`, at least a minute. There
+    /// is no limit if the user has set a time limit for each entry (`minimizing` is not hurried).
     pub(crate) fn after(fuzzed: Duration, minimizing: &Minimizing) -> RestBudget {
         let slow = (fuzzed / HANG_DIVISOR).max(MIN_TOTAL);
         RestBudget {

@@ -281,8 +281,9 @@ fn entry_of_file(file: &Path) -> Option<(String, String)> {
 }
 
 impl BuildCheck<'_> {
-    /// Returns true if the output directory's own campaign is on the target, and records more than
-    /// one build of the program; else false.
+    /// Returns true if the program was rebuilt: the output directory's own campaign, the one that
+    /// `--resume` continues, fuzzes this target and records more than one build of its program.
+    /// Else false.
     pub fn is_rebuilt(&self) -> bool {
         let store = lock(self.store);
         let own = store.campaigns().current.as_ref();

@@ -227,11 +227,11 @@ pub fn mark_as_run(
     }
 }
 
-/// Adds an earlier run of an input, which crashed with `keys` and `class`, to `tried`, the result
-/// of running the input again; returns the sum. Nothing is added if `tried` has a crash with the
-/// same major key. If both crashes are hangs, the input becomes a hang whose place is not known.
-/// Otherwise the earlier crash gets a short record: it becomes the crash of the input if no later
-/// run has crashed, and else the field `other`, for a crash that did not happen again.
+/// Adds an earlier crash of an input, with `keys` and `class`, to `tried`, the result of running
+/// the input again, and returns the sum. Unchanged if `tried` has a crash with the same major key.
+/// If both are hangs, the result is a hang whose place is not known. Otherwise the earlier crash
+/// gets a short record: as the crash of the input if no later run has crashed, else in the field
+/// `other`.
 pub fn came_once(triager: &Triager, keys: Keys, class: Class, mut tried: Examined) -> Examined {
     let later = tried.crash.as_ref().map(|crash| crash.keys.major);
     if later == Some(keys.major) {
@@ -330,8 +330,9 @@ pub fn program_hash(program: &Program) -> Result<ContentHash, FileError> {
 /// times as before.
 const STAMP_AGE: Duration = Duration::from_secs(2);
 
-/// The hashes of program files that this process has read, by path, each with the file's stamp and
-/// the time of the last change of its metadata.
+/// The hashes of program files that this process has read, by path. Each comes with the file's
+/// metadata (device, inode, size, times of modification and of the last change of metadata), so
+/// that a changed file is read again.
 static PROGRAM_HASHES: LazyLock<Mutex<HashMap<PathBuf, (DatedStamp, ContentHash)>>> =
     LazyLock::new(Mutex::default);
 

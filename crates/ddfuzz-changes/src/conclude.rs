@@ -15,8 +15,8 @@ use crate::search::config;
 use crate::session::Session;
 use crate::tree::Tree;
 
-/// Changes that are applied together: pairs of the index of a set of changes in the session, and
-/// changes of this set.
+/// Changes that are applied together, as pairs: the index of one of the sets of changes that are
+/// searched, and the changes that are taken of this set.
 type Kept = Vec<(usize, Config)>;
 
 /// A version on whose test the claim about found changes rests.

@@ -439,10 +439,10 @@ fn record(
     })
 }
 
-/// Returns the change of `others`, changes of the set `whole` to one path, that is the same as the
-/// change `kind` of the file `change`: a hunk that replaces the same text by the same text, or
-/// another change of the same kind. Of several hunks, the nearest is returned; `None` if there is
-/// none.
+/// Finds the change of file `change` that `kind` names in another difference, the set `whole`, of
+/// which `others` are the changes to one path: a hunk that replaces the same text by the same text,
+/// or another change of the same kind. Of several such hunks, returns the one nearest to it in the
+/// file; `None` if there is none.
 fn same_change(
     change: &FileChange,
     kind: Kind,

@@ -80,8 +80,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Makes the line that the log has of a check with this report; `slowest` are the wall times of
-    /// the slowest build and of the slowest test so far.
+    /// Makes the log line of the check `what`, whose build and test ended as this report says.
+    /// `slowest` are the wall times of the slowest build and of the slowest test so far.
     pub(crate) fn check_line(&self, what: What, slowest: Option<[Duration; 2]>) -> CheckLine {
         let micros = |time: Duration| time.as_micros().try_into().unwrap_or(u64::MAX);
         CheckLine {

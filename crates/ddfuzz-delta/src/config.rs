@@ -172,7 +172,8 @@ impl Config {
             .partition_point(|span| span.before + (span.end - span.start) <= position)
     }
 
-    /// Returns the id of the set of the first `position` kept units.
+    /// Returns the id (hash) of the configuration that keeps only the first `position` of the units
+    /// that this configuration keeps.
     fn id_up_to(&self, position: usize) -> u128 {
         match self.spans.get(self.span_at(position)) {
             Some(span) => span

@@ -164,10 +164,10 @@ impl Dd {
         }
     }
 
-    /// Returns the rule that names the step if the candidate of the present test becomes the new
-    /// failing configuration or, where this mode does not allow that, the new passing one. Added to
-    /// the passing configuration, a part is "reduce to subset" if the mode minimizes and there are
-    /// two parts, else "increase to complement"; removed from the failing one, it is "reduce to
+    /// Returns the rule for the log if the candidate of the present test is accepted as the new
+    /// failing or the new passing configuration. For a part that is added to the passing
+    /// configuration, it is "reduce to subset" if the mode minimizes and there are two parts, else
+    /// "increase to complement". For a part that is removed from the failing one, it is "reduce to
     /// complement" if the mode minimizes, else "increase to subset".
     fn rule(&self) -> Rule {
         match self.probe {

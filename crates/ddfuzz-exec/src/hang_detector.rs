@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 /// window's length; most runs have ended by then. Each observation costs one or two context
 /// switches.
 const FIRST: u32 = 8;
-/// Time between two observations of a process that makes many short runs, as a multiple of the
-/// window's length. The time doubles, at most `DOUBLINGS` times, whenever an observation finds
-/// another run than the previous observation found.
+/// Pause between two looks at a process that makes many short runs, as a multiple of the CPU time
+/// of one window of hang detection. The pause doubles, up to `DOUBLINGS` times, each time that a
+/// look finds another run than the look before, since runs then do end.
 const NEXT: u32 = 2;
 const DOUBLINGS: u32 = 3;
 /// Number of times that the coverage counters of a long run are read in each window of CPU time. A

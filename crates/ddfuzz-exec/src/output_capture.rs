@@ -45,7 +45,7 @@ impl OutputCapture {
         self.stderr.clear();
     }
 
-    /// Returns the ids of ddfuzz's threads that empty the two pipes.
+    /// Returns the ids of ddfuzz's threads that read the pipes of the target's stdout and stderr.
     pub(crate) fn readers(&self) -> Vec<Pid> {
         let both = [self.stdout.reader(), self.stderr.reader()];
         both.into_iter().flatten().collect()

@@ -305,9 +305,9 @@ fn trim(mut text: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    /// Returns the interpreter and its arguments for a new script, called with the argument `x`,
-    /// whose first line is `line`. `DIR` in `line` is replaced by the script's directory, in which
-    /// an executable `tool` is; that directory is `DIR` in the returned texts.
+    /// Writes a script with the first line `line`, and returns the program and arguments by which
+    /// the kernel would start it with the argument `x`. In `line` and in the result, `DIR` stands
+    /// for the script's directory, which also has an executable `tool`.
     fn made_of(line: &str) -> Option<(String, Vec<String>)> {
         let private = PrivateDir::get().unwrap();
         let dir = private.fresh("scripts");

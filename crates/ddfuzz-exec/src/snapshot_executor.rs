@@ -29,9 +29,9 @@ const CHECK_EVERY: u64 = 1000;
 /// a check finds a difference. When it is exceeded, the next run is checked.
 const MOST_KEPT: usize = 16 << 20;
 
-/// Inputs that are shorter than this, in bytes, are never run by forks just because the runs of
-/// longer ones took too long. [`check_now`](Executor::check_now) checks the runner with such a
-/// short input if a recent run had one.
+/// Inputs shorter than this, in bytes, are always run by the runner (the process that makes many
+/// runs). Longer ones are run by forks once the runner took too long for an input not much longer.
+/// [`check_now`](Executor::check_now) prefers such a short input to check the runner.
 const LEAST_LONG: usize = 16 << 10;
 /// An input is run by a fork if its length is at least that of an input whose run took too long,
 /// divided by this number.

@@ -174,11 +174,11 @@ impl Watch<'_> {
         }
     }
 
-    /// Returns how much CPU time of earlier runs is contained in `all`, the CPU time of all
-    /// processes below the fork server. It is called when the present run is checked for the first
-    /// time. If the run's process has made earlier runs, that is all of it. Otherwise it is the CPU
-    /// time of dead processes: processes killed in earlier runs stay as zombies, because the fork
-    /// server reaps only the child of its run.
+    /// Returns how much of `all`, the CPU time of all processes below the fork server, was used by
+    /// earlier runs; called when the present run is looked at for the first time. If its process
+    /// has made earlier runs, that is all of it, and otherwise the CPU time of dead processes:
+    /// those that were killed in earlier runs stay as zombies, because the fork server reaps only
+    /// the child of its run.
     fn used_before(&self, all: Duration) -> Duration {
         match self.warm {
             true => all,
@@ -335,8 +335,9 @@ mod tests {
 
     const SLICE: Duration = Duration::from_millis(10);
 
-    /// Returns the delay that measurements 10 ms apart add up to. `looks`: for each measurement,
-    /// the ids of the threads and how long each has ever waited, in ms.
+    /// Returns the total scheduling delay (time for which threads wait for a processor) of made-up
+    /// looks at a run, one every 10 ms. `looks` has for each of them the ids of the threads, and
+    /// how long each has waited since its start, in ms.
     fn delay(looks: &[&[(i32, u64)]]) -> Duration {
         let began = Instant::now();
         let mut delay = SchedulingDelay::new(Pid::this(), began);

@@ -5,8 +5,9 @@
 use crate::report::{Explanation, MutantRecord, SuspectRecord};
 use crate::suspects::{MAIN, NAMED, Suspects, own_place};
 
-/// Largest number of conditions that are added to the statements at which to look first because the
-/// run still reaches the failing statement, but does not fail, when they are decided the other way.
+/// The list of statements at which to look first gets at most this many conditions that avert the
+/// failure: decided the other way, the run does not fail, though it still reaches the failing
+/// statement.
 const CONDITIONS: usize = 2;
 /// Text about a condition: when it is decided the other way, the run does not fail.
 const CRITICAL: &str = "decided otherwise, the run does not fail";

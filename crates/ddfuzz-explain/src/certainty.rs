@@ -11,7 +11,8 @@ pub(crate) fn untried(it: &Explanation) -> Option<String> {
     (!left.is_empty()).then(|| format!("Not tried, or not to the end, for want of time: {left}."))
 }
 
-/// Says of which variable it is sure that the run fails by it, and what the tests have cost.
+/// Returns the sentence that ends an explanation: which variable surely makes the run fail (or that
+/// none was confirmed), how many tests and runs were made, and how long that took.
 pub(crate) fn certainty(it: &Explanation) -> Vec<String> {
     let seconds = it.wall_ms as f64 / 1000.0;
     let changed = match it.changed_runs {

@@ -159,10 +159,10 @@ impl<E: Experiments> Search<'_, E> {
         None
     }
 
-    /// Looks at the last point of the chain's first link for another variable that makes the run
-    /// fail, and inserts the links that lead from the first variable to that one. Does nothing if
-    /// there is none. This finds a value that was computed from an input, where the input itself
-    /// stays relevant only because the two are compared.
+    /// Looks for a second variable that makes the run fail, at the last point of the chain's first
+    /// link, and inserts the links that lead from the first variable to it; does nothing if there
+    /// is none. So the chain contains a value that was computed from the input, although the input
+    /// itself also stays a cause, because it is compared with that value later.
     fn beside_first(&mut self) {
         let Some(link) = self.links.first().cloned() else {
             return;
@@ -417,7 +417,8 @@ mod tests {
         assert_eq!(found, [1, 6]);
     }
 
-    /// Experiments of a test of which only the first ones, as many as the number, can be made.
+    /// Made-up experiments of a unit test, of which only the first ones can be made; the number
+    /// says how many. All later ones return the error that the time is over.
     struct Ending(Known, usize);
 
     impl Experiments for Ending {

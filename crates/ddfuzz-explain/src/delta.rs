@@ -579,7 +579,8 @@ impl Applied<'_> {
     }
 }
 
-/// Where a pointer of the passing state leads once deleted blocks are taken out of their list.
+/// Where a pointer in the passing state must lead after blocks that the failing state lacks were
+/// deleted from a linked list.
 enum Behind {
     /// The pointer leads to no deleted block, and needs no new value.
     Unchanged,

@@ -47,7 +47,8 @@ pub struct Runs {
     pub states: BTreeMap<usize, States>,
 }
 
-/// The states of both runs at a point, with the results of the tests there.
+/// The states of the passing and the failing run at one point, with the results of the tests that
+/// were made there.
 pub struct States {
     /// Memory graph of the passing run at the point.
     pub passing: Graph,
@@ -159,8 +160,8 @@ impl Runs {
         })
     }
 
-    /// Looks for the variable that causes the failure at a point; tries the variables `near` first,
-    /// and does not return the variable `than`.
+    /// Looks for the variable that causes the failure at a point; tries the variables `near` first.
+    /// `than`, if given, is a cause that is known already: another variable is looked for.
     fn examine(
         &mut self,
         point: usize,

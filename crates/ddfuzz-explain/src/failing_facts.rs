@@ -30,7 +30,8 @@ pub const CHOOSES_PLACE: &str = "chooses where the value is written by which it 
 type Parts = (u32, u32);
 /// Part of the time that runs may take in which a condition is forced to the other decision.
 const CONDITIONS: Parts = (60, 8);
-/// The share for a recording of the failing run, and for the size of a block.
+/// Part of the time for an explanation that may be used to record the failing run, and to find
+/// where the size of a heap block came from.
 const FACTS: Parts = (60, 8);
 /// The share for following back the value by which the failing run has crashed.
 const VALUES: Parts = (10, 8);
@@ -79,12 +80,12 @@ pub fn add_heap_facts(
 
 /// Adds to a result what runs of the failing input show: the conditions that avert the failure when
 /// decided the other way; what is odd in a recording of the run; where the size of the heap block
-/// `block` came from, past whose end the run writes; and where the value came from by which it has
-/// crashed. All that takes at most a share of the time `budget`, and a changed run at most `limit`.
-/// Returns the last point of the failing run before that value was written.
+/// `block`, past whose end the run writes, came from; and where the failing value, by which the run
+/// has crashed, came from. Uses fixed shares of the time `budget`; a changed run may take `limit`.
+/// Returns the last point of the failing run before the failing value was written; `None` if that
+/// is not known.
 ///
-/// # Errors
-/// When the runs cannot be made.
+/// # Errors When the runs cannot be made.
 pub fn add_facts(
     result: &mut Explanation,
     engine: &mut Engine,

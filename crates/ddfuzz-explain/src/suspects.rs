@@ -29,8 +29,8 @@ const CHOSEN: &str = "takes the size of that block from memory";
 /// Text about a statement that wrote a value from which the size of the overflowed heap block was
 /// computed.
 const OF_SIZE: &str = "wrote what the size of that block was made of";
-/// Text about a statement that wrote a value that decides how much is written past the end of the
-/// heap block.
+/// Text about a statement that wrote a value (such as a length) on which depends how far the
+/// program writes past the end of the heap block.
 const EXTENT: &str = "wrote what decides how much is written behind that block";
 /// Text about the statement that wrote the value by which the run fails.
 const VALUE: &str = "wrote the value by which it fails";
@@ -326,7 +326,7 @@ impl Suspects {
     }
 }
 
-/// Returns the text about the statement that wrote a value by which the run fails.
+/// Returns what reports say of the statement that wrote `value`, a value by which the run fails.
 fn of_value(value: &OriginRecord) -> &'static str {
     if value.selects { PLACE } else { VALUE }
 }

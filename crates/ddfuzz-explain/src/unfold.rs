@@ -515,11 +515,11 @@ impl Unfolding<'_> {
         }
     }
 
-    /// Returns which member of a union is in use, as the number of that member from 0, and the
-    /// number of members to choose from. Both are read from the last field before the union
-    /// (`before` has these fields) that is an enumeration: the index of its present value, and the
-    /// number of its values. `None` if no field is an enumeration with a known value. `bytes` are
-    /// those of the object, `at` is the offset in it of the record with these fields.
+    /// Returns which member of the union behind the fields `before` of a record is in use, and how
+    /// many members there are to choose from. Both are told by the last of these fields that is an
+    /// enumeration with a known value: the index of that value, and the number of the enumeration's
+    /// values. `None` if there is no such field. `bytes` are the bytes of the object that contains
+    /// the record, which begins at offset `at`.
     fn tag(&self, before: &[crate::types::Field], at: u64, bytes: &[u8]) -> Option<(usize, usize)> {
         before.iter().rev().find_map(|field| {
             let of = self.types.get(field.of);

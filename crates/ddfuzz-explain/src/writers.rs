@@ -177,13 +177,13 @@ impl Runs {
         if_supported(self.engine.returned(points, &written))
     }
 
-    /// Compares the statement `writer`, which wrote the variable `delta` of a link, in both runs.
-    /// If it read from another place in memory in the failing run, because a pointer or an index
-    /// differed, returns where the value came from that it read there. `None` if both runs read
-    /// from the same place, or if that is not known.
+    /// Finds out whether the statement `writer`, which wrote the variable `delta` of `link` (a link
+    /// of the cause–effect chain), read from another place in memory in the failing run than in the
+    /// passing one, because a pointer or an index differed. If so, returns where the value came
+    /// from that it read in the failing run. `None` if both runs read from the same place, or if
+    /// that is not known.
     ///
-    /// # Errors
-    /// When the runs cannot be made.
+    /// # Errors When the runs cannot be made.
     pub fn selected(
         &mut self,
         link: &Link,
@@ -239,9 +239,10 @@ impl Runs {
         if_supported(self.engine.value_history(points, to, value))
     }
 
-    /// Returns true if a link's variable `delta`, at the end of the statement at the point `both`
-    /// which wrote it, is in the same place as at the link's point. That holds for each variable in
-    /// memory; for one in a register, only if both points have the same stack.
+    /// Returns true if the variable `delta` of `link` (a link of the cause–effect chain) is still
+    /// where it was when a statement wrote it: `both` is the point of that statement, in both runs.
+    /// True for each variable in memory; for one in a register only if `both` and the link's point
+    /// have the same stack pointer.
     fn stays_in_place(&self, link: &Link, delta: &Delta, both: &Matched) -> bool {
         match delta.failing_place {
             Place::Memory(_) => true,
@@ -419,8 +420,10 @@ impl Runs {
         Some(((from.in_failing, failing), (from.in_passing, passing)))
     }
 
-    /// Finds what wrote the failing value of a link's variable `delta` that is in a register, or of
-    /// the register itself where no variable describes it; `None` where that is not certain.
+    /// Finds what wrote the value by which the run fails at `link`, a link of the cause–effect
+    /// chain, if that value is in a register: in the link's variable, whose difference between both
+    /// runs is `delta`, or in a register that no variable describes. `None` where that is not
+    /// certain.
     fn writer_of_register(
         &mut self,
         link: &Link,

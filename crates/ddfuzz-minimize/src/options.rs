@@ -231,7 +231,8 @@ fn unconfirmed(confirming: Option<Runs>) -> String {
     })
 }
 
-/// The runs of a phase whose number is known before they are made.
+/// How many runs a phase of a minimization has made, and how many it needs in all, for phases that
+/// know their number beforehand, such as a confirmation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runs {
     /// Number of runs that were made.

@@ -38,8 +38,9 @@ const MOST_REPEATS: u64 = 6;
 /// With few removals, one more run of each would prove little: a program that fails in every second
 /// run could pass in all of them.
 const FEW: u64 = 5;
-/// Maximum number of runs (votes) of one candidate of a flaky input. With a rare failure, all of
-/// them then miss it more often than once in [`ODDS`] times.
+/// Maximum number of runs (votes) of one candidate of a flaky input. If the input fails so rarely
+/// that it would take more runs, a candidate that fails as rarely is missed more often than once in
+/// [`ODDS`] times.
 const MOST: u64 = 100;
 /// The number of runs of a candidate of a flaky input is chosen so that all of them miss the
 /// failure at most once in this many candidates that fail as often as the input.
@@ -129,8 +130,9 @@ fn votes(rate: Rate) -> u64 {
         .unwrap_or(MOST)
 }
 
-/// Returns the number x for which `votes` runs together miss a failure once in x times; the failure
-/// rate is taken as the lower end of the confidence interval of `rate`.
+/// Returns the number x such that `votes` runs of a failing text together miss the failure once in
+/// x times on average. The failure rate of a run is taken as the lower end of the confidence
+/// interval of `rate`.
 pub(super) fn odds(rate: Rate, votes: u64) -> f64 {
     let silent = 1.0 - rate.lower_end();
     // Only products: logarithms differ between machines, and logs must not.

@@ -284,14 +284,13 @@ impl LastBuilds {
             .is_some_and(|build| build.doubts(entry))
     }
 
-    /// Returns the status of a group, given by the last build of each target on which inputs of the
-    /// group were found: the highest of these statuses, so that only a group that is fixed on each
-    /// of the targets is called fixed. [`Status::Unchecked`] if the group is to be checked once
-    /// more with one of these builds; `None` if it was not checked with one of them. Inputs whose
-    /// record names no known campaign count as found by the directory's own.
+    /// Returns the status of a group of crashes, by the last builds of all targets on which inputs
+    /// of the group were found: the highest status that one of these builds gives it, so that a
+    /// group is fixed only if all of them have fixed it. [`Status::Unchecked`] if one of these
+    /// builds is to check the group once more; `None` if one of them has not checked it. An input
+    /// whose record names no known campaign counts as found by the directory's own.
     ///
-    /// # Errors
-    /// When the group's entries cannot be read.
+    /// # Errors When the group's entries cannot be read.
     pub fn status(&self, group: &Group) -> Result<Option<Status>, StoreError> {
         let major = group.record.major.short();
         let of = |build: &Build| match build.is_unchecked(group.kind, &major) {

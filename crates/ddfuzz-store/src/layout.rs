@@ -34,7 +34,8 @@ pub(super) const DEBUG: &str = "debug.txt";
 pub(super) const LOG: &str = "log.jsonl";
 /// Name of the journal of `ddfuzz check` in an output directory.
 pub(super) const CHECKS: &str = "checks.jsonl";
-/// Name of the file that names the minimizations of an entry whose results pass.
+/// Name of the file in an entry's folder with the hashes of the logs of those minimizations whose
+/// results no longer fail (they pass with a newer build); a merge does not take such a result.
 pub(super) const PASSING: &str = "passing.json";
 /// Name of the file with the text of an explanation of the failure, which `ddfuzz explain` writes.
 pub(super) const EXPLANATION: &str = "explanation.txt";

@@ -113,9 +113,10 @@ impl MergedBuilds {
         MergedBuilds { all, rebuilt }
     }
 
-    /// Returns the builds of the target on which an entry was found, given the entry's folders in
-    /// both directories; `None` if its record names no campaign, or only one build of the program
-    /// is recorded.
+    /// Returns the builds of the target on which an entry was found. `from` and `into` are the
+    /// entry's folders in the merged directory and in the destination; the records there name the
+    /// entry's campaign. `None` if they name none, or if only one build of the target's program is
+    /// recorded.
     pub(super) fn target_of_entry(
         &self,
         from: &Path,

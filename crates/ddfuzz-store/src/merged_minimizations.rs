@@ -336,9 +336,11 @@ pub(super) struct ArchiveChanges<'a> {
 }
 
 impl<'a> ArchiveChanges<'a> {
-    /// Finds the changes. The destination keeps its archived minimizations, adds those of the other
-    /// directory, and the current ones that are not chosen; it keeps none that another one makes
-    /// needless.
+    /// Finds what a merge changes in the archived minimizations of the entry in the destination,
+    /// from the entry's `current` minimizations in both directories. Added to the archive are those
+    /// of the directory that is merged, and the current ones of both that are not chosen as the new
+    /// current one. Those that tell nothing beyond another one are left out or, if an earlier merge
+    /// has archived them, removed.
     pub(super) fn of(current: &'a CurrentMinimizations) -> ArchiveChanges<'a> {
         let (ours, theirs) = (&current.our_archive, &current.their_archive);
         let replaced = [

@@ -383,8 +383,10 @@ impl Removal<'_> {
         removal.without(root).0
     }
 
-    /// Returns true if `group`, which a traversal of the tree meets, is to be removed, else false.
-    /// If the group of nodes is of the removed kind, also counts it in `next`.
+    /// Returns true if `group` is to be removed: its index among the groups of the present kind, in
+    /// the order of a traversal of the tree, is one of those to remove, or it is deleted together
+    /// with a group that is gone. Else false. Must be called once for each group of the tree, since
+    /// it counts those of the kind.
     fn removes(&mut self, group: &Group) -> bool {
         let mut is_removed = matches!(group.part, Part::With(label) if self.gone.contains(&label));
         if self.kind.has(group) {
@@ -546,11 +548,11 @@ impl Packed {
     }
 }
 
-/// Returns a copy of `group` in which all compressed nodes are compressed anew and padded numbers
-/// are as short as they can be. Neighboring groups of nodes that are pieces of one payload (such as
-/// IDAT chunks of PNG) are joined, and the joined payload is decompressed if it is a zlib stream.
-/// Sets `changed` to true if `group` has anything of this kind; adds the number of decompressed
-/// bytes to `unpacked`.
+/// Returns a copy of `group` in which all compressed nodes are compressed anew and numbers take as
+/// few bytes as they can. Neighboring groups of nodes that are pieces of one payload (such as IDAT
+/// chunks of PNG) are joined, and the joined payload is decompressed if it is a zlib stream. Sets
+/// `changed` to true if `group` has compressed nodes, such pieces, or numbers that could be
+/// shorter; adds the number of decompressed bytes to `unpacked`.
 fn repack(group: &Group, changed: &mut bool, unpacked: &mut u64) -> Group {
     let mut nodes: Vec<Node> = Vec::new();
     for node in &group.nodes {

@@ -65,9 +65,9 @@ impl Runs {
         }
     }
 
-    /// Returns true if the row at `index` continues a run: the row before it was not deleted, as
-    /// `has` says, and its number is lower by one. Returns false if a new run begins with the row
-    /// at `index`.
+    /// Returns true if the row at `index` continues a run of successive numbers: the row before it
+    /// still exists (`has` returns true for its index), and has the number one lower. Returns false
+    /// if a new run begins with this row.
     fn continues(&self, index: usize, has: &impl Fn(usize) -> bool) -> bool {
         let before = index.checked_sub(1).filter(|before| has(*before));
         before

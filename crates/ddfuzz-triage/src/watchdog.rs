@@ -106,14 +106,14 @@ fn trace(mut job: Job, news: &mpsc::Sender<News>) -> (News, bool) {
 }
 
 impl TracingThread {
-    /// Lets the process `tracee`, which waits to be traced, run, and traces it to its end. Returns
-    /// how it ended, with its snapshot if that explains the end, and the limit of `start` that it
-    /// exceeded, if any. A run that exceeds a limit is interrupted, to find the call that does not
-    /// return, and killed. `None` where the system refuses ptrace; the process then still waits.
+    /// Lets the process `tracee`, which waits to be traced, run, and traces it to its end. A run
+    /// that exceeds a limit is interrupted, to find the call that does not return, and killed.
+    /// Returns how the run ended, with a snapshot if one was taken that explains this end, and the
+    /// limit of `start` that the run exceeded (`None`: none). `None` in all where the system
+    /// refuses ptrace; the process then still waits.
     ///
-    /// # Errors
-    /// When the process is gone, or tracing it fails for another reason. The next run then has
-    /// another thread, and begins with an empty cache.
+    /// # Errors When the process is gone, or tracing it fails for another reason. The tracing
+    /// thread and the `cache` of modules are lost then; the next run begins with new ones.
     pub(super) fn follow(
         &mut self,
         tracee: &mut dyn Tracee,

@@ -231,8 +231,9 @@ fn names<'a>(command: &'a Command, known: &mut BTreeSet<&'a str>) {
     }
 }
 
-/// Returns true if the option `arg` must not be added: `given`, the ids of options from the command
-/// line or from a more specific table, has it or one that conflicts with it. Else false.
+/// Returns true if the option `arg` from a table of the settings file must be left out, because it
+/// or an option in conflict with it is in `given`, the ids of the options that come from the
+/// command line or from a more specific table. Else false.
 fn is_excluded(command: &Command, arg: &Arg, given: &[String]) -> bool {
     let id = arg.get_id().as_str();
     let is_given = |id: &str| given.iter().any(|one| one == id);

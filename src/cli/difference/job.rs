@@ -365,7 +365,8 @@ pub(super) fn axiom_failure(error: MinimizeError, task: &SearchTask, invert: boo
     }
 }
 
-/// Returns the failure for a log at `log` that cannot be written, or is not that of this search.
+/// Returns the failure of a search that cannot write its log at `log`, or finds there the log of
+/// another search, which it must not continue.
 fn not_continued(error: LogError, log: &Path) -> Failure {
     let is_unwritten = matches!(error, LogError::Io { .. });
     let failure = Failure::from(error).path(log);

@@ -117,8 +117,9 @@ impl CallMinimization<'_> {
         self.done.iter().any(|done| done.subject == subject)
     }
 
-    /// Returns true if the part `subject` needs no further search, because it is empty or nothing
-    /// has changed since its last search; else false.
+    /// Returns true if `subject`, a part of the command line or the input, needs no further search:
+    /// it is empty, or neither the command line nor the input has changed since its last search.
+    /// Else false.
     fn is_settled(&self, subject: PhaseSubject) -> bool {
         let last = self.done.iter().rev().find(|done| done.subject == subject);
         let is_empty = subject

@@ -33,9 +33,10 @@ const FREE: (u32, u32) = (16, 256);
 const MAX_CACHED: usize = 4096;
 /// Greatest number of words that observed comparisons add to the dictionary.
 const MAX_WORDS: usize = 2048;
-/// How many mutants with repaired checksums are made each time a corpus entry is mutated. The first
-/// number applies until so many mutants of the entry were tried. Then the second one applies if at
-/// least a quarter of the tried mutants could be repaired; otherwise no more are made.
+/// How many mutants with repaired checksums are made each time that a corpus entry is mutated: the
+/// first number for an entry of which fewer mutants than that were tried; the second number for
+/// other entries, if at least a quarter of their tried mutants could be repaired. If fewer could,
+/// none.
 const REPAIRS: (usize, usize) = (16, 64);
 /// Greatest number of values that are replaced in one mutant to repair it; the mutant is run before
 /// each replacement.

@@ -18,8 +18,9 @@ const CREDIT: Duration = Duration::from_millis(200);
 /// For one corpus input, the greatest number of changes that are recorded because a mutant with the
 /// change has failed. A change is the first byte in which a mutant differs from the input.
 const MAX_CHANGES: usize = 256;
-/// While failing runs take more than their share of a worker's time, a mutant is discarded if at
-/// least one in so many mutants with the same first differing byte has failed.
+/// One in so many: a mutant counts as likely to fail if at least this part of the entry's mutants
+/// that were run, with the same first differing byte, has failed. Likely failures are discarded
+/// while failing runs take more than their share of a worker's time.
 const LIKELY_DIVISOR: u32 = 4;
 /// Number of mutants of a corpus input that must have been run before the input is compared with
 /// others by the share of its running time that failing mutants take.

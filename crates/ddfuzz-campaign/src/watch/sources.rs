@@ -178,8 +178,8 @@ impl Sources {
         found
     }
 
-    /// Adds the announced files that may still change to `found`, in the order in which they were
-    /// announced. Files that no longer exist are not waited for any more.
+    /// Adds to `found` the files that the watched fuzzer has said it wrote and that may still
+    /// change, in the order in which it named them first. Drops those of them that no longer exist.
     fn find_expected(&mut self, found: &mut Inputs) {
         self.expected.retain(|_, path| path.exists());
         for path in self.expected.values() {

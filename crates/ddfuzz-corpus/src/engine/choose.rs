@@ -507,11 +507,11 @@ impl<'a> Chooser<'a> {
         rates.collect()
     }
 
-    /// Chooses, for each of the features `unsteady` (reached in some runs only), the inputs that
-    /// reach it most often: as many as it takes, from 2 to 24, for all of them, each run once, to
-    /// miss it with a probability of at most 0.01. Returns the inputs, each with the number of
-    /// features it was chosen for. Of inputs with equal probability, one that is kept anyway (as in
-    /// `chosen`) comes first, then the smaller one.
+    /// Chooses inputs to keep for each of the features `unsteady`, which only some runs reach:
+    /// those that reach it most often, at least 2 and at most 24, until the probability that each
+    /// of them misses it in one run is at most 0.01. Returns the inputs, each with the number of
+    /// features it was chosen for. Of inputs that reach it equally often, one that is kept anyway
+    /// (it is in `chosen`) comes first, then the smaller one.
     fn most_often(&self, unsteady: &Features, chosen: &[usize]) -> BTreeMap<usize, u64> {
         let mut kept: BTreeMap<usize, u64> = BTreeMap::new();
         let mut known = self.how_often(unsteady);

@@ -396,9 +396,10 @@ impl CurrentBest {
         outcome
     }
 
-    /// Counts an edit of payloads (the contents that passes edit at present) that was not tested,
-    /// because it would not make the whole file smaller, as a test without success. Does so only if
-    /// the payloads are larger than [`SLOW`] bytes: then building the file took as long as a test.
+    /// Counts an edit of payloads (the contents of a file that passes edit at present) as a test
+    /// without success, although it was not tested: the whole file would not become smaller. Does
+    /// so only if the payloads are larger than [`SLOW`] bytes, since making the file then took as
+    /// long as a test.
     fn count_unsealed(&mut self) {
         if let Some(limit) = self
             .fruitless_limit

@@ -111,10 +111,10 @@ fn named_last(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Ve
     without(all, statement, written.collect())
 }
 
-/// Returns the edit for a `statement` whose first words are its name, as in `struct a{}; struct a
-/// b`: deletes the statement, and writes all of it over another occurrence of these words. The
-/// words are as many of the first words, at least two, as occur together at another place; the
-/// first such place is overwritten. `None` if there is none.
+/// Returns the edit for a declaration `statement` that begins with the name it declares, as in
+/// `struct a{}; struct a b`: deletes the statement, and writes all of it over the first other place
+/// at which its first words (here `struct a`) stand. As many words are compared as occur together
+/// elsewhere, at least two; `None` if two do not.
 fn named_first(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<Vec<Replacement>> {
     let inside = &all[statement.clone()];
     let words = inside
@@ -207,10 +207,10 @@ fn inlined(all: &[Token], name: usize, text: &[u8]) -> Option<Vec<Replacement>> 
     (written.len() > 1).then_some(written)
 }
 
-/// Returns the range of the text to replace for a use of a name that stands at `name`: the name
-/// with the `$` before it, with `$(` and `)` or `${` and `}` around it, or else the name alone.
-/// `statement` is the range of the assignment that the same edit deletes; characters of it belong
-/// to no use.
+/// Returns the range of the text to replace where the name at `name` is used: the name with a `$`
+/// before it, with `$(` and `)` or `${` and `}` around it, or else the name alone. `statement` is
+/// the range of the assignment of the name, which the same edit deletes; a `$` or bracket at its
+/// end is not taken for a part of the use.
 fn reference(text: &[u8], name: Range<usize>, statement: &Range<usize>) -> Range<usize> {
     let before = match name.start < statement.start {
         true => &text[..name.start],

@@ -58,9 +58,10 @@ impl Grammar for MarkupText {
     }
 }
 
-/// Ends those `open` elements of the markup text whose closing tag comes before the tag or text
-/// with the index `index`, and adds their closing tags to the tree. For each open element, `open`
-/// has the index of the first tag or text after its closing tag, and the range of the closing tag.
+/// Ends the markup elements that are still open in the tree, innermost first, and whose content
+/// ends before tag or text number `index` of the markup; adds their closing tags to the tree.
+/// `open` has two values for each open element: the number of the first tag or text after its
+/// closing tag, and the range of the closing tag in the text.
 fn close(tree: &mut TreeBuilder, open: &mut Vec<(usize, Range<usize>)>, index: usize) {
     while let Some((_, tag)) = open.pop_if(|(last, _)| *last <= index) {
         tree.leaf(tag, u16::from(b'<'), SyntaxClass::Punctuation);

@@ -16,9 +16,9 @@ use crate::{Edit, Outcome};
 /// The pass deletes only parts of at least the text's size, in bytes, divided by this number;
 /// smaller parts are left to later passes.
 const SMALLEST: usize = 64;
-/// If at most a tree node's size divided by this number, in bytes, is outside of the node's
-/// children, no test deletes all children: the text would be nearly the same as without the whole
-/// node, and that text did not fail.
+/// If at most one in so many bytes of a syntax node lies outside of the node's children, no test
+/// deletes all children at once: the text would hardly differ from the text without the whole node,
+/// which did not fail.
 const NEARLY: usize = 8;
 /// Number of pieces into which a needed part is divided at most.
 const PIECES: usize = 4;

@@ -167,8 +167,8 @@ impl<'a> ListSearch<'a> {
     }
 
     /// Returns true if all remaining units are equal, as in a run of equal bytes, else false. If
-    /// true, sets `ends.front` to the number of units: all of them are needed, because the last one
-    /// is.
+    /// true, sets `ends.front`, the number of units known to be needed, to the number of all units:
+    /// since the last one is needed, an equal one is, too.
     fn is_one_run(&self, ends: &mut Ends) -> bool {
         let left = self.units.len();
         let one = left > 0 && self.units.first_equal(self.work, left - 1) == 0;
@@ -212,11 +212,11 @@ impl<'a> ListSearch<'a> {
         stand
     }
 
-    /// Deletes as many units as possible at the front of the list; finds their number by bisection.
-    /// `front`: number of units at the front that stay although their deletion succeeded.
-    /// `too_many`: number of units after them whose deletion makes the failure disappear. Returns
-    /// how many units at the front need not be tried again: those that stay, and the first needed
-    /// one.
+    /// Finds by bisection how many units at the front of the list can be deleted together, and
+    /// deletes them. `front`: number of units at the front that were deleted successfully but stay
+    /// in the list, such as brackets. `too_many`: number of units behind these that are too many to
+    /// delete. Returns how many units at the front need not be tried again: the ones that stay, and
+    /// the first one that the failure needs.
     async fn bisect_front(&mut self, mut front: usize, mut too_many: usize) -> usize {
         while too_many > 1 {
             let half = too_many / 2;

@@ -195,9 +195,9 @@ impl Columns {
         })
     }
 
-    /// Finds by bisection how few columns the file needs to fail, at the beginning or at the end of
-    /// each row, and deletes all others. Ends early when the search has made `end` tests in all.
-    /// Returns the document (the file taken apart).
+    /// Finds by bisection the smallest number of columns with which the file still fails, the first
+    /// or the last ones of each row, and deletes all other columns. Ends early when the search has
+    /// made `end` tests in all. Returns the smaller document (the file taken apart).
     async fn reduce(
         &self,
         work: &mut CurrentBest,

@@ -541,8 +541,9 @@ pub(super) mod tests {
         (String::from_utf8(best).expect("the text is UTF-8"), tests)
     }
 
-    /// Returns true if the element `wanted` is in a text without comments in which all elements are
-    /// closed, one inside of another, and no text stands in front of the first. Else returns false.
+    /// Returns true if the element `wanted` occurs in a well-formed text without comments: each
+    /// element is closed inside of the element around it, and only white space stands before the
+    /// first one. False if it does not occur, or the text is malformed.
     fn has_element(text: &str, wanted: &str) -> bool {
         let (mut open, mut found) = (Vec::new(), false);
         let mut pieces = text.split('<');

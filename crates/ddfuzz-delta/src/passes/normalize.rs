@@ -38,8 +38,8 @@ impl OtherBytes {
         OtherBytes { rule, value, at }
     }
 
-    /// Builds the edit that writes the value over those of the listed bytes whose indices in the
-    /// list are `units`, which must ascend.
+    /// Builds the edit that overwrites listed bytes of the text with the list's value (such as
+    /// `0`): those whose indices in the list are `units`, in ascending order.
     pub fn written(&self, units: impl Iterator<Item = usize>) -> Edit {
         let mut runs: Vec<Range<usize>> = Vec::new();
         for at in units.map(|unit| self.at[unit]) {

@@ -216,9 +216,9 @@ pub(super) async fn delete_groups_and_parts(
     delete_parts_since(work, document, before).await
 }
 
-/// Deletes parts of `document` (a file taken apart), but only if a test has given FAIL after the
-/// first `before` such tests of the search, so that the text has changed. Returns the smaller
-/// document, or `document` itself.
+/// Deletes parts of `document` (a file taken apart) if a test has reduced the text since the search
+/// had `before` reductions ([`CurrentBest::reductions`]), because fewer parts may be needed then.
+/// Returns the smaller document, or `document` itself.
 async fn delete_parts_since(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,

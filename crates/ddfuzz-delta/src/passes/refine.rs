@@ -33,12 +33,12 @@ const WORTHWHILE: usize = 8;
 /// one index in all lists of one length.
 const MOST_COLUMNS: usize = 16;
 
-/// Reduces a small result once more, after it was shown to be 1-minimal; its tests do not belong to
-/// the proof. A text is reduced by its structure and its words; in a result of a few bytes, the
-/// deletion of every run of bytes is tested. Returns true if the result became smaller: then single
-/// deletions must be tried again. `refined` is what [`CurrentBest::reductions`] was after the last
-/// call, if that call deleted little; if it is still the same, nothing has changed, and no test is
-/// made.
+/// Reduces a small result further, after it was shown to be 1-minimal; these tests do not belong to
+/// the proof. A text is reduced by its structure and words; in a result of a few bytes, the
+/// deletion of every run of bytes is tested. Returns true if the result became smaller, so that
+/// deletions of single bytes must be tried again. `refined` remembers the number of reductions
+/// ([`CurrentBest::reductions`]) after a call that deleted little: while that number is the same, a
+/// further call makes no test.
 pub(super) async fn refine(
     work: &mut CurrentBest,
     known: &Structure,

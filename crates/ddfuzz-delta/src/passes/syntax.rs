@@ -64,8 +64,8 @@ const PARENTS: usize = 4096;
 /// Number of successive tests without success after which nodes are no longer replaced by nodes
 /// inside of them, in a large text before siblings were deleted.
 pub(super) const FRUITLESS_AT_FIRST: usize = 4;
-/// Number of successive tests without success after which nodes are no longer replaced by nodes
-/// inside of them, in a large text after siblings were deleted.
+/// Number of successive tests without success after which nodes of a large text, whose siblings
+/// were deleted already, are no longer replaced by nodes inside of them.
 const FRUITLESS_LATER: usize = 32;
 /// Maximum number of levels below a node at which nodes of other kinds are tried in its place.
 const DEPTH: usize = 2;
@@ -396,9 +396,9 @@ pub(super) fn tree_of(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> Syn
     parse(&work.text(), grammar).unwrap_or_default()
 }
 
-/// Deletes children of the nodes of a syntax tree whose sizes in bytes are in `sizes`, those of the
-/// largest nodes first. If `rough` is not 0, ends when the text has at most `rough` bytes or the
-/// next node is less than half of the text; ends also if the trial has failed.
+/// Deletes children of the syntax nodes whose sizes in bytes are in `sizes`, largest nodes first.
+/// If `rough` is not 0, ends when the text has at most `rough` bytes or the next node is less than
+/// half of it. Ends also when `trial` shows that the grammar does not help.
 pub(super) async fn delete_siblings(
     work: &mut CurrentBest,
     tree: SyntaxTree,

@@ -146,7 +146,8 @@ impl Pty {
     }
 }
 
-/// Opens the target's side of a pair of pseudo terminals without its path.
+/// Opens the slave side of a pseudo terminal, which the target gets, by the descriptor of its
+/// master side; needs no path in /dev/pts.
 fn peer(master: &PtyMaster) -> io::Result<File> {
     let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
     // SAFETY: the request takes flags, and gives a new descriptor or an error.

@@ -363,9 +363,10 @@ impl TypeReader {
         Ok(())
     }
 
-    /// Returns the index of a type like `of` whose pointers to bytes lead to `element` instead:
-    /// `of` itself if it is such a pointer, and its fields `inner`, `ptr` and `pointer`, also
-    /// inside each other. Returns `of` if there is no such pointer.
+    /// Returns the index of a type like `of` in which pointers to untyped bytes point to `element`:
+    /// `of` itself if it is such a pointer; if it is a record, its fields `inner`, `ptr` and
+    /// `pointer`, also those of records inside of it. Adds the changed type to the list of types;
+    /// returns `of` if nothing changes.
     fn pointing_to(&mut self, of: TypeId, element: TypeId) -> TypeId {
         let mut described = self.types.get(of).clone();
         match &mut described.shape {

@@ -282,9 +282,11 @@ impl Engine {
         found
     }
 
-    /// Returns the places that `function` may set in addition, those of records passed to it first:
-    /// where each begins, its field, and whether the function writes it itself. `own` has the places
-    /// that the function reads and writes, `read` those that the executed code reads.
+    /// Returns the places that mutants of `function` may set by an added statement: first fields of
+    /// records passed to it, if the executed code reads them (they are in `read`); then global
+    /// variables and their fields, if the function reads them (`own` has what it reads and writes).
+    /// Of each: where the record or variable begins, the field, and whether the function writes the
+    /// place itself.
     fn settable_places(
         &self,
         function: &Function,

@@ -6,12 +6,14 @@ use std::collections::{BinaryHeap, HashMap};
 use super::dependence::{Dependence, Dependences, is_copy};
 use super::recorded::Recorded;
 
-/// Cost of a step back from a computed number to the numbers from which it was computed.
+/// Cost of a step back from a computed number to the numbers from which it was computed. The
+/// instructions with the smallest sums of costs count as the nearest to the failure.
 const COMPUTED: u32 = 2;
 /// Cost of a step back from a value to the instruction that made the address from which the value
 /// was read.
 const ADDRESSED: u32 = 4;
-/// Cost of a step back from an instruction to the conditional jump or call that led to it.
+/// Cost of a step back from an instruction to the conditional jump or call that led to it. The
+/// instructions with the smallest sums of costs count as the nearest to the failure.
 const DECIDED: u32 = 6;
 /// Largest number of instructions that are collected as those on which a failure depends.
 const VISITED: usize = 60_000;

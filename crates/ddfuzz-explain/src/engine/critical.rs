@@ -38,9 +38,9 @@ pub(crate) struct Critical {
 
 /// Largest number of conditions that a search for critical predicates returns.
 const FOUND: usize = 6;
-/// Number by which the place of a decision in the order of tests moves back for each later
-/// execution of the same jump. It also moves back by 1 each time that the number of events which
-/// depend on the decision doubles.
+/// Weight of repeated executions in the order in which decisions are tested: each later execution
+/// of the same jump moves a decision back by this number, each doubling of the number of events
+/// that depend on the decision by 1.
 const ROUND: usize = 4;
 
 /// Returns the decisions of a run in the order in which they are tried: later executions of a jump

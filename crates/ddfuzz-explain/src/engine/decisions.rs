@@ -149,10 +149,10 @@ fn jumps_in(code: &[u8], start: u64) -> Vec<Jump> {
     conditional.map(jump).collect()
 }
 
-/// Returns for each of `events` (address and stack pointer) the number of later events that depend
-/// on it; 0 for an event that is none of `jumps`. The events after a jump depend on it up to the
-/// first one that is in a caller, or that is in the same function call and outside of the code
-/// which the jump skips or not.
+/// Returns, for each of `events` (address and stack pointer), how many later events depend on it; 0
+/// for an event that is no execution of one of `jumps`. The events that follow a jump depend on it
+/// until the first one in a calling function, or in the same function call outside of the code of
+/// which the jump decides whether it is executed.
 fn decided(events: &[(u64, u64)], jumps: &HashMap<u64, Jump>) -> Vec<usize> {
     let mut found = vec![0; events.len()];
     let mut open: Vec<usize> = Vec::new();

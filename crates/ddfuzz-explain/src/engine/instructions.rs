@@ -377,8 +377,9 @@ impl Executed {
         }
     }
 
-    /// Returns the place whose value the instruction copies to the place `written`; `None` if it
-    /// computes that value, or sets that part of its destination to zero.
+    /// Returns the place from which the instruction copies the value of the place `written`. `None`
+    /// if the instruction does not copy: it computes the value, or fills these bytes of its
+    /// destination with zeros or the sign.
     pub(super) fn copied(&self, written: Value) -> Option<Value> {
         let it = &self.instruction;
         if let Some(call) = self.library {

@@ -34,7 +34,7 @@ const HANGING: usize = 600;
 const COMPARED: usize = 600;
 /// Largest number of mutants that are compared in runs of all other inputs, not only of chosen ones.
 const COMPARED_CLOSELY: usize = 60;
-/// Largest number of failing runs, and of others, with which a most telling mutant is compared.
+/// Number of failing runs, and of others, after which a mutant is not compared with more of them.
 const CLOSELY: usize = 12;
 /// By how much a mutant weighs less for each one of the same function that weighs more.
 const AGAIN: f64 = 0.25;
@@ -446,12 +446,11 @@ impl Engine {
         all.extend(ranked.into_iter().map(|it| it.1));
     }
 
-    /// Compares the mutants `found` with the unchanged program in runs of another input, stopped in
-    /// `stand`. A mutant is run only if the program executes the changed instruction on that input,
-    /// and at most `enough` such runs are already counted for the mutant. Its run is counted in
-    /// `others` and `alike` if the program does not fail on the input, else in `failing` and
-    /// `mended`. `averts` is true for the end of a run that does not fail; `fails` says of the
-    /// program's end whether it fails, and `None` where it says nothing.
+    /// Compares the mutants `found` with the unchanged program in runs of one other input, stopped
+    /// in `stand`. A mutant is run if the program executes the changed instruction on that input,
+    /// and at most `enough` such runs are counted for it. If the program does not fail on the input
+    /// (`fails`; `None` where that is unknown), `others` counts the run, and `alike` those that end
+    /// like the program; else `failing` counts it, and `mended` those that do not fail (`averts`).
     fn compare_mutants(
         &mut self,
         stand: &mut Stand,
@@ -580,7 +579,7 @@ fn kept(before: &[u8], after: &[u8]) -> usize {
     (kept * 8).checked_div(lines.len()).unwrap_or(8)
 }
 
-/// Changes `registers` as `patch` says, before the changed instruction is executed.
+/// Makes the change of registers that the mutant `patch` stands for, before its instruction runs.
 fn change(registers: &mut libc::user_regs_struct, patch: &Patch) {
     match patch {
         Patch::Exchange(_, [one, other]) => {

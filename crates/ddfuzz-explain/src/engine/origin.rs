@@ -19,8 +19,8 @@ pub(super) const FEW_POINTS: usize = 30;
 /// Number of points before a write, and after it, between which the instructions of a run are
 /// recorded one by one.
 const SHORT: usize = 30;
-/// Largest number of points of each run in which the condition is searched for after which the runs
-/// went different ways.
+/// The condition at which both runs part is searched for among this many points of each run,
+/// counted from the last point that they share.
 const BETWEEN: usize = 60;
 /// Largest number of conditions whose compared values are followed back.
 const TRIED: usize = 3;
@@ -248,11 +248,11 @@ fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending>
 }
 
 impl Engine {
-    /// Follows back the values `values`, which recorded instructions use: to the statements that
-    /// wrote them, to those that wrote the values from which these were made, and so on. After
-    /// these, follows back the pointers and indices by which the values were read. Leaves out
-    /// statements on the source line of the instruction at the address `of`, which fails. `points`
-    /// are the points of the failing run.
+    /// Finds where the values `values`, which recorded instructions of the failing run use, came
+    /// from: the statements that wrote them, those that wrote the values from which these were
+    /// made, and so on; after that, in the same way, the pointers and indices by which the values
+    /// were read. Leaves out statements on the source line of the failing instruction at the
+    /// address `of`. `points` are the points of the failing run.
     pub(super) fn history(
         &mut self,
         points: &[Point],
@@ -313,8 +313,9 @@ impl Engine {
         Ok(History { origin, moments })
     }
 
-    /// Returns true if the recorded instruction `at` copies a value that its own function has read
-    /// from memory, and not the calling function, which reads parameters.
+    /// Returns true if the recorded instruction `at` uses a value that another instruction of the
+    /// same function has read from memory (`source`), so that the function only copies it. False if
+    /// the value comes from elsewhere, such as a parameter that the calling function has read.
     fn is_copy(&self, (recorded, at): (&Recorded, usize), source: Source) -> bool {
         let function = |at: usize| self.function(recorded.executed[at].pc());
         matches!(source, Source::Read { at: read, .. } if function(read) == function(at))
@@ -533,13 +534,13 @@ impl Engine {
         Ok(None)
     }
 
-    /// Compares a statement in both runs; `passing` and `failing` are its points, up to the next
-    /// statement. If the failing run, to compute what it wrote to `value`, read from another place
-    /// in memory than the passing run, returns where the value came from that it read there. `None`
+    /// Finds out whether one execution of a statement in the failing run read, to compute what it
+    /// wrote to `value`, from another place in memory than the corresponding execution in the
+    /// passing run. `passing` and `failing` are the points from that execution to the next
+    /// statement. If so, returns where the value came from that it read in the failing run. `None`
     /// where both runs read from the same place, or that is not known.
     ///
-    /// # Errors
-    /// When the runs cannot be made.
+    /// # Errors When the runs cannot be made.
     pub fn selected_origin(
         &mut self,
         [passing, failing]: [&[Point]; 2],

@@ -14,7 +14,8 @@ const VARIABLES: usize = 8;
 const BESIDE: usize = 4;
 /// Largest number of other fields that are read in place of one.
 const FIELDS: usize = 6;
-/// Largest number of other registers that are read in place of one.
+/// Largest number of mutants that are made for one register that an instruction reads: in each, the
+/// instruction reads another register in its place.
 const REGISTERS: usize = 3;
 /// Largest number of instructions over which the code of one source line may extend.
 const LINE: usize = 40;

@@ -7,8 +7,8 @@ use super::instructions::{Executed, Value, general};
 
 /// DWARF number of the register in which divisions return the remainder: rdx.
 const REMAINDER: usize = 1;
-/// Number of instructions after (or before) a computation among which one is searched for that
-/// copies only the lower bytes of its result, or that takes the number apart by shifts.
+/// Number of instructions near a computation of a number that are looked at: whether one copies
+/// only the lower bytes of the result, or shifts take the number apart into its bytes.
 const SOON: usize = 12;
 
 /// The operations on integers whose results may not fit into their destination.

@@ -288,9 +288,9 @@ impl Engine {
         calls
     }
 
-    /// Returns true if `word`, to which the run has just set a size field of the allocator, is none:
-    /// it is no size, or the program's own code has written it and it says that the block before is
-    /// freed.
+    /// Returns true if `word`, the value that the run has just written to a size field of the
+    /// allocator, must have overwritten the field: it is no valid size, or the program's own code
+    /// has written it, and it marks the block before as freed. False if it may be a size.
     fn overwrites(&self, run: &Run, word: u64) -> Result<bool, EngineError> {
         let is_own = self.is_own_code(run.process.registers()?.rip);
         Ok(!is_size(word) || is_own && !says_used(word))

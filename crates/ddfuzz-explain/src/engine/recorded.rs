@@ -29,9 +29,9 @@ const BEYOND: usize = 2000;
 
 /// Largest number of instructions that are recorded of a whole run.
 const MOST_WHOLE: usize = 60_000;
-/// Number of recorded instructions after which it is estimated, each time, whether the whole run
-/// has too many instructions to be recorded; the estimate is made by the share of its points that
-/// were passed.
+/// At each multiple of this number of recorded instructions, the length of the whole run is
+/// estimated, by the share of its points that were passed so far; a run with too many instructions
+/// is not recorded further.
 const ESTIMATED: usize = 4_000;
 /// A recording of the whole run may take the time for facts about the failing run divided by this
 /// number.

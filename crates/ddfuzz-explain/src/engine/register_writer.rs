@@ -20,8 +20,8 @@ use crate::graph::{Origin, Place};
 /// Largest number of stops of a run in the function whose statements are searched for the write to
 /// a register.
 const MOST_STOPS: usize = 4000;
-/// Largest number of instructions of the function that are executed one by one, after the variable
-/// has got its value.
+/// Largest number of a function's instructions that are executed one by one to find the one that
+/// wrote a value, from the statement at which the value was last seen to change.
 const MOST_STEPS: usize = 20_000;
 
 /// The value whose writer [`Engine::register_writer`] finds.
@@ -114,11 +114,12 @@ impl Engine {
         }))
     }
 
-    /// Returns the address of the last statement that has given the variable `held` the value
-    /// `value` which it has at the point `to`, or of the call that has passed it as a parameter;
-    /// `None` where that is not known. The variable is then in `register`. Its frame is given by
-    /// the first address `entry` of its function, its number `frame` and its address `cfa`; the run
-    /// stops at the addresses `stops`.
+    /// Finds what has given the variable `held` its present `value`, with which the failing run
+    /// arrives at the point `to` and which is in `register`: returns the address of the last
+    /// statement that wrote it, or of the call that passed it as a parameter; `None` where that is
+    /// not known. `entry`, `frame` and `cfa` tell the variable's stack frame: first address of the
+    /// function, number and canonical frame address of the frame. The run stops at the addresses
+    /// `stops`; it is followed from the point `from`, or from its beginning.
     fn last_write_to(
         &mut self,
         (from, to): (Option<(Point, u64)>, Point),

@@ -234,11 +234,12 @@ impl Engine {
         })
     }
 
-    /// Executes those events (statement executions) of the frame `frame` of the call tree that a
-    /// slice keeps, or must keep, in the process `child`, and skips the others; what they call is
-    /// executed in the same way. `cfa` is the canonical frame address of that frame, by which its
-    /// statements are told from those of inner calls; `entries` are the addresses at which functions
-    /// begin, by which calls are noticed.
+    /// Executes, in the process `child`, those events (statement executions) of the frame with the
+    /// index `frame` of the call tree that the slice keeps (`kept`) or must always keep, and skips
+    /// the others. The functions that they call are executed in the same way. `cfa`: canonical
+    /// frame address of the frame, which tells its statements from those of inner calls. `entries`:
+    /// addresses at which functions begin, by which calls are noticed. Returns how the run ended,
+    /// or the registers where the frame is left.
     fn frame(
         &mut self,
         child: &mut Process,

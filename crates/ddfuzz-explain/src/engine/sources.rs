@@ -89,9 +89,10 @@ pub fn source(
     }
 }
 
-/// Returns the reads of memory from which the last write to `value` in `range` was computed,
-/// through at most two computations: index of the reading instruction, address and size in bytes.
-/// `statement` returns, for an instruction, the index at which its statement starts.
+/// Finds the last of the instructions `executed[range]` that writes the place `value`, and returns
+/// the reads of memory from which it computed what it wrote, in at most two further steps of
+/// computation. Of each read: index of the reading instruction, address and size in bytes.
+/// `statement` returns for an instruction the index at which its statement starts.
 pub fn reads(
     executed: &[Executed],
     range: Range<usize>,

@@ -67,10 +67,12 @@ pub(crate) struct OtherInputs<'a> {
 }
 
 impl OtherInputs<'_> {
-    /// Returns whether the run of the input with the index `at`, which ended as `end` says, fails;
-    /// `averts` says that it does not end like a failing run. `None` for a run that says nothing:
-    /// one with an end of its own whose output does not match the pattern, and one of an input made
-    /// of the failing one, whose output may be wrong in a way that the pattern does not match.
+    /// Returns whether the program fails on the input with the index `at`, by a run that ended as
+    /// `end` says. `averts`: the run did not end as the failing run does. Without the pattern
+    /// `wrong`, the program fails unless `averts`. With a pattern, it fails if `averts` is false
+    /// and the output matches, and it does not fail if `averts` is true. `None` where that cannot
+    /// be told: the run ended as the failing one but its output does not match, or `averts` is true
+    /// for an input made of the failing one, whose output may be wrong in another way.
     pub fn fails(&self, at: usize, end: &MutantEnd, averts: bool) -> Option<bool> {
         match (self.wrong, averts) {
             (None, _) => Some(!averts),
@@ -174,10 +176,11 @@ impl Spectrum {
 }
 
 impl Engine {
-    /// Counts how often the failing run executes each of its statements, and how many runs of the
-    /// inputs `others` execute it. An input is run only while less than an eighth of the time left
-    /// is used. `first` is the point at which each run is forked, `averts` is true for the end of a
-    /// run that does not fail, `limit` is the time limit of a run.
+    /// Finds which statements of the failing run, whose points are in `trace`, the program also
+    /// executes on the inputs `others`, and counts how often the failing run executes each. Begins
+    /// no run of an input when an eighth of the time that was left is used up. `first` is the point
+    /// at which each run is forked, `limit` the time limit of a run; `averts` is true for the end
+    /// of a run that does not fail.
     pub(super) fn spectrum(
         &mut self,
         trace: &Trace,

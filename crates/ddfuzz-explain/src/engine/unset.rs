@@ -46,13 +46,12 @@ struct Life {
 }
 
 impl Engine {
-    /// Finds out whether memory (address and size) is still unset at the point `to` of the failing
-    /// run. If so, returns the calls with which its life begins (those that led to its allocation,
-    /// or to its function): their addresses in the program's own code, innermost first. `None` if
-    /// something has set any of it, or that is not known.
+    /// Finds out whether memory (address and size) has not been set when the failing run arrives at
+    /// the point `to`. If so, returns the calls that led to the allocation of its heap block, or to
+    /// the function whose local variable it is: their addresses in the program's own code,
+    /// innermost first. `None` if something has set any byte of it, or that is not known.
     ///
-    /// # Errors
-    /// When the runs cannot be made.
+    /// # Errors When the runs cannot be made.
     pub(super) fn unset_since(
         &mut self,
         (address, size): (u64, u64),
@@ -140,9 +139,11 @@ impl Engine {
         }))
     }
 
-    /// Updates `life` at a breakpoint at which the run is stopped. If the life of the memory at
-    /// `address` begins there (by the event `begins`), records that. If it is one of `allocators`,
-    /// records the call, which may return the memory.
+    /// Updates `life`, the record of whether memory at `address` was set since it came into being,
+    /// at a breakpoint at which `run` is stopped. Memory comes into being as `begins` says: as a
+    /// local variable, at a call of its function, which is recorded; or as a part of a heap block.
+    /// At one of the allocating functions `allocators`, the call is recorded, since it may return
+    /// that block.
     fn record_stop(
         &mut self,
         run: &mut Run,

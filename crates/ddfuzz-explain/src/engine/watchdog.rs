@@ -145,8 +145,8 @@ impl Allowance {
         self.parts(1, divisor)
     }
 
-    /// Returns an allowance of the time that is left of this one except for the share that
-    /// [`part`](Allowance::part) returns: 3/4 of that time if `divisor` is 4.
+    /// Returns an allowance (limit on CPU and wall time, from now on) of the time that is left of
+    /// this one without one part in `divisor`: 3/4 of that time if `divisor` is 4.
     pub fn but(&self, divisor: u32) -> Allowance {
         self.parts(divisor - 1, divisor)
     }

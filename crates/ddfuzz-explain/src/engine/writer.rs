@@ -119,13 +119,13 @@ impl Writer {
 }
 
 impl Engine {
-    /// Finds the last write to the memory `watched` in the run `side` up to the point `to`. The
-    /// search begins at the point in `from`, which also says how often the run has reached the
-    /// statement of `to` up to there; without `from`, at the beginning of the run. Returns the last
-    /// write that changed the value; if none did, the last one of all.
+    /// Finds what last wrote to the memory `watched` before the run `side` arrives at the point
+    /// `to`: the last write that changed the value or, if none did, the last one of all; `None` if
+    /// nothing wrote there. Watches from the beginning of the run or, if `from` is given, from the
+    /// point in it; the number in `from` is how often the run has reached the statement of `to` up
+    /// to there.
     ///
-    /// # Errors
-    /// When the run cannot be made, or does not reach the points.
+    /// # Errors When the run cannot be made, or does not reach the points.
     pub fn writer(
         &mut self,
         side: Side,

@@ -150,9 +150,9 @@ impl Progress {
         self.end_confirmations();
     }
 
-    /// Ends the stages that confirm the sides of the result: goes on to the next stage as long as
-    /// the side to be confirmed was run at least once after the search, or is still the input with
-    /// which the search began.
+    /// Cuts the confirmations of the result's two sides short, the failing side first, then the
+    /// passing one: ends the confirmation of a side if it was run at least once after the search,
+    /// or is still the input with which the search began. A side that is neither is still run.
     fn end_confirmations(&mut self) {
         while let Stage::Confirm(side) = self.stage
             && self.is_run_again(side)

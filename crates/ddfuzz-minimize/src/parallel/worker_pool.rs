@@ -385,9 +385,9 @@ impl Job {
     }
 }
 
-/// Does the work of one worker thread: runs jobs from `queue` and reports their answers, until the
-/// queue is closed or the oracle fails. In the latter case, the first oracle answers the failed
-/// job's question.
+/// Does the work of one worker thread: runs jobs from `queue`, by the oracle that `source` gives,
+/// and reports their answers. Ends when the queue is closed, or when its oracle fails; the pool
+/// then has the question of the failed job answered by the oracle of the calling thread.
 pub(super) fn work(source: OracleSource<'_, '_>, queue: &Queue, reports: Sender<WorkerReport>) {
     let mut post = ReportSender { reports, job: None };
     let mut oracle = match source {

@@ -120,10 +120,11 @@ impl Progress<'_> {
         !self.repeats.as_ref().is_some_and(open)
     }
 
-    /// Takes the outcome of the removal that was run again. If it is FAIL, the claim is refuted,
-    /// and the stage of proof tests the same removal once more; a text that fails there becomes the
-    /// result, which is confirmed as often as that of a flaky failure. If a budget was used up
-    /// before, only these confirmations follow.
+    /// Takes the outcome of a repeated run: the best without one byte, a removal that was proven
+    /// not to fail and is run again. If it is FAIL, the claim is refuted: the stage of proof tests
+    /// this removal once more, and a text that fails there becomes the result and is confirmed as
+    /// often as that of a flaky failure. If a budget was used up before, no removal is tested any
+    /// more; only missing confirmations of the result follow.
     pub(super) fn feed_repeat(&mut self, outcome: Outcome) {
         let Some(repeats) = &mut self.repeats else {
             return;

@@ -18,10 +18,10 @@ const VALUE_OFFSETS: usize = 0x10;
 /// elements of other lists to be deleted together with these glyphs.
 const MOST_TIED: usize = 1 << 13;
 
-/// What is known while a subtable, and the tables to which it leads, are read: the values of the
-/// numbered variables; and for each *tie* (a number that ties the elements of lists to the glyphs
-/// of a coverage table) one pair for each glyph, of how the element is deleted (together with the
-/// glyph) and the label that the element gets.
+/// What is known while a subtable, and the tables to which it leads, are read: the values of its
+/// numbered variables; and for each *tie* (a number for lists whose elements belong to the glyphs
+/// of a coverage table) how the element of each glyph is deleted, together with the glyph, and its
+/// label (id in the file's tree).
 #[derive(Default)]
 struct Scope {
     variables: [usize; 5],

@@ -48,8 +48,10 @@ impl Level {
         self.step.address
     }
 
-    /// Sets a breakpoint at the address `pc` in the function of this call, in the process of the
-    /// stopped thread `tid`; `None` where that fails.
+    /// Sets a breakpoint at the address `pc` in the function that this call executes, in the
+    /// process of the stopped thread `tid`. The breakpoint remembers the stack pointer of this
+    /// call, by which deeper calls of the same function are told from it. `None` where it cannot be
+    /// set.
     pub fn breakpoint(&self, tid: Pid, pc: u64) -> Option<Breakpoint> {
         let place = Place { pc, ..self.place };
         Breakpoint::plant(tid, place).ok()
