@@ -287,10 +287,11 @@ impl<'a> PendingEntries<'a> {
     }
 }
 
-/// Returns the entries of a group that a call which resumes minimizations takes up again: those
-/// whose minimization was ended by its budget before it was complete, and those whose crash did not
-/// occur with another build. None are returned of a group that is gone with the present build.
-/// Entries that a study or another target has found are left out.
+/// Returns the entries of a group that a call with `--resume` minimizes again: those whose
+/// minimization was cut short by its budget, and those whose minimization was given up because the
+/// crash did not occur again, which may be different with another build. Returns none of a group
+/// that is gone with the present build, and leaves out entries that a study or another target has
+/// found.
 fn unfinished(
     reader: &Reader,
     finders: &Finders,

@@ -97,8 +97,8 @@ impl Variants {
     /// Number of further minor keys of a group that are minimized by default.
     pub const MOST: usize = 3;
 
-    /// Returns the greatest number of further minor keys that are minimized in a group whose
-    /// crashes have this class.
+    /// Returns how many further minor keys, beside the first one, are minimized at most in a group
+    /// whose crashes have the class `class`.
     pub fn most(self, class: &Class) -> usize {
         match self {
             Variants::None => 0,

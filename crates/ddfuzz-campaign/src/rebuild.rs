@@ -481,8 +481,8 @@ impl BuildCheck<'_> {
         Ok(group.has_passing_result)
     }
 
-    /// Reads the entry whose input has failed in the check of a group; `None` if the group does not
-    /// fail as before.
+    /// Reads the entry whose input failed in the check of `group`. `None` if the group did not fail
+    /// as before in that check, or if the entry is no longer there.
     fn failing_entry(&self, group: &CheckedGroup) -> Result<Option<Entry>, StoreError> {
         if !group.status.is_as_before(group.kind) {
             return Ok(None);

@@ -98,7 +98,8 @@ impl RunObservations {
         &self.covered
     }
 
-    /// Replaces the coverage of the runs that the last call of the executor made.
+    /// Sets the coverage of the runs that the last call of the executor made, as breakpoints at
+    /// basic blocks have shown it.
     pub(crate) fn set_covered(&mut self, covered: Vec<RunCoverage>) {
         self.covered = covered;
     }

@@ -63,10 +63,9 @@ fn checked(path: &Path) -> Result<PathBuf, ExecError> {
 /// last page with zeros.
 const PAGE: u64 = 4096;
 
-/// Returns the size that the ELF file at `path` must have at least to contain all of its loaded
-/// segments, if the file is too short: if its `length`, rounded up to a whole page, is less than
-/// that, as after an incomplete copy. `None` for a complete file, and for one that is no 64-bit ELF
-/// file.
+/// Returns the size that the ELF file at `path` needs to contain all of its loaded segments, if its
+/// actual size `length`, rounded up to a whole page, is smaller, as after an incomplete copy.
+/// `None` for a complete file, and for one that is no 64-bit ELF file.
 fn missing_end(path: &Path, length: u64) -> Option<u64> {
     let file = ReadCache::new(File::open(path).ok()?);
     let header = FileHeader64::<Endianness>::parse(&file).ok()?;

@@ -431,8 +431,8 @@ impl Retriable for ServerExecutor {
 /// The part of the executor that reports, by breakpoints, which blocks of an unmodified program
 /// runs reach.
 impl ServerExecutor {
-    /// Whether the fork server runs a program's `main` and can map code with breakpoints in place
-    /// of the program's.
+    /// Whether blocks can be covered by breakpoints: the fork server runs a program's `main`, and
+    /// can map code with breakpoints in place of the program's.
     fn takes_breakpoints(&self) -> bool {
         let by_main = [Inject::Fork, Inject::Defer, Inject::Restore];
         let inject = self.launch.inject;

@@ -70,8 +70,8 @@ pub(crate) struct Watch<'a> {
     pub(crate) output_readers: &'a [Pid],
 }
 
-/// What is needed to check, while a fork server's reply is awaited, whether a long run hangs like a
-/// known hang.
+/// The hang detector and the process that it observes; by them a long run is recognised as a known
+/// hang while ddfuzz waits for the fork server's reply.
 pub(crate) struct HangCheck<'a> {
     pub(crate) detector: &'a mut HangDetector,
     pub(crate) process: &'a dyn ObservedProcess,

@@ -128,8 +128,8 @@ pub fn find_chain<E: Experiments>(experiments: &mut E) -> (Vec<Link>, Result<(),
 }
 
 impl<E: Experiments> Search<'_, E> {
-    /// Returns the answer of an experiment; [`Answer::Skipped`] if it cannot be made, or if an earlier
-    /// one could not.
+    /// Makes an experiment and returns its answer. If it ends with an error, keeps the error and
+    /// returns [`Answer::Skipped`]; all later experiments are then skipped without being made.
     fn ask(&mut self, experiment: impl FnOnce(&mut E) -> Result<Answer, E::Error>) -> Answer {
         if self.failed.is_some() {
             return Answer::Skipped;

@@ -14,8 +14,9 @@ use crate::report::{FrameRecord, LinkRecord, OriginRecord, WriterRecord};
 use crate::story::look_first;
 
 impl Explaining<'_> {
-    /// Finds the chain between both runs and stores it in the result. If the time is over before
-    /// that, stores what was found until then, and sets `out_of_time`.
+    /// Finds the cause–effect chain between the passing and the failing run, and stores it in the
+    /// result. If the time is over before that, stores what was found until then, and sets
+    /// `out_of_time`.
     pub(crate) fn chain(&mut self, runs: &mut Runs) -> Result<(), Early> {
         let (links, ended) = find_chain(runs);
         self.unless_late(runs, ended)?;
@@ -136,9 +137,9 @@ impl Explaining<'_> {
         }
     }
 
-    /// Finds the statement whose condition makes the runs go different ways after `last`, the last
-    /// point that they share, and where the value came from that the condition tests; each is
-    /// `None` where it is not known.
+    /// Finds where the two runs go different ways after `last`, the last point that they share.
+    /// Returns the statement whose condition decides that, and where the value came from that the
+    /// condition tests; each is `None` where it is not known.
     fn parting(
         &self,
         runs: &mut Runs,

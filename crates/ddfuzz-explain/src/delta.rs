@@ -330,8 +330,8 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the plan (allocations and writes) that applies the differences for whose index
-    /// `is_kept` is true to the passing state.
+    /// Returns the plan (allocations and writes in memory) by which the passing state gets some of
+    /// its differences from the failing one: those for whose index `is_kept` is true.
     pub fn plan(&self, is_kept: &dyn Fn(usize) -> bool) -> Plan {
         let mut plan = Plan::default();
         let mut new = vec![None; self.failing.objects.len()];

@@ -120,12 +120,13 @@ pub fn explain(request: &Request) -> Result<Explanation, ExplainError> {
 const REPLAYS: u32 = 3;
 /// Largest number of passing inputs whose traces are compared with that of the failing run.
 const TRACED: usize = 8;
-/// Number by which the whole explanation's CPU time is divided, for the search for the chain.
+/// The search for the chain may take the CPU time of the whole explanation divided by this number.
 const CHAIN: u32 = 12;
 /// Smallest and largest time limit of a test; in between, it is 20 times the failing run's time.
 const TEST_TIME: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
-/// Returns the time limit of a test, if the failing run takes the time `took`.
+/// Returns the time limit of a test: 20 times `took`, the time of the failing run, but neither
+/// shorter nor longer than [`TEST_TIME`] says.
 fn of_tests(took: TimeLimit) -> TimeLimit {
     let within = |took: Duration| (took * 20).clamp(TEST_TIME.0, TEST_TIME.1);
     TimeLimit {

@@ -482,7 +482,8 @@ fn value_origin(it: &Explanation) -> Option<String> {
 
 /// Largest number of statements named as sources of the values that made the failing value.
 const MADE_OF: usize = 3;
-/// Largest number of statements named as sources of the values that made a condition's value.
+/// Largest number of statements that the text about a condition names as sources: they wrote the
+/// values from which the value that the condition tests was made.
 const OF_CONDITION: usize = 2;
 
 /// Names the statements, at most `most`, that wrote the values from which a value was made: first

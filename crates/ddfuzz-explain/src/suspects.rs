@@ -261,8 +261,8 @@ impl Suspects {
         }
     }
 
-    /// Adds a suspect for the first of `links` whose statement is none of the suspects yet, and
-    /// removes that link and those before it from `links`. `chain` has all links of the chain.
+    /// Makes the statements of `links` suspects, one after the other, until one was added that was
+    /// none before; removes these links from the list. `chain` has all links of the chain.
     fn add_last_link(&mut self, links: &mut VecDeque<&LinkRecord>, chain: &[LinkRecord]) {
         let named = |it: &Suspects| it.found.len() + it.last.len();
         let before = named(self);

@@ -60,9 +60,10 @@ impl Call {
         }
     }
 
-    /// Lists the parts of a call to minimize, each with the index `at` that [`Call::new`] takes, in
-    /// order: whole arguments, characters of each remaining argument, environment variables. `args`
-    /// and `env` select which of them are wanted.
+    /// Lists the parts of a target's call that are minimized, in order: whole arguments, the
+    /// characters of each argument, environment variables. Each comes with the index `at` that
+    /// [`Call::new`] takes. `args` and `env`: whether arguments and environment variables are
+    /// wanted.
     pub fn places(target: &Target, args: bool, env: bool) -> Vec<(Part, usize)> {
         let windows = |count: usize| (0..count).step_by(MAX_UNITS);
         let mut places = Vec::new();

@@ -249,9 +249,9 @@ impl CrashOracle {
         }))
     }
 
-    /// Tests `candidate` if a hang is preserved. The first run has only a part of the time limit.
-    /// If it reaches that limit, a run under a tracer has the whole limit, and decides. So only a
-    /// candidate that hangs takes long, and it takes the whole limit once instead of twice. Returns
+    /// Tests `candidate` if the crash to be preserved is a hang: by a run with only a part of the
+    /// time limit and, if that run reaches it, by a run under a tracer with the whole limit, which
+    /// decides. So only a candidate that hangs takes the whole limit, and only once. Returns
     /// `None`, without a run, if another crash is preserved, or if passing candidates take so long
     /// that the first run would need the whole limit.
     fn ask_hang(

@@ -75,8 +75,8 @@ impl Votes {
         }
     }
 
-    /// Checks whether the candidate needs more runs after one with the outcome `outcome`: a failing
-    /// run decides at once, and so do enough runs without failure.
+    /// Returns true if a candidate must be run once more after a run with the outcome `outcome`;
+    /// false if that run failed, or if enough runs of the candidate have not failed.
     fn leaves_open(&self, outcome: Outcome) -> bool {
         outcome != Outcome::Fail && self.without_failure + 1 < self.needed
     }

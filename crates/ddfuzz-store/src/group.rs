@@ -219,7 +219,7 @@ impl PassingResults {
         Ok(log.map(|log| blake3::hash(&log).to_hex().to_string()))
     }
 
-    /// Returns a record that names the minimizations of both records.
+    /// Returns a record that names the minimizations of both records, `self` and `other`.
     pub(super) fn united(mut self, other: PassingResults) -> PassingResults {
         self.logs.extend(other.logs);
         self

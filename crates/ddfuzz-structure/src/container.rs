@@ -263,8 +263,9 @@ fn take_groups(
     group
 }
 
-/// Returns the tree in which each group of nodes in `moved` takes the place of the number that
-/// stated where the group was; zeros after the group fill it up to the size of that number.
+/// Returns the tree in which each group of nodes in `moved` stands in place of the number that
+/// stated where the group was; zeros after the group pad its size to a multiple of the number's
+/// size.
 fn put_groups(mut group: Group, moved: &mut HashMap<Label, Group>) -> Group {
     let mut nodes = Vec::with_capacity(group.nodes.len());
     for node in group.nodes {

@@ -53,7 +53,8 @@ struct InputShare {
     longest: u64,
 }
 
-/// Random seeds in the data sets of [`Variant::First`] are below this number.
+/// Random seeds of the inputs in the first data set of each size ([`Variant::First`]) of the study
+/// of 2020 are below this number.
 const MODULUS: u64 = 37;
 /// The three kinds of characters in the data sets of the study of 2020, in the order of the study:
 /// the characters, and whether NUL is among them. They stand for the options `-0`, `-a` and `-p` of

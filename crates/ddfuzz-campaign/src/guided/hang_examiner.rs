@@ -160,10 +160,10 @@ impl HangExaminer {
         taken.map(|(_, runs)| runs).sum()
     }
 
-    /// Returns how many suspected hangs would still be examined if fuzzing ended now. `fuzzed`:
-    /// time that all workers together have fuzzed. Counted are the one under examination, all
-    /// waiting ones at new sites, and one waiting one without a signature, if examinations of such
-    /// hangs have taken less than an eighth of `fuzzed`.
+    /// Returns how many suspected hangs would still be examined if fuzzing ended now: the one under
+    /// examination, all waiting ones that are the first at their site, and one waiting one without
+    /// a signature. The last one counts only if examinations of such hangs have taken less than an
+    /// eighth of `fuzzed`, the time that all workers together have fuzzed.
     pub(super) fn pending(&self, fuzzed: Duration) -> usize {
         let first = self.waiting.iter().filter(|suspect| suspect.first);
         let next = self.next_indistinct(fuzzed);

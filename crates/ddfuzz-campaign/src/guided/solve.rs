@@ -257,9 +257,8 @@ fn decimal_number(input: &[u8], from: usize) -> Option<(Range<usize>, i64)> {
     Some((begin..end, number))
 }
 
-/// Returns the index of the first occurrence of `part` in `whole` at or behind index `from`; if
-/// there is none, of its first occurrence in the whole. `None` if `part` does not occur, or is
-/// empty.
+/// Returns the index at which `part` occurs first in `whole` at or behind the index `from` or, if
+/// it does not, before that. `None` if `part` does not occur, or is empty.
 fn find(whole: &[u8], part: &[u8], from: usize) -> Option<usize> {
     let first = part.first()?;
     // Most places differ in the first byte, which is compared without a call.

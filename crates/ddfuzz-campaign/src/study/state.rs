@@ -46,9 +46,9 @@ pub(crate) struct StudyState {
 }
 
 impl StudyState {
-    /// Adds the records of `utilities`, or updates them if they exist. Begins to count their runs
-    /// for the option `--runs` from 0; if an earlier count is unfinished and asks for the same
-    /// numbers of runs, continues that one.
+    /// Begins to count the runs of `utilities` for the option `--runs`, from 0, and adds or updates
+    /// the records of these utilities. If an earlier call has left a count unfinished that asks for
+    /// the same numbers of runs, continues that count.
     pub(super) fn begin_count(&mut self, utilities: &[Utility]) {
         let shares_before = self.shares.clone();
         for utility in utilities {

@@ -95,7 +95,8 @@ impl Sources {
         }
     }
 
-    /// Adds files that the watched fuzzer has said it wrote.
+    /// Adds `files`, which the watched fuzzer has said it wrote, to those that the next searches
+    /// look for.
     pub(super) fn add(&mut self, files: Vec<PathBuf>) {
         for path in files.iter().map(|file| folder::absolute(file)) {
             let next = self.announced.len();

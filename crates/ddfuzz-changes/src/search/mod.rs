@@ -89,8 +89,9 @@ pub trait Prober {
         let _ = (user, needed);
     }
 
-    /// Checks whether a test was refused because the budget of the search is used up. All later
-    /// tests are refused, too, so that the search ends with the best result so far.
+    /// Returns true if a test was refused because the budget of the search is used up. All later
+    /// tests are then refused, too, so that the search ends with its best result so far. False by
+    /// default.
     fn is_spent(&self) -> bool {
         false
     }

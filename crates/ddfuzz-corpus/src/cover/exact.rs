@@ -116,12 +116,11 @@ impl Search {
         best
     }
 
-    /// Finds columns (inputs) about which their reduced costs (cost minus the prices of their rows)
-    /// decide: columns that every cover of less weight than `upper` has, and columns that none has.
-    /// Returns the former, and the matrix without any of these columns and without the rows that
-    /// the former cover. Returns [`FixedColumns::Nothing`] if no cover weighs less than `upper`,
-    /// and `None` if fewer than a twentieth of all columns are decided, since it would not pay to
-    /// go on with such a matrix.
+    /// Finds columns (inputs) that every cover lighter than `upper` contains, and columns that none
+    /// contains, by their reduced costs (cost minus the prices of their rows). Returns the former,
+    /// and the matrix without any of these columns and without the rows that the former cover.
+    /// Returns [`FixedColumns::Nothing`] if no cover is lighter, and `None` if fewer than a
+    /// twentieth of all columns are decided: too few for a further search to be faster.
     fn fixed(&self, matrix: &Matrix, bound: &Bound, upper: u64) -> Option<FixedColumns> {
         let upper = self.prices.scaled(upper);
         let mut columns = vec![true; matrix.width()];

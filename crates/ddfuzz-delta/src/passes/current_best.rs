@@ -143,8 +143,8 @@ impl CurrentBest {
         self.repeats_deletions = true;
     }
 
-    /// Returns true if passes may guess that bytes equal to deleted ones are not needed at other
-    /// places either.
+    /// Returns true if passes may guess, once bytes were deleted, that equal bytes at other places
+    /// are not needed either, and delete all of them in one test.
     pub fn repeats_deletions(&self) -> bool {
         self.repeats_deletions
     }

@@ -259,8 +259,8 @@ async fn one_byte(work: &mut CurrentBest) -> bool {
     work.len() < before
 }
 
-/// Tests the files of known formats inside of the current best, a file of the given format, in
-/// place of it, until one of them fails or no tests are `left`.
+/// Tests, in place of the current best (a file of the format `format`), each smaller file of a
+/// known format that is inside of it, until such a test gives FAIL or no tests are `left`.
 async fn raise_file(work: &mut CurrentBest, format: Option<&dyn Format>, left: &mut Left) {
     let text = work.text();
     for file in format.map_or_else(Vec::new, |format| format.files(&text)) {

@@ -221,8 +221,9 @@ fn blocks(tree: &SyntaxTree, text: &[u8]) -> Vec<(Replacement, usize)> {
     found
 }
 
-/// Languages in which the body of a function that returns a value may not be empty, so that it
-/// becomes an endless loop instead. The variants say where the type of the returned value stands.
+/// Languages in which the body of a function that returns a value may not be empty: where its
+/// statements are deleted, an endless loop is written instead. The variants say where such a
+/// function has the type of the returned value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Endless {
     /// The type of the returned value stands after an arrow, as in Rust: `fn name(…) -> Type { …

@@ -170,9 +170,9 @@ const TIED: GroupKind = GroupKind {
     is_all_untested: false,
 };
 
-/// A kind of pieces of a document (an input that is taken apart) for one pass: how the pieces are
-/// counted, and how some of them are deleted or made smaller; and when the search over their list
-/// ends.
+/// Describes the pieces of a document (a file taken apart) that one pass deletes or makes smaller:
+/// how many there are, what the document is without some of them, and when the list search over
+/// them ends.
 pub(super) struct GroupKind {
     /// Name, in logs, of the pass that deletes pieces of this kind.
     pub rule: &'static str,
@@ -325,7 +325,7 @@ impl Places {
     }
 }
 
-/// The parts of a document that one list search tries to delete.
+/// Selects the parts of a document (a file taken apart) that one list search tries to delete.
 #[derive(Clone, Copy)]
 enum Scope {
     /// All parts of the document (the file taken apart) are in the list.

@@ -154,10 +154,11 @@ impl Repair {
         }
     }
 
-    /// Returns a correction that would make the two operands of the comparison `pair` equal: the
-    /// number in `text` that is one operand, plus or minus a small constant, becomes the other
-    /// operand plus the same. `text` is the current best changed by `edits`. `None` if no such
-    /// number is found, or if all such corrections are in `done`, which were made before.
+    /// Returns a correction that makes the two operands of the comparison `pair` equal. It replaces
+    /// a number in `text` that is one operand, or differs from it by a small constant, by the other
+    /// operand, with the same constant added. `text` is the current best changed by `edits`. `None`
+    /// if there is no such number, or if all such corrections are in `done`, which were made
+    /// before.
     fn propose(
         &self,
         text: &[u8],

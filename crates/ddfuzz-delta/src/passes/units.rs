@@ -39,8 +39,8 @@ pub(super) trait Units: Send {
         None
     }
 
-    /// Returns true if a later pass of the search tests each remaining unit alone. Then units that
-    /// a wrong guess has left untested need no second sweep. False by default.
+    /// Returns true if a later pass of the search tests each remaining unit alone. The list search
+    /// then does not try again the units that it has skipped by a wrong guess. False by default.
     fn are_retried(&self) -> bool {
         false
     }

@@ -319,8 +319,9 @@ impl<'a> Names<'a> {
         is_body && self.text.get(nodes[parent].place.start) != Some(&b'{')
     }
 
-    /// Returns the edit that deletes the ranges `places`, but writes an empty statement (`;`) where
-    /// `node` stands, together with the number of bytes that it saves; `None` if it saves nothing.
+    /// Returns the edit that deletes the ranges `places` of the text, and writes an empty statement
+    /// (`;`) in place of the one that contains `node`. Returns it with the number of bytes that it
+    /// saves, or `None` if that is 0.
     fn emptied(&self, node: usize, places: &[Range<usize>]) -> Option<(usize, Edit)> {
         let own = self.tree.nodes[node].place.start;
         let written = places.iter().map(|at| Replacement {

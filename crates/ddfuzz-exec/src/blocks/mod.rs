@@ -283,8 +283,9 @@ impl BlockCoverage {
         self.doubted = None;
     }
 
-    /// Sets the breakpoints that the runs of the next request need for `reporting`; removes all of
-    /// them while coverage is paused or has been given up.
+    /// Sets the breakpoints that the runs of the next request need to report basic blocks as
+    /// `reporting` says (at all blocks, at those that no run has reached yet, or none), and removes
+    /// all others. Sets none while coverage is paused or has been given up.
     pub(crate) fn begin_request(&mut self, reporting: CoverageReporting) -> io::Result<()> {
         let wanted = match reporting {
             _ if self.is_paused || self.is_given_up() => Armed::Nothing,

@@ -50,7 +50,7 @@ pub trait Context {
     }
 
     /// Returns the value that the DWARF expression `_expression` had when the frame's function was
-    /// entered; `None` where it is unknown.
+    /// entered; `None` where it is unknown, and by default.
     fn at_entry(&mut self, _expression: &[u8]) -> Option<u64> {
         None
     }

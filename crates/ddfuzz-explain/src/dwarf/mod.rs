@@ -562,8 +562,8 @@ impl Reading<'_> {
         Ok(located)
     }
 
-    /// Returns an expression with its first operation, an index into the table of addresses,
-    /// replaced by the address or constant of that index; other expressions unchanged.
+    /// Returns a DWARF expression that begins with an index into the table of addresses in a form
+    /// that begins with the address or constant of that index; returns other expressions unchanged.
     fn with_addresses(&self, unit: &Unit<Bytes>, expression: &[u8]) -> Arc<[u8]> {
         // DW_OP_addrx becomes DW_OP_addr, DW_OP_constx becomes DW_OP_const8u.
         let operation = match expression.first() {

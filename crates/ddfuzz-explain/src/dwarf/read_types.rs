@@ -587,9 +587,9 @@ impl Reader<'_> {
             .collect())
     }
 
-    /// Returns a text that tells one record from another: its name, size and source line, and of each field the
-    /// name, the offset and the name of its type. Records of two modules may share a name and the names of
-    /// their fields, and so may the records inside of two instances of a C++ template.
+    /// Returns a text by which two records are told apart: name, size and source line, and of each
+    /// field the name, the offset and the name of its type. The name alone does not suffice, since
+    /// records of two modules, or inside of two instances of a C++ template, may share it.
     fn signature(
         &self,
         at: UnitOffset,

@@ -111,14 +111,16 @@ impl Comparison {
         Some(value << unused >> unused)
     }
 
-    /// Returns the bytes of the comparison with another constant; `None` where it has no room.
+    /// Returns the machine code of this comparison with `constant` in place of its own constant;
+    /// `None` if the instruction has no room for it.
     fn with(&self, constant: u64) -> Option<Vec<u8>> {
         let by = sign_extended(constant, self.size)
             .checked_sub(sign_extended(self.constant, self.size))?;
         changed(&self.bytes, self.place, by, self.place.1 == self.size)
     }
 
-    /// Returns the constant in the bytes of a mutant of the comparison.
+    /// Returns the constant of the comparison in `bytes`, the code of a mutant that differs from
+    /// this comparison in its constant only; `None` if `bytes` are too short.
     fn constant_in(&self, bytes: &[u8]) -> Option<u64> {
         let (offset, size) = self.place;
         let mut word = [0; 8];
@@ -254,7 +256,8 @@ impl Engine {
 }
 
 impl Profile {
-    /// Notes that the run executes the instruction at which it has stopped.
+    /// Records that the run executes the instruction at which it has stopped and, if that is a
+    /// condition, how it is decided. Removes the breakpoint there once no more needs to be known.
     fn add(
         &mut self,
         process: &mut Process,

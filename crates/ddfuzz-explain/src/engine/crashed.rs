@@ -172,8 +172,9 @@ impl Engine {
         Ok(Some(found))
     }
 
-    /// Returns the values by which a recorded run has failed, the address of the instruction that
-    /// uses them, and the index of the last instruction in the program's own code; `None` where
+    /// Returns the values by which a recorded run has failed (such as a bad address, or what was
+    /// compared before the program ended itself), the address of the instruction at which it
+    /// failed, and the index of the last instruction in the program's own code. `None` where
     /// nothing is recorded.
     fn failing_values(
         &self,

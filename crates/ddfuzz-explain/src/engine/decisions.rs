@@ -266,8 +266,9 @@ impl Engine {
         Ok((found, jumps))
     }
 
-    /// Returns the address of the last statement that a function call executed before it returned,
-    /// on another line than the return; the last of `events` is that return.
+    /// Returns the address of the statement after which a function call returned: the last
+    /// statement of this call on another source line than the return; if there is none, the return
+    /// itself. The last of `events` is that return, 0 is returned if there are no events.
     fn returning(&self, events: &[Event]) -> u64 {
         let Some((end, before)) = events.split_last() else {
             return 0;

@@ -22,8 +22,8 @@ const FOLLOWED: usize = REGISTERS + 33;
 const FLAGS: usize = REGISTERS + 32;
 /// Largest number of bytes of one memory access of which dependences are recorded.
 const WIDEST: u64 = 4096;
-/// Number of bytes at a pointer argument on which the result of a library's function is taken to
-/// depend.
+/// The result of a library's function is taken to depend on this many bytes behind each of its
+/// pointer arguments.
 const SEEN: u64 = 8;
 /// DWARF number of the frame pointer.
 const FRAME_POINTER: usize = 6;

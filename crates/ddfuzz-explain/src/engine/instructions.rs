@@ -57,8 +57,8 @@ impl Executed {
         (!instruction.is_invalid()).then(|| Executed::again(instruction, registers))
     }
 
-    /// Returns `instruction`, decoded before, as executed with the values `registers` of the
-    /// registers.
+    /// Makes the record of one execution of `instruction`, which was decoded before, with the
+    /// values `registers` of the registers.
     pub(super) fn again(instruction: Instruction, registers: [u64; REGISTERS]) -> Executed {
         Executed {
             instruction,
@@ -298,9 +298,9 @@ impl Executed {
         registers.into_iter().filter_map(general).collect()
     }
 
-    /// Returns the places from which the instruction computes the value that it writes: the
-    /// operands that it reads; for `lea`, which only computes an address, the registers of that
-    /// address.
+    /// Returns the places (registers and memory) whose values the instruction uses to compute what
+    /// it writes: the operands that it reads or, of `lea`, the registers of the address that it
+    /// computes.
     pub fn terms(&self) -> Vec<Value> {
         if self.instruction.mnemonic() == Mnemonic::Lea {
             let registers = self.address_registers().into_iter();

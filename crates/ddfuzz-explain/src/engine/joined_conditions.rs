@@ -105,8 +105,9 @@ impl Code {
     }
 }
 
-/// Returns the bytes of a conditional jump, now with the opposite condition and to the address
-/// `target`; `next` is the address after the jump. `None` if the target is too far away for it.
+/// Returns the bytes of the conditional jump `bytes` with the opposite condition and the target
+/// address `target`; `next` is the address after the jump. `None` if the distance to `target` does
+/// not fit into the jump.
 fn opposite_jump(mut bytes: Vec<u8>, next: u64, target: u64) -> Option<Vec<u8>> {
     let distance = target.wrapping_sub(next) as i64;
     if bytes.len() == 2 {

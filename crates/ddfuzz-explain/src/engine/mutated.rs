@@ -100,7 +100,8 @@ pub(crate) struct Mutated {
 }
 
 impl Averting {
-    /// Returns true if the mutant behaves differently in most passing runs of other inputs.
+    /// Returns true if most runs of the mutant on other inputs, of those on which the program does
+    /// not fail, end otherwise than the program does.
     fn changes_much(&self) -> bool {
         self.others > 0 && self.alike * 2 < self.others
     }

@@ -17,7 +17,8 @@ const FIELDS: usize = 6;
 /// Largest number of mutants that are made for one register that an instruction reads: in each, the
 /// instruction reads another register in its place.
 const REGISTERS: usize = 3;
-/// Largest number of instructions over which the code of one source line may extend.
+/// If a source line reads one field several times, mutants change all of these reads that are fewer
+/// than this number of instructions apart.
 const LINE: usize = 40;
 
 /// The part of an instruction in which it names a register that it reads.

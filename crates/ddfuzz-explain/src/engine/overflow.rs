@@ -271,9 +271,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the addresses of the calls on the stack that are in the program's own code,
-    /// innermost first. If the stack has only code in headers of a standard library, returns the
-    /// calls in that.
+    /// Returns the addresses of the calls in the stack `frames` that the user's code makes,
+    /// innermost first. If there are none, returns those that other code with debug information
+    /// makes, such as headers of a standard library.
     pub(super) fn own_calls(&self, frames: &[Frame]) -> Vec<u64> {
         let codes = frames.iter().enumerate().map(|(index, frame)| match index {
             0 => frame.code - 1,

@@ -41,14 +41,14 @@ const WHOLE_TIME: u32 = 2;
 const WHOLE_POINTS: usize = 5_000;
 /// If a conditional jump skips so many bytes of code or more, that code is not decoded.
 const FARTHEST: u64 = 2048;
-/// Number of bytes at a pointer argument that are compared before and after a call of a library's
-/// function.
+/// Number of bytes behind each pointer argument of a library's function that are compared before
+/// and after the call, to find out what the call has written.
 const NEAR: usize = 512;
 /// DWARF numbers of the registers of all arguments: rdi, rsi, rdx, rcx, r8, r9.
 const ALL_ARGUMENTS: [usize; 6] = [5, 4, 1, 2, 8, 9];
 
-/// Largest number of values that are tried, of those from which an address was computed, to find
-/// which one is the pointer.
+/// Largest number of values from which an address was computed that are tried to find out which one
+/// of them is the pointer.
 const TERMS: usize = 16;
 
 /// Key of a recording: the run, address and number of arrivals of its first and of its last point,

@@ -134,8 +134,8 @@ impl Engine {
         text.is_some_and(|text| text == "return" || text.starts_with("return "))
     }
 
-    /// Makes the failing run, and records its stops at all statements and at the function entries
-    /// `entries`, and how it ended.
+    /// Makes the failing run, which is stopped at each statement and at the function entries
+    /// `entries`. Returns these stops in order, and how the run ended.
     fn stops(&mut self, entries: &BTreeSet<u64>) -> Result<(Vec<Stopped>, Ending), EngineError> {
         let mut run = self.start(Side::Failing)?;
         let all: Vec<u64> = self.statements.iter().chain(entries).copied().collect();

@@ -58,7 +58,7 @@ pub(crate) struct Telling {
     pub others: usize,
 }
 
-/// Other inputs, with which the program is run to compare mutants with it.
+/// Inputs beside the failing one, on which mutants are compared with the unchanged program.
 pub(crate) struct OtherInputs<'a> {
     /// The inputs; the first one is the passing input.
     pub all: &'a [SimilarInput],

@@ -91,7 +91,8 @@ impl Unfolding<'_> {
         found
     }
 
-    /// Adds an object of raw bytes, which no type describes, at an address.
+    /// Adds an object called `name` to the memory graph: the `bytes` at `address`, which no type
+    /// describes.
     fn raw(&mut self, address: u64, bytes: Vec<u8>, name: &str) {
         let leaves = self.leaves_of(Types::VOID, &bytes);
         self.graph.add(Object {

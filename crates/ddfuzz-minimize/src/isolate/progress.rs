@@ -191,7 +191,8 @@ impl Progress {
         is_isolated && is_passing && self.confirmed_failing.tries < self.confirmations()
     }
 
-    /// Checks whether the budget of time has ended the search before it began.
+    /// Returns true if the budget of time was used up by the runs before the search, so that there
+    /// was no search.
     fn is_unsearched(&self) -> bool {
         self.ceased == Some(Stage::Baseline)
     }

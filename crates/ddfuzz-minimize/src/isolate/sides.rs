@@ -264,9 +264,9 @@ impl Sides {
         }
     }
 
-    /// Makes the candidate with the deltas `config` the pending one, which is tested next, and
-    /// builds its text; keeps the pending one if it is the same. `phase` is `None` in the search,
-    /// and `Proof` for tests of the proof after it.
+    /// Makes the candidate that keeps the deltas `config` the one that is tested next (the pending
+    /// one), and builds its text; does nothing if it is pending already. `rule`: the step of the
+    /// search that makes it. `phase`: `None` in the search, `Proof` in the proof after it.
     pub fn ask(&mut self, rule: Rule, config: Config, phase: Option<Phase>) {
         let candidate = Candidate::keep(rule, config);
         let is_same = |pending: &PendingCandidate| pending.candidate.config == candidate.config;
@@ -338,10 +338,10 @@ impl Sides {
         })
     }
 
-    /// Returns how to test `neighbour`, a configuration (set of deltas) that differs from the
-    /// passing or the failing side by one delta: the name of the rule of delta debugging by which
-    /// the search would make this test, and the configuration itself. Takes time in proportion to
-    /// the number of ranges of deltas in that side.
+    /// Returns the test that `neighbour` stands for: the rule of delta debugging by which the
+    /// search would make it, and the configuration (set of deltas), which is the passing side with
+    /// one more delta or the failing side with one less. Takes time in proportion to the number of
+    /// ranges of that side.
     pub fn tested(&self, neighbour: Neighbour) -> (Rule, Config) {
         let single = |delta: usize| Config::all(delta + 1).minus(&Config::all(delta));
         let config = match neighbour {
@@ -404,8 +404,9 @@ impl Neighbour {
     }
 }
 
-/// Returns the outcome that refutes the claim in a test of one delta: FAIL if the delta was removed
-/// from the failing side (rule `Complement`), PASS if it was added to the passing side.
+/// Returns the outcome that refutes the claim about the result in a test of the proof: FAIL for a
+/// test that removes one delta from the failing side (rule `Complement`), PASS for one that adds a
+/// delta to the passing side.
 pub(super) fn refuted_by(rule: Rule) -> Outcome {
     match rule {
         Rule::Complement => Outcome::Fail,

@@ -322,9 +322,10 @@ fn messages(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     (at > 0).then(|| rest(nodes, text, at))
 }
 
-/// Finds the size and the body of the message at the beginning of `text`, and returns the ranges of
-/// both. The size is a number in the headers that is the size of the rest of the text, or one in a
-/// line whose beginning contains `length`. `None` if there is none.
+/// Finds, in the headers before an empty line, the number that states the size of the message's
+/// body; returns the ranges of the number and the body. That is a number which is the size of the
+/// rest of `text`, or one that is not larger and stands behind `length` in its line. `None` if
+/// there is no such number.
 fn message(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let start = [&b"\r\n\r\n"[..], b"\n\n"].into_iter().filter_map(|empty| {
         let places = text.windows(empty.len()).position(|bytes| bytes == empty);

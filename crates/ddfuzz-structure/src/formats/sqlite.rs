@@ -589,7 +589,7 @@ pub fn kind(byte: u8) -> Option<Kind> {
     Some(Kind { is_table, is_leaf })
 }
 
-/// The cells and freeblocks of a b-tree page while they are collected.
+/// The cells and freeblocks (unused ranges) of one b-tree page, collected while the page is read.
 struct Space<'a> {
     /// Usable bytes of the page: all except the reserved ones at its end.
     bytes: &'a [u8],

@@ -352,9 +352,9 @@ impl Tiff<'_> {
         Some(nodes)
     }
 
-    /// Makes a region of the directory whose offset is the number at offset `at`. The directory is
-    /// deleted together with the group of nodes `with`. Returns its label (id in the file's tree);
-    /// `None` if it cannot be read.
+    /// Reads the directory to which the offset at offset `at` of the file leads, and makes a region
+    /// of it that is deleted together with the group of nodes `with`. Returns the region's label
+    /// (id in the file's tree); `None` if the directory cannot be read.
     fn inner_directory(&mut self, reader: &mut Reader, at: usize, with: Label) -> Option<Label> {
         let start = usize::try_from(self.number(at, 4)?).ok()?;
         let label = reader.label();

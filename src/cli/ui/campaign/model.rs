@@ -190,7 +190,7 @@ impl ScreenModel {
         }
     }
 
-    /// Returns the content of the files of the group whose page is shown.
+    /// Returns what was read from the files (such as the log) of the group whose page is shown.
     pub fn detail(&mut self) -> &mut Detail {
         &mut self.detail
     }
