@@ -457,8 +457,9 @@ fn found_elsewhere<'a>(
     })
 }
 
-/// Prints a warning if the recorded target got its input as a file (`@@`), and the given target
-/// does not: a program that reads no input would seem to have all its crashes fixed.
+/// Prints a warning if a campaign in `campaigns` gave its target the input in a file (`@@`), and
+/// `target` gets it on stdin: a program that does not read it would seem to have all its crashes
+/// fixed.
 fn warn_without_file(campaigns: &[&Campaign], target: &Target, output: &Output) {
     let records = campaigns
         .iter()

@@ -327,9 +327,10 @@ fn examined_at_rate(
     Ok(now)
 }
 
-/// Compares an entry's crash with the result `now` of running its input again under `conditions`,
-/// and returns the status: fixed, cannot tell, flaky, another crash or the same one. If these runs
-/// cannot tell, also returns why.
+/// Compares the crash of `entry` with `now`, the result of running its input again under
+/// `conditions`. Returns the status (fixed, cannot tell, flaky, another crash, or the same one)
+/// and, only if it is "cannot tell", the reason. `doubt`: a reason, known before, why a run without
+/// a crash tells nothing.
 fn status(
     entry: &Entry,
     now: &Examined,

@@ -168,8 +168,9 @@ fn as_shown(
     Ok((kept, unbuildable))
 }
 
-/// Returns the ids of the git trees of versions that have changes on top of the version `base`,
-/// sorted; `None` for a version whose changes cannot be merged.
+/// Composes the version of each of `premises`, which has some of the found changes on top of
+/// `base`, and returns the ids of the git trees of all these versions, sorted; `None` for a version
+/// whose changes cannot be merged.
 fn versions(
     session: &mut Session<'_>,
     base: &Arc<Tree>,

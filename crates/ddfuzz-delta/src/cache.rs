@@ -96,8 +96,8 @@ impl Cache {
         }
     }
 
-    /// Records the outcome of a test in the cache, whether the test was run or answered by the
-    /// cache.
+    /// Records the outcome `seen` of a test in the cache, by the id of the candidate's text and, if
+    /// given, of its configuration. A recorded outcome is replaced only by FAIL.
     pub fn record(&mut self, config: Option<ConfigId>, text: TextId, seen: Seen) {
         self.configs.extend(config);
         let known = self.texts.entry(text).or_insert(seen);

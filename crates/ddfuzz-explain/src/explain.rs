@@ -274,9 +274,10 @@ impl<'a> Explaining<'a> {
         found
     }
 
-    /// Stores in the result which mutants of the program avert the failure. They are compared with the
-    /// program in runs of inputs close to the failing one and to the passing input `passing`; where
-    /// a pattern tells wrong output, to the passing input that the user gave, if there is one.
+    /// Stores in the result which mutants of the program avert the failure. The mutants are
+    /// compared with the program in runs of other inputs: of ones close to the failing and to a
+    /// passing input. That is `passing`, or if a pattern tells wrong output, the passing input that
+    /// the user gave, if any.
     fn mutants(
         &mut self,
         engine: &mut Engine,

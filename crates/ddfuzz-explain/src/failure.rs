@@ -83,8 +83,8 @@ pub(crate) fn reported(target: &Target, input: &[u8]) -> Result<CrashRecord, Ear
 }
 
 /// Runs a target on an input once, without the engine (the tracer of explanations). Returns a
-/// record of the crash, or of how the run ended; and the last line that the program wrote to
-/// stderr, if it did not crash.
+/// record of the crash, or of how the run ended; and if it did not crash, the last line that the
+/// program wrote to stderr (`None` if it wrote none).
 fn examined(target: &Target, input: &[u8]) -> Result<(CrashRecord, Option<String>), Early> {
     let error = |error: ExecError| Early::Error(error.into());
     let mut triager = Triager::of_target(target, Way::Command).map_err(error)?;

@@ -204,8 +204,8 @@ fn deltas(from: &[u8], to: &[u8]) -> Vec<Change> {
     changes(from, to).into_iter().flat_map(split).collect()
 }
 
-/// Returns the text `from` after some of the changes that turn it into `to`: those of `deltas`
-/// whose indices are in `taken`.
+/// Returns the text `from` with some of the changes `deltas` applied, all of which turn it into
+/// `to`: those whose indices are in `taken`.
 fn changed(from: &[u8], to: &[u8], deltas: &[Change], taken: &Config) -> Vec<u8> {
     let mut text = Vec::new();
     let taken = taken.ranges().flat_map(|range| &deltas[range]);

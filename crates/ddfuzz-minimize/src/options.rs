@@ -212,7 +212,8 @@ impl std::fmt::Display for MinimizePhase {
 }
 
 impl MinimizeError {
-    /// Returns the error of a search that is interrupted before it has a result to confirm.
+    /// Returns the error of a search that is interrupted before its end, so that no result can be
+    /// confirmed. `size`: size of the best so far in bytes; `executed`: number of executed tests.
     pub fn interrupted(size: u64, executed: u64) -> MinimizeError {
         MinimizeError::Interrupted {
             size,

@@ -344,8 +344,8 @@ fn stops_at(class: &Class) -> &'static [u8] {
     }
 }
 
-/// Generates the `env` command of `reproduce.sh` that sets the program's environment variables;
-/// empty if none is to be set.
+/// Generates the `env` command of `reproduce.sh` that sets the environment variables of the
+/// program, with those for sanitizer options if `sanitized`; empty if none is to be set.
 fn variables(target: &Target, sanitized: bool) -> Vec<u8> {
     let mut line = Vec::new();
     let own = channel::variables(target);

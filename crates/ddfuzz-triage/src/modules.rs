@@ -327,9 +327,9 @@ fn is_vdso(mapping: &Mapping) -> bool {
     mapping.path.as_os_str() == "[vdso]"
 }
 
-/// Returns the path of the file in whose mapping the program's entry point lies, which is the main
-/// executable. Device and inode are not compared, because some file systems show different ones in
-/// maps and metadata.
+/// Returns the path of the main executable: of the file in whose mapping the program's entry point
+/// lies. Device and inode are not compared, because some file systems show different ones in maps
+/// and metadata. `None` if the entry point is unknown, or not in a mapping.
 fn main_mapping(source: &Source, maps: &Maps) -> Option<PathBuf> {
     let mapping = maps.find(source.entry()?);
     mapping.map(|mapping| mapping.path.clone())
@@ -413,8 +413,9 @@ impl Source {
         })
     }
 
-    /// Returns the path of the kernel's link (in `/proc`) to the file of a mapping, which works for
-    /// deleted files too; `None` for a process that has ended.
+    /// Returns a path in `/proc` by which the kernel gives access to the file of `mapping`, even if
+    /// it was deleted; `is_main`: whether it is the main executable. `None` for a process that has
+    /// ended.
     pub(crate) fn kept(&self, mapping: &Mapping, is_main: bool) -> Option<PathBuf> {
         let Source::Live(tid) = self else {
             return None;

@@ -202,8 +202,9 @@ impl ReportFrames {
         module
     }
 
-    /// Parses the ELF file at `path`; `None` where there is none. Reports are hostile text: the
-    /// path need not be a module, nor even a file.
+    /// Parses the ELF file at `path`, which a sanitizer's report names; `runtime`: whether it is a
+    /// runtime module (C library …). `None` if the path is relative, or leads to no file of usual
+    /// size, since reports are hostile text; an empty module if the file is no ELF file.
     fn parse(&self, path: &Path, runtime: bool) -> Option<Arc<Module>> {
         let facts = std::fs::metadata(path).ok()?;
         if !path.is_absolute() || !facts.is_file() || facts.len() > LARGEST {

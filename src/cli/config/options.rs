@@ -482,8 +482,9 @@ mod tests {
         named.chain(SAMPLES.map(str::to_owned)).collect()
     }
 
-    /// Returns the words that a settings file with one setting adds to the command line of a
-    /// command.
+    /// Returns the words that a settings file with the one setting `key = value`, in the table of
+    /// the command `names`, adds to the command line of that command; `None` if the file is
+    /// refused.
     fn added(root: &Command, names: &[&str], key: &str, value: &str) -> Option<Vec<OsString>> {
         let merge = SettingsMerger {
             path: Path::new("/project/ddfuzz.toml"),

@@ -85,8 +85,8 @@ struct Exported {
 
 /// Writes a Rust test for each crash group of the output directory `out` into `folder`; the tests
 /// call the harnesses of the cargo-fuzz project at `fuzz_dir`. Returns the number of tests, and the
-/// error of the first group of which none could be made. Does not overwrite files that the user has
-/// edited.
+/// error of the first group of which none could be made (`None`: there is none). Does not overwrite
+/// files that the user has edited.
 pub fn regressions(
     out: &Path,
     folder: &Path,

@@ -314,8 +314,8 @@ impl Lists {
         &self.entries[self.starts[list] as usize..self.starts[list + 1] as usize]
     }
 
-    /// Returns the transposed lists: for each number below `numbers`, a list of the indices of
-    /// those lists that contain the number, ascending.
+    /// Transposes lists of numbers: returns, for each number below `numbers`, the indices of the
+    /// lists that contain it, ascending.
     fn transposed(&self, numbers: usize) -> Lists {
         let mut starts = vec![0_u32; numbers + 1];
         for entry in &self.entries {

@@ -221,7 +221,8 @@ impl<'a> Observed<'a> {
         None
     }
 
-    /// Finds the first write of the program to a heap block that was freed and not allocated again.
+    /// Finds the first instruction of the program that writes to a heap block after the block was
+    /// freed and before it is allocated again; `None` if there is none.
     fn freed_write(&self) -> Option<Anomaly> {
         let mut live: HashMap<u64, u64> = HashMap::new();
         let mut freed: Vec<(u64, u64)> = Vec::new();

@@ -99,7 +99,9 @@ impl Comparison {
         .filter(|_| is_it && matches!(size, 1 | 2 | 4 | 8))
     }
 
-    /// Returns the value that the comparison compares, at a stop of the process after it.
+    /// Returns the value that this comparison compares with its constant. `process` has stopped at
+    /// the instruction `executed` behind the comparison, by whose registers the value is found;
+    /// `None` if it cannot be read.
     fn value(&self, executed: &Executed, process: &mut Process) -> Option<u64> {
         let compared = Executed::again(self.instruction, executed.registers);
         let unused = 64 - 8 * self.size as u32;

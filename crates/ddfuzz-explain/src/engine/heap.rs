@@ -161,10 +161,10 @@ impl Heap {
         at == end
     }
 
-    /// Returns the chunks of the heap without the last one (address, size, whether in use), and the
-    /// address of the last one. Appends their size fields to `headers`. A chunk whose size field
-    /// was overwritten is taken to end at the first address from which on valid chunks fill the
-    /// heap.
+    /// Returns the chunks (address, size, whether in use) into which the allocator has divided the
+    /// heap, except for the last one, and the address of the last one, `None` if there is none.
+    /// Appends their size fields to `headers`. A chunk whose size field was overwritten is taken to
+    /// end at the first address from which on valid chunks fill the heap.
     fn chunks(&self, headers: &mut Vec<Header>) -> (Vec<(u64, u64, bool)>, Option<u64>) {
         let end = self.start + self.image.len() as u64;
         let (mut chunks, mut at) = (Vec::new(), self.start);

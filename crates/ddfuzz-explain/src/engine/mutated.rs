@@ -155,7 +155,7 @@ impl Engine {
         all
     }
 
-    /// Returns the functions that the run with these points has called, with their decoded code.
+    /// Returns the functions to which the points `points` of a run belong, with their decoded code.
     fn executed_code(
         &self,
         process: &mut Process,

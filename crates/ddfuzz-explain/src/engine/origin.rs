@@ -321,9 +321,9 @@ impl Engine {
         matches!(source, Source::Read { at: read, .. } if function(read) == function(at))
     }
 
-    /// Finds where a value that the recorded instruction `at` uses came from. If a library's
-    /// function may have written it, another run tests that; a value that it wrote counts as
-    /// computed by the call.
+    /// Finds where `value`, which the recorded instruction `at` uses, came from; `None` where that
+    /// is not known. If a library's function may have written it, another run tests that; a value
+    /// that it wrote counts as computed by the call.
     fn source_of(
         &mut self,
         recorded: &Recorded,

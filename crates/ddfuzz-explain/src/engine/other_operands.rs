@@ -135,9 +135,9 @@ impl Code {
         }
     }
 
-    /// Passes to `push` mutants of `it`, the instruction with the index `at`: in place of a
-    /// register that it reads, they read another one of the same size, which instructions nearby
-    /// use in the same way.
+    /// Passes mutants of the instruction `it`, which has the index `at` and the code `bytes`, to
+    /// `push`: in place of a register that it reads, they read another one of the same size, which
+    /// instructions nearby use in the same way.
     pub(super) fn add_registers(
         &self,
         at: usize,

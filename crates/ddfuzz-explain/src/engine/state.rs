@@ -540,7 +540,8 @@ struct ProcessState<'a> {
 }
 
 impl ProcessState<'_> {
-    /// Returns the vtable pointer at `address`, and the class to whose objects it belongs.
+    /// Returns the pointer at `address` if it points to a vtable, and the class to whose objects
+    /// the vtable belongs; `None` if it does not.
     fn vtable_pointer(&mut self, address: u64) -> Option<(u64, TypeId)> {
         let pointer = self.process.word(address)?;
         let of = self.vtables.class(pointer.wrapping_sub(self.bias))?;

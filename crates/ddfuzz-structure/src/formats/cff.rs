@@ -83,7 +83,7 @@ struct Entry {
 }
 
 /// Reads a CFF font that is a file of its own, without an OpenType font around it, into the nodes
-/// of its tree, as [`cff`] does.
+/// of its tree; `None` if it cannot be read, as [`cff`] says.
 pub fn bare(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     cff(reader, text, None)
 }

@@ -247,8 +247,9 @@ impl Class<'_> {
         (nodes, at)
     }
 
-    /// Reads the list at offset `at`: a count, and as many items. `read` reads one item; each item
-    /// becomes a deletable part.
+    /// Reads the list at offset `at`: a count, and as many items. `read` reads one item, which
+    /// becomes a deletable part. Returns the tree nodes and the offset after the list; `None` if an
+    /// item cannot be read, or the file has too many parts.
     fn list(
         &self,
         reader: &mut Reader,
@@ -316,8 +317,9 @@ impl Class<'_> {
         Some((nodes, end))
     }
 
-    /// Reads the body of an attribute, whose parts are laid out as `layout` says, a text in the
+    /// Reads the body of an attribute at offset `at`, whose parts `layout` describes in the
     /// notation of [`BODIES`]: indices of constants, bytes that stay, and counted repetitions.
+    /// Returns the tree nodes and the offset after it; `None` if it does not fit this description.
     fn fields(
         &self,
         reader: &mut Reader,

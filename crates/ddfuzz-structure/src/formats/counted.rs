@@ -460,8 +460,9 @@ fn php_value(reader: &mut Reader, text: &[u8]) -> Option<Value> {
     item(reader, nodes, size)
 }
 
-/// Reads the entries of an array or object of serialized PHP, beginning with their number: each
-/// pair of key and value becomes a deletable part. Returns the tree nodes and their size in bytes.
+/// Reads the entries of an array or object of serialized PHP at the beginning of `text`, from their
+/// number on: each pair of key and value becomes a deletable part. Returns the tree nodes and their
+/// size in bytes; `None` if the entries cannot be read.
 fn entries(reader: &mut Reader, text: &[u8]) -> Option<Value> {
     let (_, width) = Encoding::Digits.read(text)?;
     let of = reader.label();
@@ -487,9 +488,10 @@ fn list(reader: &mut Reader, text: &[u8], end: u8, each: usize) -> Option<Value>
     Some((nodes, 1 + size))
 }
 
-/// Reads values, each by `read`, up to the byte `end`. Every `each` successive values become one
-/// deletable part (2, key and value, in a dictionary). Returns the parts, and the size in bytes of
-/// all values together with `end`.
+/// Reads values, each by `read`, from the beginning of `text` up to the byte `end`. Every `each`
+/// successive values become one deletable part (2, key and value, in a dictionary). Returns the
+/// parts, and the size in bytes of all values with `end`; `None` if a value cannot be read, `end`
+/// is missing, or the file has too many parts.
 fn values(
     reader: &mut Reader,
     text: &[u8],

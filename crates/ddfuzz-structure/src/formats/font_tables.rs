@@ -186,8 +186,9 @@ fn map(
     Some(nodes)
 }
 
-/// Returns the tree nodes of a subtable of `cmap` in format 12 or 13 after its length: each range
-/// of characters is a deletable part, and its first glyph is an index that is computed anew.
+/// Returns the tree nodes of `text`, a subtable of `cmap` in format 12 or 13 from behind its length
+/// on: each range of characters is a deletable part, and its first glyph is an index into `glyphs`
+/// that is computed anew. `None` if the text is too short, or the file has too many parts.
 fn ranges(reader: &mut Reader, text: &[u8], glyphs: Option<&Glyphs>) -> Option<Vec<Node>> {
     let count = usize::try_from(Encoding::Big(4).read_at(text, 4)?).ok()?;
     let list = reader.label();

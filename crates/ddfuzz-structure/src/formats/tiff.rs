@@ -127,7 +127,7 @@ impl Tiff<'_> {
 
     /// Returns the range of the directory at offset `at`: the number of its entries, and as many of
     /// the entries as the file contains. The offset of the next directory, which follows, is not
-    /// included.
+    /// included. `None` if the number is not in the file.
     fn extent(&self, at: usize) -> Option<Range<usize>> {
         let count = usize::try_from(self.number(at, 2)?).ok()?;
         let fits = (self.text.len().saturating_sub(at + 2)) / ENTRY;

@@ -111,8 +111,8 @@ fn skip_numbers(text: &[u8], mut at: usize, count: usize) -> Option<usize> {
     Some(at)
 }
 
-/// Returns the offset after the vector of bytes at offset `at`: a size, and as many bytes, such as
-/// a name.
+/// Returns the offset after the vector of bytes (a size, and as many bytes, such as a name) that
+/// begins at offset `at`; `None` if the text ends before.
 fn skip_bytes(text: &[u8], at: usize) -> Option<usize> {
     let (size, at) = number(text, at)?;
     skip(text, at, size)

@@ -243,7 +243,8 @@ impl Scheduled {
     }
 }
 
-/// Reads a thread's CPU time from `/proc/TID/stat`, which counts in ticks of 10 ms.
+/// Reads from `/proc/TID/stat` the CPU time that a thread has used, which is counted in ticks of 10
+/// ms; `None` if the thread is gone.
 fn ticks(tid: Pid) -> Option<Duration> {
     let stat = proc_text(format!("/proc/{tid}/stat").as_ref())?;
     let rest = stat.get(stat.rfind(')')? + 2..)?;
