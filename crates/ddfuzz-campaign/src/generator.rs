@@ -79,7 +79,7 @@ impl InputName {
         }
     }
 
-    /// Rebuilds the named input: replaces the content of `buffer` by its bytes.
+    /// Rebuilds the input that this name describes: replaces the content of `buffer` by its bytes.
     pub fn write_into(&self, buffer: &mut Vec<u8>) {
         buffer.clear();
         // Reading to the end writes into unused capacity, which nothing has to fill with zeros.

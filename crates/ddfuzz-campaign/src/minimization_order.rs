@@ -568,9 +568,9 @@ impl SlippedInputs {
     }
 }
 
-/// Runs a slip, an input with another crash that the minimization of `entry` has met. If it crashes
-/// in the recorded group again, stores it as an entry of that group and returns true; else returns
-/// false.
+/// Runs the input of `slip`, which had another crash when `entry` was minimized. If it crashes with
+/// the recorded major key of that other crash again, stores it as an entry of the other crash's
+/// group, and returns true; else returns false.
 pub(crate) fn file_slip<S: StoreWriter>(
     store: &Mutex<S>,
     minimizing: &Minimizing,

@@ -31,8 +31,8 @@ use ddfuzz_triage::{Class, Crash, Key, Quick, Triager, Verdict};
 /// Greatest number of candidates run to find an input with the minor key of the original crash.
 const MAX_CANDIDATES: u64 = 256;
 
-/// Before a minimization replaces the files of an earlier one, its input must fail in one of so
-/// many runs; else the minimization ends with an error.
+/// Before a minimization replaces the files of an earlier one, its input is run up to this many
+/// times; if none of these runs fails, the minimization ends with an error.
 const CONFIRMING_TRIES: u64 = 12;
 
 /// The target and the settings by which entries of an output directory are minimized.

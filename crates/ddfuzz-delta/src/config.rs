@@ -18,7 +18,8 @@ impl ConfigId {
         self.0.to_le_bytes()
     }
 
-    /// Returns the id of the set that also keeps `unit`, which this set lacks. Takes O(1).
+    /// Returns the id of the configuration that keeps `unit` in addition to the units of this one,
+    /// which lacks it. Takes O(1).
     pub fn with(self, unit: usize) -> ConfigId {
         ConfigId(self.0.wrapping_add(range_id(unit, unit + 1)))
     }

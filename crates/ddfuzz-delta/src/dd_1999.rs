@@ -358,8 +358,8 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Creates a record without results, in which the configuration of all `units` is the smallest
-    /// that fails.
+    /// Creates the record of what a search by `dd+` has found: no results yet, and the
+    /// configuration of all `units` as the smallest one known to fail.
     pub fn new(units: usize) -> Findings {
         Findings {
             best: Config::all(units),
@@ -382,7 +382,8 @@ impl Findings {
         self.found.push(units);
     }
 
-    /// Computes the union of the results of all recursive calls, after the last call.
+    /// Computes the result of the search, the union of the results of all recursive calls of `dd+`,
+    /// after the last of them.
     pub fn conclude(&mut self) {
         let result = Config::union_of(&self.found);
         // The empty configuration and the best were tested already.

@@ -87,7 +87,8 @@ const SPREAD: [usize; 8] = [12, 4, 14, 2, 10, 6, 15, 1];
 /// Largest number of points, from the end of the runs backwards, at which the last cause of the
 /// chain is searched for.
 const ENDS: usize = 24;
-/// Largest number of links of a chain; a longer chain is a loop that moves along a data structure.
+/// Largest number of links of a chain: a longer one would only follow a data structure from one
+/// element to the next.
 const MOST_LINKS: usize = 24;
 
 fn middle(interval: &Range<usize>) -> usize {

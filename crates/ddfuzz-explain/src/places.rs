@@ -168,7 +168,8 @@ pub(crate) fn out_of_time() -> Refusal {
     }
 }
 
-/// Returns the refusal for a program that does what the engine cannot follow.
+/// Returns the refusal to explain a program that does what the engine cannot follow: the reason
+/// `why`, and advice to the user.
 pub(crate) fn refusal_of(why: Unsupported) -> Refusal {
     let hint = match why {
         Unsupported::Threads => "run it with one thread, if an option allows that",

@@ -291,12 +291,11 @@ impl Runs {
         parting(&self.matched, points, Side::Failing, last)
     }
 
-    /// Finds the condition after which the two runs go different ways between `last`, a point that
-    /// they share, and the next shared point, and where the value came from that it tests; `None`
-    /// where that is not known.
+    /// Finds the condition that makes the two runs go different ways after `last`, a point that
+    /// they share, and before the next shared point; returns it with the origin of the value that
+    /// it tests. `None` where that is not known.
     ///
-    /// # Errors
-    /// When the runs cannot be made.
+    /// # Errors When the runs cannot be made.
     pub fn decided(&mut self, last: &Matched) -> Result<Option<Decided>, EngineError> {
         let after = self
             .matched

@@ -370,8 +370,8 @@ pub(super) fn outcome_of(start: &StartLine) -> MinimizedCrash {
     }
 }
 
-/// Makes the JSON record of a crash of another bug, which has the keys `keys`; the file is still
-/// missing in the record.
+/// Makes the JSON record of a slip (a crash of another bug) with the keys `keys`; the path of the
+/// file that stores its input is still missing in it.
 pub(super) fn slip_of(keys: &crate::SlipKeys) -> SlipRecord {
     SlipRecord {
         major: keys.major.short(),

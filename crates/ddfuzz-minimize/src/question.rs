@@ -209,8 +209,9 @@ pub(super) trait Answerer {
 /// has fewer runs. From 10 ms on, the processes of a request are checked for their limits again and
 /// again, which costs CPU time.
 const LONGEST: Duration = Duration::from_millis(8);
-/// Number of runs in the first request that has several runs. Each later request has twice as many
-/// as the one before, up to [`MOST`], or after a request that took too long, half as many.
+/// Number of texts that are run in the first request with more than one text. Each later request
+/// has twice as many as the one before, up to [`MOST`], or after a request that took too long, half
+/// as many.
 const FIRST: usize = 8;
 /// Largest number of runs in one request.
 const MOST: usize = 128;

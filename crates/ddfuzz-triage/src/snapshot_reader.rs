@@ -252,8 +252,8 @@ fn is_behind_entry(walk: &Walk, layout: &Layout) -> bool {
         && !is_at_exit(&walk.steps, layout)
 }
 
-/// Maximum number of bytes of code between an invalid return address and the program counter of the
-/// crash that followed the return.
+/// A return to a wrong address in the code of the target is recognized only if the crash that
+/// followed lies less than this many bytes behind that address.
 const ASTRAY: u64 = 64;
 
 /// Returns true if a function has just returned to a wrong address in the code of the target,

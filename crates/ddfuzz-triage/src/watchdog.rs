@@ -269,14 +269,14 @@ impl PidFd {
 /// Minimum and maximum time between two checks whether a run exceeds its time or memory limit.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
 
-/// Time for which none of its threads must have run, so that a run that exceeded its limit on wall
-/// time counts as asleep.
+/// A run that exceeded its limit on wall time counts as asleep if none of its threads has run for
+/// this time.
 const ASLEEP: Duration = Duration::from_millis(150);
 /// Time in which a run that sleeps in the kernel, or has stopped itself, must react when the
 /// watchdog interrupts it; else it is killed.
 const NOTICED: Duration = Duration::from_secs(1);
-/// Time in which a run that waits for a processor on a busy machine must react when the watchdog
-/// interrupts it; else it is killed.
+/// Time after the interruption by the watchdog in which a run must stop on a busy machine, where it
+/// may have to wait for a processor; else it is killed.
 const SCHEDULED: Duration = Duration::from_secs(20);
 /// Wall time that the tracing thread has to find the call that does not return; then the process is
 /// killed. The search itself takes one second of the thread's active time.

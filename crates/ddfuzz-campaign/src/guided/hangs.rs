@@ -18,8 +18,8 @@ use ddfuzz_triage::Key;
 /// Least CPU time after which a run is compared with the signatures of known hangs, to stop it
 /// early.
 const MIN_WINDOW: Duration = Duration::from_micros(100);
-/// A run is compared with the signatures of known hangs after this many times the CPU time that
-/// most of the last runs took.
+/// A run is compared with the signatures of known hangs after this many times the CPU time within
+/// which nine of ten recorded runs ended.
 const WINDOW_FACTOR: u32 = 4;
 /// Number of the latest runs of corpus inputs whose CPU times are kept. From them the worker learns
 /// after which CPU time a run is compared with known hangs.

@@ -76,7 +76,8 @@ impl<D: CrashSink + 'static> Minimizations<D> {
         self.minimizations.is_empty()
     }
 
-    /// Checks whether all minimizations still pause at the time `now`, because of a failure.
+    /// Returns true if no group is minimized at the time `now`, because a minimization has failed
+    /// shortly before; all pause for 10 seconds then. `now`: time since the stage was made.
     pub(super) fn is_paused(&self, now: Duration) -> bool {
         now < self.pauses_until
     }

@@ -67,8 +67,8 @@ impl SkipReason {
         }
     }
 
-    /// Returns an explanation for the user why the utility is not run; `None` if the label says
-    /// all.
+    /// Returns why the utility is not run, as a text for the user beside the label of that reason;
+    /// `None` if the label says all.
     pub fn note(&self) -> Option<String> {
         match self {
             SkipReason::Denied(why) | SkipReason::NotStarting(why) => Some(why.clone()),

@@ -116,9 +116,10 @@ impl Layout {
         })
     }
 
-    /// Returns true if the checksum of each record is what `sum` computes of the bytes that it
-    /// covers: the payload and the `head` bytes before it. Returns false also if less than
-    /// [`LEAST_BITS`] bits agree, where checksums of a single byte or of zeros do not count.
+    /// Returns true if the checksum behind each of the `payloads` of `text` is what `sum` computes
+    /// of the payload and the `head` bytes before it. Returns false also if these are fewer than
+    /// [`LEAST_BITS`] bits of checksums, without those of a single byte or of zeros only, since
+    /// they may agree by chance.
     fn agree(
         self,
         text: &[u8],

@@ -149,7 +149,8 @@ impl Pattern {
         }
     }
 
-    /// Forgets all recorded runs, after a guess of their pattern was correct.
+    /// Forgets the recorded runs of deleted and of needed units, after a guess that their pattern
+    /// repeats was correct.
     pub fn forget(&mut self) {
         self.pairs.clear();
     }

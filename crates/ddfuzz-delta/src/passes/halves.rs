@@ -13,8 +13,8 @@ use crate::passes::siblings::{NODES, children, separator};
 use crate::passes::syntax::tree_of;
 use crate::{Edit, Outcome};
 
-/// The pass deletes only parts of at least the text's size, in bytes, divided by this number;
-/// smaller parts are left to later passes.
+/// The deletion of large parts deletes only parts of at least the text's size, in bytes, divided by
+/// this number; smaller parts are left to later passes.
 const SMALLEST: usize = 64;
 /// If at most one in so many bytes of a syntax node lies outside of the node's children, no test
 /// deletes all children at once: the text would hardly differ from the text without the whole node,
@@ -25,11 +25,11 @@ const PIECES: usize = 4;
 /// Number of the last tests that are looked at to decide whether the pass goes on: together they
 /// must have deleted enough of the text ([`ENOUGH`]).
 const RECENT: usize = 24;
-/// The last [`RECENT`] tests together must have deleted at least the text's size, in bytes, divided
-/// by this number for the pass to go on.
+/// The deletion of large parts ends unless the last [`RECENT`] tests together have deleted at least
+/// the text's size, in bytes, divided by this number.
 const ENOUGH: usize = 24;
-/// A round must delete at least the text's size, in bytes, divided by this number for another round
-/// to follow.
+/// Another round of deletions of large parts follows only if the last one has deleted at least the
+/// text's size, in bytes, divided by this number.
 const WORTHWHILE: usize = 8;
 /// Maximum number of rounds in which large parts of a text are deleted by its syntax tree.
 const ROUNDS: usize = 3;

@@ -20,8 +20,8 @@ const LOWER: &str = "lower";
 /// Number of bytes at the beginning of a payload (changeable bytes) of more than [`FEW_BYTES`]
 /// bytes whose values are lowered, because they may be a header.
 const HEADER: usize = 8;
-/// Minimum size, in bytes, of the largest payload (changeable bytes) of a file whose values are
-/// lowered: such a payload may be needed only because a header states its size.
+/// Values of payloads (changeable bytes) are lowered only in a file whose largest payload has at
+/// least this size, in bytes: it may be needed only because a header states its size.
 const RESISTING: usize = 32;
 /// Maximum number of tests of one step of the pass: lowering values, deleting rows, or deleting
 /// columns. In lowering values, each success adds one test.

@@ -379,8 +379,8 @@ impl<'a> PairParser<'a> {
         self.from = end;
     }
 
-    /// Turns the innermost opening, which has no closing, into a leaf: the nodes after it become
-    /// its siblings.
+    /// Turns the innermost tag that is open, and is not closed by another one, into a leaf of the
+    /// tree: the nodes after it become its siblings.
     fn unclosed(&mut self) {
         let Some((index, _)) = self.open.pop() else {
             return;

@@ -20,8 +20,8 @@ const FEW: usize = 16;
 /// Maximum size, in bytes, of texts that are mutated: in larger ones, random changes hardly ever
 /// hit the right bytes.
 const MANY: usize = 1 << 14;
-/// Number of tests that the search must have made for each single byte that is tested in place of a
-/// short result.
+/// In place of a short result, one single byte is tested for each time this number of tests that
+/// the search has made.
 const TESTS_PER_BYTE: usize = 32;
 /// Minimum number of tests that the pass of random mutations may take, however few the search took
 /// before it. It does not apply if tests take long.

@@ -11,8 +11,8 @@ use crate::{Edit, Outcome, Replacement};
 /// bytes by which results of equal size are compared.
 pub(super) const LEAST: u8 = b'0';
 
-/// Minimum size, in bytes, of a text for this test: if the text does not fail with `0` written over
-/// all of its bytes, `0` is written over one half only.
+/// If a text does not fail with `0` written over all of its bytes, and has at least this size in
+/// bytes, `0` is tested over each half of it.
 const HALVED: usize = 16;
 
 /// The bytes of the current best text that differ from one value, as units of a list search: to

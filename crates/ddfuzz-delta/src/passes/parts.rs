@@ -24,9 +24,8 @@ const UNWRAPPED: usize = 256;
 /// Number of successive parts of a file that turn out to be needed for the failure, after which the
 /// deletion of parts ends.
 pub(super) const FRUITLESS_PARTS: usize = 32;
-/// Number of successive tied groups ([`Document::tied`]: groups of bytes that are mostly deleted
-/// together with a part) that turn out to be needed for the failure, after which their deletion
-/// ends.
+/// The deletion of tied groups (groups of bytes that are mostly deleted together with a part,
+/// [`Document::tied`]) ends after this many successive groups that the failure needs.
 const FRUITLESS_TIED: usize = 8;
 /// Minimum number of parts directly inside of one part for these to be searched as a list of their
 /// own, apart from other parts of the same depth.

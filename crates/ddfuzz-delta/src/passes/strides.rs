@@ -111,8 +111,8 @@ fn guesses(text: &[u8]) -> Vec<Protocol> {
 }
 
 /// Returns all numbers in the first [`FRONT`] bytes of the text that are at least 2 and at most the
-/// size of the text, read in each width and byte order. Each comes with a field that takes the
-/// number for the length of all bytes after it.
+/// size of the text, read in each width and byte order. Each comes with the field in which it
+/// stands, which is described as the length of all bytes after it.
 fn numbers(text: &[u8]) -> Vec<(Field, usize)> {
     let places = || 0..FRONT.min(text.len());
     let all = Form::ALL

@@ -608,9 +608,10 @@ impl Reader<'_> {
         Ok(text)
     }
 
-    /// Returns the name of an entry's type, with a `*` before it for each nameless type (pointer or
-    /// array) and the name of each typedef on the way to it; at most a few are followed. A typedef may
-    /// have one name and two meanings, as `pointer` in two instances of a template.
+    /// Returns a text for the type of `entry`: its name, after a `*` for each nameless type
+    /// (pointer or array) on the way to it, and the name of each typedef. At most a few steps are
+    /// followed. The names of typedefs alone do not suffice: `pointer` has another meaning in each
+    /// instance of a template.
     fn name_of_type(&self, entry: &Entry) -> Result<String, gimli::Error> {
         let unit = &self.units[self.unit];
         let (mut entry, mut text) = (entry.clone(), String::new());

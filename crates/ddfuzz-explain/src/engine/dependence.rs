@@ -288,8 +288,9 @@ impl Pass {
         }
     }
 
-    /// Adds the dependences of a call of a library's function, and records what the function
-    /// writes.
+    /// Adds the dependences of the call of a library's function at the index `at`: on the registers
+    /// of its arguments and on the memory to which they point, as `call`, the kind of function,
+    /// says. Records the memory that the function writes.
     fn call(&mut self, recorded: &Recorded, at: usize, call: LibraryCall) {
         let executed = &recorded.executed[at];
         let by = at as u32;

@@ -12,7 +12,8 @@ use crate::dwarf::frames::REGISTERS;
 
 /// Largest number of calls of `free` in a run among which the early one is searched for.
 const MOST_CALLS: u64 = 20_000;
-/// Largest number of successive calls of `free` that are made to do nothing together.
+/// Largest number of successive calls of `free` that one run leaves out together, to find calls
+/// without which the run does not fail.
 const TOGETHER: u64 = 4;
 /// Machine code of the x86 instruction `ret`, which returns from a function.
 const RETURN: u8 = 0xc3;

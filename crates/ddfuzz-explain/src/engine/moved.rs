@@ -13,7 +13,8 @@ use super::{Ending, Engine, EngineError, Side};
 
 /// Largest number of stops of a run at allocating functions.
 const MOST_STOPS: usize = 20_000;
-/// Largest requested size, in bytes, of a block that is made longer than requested.
+/// Heap blocks of at most this size, in bytes as requested, are made longer than requested, so that
+/// later calls of `realloc` find room to grow them where they are.
 const LARGEST: u64 = 1 << 16;
 
 /// Addresses in the process of the C library's functions for heap blocks.

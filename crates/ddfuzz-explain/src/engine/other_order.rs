@@ -34,9 +34,10 @@ impl Code {
         targets.chain(cases.iter().copied()).collect()
     }
 
-    /// Returns the statements that are executed from their first instruction to the last one, as
-    /// ranges of instructions of one source line. `lines` has the source line of each instruction,
-    /// and whether it is executed; the function jumps to the addresses `targets`.
+    /// Returns the statements, as ranges of instructions of one source line, that are executed as a
+    /// whole: they contain no jump, and none of the addresses `targets`, to which the function
+    /// jumps, is inside of one. `lines` has the source line of each instruction, and whether it is
+    /// executed.
     fn straight(&self, lines: &[Option<(u64, bool)>], targets: &HashSet<u64>) -> Vec<Range<usize>> {
         let mut found = Vec::new();
         let mut start = 0;

@@ -135,12 +135,11 @@ impl Engine {
         }))
     }
 
-    /// Finds the heap block past whose end the failing run has crashed by an access, at an address
-    /// that it computed from the block's pointer; `None` where there is none. `history` says where
-    /// the values of the crash came from.
+    /// Finds the heap block past whose end the failing run accessed memory when it crashed: the
+    /// faulting address, close behind the block, was computed from the pointer to the block. `None`
+    /// where there is no such block. `history` says where the values of the crash came from.
     ///
-    /// # Errors
-    /// When the run cannot be made.
+    /// # Errors When the run cannot be made.
     pub(crate) fn beyond(&mut self, history: &History) -> Result<Option<Beyond>, EngineError> {
         let Some((recorded, last)) = history.moments.first() else {
             return Ok(None);
@@ -330,8 +329,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Runs the failing run to its end, and restores the allocator's size field each time it is
-    /// overwritten by a value that is no size. Returns how the run ended.
+    /// Makes the failing run to its end. Each time that it overwrites the allocator's size field
+    /// behind the heap block in `damaged` by a value that is no size, writes the earlier value
+    /// back. Returns how the run ended.
     fn with_word_restored(&mut self, damaged: Damaged) -> Result<Ending, EngineError> {
         let unsteady = EngineError::Unsupported(super::Unsupported::Unsteady);
         let mut run = self.watching(damaged)?.ok_or(unsteady)?;

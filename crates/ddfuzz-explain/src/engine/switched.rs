@@ -18,8 +18,8 @@ const NEAREST: usize = 4;
 const TRIED: usize = 24;
 /// Largest number of conditions that are returned, one for each statement.
 const FOUND: usize = 3;
-/// Largest number of runs with another decision that may exceed their time limit; then the search
-/// ends.
+/// The search for conditions that avert the failure ends when this many runs, each with one
+/// condition decided the other way, have exceeded their time limit.
 const HANGING: usize = 2;
 
 /// A condition of the failing run that averts the failure when it is decided the other way.

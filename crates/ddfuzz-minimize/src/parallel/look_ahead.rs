@@ -70,8 +70,8 @@ impl TestCost {
     }
 }
 
-/// Minimum time between the end of a prediction of tests and the beginning of the next one, as a
-/// multiple of the duration of the ended one.
+/// After a prediction of tests, the next one begins at the earliest after this many times the
+/// duration of the ended one.
 const TIMES: u32 = 8;
 
 /// Measures how long predictions of tests take, and limits how often they begin. A prediction

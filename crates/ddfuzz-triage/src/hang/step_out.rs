@@ -18,8 +18,8 @@ use ddfuzz_exec::tracing::resume;
 /// Time in which a call must return, or it counts as endless when the cause of a hang is searched.
 /// Time in which the thread waits for a processor does not count.
 pub(super) const RETURNS: Duration = Duration::from_millis(150);
-/// Number by which [`RETURNS`] is divided. A hanging thread that uses less CPU time than the
-/// quotient, while the call that does not return is searched, counts as waiting and not as running.
+/// A hanging thread counts as waiting, not as running, if it uses less CPU time than [`RETURNS`]
+/// divided by this number while the call that does not return is searched for.
 const WAITING_DIVISOR: u32 = 8;
 /// Time in which a call must return in a run that exceeded its memory limit, or it counts as
 /// endless: long compared to one memory allocation, short enough not to exhaust the machine's

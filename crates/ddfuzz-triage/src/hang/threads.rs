@@ -23,8 +23,8 @@ const NOTHING: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(300);
 /// Wall time after which the search for a running thread ends if no thread has used CPU time.
 const QUIET: Duration = Duration::from_millis(40);
-/// Number by which the CPU time of the busiest thread is divided: each other thread that has used
-/// at least the quotient counts as running, too.
+/// A thread counts as running if it has used at least the CPU time of the busiest thread divided by
+/// this number.
 const RUNNING_DIVISOR: u32 = 4;
 /// Maximum length of a chain of threads, each of which waits for the next, that is followed to find
 /// the hanging thread.

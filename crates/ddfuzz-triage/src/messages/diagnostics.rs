@@ -244,7 +244,7 @@ pub fn last_line(said: &str) -> Option<String> {
         .map(without_numbers)
 }
 
-/// Largest number of characters of a line that is shown.
+/// Largest number of characters of the last line of stderr that messages show.
 const SHOWN: usize = 120;
 
 /// Returns the last line of stderr that is not blank, cut and without control characters, as
