@@ -146,8 +146,8 @@ impl Pty {
     }
 }
 
-/// Opens the slave side of a pseudo terminal, which the target gets, by the descriptor of its
-/// master side; needs no path in /dev/pts.
+/// Opens the side of a pseudo terminal that the target gets, by the descriptor `master` of ddfuzz's
+/// side. Needs no path in /dev/pts.
 fn peer(master: &PtyMaster) -> io::Result<File> {
     let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
     // SAFETY: the request takes flags, and gives a new descriptor or an error.
