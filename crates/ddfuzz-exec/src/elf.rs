@@ -349,8 +349,8 @@ enum EntryKind {
 /// it stays when a program is stripped.
 const COUNTERS: &str = "__sancov_cntrs";
 
-/// Maximum number of counters that are taken for those of a program; a section that names more is
-/// damaged, and each run would need tables of that size.
+/// Maximum number of coverage counters that a program's section of counters may have; a section
+/// with more is damaged and not used, since each run would need tables of that size.
 const MOST_COUNTERS: u64 = 1 << 24;
 
 /// Name of the ELF section that holds counters of the harness itself, which libFuzzer reads, too.

@@ -449,9 +449,11 @@ impl<'a, P: Prober> Nested<'a, P> {
         self.facts.mentioning(names).intersection(removed)
     }
 
-    /// Records that one change requires another, if a failed build of `set` proves it: only one
-    /// change of the set mentions the identifiers `names` in the compiler's messages, and `found`,
-    /// the removed changes that define or mention them, is a single change.
+    /// Learns from a failed build of the set of changes `set` that one change requires another. The
+    /// messages of the compiler name the identifiers `names`; `found` are the changes that define
+    /// or mention these, of those that were removed to make the set. If exactly one change of the
+    /// set mentions them, and `found` is a single change, records that the former requires the
+    /// latter.
     fn learn(&mut self, set: &Config, names: &[Name], found: &Config) {
         let users = self.facts.mentioning(names).intersection(set);
         if let (Some(user), Some(needed), 1, 1) =

@@ -234,8 +234,8 @@ impl Queue {
         state.invalid |= state.forecast == forecast;
     }
 
-    /// Takes back all waiting jobs and begins a new forecast (a series of predicted runs). Returns
-    /// the numbers of the jobs.
+    /// Removes all waiting jobs from the queue and returns their numbers; begins a new forecast (a
+    /// series of predicted runs).
     pub fn withdraw(&self) -> Vec<u64> {
         let mut state = self.lock();
         state.forecast += 1;

@@ -58,8 +58,9 @@ impl<'a> Workers<'a> {
         }
     }
 
-    /// Sets the median wall time of recent tests from which tests are run ahead; the default is 200
-    /// µs, and zero means always. The result does not depend on it.
+    /// Sets how long tests must take for the workers to run further tests ahead: the median wall
+    /// time of recent tests must be at least `cost` (200 µs by default; zero means always). The
+    /// result of the minimization does not depend on it.
     pub fn ahead_from(self, cost: Duration) -> Workers<'a> {
         Workers {
             worth: cost,

@@ -186,8 +186,8 @@ impl Tracer<'_> {
 
     /// Changes the event in `crash`, the snapshot of a crash of the process `process`, to "out of
     /// memory" if that process uses more memory than its limit: an allocation has then failed, and
-    /// the program has given up. The watchdog, which looks only now and then, could as well have
-    /// interrupted the run before.
+    /// the program has given up. Whether the watchdog interrupts such a run before it crashes is
+    /// chance.
     pub(crate) fn blame_memory(&self, process: Pid, crash: &mut Snapshot) {
         if resident_memory(process) > self.request.memory() {
             crash.event = Event::OutOfMemory;
