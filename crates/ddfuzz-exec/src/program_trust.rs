@@ -27,8 +27,9 @@ const SLOW_WINDOW: u32 = 8;
 /// compared with theirs. If so many are found before [`PROBATION`] runs of the program were
 /// compared, each of its inputs is run in a new process.
 const MOST_UNSTABLE: u32 = 4;
-/// CPU time that is credited for each run in the process that runs many inputs: at least as much is
-/// saved, because the run needs no fork.
+/// CPU time that counts as saved by each run in the process that runs many inputs: at least as much
+/// is saved, because the run needs no fork. The time wasted on refused runs is compared with the
+/// sum.
 const SAVED: Duration = Duration::from_micros(150);
 /// CPU time that may be wasted on refused runs, in addition to what runs without a fork have saved,
 /// before the process that runs many inputs is given up.

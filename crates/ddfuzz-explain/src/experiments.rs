@@ -22,8 +22,9 @@ use crate::types::Types;
 /// Largest number of tests at one point of the run in a search for the cause there.
 const MOST_TESTS: usize = 120;
 
-/// Number of further points of a chain's link that are tried, to find one at which setting the
-/// link's variable alone makes the passing run fail.
+/// Maximum number of points between the first and the last point of a chain's link that are
+/// examined in addition, to find one at which setting the link's variable alone makes the passing
+/// run fail.
 const OTHERS: usize = 4;
 
 /// The passing and the failing run of a program, and what experiments have found out about them.

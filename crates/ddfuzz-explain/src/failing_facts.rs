@@ -302,9 +302,9 @@ fn add_observed(
     Ok(())
 }
 
-/// Adds to a result the heap block past whose end the failing run has crashed by an access. The
-/// block is known because the accessed address was computed from its pointer, as `history` shows,
-/// which says where the values of the crash came from. Adds nothing if there is no such block.
+/// Adds to a result the heap block past whose end the failing run accessed memory when it crashed.
+/// `history` says where the values of the crash came from: the block is the one from whose pointer
+/// the accessed address was computed. Adds nothing if there is no such block.
 fn add_beyond(
     result: &mut Explanation,
     engine: &mut Engine,

@@ -12,8 +12,8 @@ use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, SuspectRecord, WriterRecord,
 };
 
-/// Largest number of statements in the list of those at which to look first, without the ones at
-/// which a change averts the failure.
+/// Maximum number of statements in the list of those at which to look first. Statements at which a
+/// changed program does not fail are added to the list beyond this number.
 pub(crate) const NAMED: usize = 3;
 /// Name of the function in which a program begins: it calls the functions that do the work.
 pub(crate) const MAIN: &str = "main";

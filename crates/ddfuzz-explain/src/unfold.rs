@@ -552,9 +552,10 @@ impl Unfolding<'_> {
         (valid.len(), invalid.len())
     }
 
-    /// Appends the atomic values of a union to `leaves`: those of the member that `tag` selects by
-    /// an index, if `tag` chooses among as many members as the union has; else those of the member
-    /// with the fewest invalid pointers. A union without valid pointers stays a run of raw bytes.
+    /// Appends the atomic values of one member of a union to `leaves`. `tag` is the index of the
+    /// active member and the number of possible members; it chooses the member if that number is
+    /// the number of the union's members. Else the member with the fewest invalid pointers is
+    /// taken; if no member has a valid pointer, the union stays raw bytes.
     fn union(
         &mut self,
         of: TypeId,

@@ -330,9 +330,9 @@ impl CrashOracle {
         Ok(judge_end(ended))
     }
 
-    /// Derives the answer from `class` and `keys` of the crash of `input`, a candidate made as
-    /// `kind` says: UNRESOLVED if the run exceeded a limit and the preserved crash is of another
-    /// class, else by [comparison](CrashOracle::compare) of the keys.
+    /// Derives the answer for a candidate from the `class` and `keys` of its crash. UNRESOLVED if
+    /// the run exceeded a limit while the crash to be kept is of another class; else as the keys
+    /// [compare](CrashOracle::compare). `input` is the candidate's text, `kind` how it was made.
     fn judge_crash(
         &mut self,
         class: Class,

@@ -360,8 +360,8 @@ impl<'a> Progress<'a> {
         matches!(self.ceased, Some(Stage::Baseline | Stage::Axiom))
     }
 
-    /// Checks whether the result was run again [`confirmations`](Progress::confirmations) times,
-    /// and all chosen removals on which its claim rests were run again.
+    /// Returns true if the result was run again [`confirmations`](Progress::confirmations) times,
+    /// and if those removals of single bytes that were chosen to be repeated were run again.
     fn is_confirmed(&self) -> bool {
         self.confirmed.tries >= self.confirmations() && self.are_repeats_done()
     }

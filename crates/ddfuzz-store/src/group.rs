@@ -489,7 +489,8 @@ impl EntryRank {
     }
 }
 
-/// Ranks of the entries (inputs with crash records) of one minor key, by the hash of the input.
+/// Ranks of the entries (inputs with crash records) of one minor key, by the hash of the input. The
+/// entry with the least rank represents the minor key.
 pub(super) type EntryRanks = BTreeMap<String, EntryRank>;
 
 /// A group of crashes in the memory of the directory's writer: its record, and the ranks by which

@@ -638,8 +638,9 @@ fn unpack_payload(group: &mut Group, unpacked: &mut u64) -> bool {
     true
 }
 
-/// Bit that is set in the labels (ids in the file's tree) of groups of nodes which hold the
-/// decompressed content of joined payloads (changeable bytes); no number refers to these groups.
+/// Bit that distinguishes two labels (ids in the file's tree): that of a group of nodes with a
+/// compressed stream in its payloads (changeable bytes), and that of the stream's decompressed
+/// content. No number in the file refers to such content.
 const CONTENT: Label = 1 << 31;
 
 /// Returns the first payload (changeable bytes) in a group of nodes, or in the groups inside of it;

@@ -260,9 +260,9 @@ impl Triager {
         self.last_line.as_deref()
     }
 
-    /// Sets the time limits of the runs that [`examine`](Triager::examine) makes; all other runs
-    /// keep the target's, which are shorter than usual while a hang is minimized. An input that
-    /// exceeds those need not hang, so it is examined within the full limits.
+    /// Sets the time limits of the runs that [`examine`](Triager::examine) makes; other runs keep
+    /// the target's limits. While a hang is minimized, these are shorter than usual, and an input
+    /// that exceeds them need not hang; so it is examined within the full limits.
     pub fn examine_within(&mut self, time: TimeLimit) {
         self.examining = Some(time);
     }

@@ -273,9 +273,9 @@ pub(super) struct Bound {
 }
 
 impl RowPrices {
-    /// Creates the prices of the `names` rows of the complete set cover instance; none is set yet.
-    /// The unit of prices is a fraction of the unit of weights, and depends on `total`, the weight
-    /// of all columns.
+    /// Creates prices, none of which is set yet, for the `names` rows (features) of a set cover
+    /// instance. `total`, the weight of all columns, decides by which fraction of a unit of weight
+    /// prices are counted, so that their sums do not overflow.
     pub fn new(names: usize, total: u64) -> RowPrices {
         // Sums of all scaled weights must not overflow.
         let room = (1_u64 << 58) / total.max(1);

@@ -242,9 +242,9 @@ impl<'a> Chooser<'a> {
         Features::from_unsorted(reached.map(|(at, _)| Feature(at as u32)).collect())
     }
 
-    /// Computes a set cover, runs those of its inputs again that were not run again yet, and
-    /// repeats both until the cover has no such input; so all features that it relies on are
-    /// stable. Returns the cover and all stable features.
+    /// Chooses a set cover, and runs its inputs a second time to drop unstable features; chooses
+    /// again until each chosen input was run twice. Returns the cover, and all features that are
+    /// stable so far.
     fn settle(
         &mut self,
         covered: &Features,

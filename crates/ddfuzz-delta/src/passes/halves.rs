@@ -129,7 +129,8 @@ impl Parts {
         parts
     }
 
-    /// Removes the largest part that was not tried yet, and returns it; `None` if all were tried.
+    /// Removes the largest part (run of siblings in the syntax tree) that was not tried yet from
+    /// the list, and returns it; `None` if all were tried.
     fn next(&mut self) -> Option<Part> {
         self.left.pop()
     }

@@ -380,8 +380,8 @@ impl BlockCoverage {
         is_signal && self.doubted != Some(run) && self.armed != Armed::Nothing
     }
 
-    /// Forgets that a run of the present call was made again without breakpoints. Called before
-    /// that run is made once more: breakpoints may change how the new run ends, too.
+    /// Forgets which run of the present call was repeated without breakpoints. Called before that
+    /// run is made once more, since breakpoints may change how that new run ends, too.
     pub(crate) fn forget_doubt(&mut self) {
         self.doubted = None;
     }

@@ -172,8 +172,9 @@ impl Uses {
     }
 }
 
-/// Returns how many bytes a value has that can be set, and whether it is a number that is counted
-/// up and down; `None` for values that are not set.
+/// Returns the size, in bytes, of a value of type `of`, and true if it is an integer of more than
+/// one byte, which mutants also raise and lower by one. `None` if mutants set no values of this
+/// type.
 fn settable(types: &Types, of: TypeId) -> Option<(usize, bool)> {
     let it = types.get(of);
     let is_number = match &it.shape {

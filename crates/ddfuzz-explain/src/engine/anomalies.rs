@@ -14,8 +14,9 @@ use crate::dwarf::frames::STACK_POINTER;
 
 /// Largest number of instructions through which the computation of an address is followed back.
 const FOLLOWED: usize = 400;
-/// Largest cost (distance from the failure) of an instruction at which the search for a changed key
-/// begins.
+/// Maximum distance from the failure, as a cost of dependences, of the instructions at which the
+/// search for a changed key begins. A key is a field of a record by which a pointer to the record
+/// was stored, and which was changed later.
 const CLOSE: u32 = 8;
 /// Largest size in bytes of a record that is filed by one of its fields.
 const RECORD: u64 = 512;

@@ -209,10 +209,11 @@ impl Engine {
         Some((used, of, own.unwrap_or(last)))
     }
 
-    /// Returns what the recording of the whole failing run shows: odd instructions, and of each
-    /// function the nearest ones on which the failure depends. Nothing where the run was not
-    /// recorded. Each odd instruction is tested in a run that may take `limit`; `averts` is true
-    /// for an end without failure.
+    /// Returns what the recording of the whole failing run shows: instructions that do something
+    /// unusual (such as a write to freed memory), and for each function the instructions nearest to
+    /// the failure on which it depends. Each unusual instruction is also tested: a run, which may
+    /// take `limit`, leaves it out or decides it the other way, and `averts` tells from the run's
+    /// end whether it did not fail. Empty if the run was not recorded.
     ///
     /// # Errors
     /// When the runs cannot be made.

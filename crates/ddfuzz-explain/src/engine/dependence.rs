@@ -14,7 +14,7 @@ use super::library::LibraryCall;
 use super::recorded::Recorded;
 use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
-/// Stands in place of an index for an unknown instruction.
+/// Stands for "unknown" where the index of an instruction in the recording is stored.
 const NONE: u32 = u32::MAX;
 /// Number of registers that are followed: the general ones, 32 of vectors, and the flags.
 const FOLLOWED: usize = REGISTERS + 33;

@@ -209,9 +209,10 @@ impl Engine {
         }
     }
 
-    /// Returns the address of the instruction that computed the result of a call, in the called
-    /// function. The call is selected by `path` from the statement of the failing run at `point`.
-    /// `None` where the function is not in the program's own code.
+    /// Returns the address of the instruction, in a called function, that computed the result of a
+    /// call. The call is found from the statement of the failing run at `point`: `path` has the
+    /// index of a call in the statement, of a call in the function called there, and so on. `None`
+    /// if the function is not in the program's own code.
     fn computed(&mut self, point: Point, path: &[usize]) -> Result<Option<u64>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, point)?;

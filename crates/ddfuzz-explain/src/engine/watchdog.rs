@@ -171,8 +171,8 @@ struct Deadline {
     latest: Instant,
 }
 
-/// CPU time that a process may use after that of the whole explanation is over: what is counted
-/// is not exact.
+/// CPU time by which a process may exceed what is left of the CPU time of the whole explanation,
+/// because the kernel's counts of CPU time are not exact.
 const INEXACT: Duration = Duration::from_millis(20);
 
 /// Smallest CPU time of a limit that [`shorter`](TimeLimit::shorter) returns.

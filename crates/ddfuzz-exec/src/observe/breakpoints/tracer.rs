@@ -131,7 +131,9 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Handles the event by which a traced process announces a new thread or process.
+    /// Handles the event by which a traced process announces the new thread or process `tid`. A
+    /// process with memory of its own is left to run without breakpoints and untraced, from its
+    /// first stop on; a thread, which shares the memory, is traced.
     fn handle_fork(&mut self, tid: Pid, event: i32) {
         let waits = self.stopped.remove(&tid);
         match (event, waits) {
@@ -169,9 +171,9 @@ impl<'a> Tracer<'a> {
         resume(libc::PTRACE_CONT, tid, 0);
     }
 
-    /// Sets all breakpoints of the plan in the memory of the process, if the code in memory equals
-    /// the file's code. Returns the load address minus the address in the file; `None` if no
-    /// breakpoints were set.
+    /// Writes all planned breakpoints into the memory of the process `tid`, if the code in memory
+    /// equals that of the program file. Returns the load address minus the address in the file;
+    /// `None` if no breakpoints were set.
     fn set_all(&self, tid: Pid) -> Option<u64> {
         let bias = entry_of(tid)?.wrapping_sub(self.plan.entry);
         let memory = open_memory(tid)?;
