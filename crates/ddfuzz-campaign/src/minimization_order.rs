@@ -107,8 +107,8 @@ impl<'a> Bug<'a> {
         }
     }
 
-    /// Returns all entries of one group that `finders` includes as a single bug, whatever their
-    /// utilities.
+    /// Makes a bug of those `entries` of one group that `finders` includes, of all utilities if
+    /// they are from a study.
     pub(crate) fn of(reader: &'a Reader, finders: &Finders, entries: &'a [Entry]) -> Bug<'a> {
         let found = entries.iter().filter(|entry| finders.include(entry));
         Bug::new(reader, finders, found.collect())

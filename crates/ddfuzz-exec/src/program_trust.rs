@@ -206,9 +206,10 @@ impl ProgramTrust {
     }
 }
 
-/// Returns the most CPU time that the process that runs many inputs can have wasted on a run that
-/// it refused; `run`: the run of a new process on the same input. Zero for a run that took at most
-/// [`SLOW`] and did not time out.
+/// Returns how much CPU time was wasted at most because the process that runs many inputs began a
+/// run and refused it. `run` is the run that a new process then made on the same input. The result
+/// is its CPU time, but at most [`RUNNER_CPU`], which is also taken after a timeout; zero for a run
+/// of at most [`SLOW`].
 fn lost(run: &Run) -> Duration {
     match run.ended {
         Ended::Timeout => RUNNER_CPU,

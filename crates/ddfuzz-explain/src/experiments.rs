@@ -559,8 +559,8 @@ impl Runs {
         Ok(None)
     }
 
-    /// Returns the difference about a variable at the point with an index; `None` where the point
-    /// was not examined or the variable does not differ there.
+    /// Returns the difference in `variable` at the point with the index `point`; `None` where the
+    /// point was not examined or the variable does not differ there.
     pub fn delta(&self, point: usize, variable: &Identity) -> Option<Delta> {
         let states = self.states.get(&point)?;
         let types = &self.engine.info.types;

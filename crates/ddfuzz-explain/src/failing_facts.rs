@@ -39,9 +39,9 @@ const MUTANTS: u32 = 2;
 /// Largest number of statements that the result names as those on which the failure depends.
 const DEPENDS: usize = 16;
 
-/// Adds to a result the heap block past whose end the failing run has written. Where there is none,
-/// adds the call of `free`, or else of `realloc` with a moved block, without which the run does not
-/// fail, with the calls that led to it. Returns the write past the end of a block.
+/// Adds to a result the heap block past whose end the failing run has written, and returns that
+/// write. If there is none, adds the call of `free`, or else of `realloc`, without which the run
+/// does not fail, with the calls that led to it, and returns `None`.
 ///
 /// # Errors
 /// When the runs cannot be made.

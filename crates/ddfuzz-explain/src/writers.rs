@@ -75,9 +75,9 @@ impl Runs {
         (self.engine).writer(Side::Failing, None, to.in_failing, watched)
     }
 
-    /// Returns the last point that both runs share before they went different ways, so that only
-    /// one of them executed the write of `writer` to a variable of the chain (`link`); `None` where
-    /// both executed that write, or where that is not known.
+    /// Returns the last point that both runs shared before only one of them executed the statement
+    /// `writer`, which wrote the variable of the chain's `link`. `None` if both runs executed that
+    /// statement since the previous link, or if the point is not known.
     pub fn parted(&self, link: &Link, writer: &Writer) -> Option<Matched> {
         let last = self.executed(link, writer)?;
         let (points, index_of) = self.of_side(writer.side);
@@ -146,9 +146,10 @@ impl Runs {
         }
     }
 
-    /// Returns the address of the instruction, in a called function, that computed the value which
-    /// the statement `writer` of the failing run wrote to the variable `delta` of a link. `None` if
-    /// the statement did not get the value from a call, or if that is not known.
+    /// Returns the address of the instruction, in a called function, that computed the value of a
+    /// variable: the statement `writer` of the failing run called the function and wrote its result
+    /// to the variable, which `link` and `delta` describe. `None` if the value did not come from a
+    /// call, or if that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -403,10 +404,10 @@ impl Runs {
         statements.get(first) == Some(&pc)
     }
 
-    /// Returns where the search for the write of the variable of `link` begins, in the failing and
-    /// in the passing run: at the last point at which the previous link's variable was relevant.
-    /// Each comes with the number of times that the run has reached the statement of `link`'s own
-    /// point up to there. `None` for the first link of a chain.
+    /// Returns the points after which a write of the variable of `link` is searched for, in the
+    /// failing and in the passing run: each is the last point at which the previous link's variable
+    /// was relevant. With each comes the number of times that the run has reached the statement at
+    /// `link`'s point until then. `None` for the first link of a chain.
     fn since(&self, link: &Link) -> Option<(Since, Since)> {
         let to = self.matched[link.cause.point];
         let from = self.matched[link.before?];

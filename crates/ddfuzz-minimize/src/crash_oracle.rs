@@ -19,9 +19,8 @@ use crate::{
 /// occur again.
 const CLASSIFY_RUNS: u32 = 10;
 
-/// Factor that decides, in the minimization of a hang, how long a candidate runs at least before it
-/// may count as hanging: this many times as long as the longest run so far that has ended by
-/// itself.
+/// In the minimization of a hang, a candidate counts as hanging only if it has run for at least
+/// this many times as long as the longest run so far that ended by itself.
 const PATIENCE: u32 = 4;
 
 /// The crash that a minimization preserves: class, keys, and ending of the run.
@@ -181,7 +180,8 @@ impl CrashOracle {
         })
     }
 
-    /// Runs `candidate` in a fresh process, with the longer time limit.
+    /// Runs `candidate` in a fresh process, with a time limit that is longer than that of the
+    /// search by the factor [`PROOF_TIME_FACTOR`].
     fn run_fresh(&mut self, candidate: &[u8]) -> Result<Run, ExecError> {
         let learned = self.learned.map(|it| (it, it.times(PROOF_TIME_FACTOR)));
         if let Some((search, fresh)) = self.limits.map(|limits| learned.unwrap_or(limits)) {

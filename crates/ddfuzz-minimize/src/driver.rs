@@ -56,7 +56,8 @@ const SLOW: usize = 1 << 12;
 /// stopped the minimization or its time is over; if so, the step is interrupted.
 const WATCH_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Size in bytes from which a new best text is not passed to the caller each time.
+/// Size in bytes from which a new best text is passed to the caller only if it is at most half as
+/// large as the last one passed, and at the end.
 const LARGE: usize = 1 << 20;
 
 /// Minimizes `input`, with `journal` as its log, and returns the result. `answerer` runs the tests:

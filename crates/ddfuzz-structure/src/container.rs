@@ -518,9 +518,9 @@ impl Packed {
         }
     }
 
-    /// Makes a compressed node of the tree `content`, as [`Packed::new`] does, compressed by the
-    /// method `codec`. Numbers outside of the node may state sizes and indices of groups of nodes
-    /// in its content ([`Linked::Into`]).
+    /// Makes a compressed node, compressed by the method `codec`, with the tree `content` as its
+    /// decompressed content. Numbers outside of the node may state sizes and indices of groups of
+    /// nodes in this content ([`Linked::Into`]).
     pub fn linked(codec: Codec, content: Group) -> Packed {
         let inside = render(&content).inside;
         Packed {

@@ -327,9 +327,10 @@ impl RowPrices {
     }
 }
 
-/// First and last step size of the subgradient steps, in thousandths: they begin with the first
-/// value, and end when halving has made the size smaller than the second. A step is the step size
-/// times the gap between the best cover and the value of the relaxed problem.
+/// Greatest and least step size, in thousandths, of the subgradient search: it begins with the
+/// first, halves the size when the bound no longer grows, and ends below the second. A step is the
+/// step size times the gap between the weight of the best cover and the value of the relaxed
+/// problem.
 const STEP: (i128, i128) = (2_000, 8);
 /// Number of subgradient steps without a better lower bound after which the step size is halved.
 const PATIENCE: u32 = 8;

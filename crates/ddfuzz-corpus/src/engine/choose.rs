@@ -460,9 +460,9 @@ impl<'a> Chooser<'a> {
         Ok(holders)
     }
 
-    /// For each feature of `unsteady`, which inputs reach in some runs only, runs more of the
-    /// inputs that have reached it again, to learn how often each input does. Returns true if any
-    /// input was run, and false if enough is known or the user wants no reruns.
+    /// Runs inputs again that have reached features of `unsteady`, which are reached in some runs
+    /// only, to learn how often each of these inputs reaches them. Returns true if any input was
+    /// run, and false if enough is known or the user wants no reruns.
     fn rerun_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
         if unsteady.is_empty() || !self.source.repeats() {
             return Ok(false);

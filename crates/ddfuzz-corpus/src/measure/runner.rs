@@ -335,8 +335,8 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Doubles the adaptive limit, but not beyond the full limit. Called when a run exceeded the
-    /// adaptive limit and, repeated, ended within the full one.
+    /// Doubles the adaptive limit (the time within which an input is run first), but not beyond the
+    /// full limit. Called when a run exceeded it and, repeated, ended within the full one.
     pub(super) fn was_hasty(&mut self) {
         let doubled = Limits::with_cpu(self.first.cpu.saturating_mul(2));
         self.first = TimeLimit::from(doubled).at_most(self.full);

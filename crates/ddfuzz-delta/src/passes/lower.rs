@@ -17,8 +17,8 @@ use crate::{Edit, Outcome, Replacement};
 /// Name, in logs, of the pass that lowers values in payloads (changeable bytes) of a file, such as
 /// the size of a picture in a header.
 const LOWER: &str = "lower";
-/// Number of bytes at the beginning of a payload (changeable bytes) of more than [`FEW_BYTES`]
-/// bytes whose values are lowered, because they may be a header.
+/// In a payload (changeable bytes) of more than [`FEW_BYTES`] bytes, only the values of this many
+/// bytes at its beginning are lowered, because they may be a header.
 const HEADER: usize = 8;
 /// Minimum size, in bytes, of the largest payload (changeable bytes) of a file whose values are
 /// lowered: such a payload may be needed only because a header states its size.

@@ -295,8 +295,9 @@ impl BlockCoverage {
         self.arm(wanted)
     }
 
-    /// Changes the shared code so that it has the breakpoints that `wanted` says, and no others. If
-    /// it had these already, only those are set again that runs have hit, and so removed.
+    /// Writes into the shared code exactly the breakpoints that `wanted` asks for (none, all, or
+    /// those of unreached blocks). If the code was in this state already, writes only those again
+    /// that runs have hit, because a breakpoint is removed when it is hit.
     fn arm(&mut self, wanted: Armed) -> io::Result<()> {
         let hit = std::mem::take(&mut self.hit);
         if wanted == self.armed {

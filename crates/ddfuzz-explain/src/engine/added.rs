@@ -64,8 +64,9 @@ pub(crate) struct Added {
     pub name: String,
 }
 
-/// Calls of the function that have not returned: the address to which each returns, the stack
-/// pointer then, and where the set place begins.
+/// Calls of the mutated function that have not returned yet. For each: the address to which it
+/// returns, the stack pointer after the return, and the address of the variable or record that is
+/// to be set then.
 pub(super) type Pending = Vec<(u64, u64, u64)>;
 
 impl Added {

@@ -41,9 +41,9 @@ const CONDITIONS: usize = 4;
 /// Number of the register in which a function of the C library takes the length of what it copies
 /// or fills.
 const LENGTH: usize = ARGUMENTS[2];
-/// Largest number of instructions that a run may execute after the last one of the program's own
-/// code, for the run's last instruction to count as the one that failed. After more of them, the
-/// last one of the program's own code counts as that.
+/// Maximum number of instructions that a run may execute in libraries after the last one of the
+/// program's own code, for its very last instruction to count as the one that failed. If there are
+/// more, the last one of the program's own code counts instead.
 const ENDING_STEPS: usize = 2000;
 
 /// Returns true if the call `call` of a library's function has failed because its length was too
@@ -283,9 +283,10 @@ impl Engine {
         self.whole.slice.clone()
     }
 
-    /// Returns addresses of instructions of `order` (those on which the failure depends, the
-    /// nearest first): of each of the program's functions the first one that computes a number and
-    /// the first conditional jump; of a function without either, the first one.
+    /// Returns addresses of instructions on which the failure depends, nearest first, from `order`,
+    /// which has all of these in that order. For each of the program's functions these are the
+    /// first instruction that computes a number and the first conditional jump, or, if it has
+    /// neither, its first one in `order`.
     fn nearest(&self, whole: &Recorded, order: &[Reached]) -> Vec<u64> {
         let (mut known, mut functions) = (HashSet::new(), HashSet::new());
         let mut nearest = Vec::new();

@@ -481,8 +481,8 @@ pub(super) fn size(size: MemorySize) -> u64 {
     (size.size() as u64).clamp(1, 64)
 }
 
-/// Returns the place that a register is: a general one as a whole, of a vector register its first
-/// eight bytes; `None` for other registers.
+/// Returns the value that an access to `register` reads or writes: the whole of a general register,
+/// the first eight bytes of a vector register; `None` for other registers.
 fn value_of(register: Register) -> Option<Value> {
     let whole = |register| Value::Part {
         register,

@@ -524,10 +524,10 @@ impl<'a> Database<'a> {
     }
 }
 
-/// Changes the cells in `nodes` whose labels (ids in the file's tree) are keys of `owned`: each is
-/// now deleted together with the group of nodes [`Owned::with`]. If [`Owned::is_part`] is true, the
-/// cell stays deletable by itself, too, and a new group around it is what is deleted together with
-/// the other group.
+/// Makes each cell in `nodes` that `owned` has (by its label, an id in the file's tree) be deleted
+/// together with the group [`Owned::with`], such as an index with its table. If the cell is also
+/// deletable by itself ([`Owned::is_part`]), it stays so, and a new group around it takes that
+/// role.
 fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Owned<'_>>) {
     for node in nodes {
         let Node::Group(group) = node else { continue };

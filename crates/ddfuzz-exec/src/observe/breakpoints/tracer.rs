@@ -193,10 +193,10 @@ impl<'a> Tracer<'a> {
         Some(bias)
     }
 
-    /// Handles a stop of the thread `tid` by SIGTRAP: at a breakpoint, records the comparison, or
-    /// removes the breakpoint if it was hit too often, and returns true; returns false if the
-    /// signal has another cause. No instruction begins one byte after a breakpoint, so nothing else
-    /// stops there.
+    /// Handles a stop of the thread `tid` by SIGTRAP. Returns true if a breakpoint has caused it:
+    /// then records the comparison or, if the breakpoint was hit too often, removes it. Returns
+    /// false if the signal has another cause. The breakpoint is known by its address, one byte
+    /// before the program counter.
     fn hit(&mut self, tid: Pid) -> bool {
         let (Some(bias), Ok(mut registers)) = (self.bias, ptrace::getregs(tid)) else {
             return false;
