@@ -387,8 +387,9 @@ impl BuildCheck<'_> {
         Ok(())
     }
 
-    /// Checks the groups that `build`, the last recorded and present build, lists as unchecked, as
-    /// [`BuildCheck::recheck`] does. Unfinished minimizations are continued, not started again.
+    /// Checks once more the groups that `build` (the present build, as recorded last) lists as
+    /// unchecked: runs their inputs and records whether they still fail. Unfinished minimizations
+    /// are continued, not started again.
     fn check_again(&self, mut build: Build, screen: &mut dyn Screen) -> Result<(), CampaignError> {
         let unchecked = std::mem::take(&mut build.unchecked);
         if unchecked.is_empty() {

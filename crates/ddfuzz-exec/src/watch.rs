@@ -129,8 +129,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Starts to measure how long a run that began at `began` is delayed because all processors are
-    /// busy: its processes, or the threads that read its output, wait for one.
+    /// Returns a measurement, which starts now, of how long a run that began at `began` is delayed
+    /// because its processes, or the threads that read its output, wait for a processor.
     fn delay_since(&self, began: Instant) -> SchedulingDelay {
         SchedulingDelay::new(self.server, began).with_readers(self.output_readers.to_vec())
     }

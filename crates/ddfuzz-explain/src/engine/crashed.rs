@@ -33,7 +33,8 @@ const POINTS: [usize; 3] = [100, 20, 4];
 const NEAR: u64 = 4096;
 /// Number of bits of an address that a program can use.
 const ADDRESS_BITS: u32 = 47;
-/// Largest number of calls given for an instruction about which something is odd.
+/// Maximum number of addresses reported for an instruction that does something unusual: those of
+/// the calls that led to it.
 const CALLERS: usize = 3;
 /// Largest number of conditions of one function of a standard library whose compared values are
 /// followed back.

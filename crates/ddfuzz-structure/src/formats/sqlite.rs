@@ -611,10 +611,10 @@ impl Space<'_> {
             && before.is_none_or(|(_, (end, _))| *end <= place.start)
     }
 
-    /// Collects the chain of freeblocks, the first of which is at offset `at` of the page: each
+    /// Makes a region of each freeblock of the page, of which the first is at offset `at` and each
     /// begins with the offset of the next one. Returns the meaning of the number in the page header
-    /// that states the offset of the first freeblock; `page` is the label (id in the file's tree)
-    /// of the page.
+    /// that states the offset of the first freeblock, so that it stays right when blocks are
+    /// deleted. `page` is the label (id in the file's tree) of the page.
     fn free_blocks(&mut self, reader: &mut Reader, mut at: usize, page: Label) -> Meaning {
         let number = |at: usize| Encoding::Big(2).read_at(self.bytes, at).unwrap_or_default();
         let mut places: Vec<Range<usize>> = Vec::new();
