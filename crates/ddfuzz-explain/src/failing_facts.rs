@@ -205,10 +205,10 @@ fn add_critical(
     Ok(())
 }
 
-/// Adds to a result the mutants of the program that keep the failing run from failing, within a
-/// share of the time that is left. Runs of the inputs `others` show how much else a mutant changes.
-/// Nothing is added if the failing run has damaged its heap: what it overwrites depends on where
-/// blocks are.
+/// Adds to a result the mutants of the program that keep the failing run from failing; the search
+/// takes at most a share of the time that is left. Runs of mutants on the inputs `others` show how
+/// much else each mutant changes. Nothing is added if the failing run has damaged its heap, because
+/// what it overwrites depends on where blocks are.
 ///
 /// # Errors
 /// When the runs cannot be made.

@@ -173,8 +173,9 @@ impl Unfolding<'_> {
         });
     }
 
-    /// Returns the bytes of an object of `size` bytes at `address`, of which only the first may be
-    /// readable; none if the graph has too many bytes already.
+    /// Returns up to `size` bytes of the object at `address`: those that can be read. Returns none,
+    /// and marks the graph as incomplete, if the graph would have more than [`MOST_BYTES`] bytes
+    /// with them.
     fn read(&mut self, address: u64, size: u64) -> Vec<u8> {
         let size = size as usize;
         if size > MOST_BYTES - self.size {

@@ -15,8 +15,8 @@ use crate::{
     Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, Process, Slip, SlipKeys,
 };
 
-/// Maximum number of runs under a tracer in which it is tried to make a crash, which may be flaky,
-/// occur again.
+/// Maximum number of runs of an input under a tracer to make its crash, which may be flaky, occur
+/// again.
 const CLASSIFY_RUNS: u32 = 10;
 
 /// In the minimization of a hang, a candidate counts as hanging only if it has run for at least

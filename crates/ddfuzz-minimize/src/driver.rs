@@ -303,8 +303,9 @@ impl Driver<'_, '_> {
         self.options.spent(executed, self.time())
     }
 
-    /// Ends the present stage of the minimization if the budget of time is used up. Returns false
-    /// if it is not, or if the stage still needs a run (see `Progress::end_by_time`).
+    /// Ends the present stage of the minimization if the budget of time is used up, and returns
+    /// true. Returns false if there is time left, or if the stage still needs a run whatever the
+    /// time, such as the first run of the input.
     fn ends_by_time(&mut self) -> bool {
         let is_shown = self.options.shown_in.is_some();
         self.options.is_out_of_time(self.time()) && self.progress.end_by_time(is_shown)

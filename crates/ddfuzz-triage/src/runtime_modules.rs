@@ -83,8 +83,8 @@ pub fn is_runtime_symbol(symbol: &str) -> bool {
     })
 }
 
-/// Functions by which programs abort themselves. Unlike aborts by heap and stack checks, such
-/// aborts do not depend on memory layout.
+/// Functions that a program calls to abort itself, such as `abort`. Whether it calls them does not
+/// depend on the layout of its memory, unlike an abort by a check of the heap or the stack.
 const ABORTING: [&str; 6] = [
     "abort",
     "raise",

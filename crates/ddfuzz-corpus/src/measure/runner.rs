@@ -69,9 +69,9 @@ impl Runners {
         }
     }
 
-    /// Takes a started target from the pool, whose runs share processes or not as `settings` say.
-    /// If there is no pool, or no such target in it, starts one; `suspicion` then decides which of
-    /// its runs may have failed.
+    /// Returns a started target: one from the pool of `settings` whose runs share processes or not
+    /// as requested; if there is none, a new one, in which `suspicion` decides which runs may have
+    /// failed.
     pub(super) fn take(
         settings: &MeasureSettings<'_>,
         suspicion: CrashSuspicion,

@@ -134,8 +134,9 @@ struct Place {
 }
 
 impl Place {
-    /// Reads the number at this place, where it is in `payloads`; `None` if it is too large for
-    /// this machine, or if the payload ends before it does.
+    /// Reads the number at this place (a payload's index, an offset and an encoding) from
+    /// `payloads`; `None` if it is too large for this machine, or if the payload ends before it
+    /// does.
     fn number(&self, payloads: &[Arc<[u8]>]) -> Option<usize> {
         let number = self.form.read(&payloads[self.payload], self.at)?;
         usize::try_from(number).ok()

@@ -20,7 +20,8 @@ const NONE: u32 = u32::MAX;
 const FOLLOWED: usize = REGISTERS + 33;
 /// Index of the flags among the registers that are followed.
 const FLAGS: usize = REGISTERS + 32;
-/// Largest number of bytes of one memory access of which dependences are recorded.
+/// Number of bytes at the beginning of one memory access for which dependences are recorded;
+/// further bytes of a larger access (such as a copy by one instruction) are ignored.
 const WIDEST: u64 = 4096;
 /// Number of bytes at a pointer argument on which the result of a library's function is taken to
 /// depend.

@@ -120,9 +120,10 @@ impl Style {
         ]
     }
 
-    /// Returns the strings of `text` that are written in this style; `places` are where their sizes
-    /// may stand. Returns none at all if too many numbers there look like a size but no string
-    /// follows them: more than the number of strings divided by [`MISFITS`].
+    /// Returns the strings of `text` that are written in this style: with their size before them.
+    /// `places` are the places of numbers that may be sizes. Returns none at all if too many
+    /// numbers look like a size but no string follows them: more than one for every [`MISFITS`]
+    /// strings.
     fn strings(self, text: &[u8], places: &NumberPlaces) -> Vec<Counted> {
         let mut found: Vec<Counted> = Vec::new();
         let mut misfits = 0;
