@@ -110,9 +110,9 @@ pub fn regressions(
 
 /// Generates a regression test for a recorded crash, in the language of its target, without running
 /// the program. Returns the name of the test's format, and its text. `None` if no test can be made:
-/// the target is not in Rust or C, gets its input at a terminal or as two files, or is missing; the
-/// reproducer is too long for the text; or a process that the program started crashed and the
-/// program itself does not show it.
+/// the target is not in Rust or C, is missing, or gets its input in a special way (such as at a
+/// terminal); the reproducer is too long for the text; or a process that the program started
+/// crashed, and the program itself does not show it.
 pub fn regression_test(reader: &Reader, entry: &Entry) -> Option<(String, String)> {
     let chosen = group::ChosenGroup::of(reader, entry)?;
     let form = match test_form(&chosen.target(reader).ok()?)? {
