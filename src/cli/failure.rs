@@ -47,7 +47,8 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Hint for a command that has saved its state.
+/// Hint for the user after an interrupted command that has saved its state: the same command with
+/// `--resume` continues.
 pub const CONTINUE: &str = "continue with the same command and --resume";
 
 /// Explanation for the user of an input that fails each time when it is run alone, but not each

@@ -185,10 +185,10 @@ impl ResultArgs {
         self.resume || (self.to_stdout() && self.log.is_none() && !self.force)
     }
 
-    /// Adds a hint to `failure` in two cases, and returns it. Both concern calls whose result goes
-    /// to stdout and that have no `--log`; the hint is to give another log. In the first case the
-    /// log beside the input is that of another search, in the second no log can be written beside
-    /// the input.
+    /// Adds a hint to `failure`, and returns it, if the result goes to stdout and no `--log` is
+    /// given. If the log beside the input is that of another search, the hint is to give another
+    /// log or to overwrite that one; if no log can be written beside the input, to put it
+    /// elsewhere. Other failures stay as they are.
     pub fn explain(&self, failure: Failure) -> Failure {
         let is_beside = self.to_stdout() && self.log.is_none();
         match failure.kind() {

@@ -122,7 +122,8 @@ mod tests {
     use super::*;
     use crate::cli::{cargo, command_line};
 
-    /// Parses the words of a call, and returns all that was parsed of its subcommand.
+    /// Parses the command line `words` by `parser`, and returns the debug text of the subcommand
+    /// with its options, so that tests can compare what two parsers have understood.
     fn parsed(parser: Command, words: &[OsString]) -> Result<String, clap::Error> {
         let matches = parser.try_get_matches_from(words)?;
         Ok(format!("{:?}", matches.subcommand()))

@@ -70,8 +70,8 @@ impl InputName {
         Stream::new(self)
     }
 
-    /// Returns the length of the named input in bytes; `None` with [`Lines::Strings`], whose length
-    /// is given in lines.
+    /// Returns the length, in bytes, of the generated input that this name stands for; `None` for
+    /// inputs of lines ([`Lines::Strings`]), whose length is a number of lines.
     pub fn bytes(&self) -> Option<u64> {
         match self.kind.lines {
             Lines::None | Lines::Scaled => Some(self.length),

@@ -107,8 +107,8 @@ impl<'a> Bug<'a> {
         }
     }
 
-    /// Returns all entries of one group that `finders` includes as a single bug, whatever their
-    /// utilities.
+    /// Makes a bug of those `entries` of one group that `finders` includes, of all utilities if
+    /// they are from a study.
     pub(crate) fn of(reader: &'a Reader, finders: &Finders, entries: &'a [Entry]) -> Bug<'a> {
         let found = entries.iter().filter(|entry| finders.include(entry));
         Bug::new(reader, finders, found.collect())
@@ -315,8 +315,8 @@ impl SmallestSizes {
         self.result.is_some_and(|result| size < result)
     }
 
-    /// Returns the greatest size in bytes of an input that may give a smaller result when it is
-    /// minimized ([`is_beaten_by`](Self::is_beaten_by)); `None` if nothing was minimized or the
+    /// Returns the size, in bytes, up to which an input may give a smaller result than all results
+    /// so far ([`is_beaten_by`](Self::is_beaten_by)); `None` if nothing was minimized or the
     /// smallest result is empty.
     pub(crate) fn most(&self) -> Option<u64> {
         let smaller = self.result?.checked_sub(1)?;

@@ -34,8 +34,8 @@ const MIN_TOTAL: Duration = Duration::from_secs(5);
 /// budget is minimized.
 const MIN_ENTRY: Duration = Duration::from_secs(1);
 
-/// Least time for which all crashes that only minimizations have met are minimized together after
-/// fuzzing, unless the user has set a time limit for each entry.
+/// Least time budget, after fuzzing, for minimizing all crashes together that were found only by
+/// minimizing other inputs. It does not apply if the user has set a time limit for each entry.
 const MIN_SLIPPED: Duration = Duration::from_secs(60);
 
 /// Why an entry that was found on another target is not minimized.

@@ -657,7 +657,7 @@ fn entry_of(store: &impl StoreWriter, id: &EntryId) -> Result<Entry, StoreError>
 }
 
 impl Finished {
-    /// Makes the record of a minimization without a note and without a smaller earlier result.
+    /// Makes the record of a finished minimization, without a note for the user or a further entry.
     pub fn new(start: StartLine, minimized: Minimized) -> Finished {
         Finished {
             start,

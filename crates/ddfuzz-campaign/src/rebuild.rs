@@ -179,8 +179,9 @@ pub(crate) fn is_checked(finders: &Finders, entry: &Entry) -> bool {
     entry.crash.of.is_none() && finders.include(entry)
 }
 
-/// Reads the groups that are checked when the target of `finders` has a new build: those with at
-/// least one entry for which [`is_checked`] returns true.
+/// Reads the groups to check with a new build of the target: those with at least one entry of which
+/// [`is_checked`] says that runs of the target can show its crash. `finders` says which entries
+/// were found on this target.
 fn groups_of(reader: &Reader, finders: &Finders) -> Result<Vec<StoredGroup>, StoreError> {
     let mut groups = Vec::new();
     for kind in Kind::ALL {
@@ -387,8 +388,9 @@ impl BuildCheck<'_> {
         Ok(())
     }
 
-    /// Checks the groups that `build`, the last recorded and present build, lists as unchecked, as
-    /// [`BuildCheck::recheck`] does. Unfinished minimizations are continued, not started again.
+    /// Checks once more the groups that `build` (the present build, as recorded last) lists as
+    /// unchecked: runs their inputs and records whether they still fail. Unfinished minimizations
+    /// are continued, not started again.
     fn check_again(&self, mut build: Build, screen: &mut dyn Screen) -> Result<(), CampaignError> {
         let unchecked = std::mem::take(&mut build.unchecked);
         if unchecked.is_empty() {

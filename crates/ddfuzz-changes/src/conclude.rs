@@ -130,13 +130,12 @@ pub(crate) fn leave_out_needless(
     }
 }
 
-/// Converts the found changes `kept`, which may be changes of several commits, to changes of the
-/// old version in one set, as the result shows them. Returns these, and for how many of them the
-/// version without the change does not build. The conversion is needed because a commit's changes
-/// may differ from those in the whole: a line may be changed twice, or a file be deleted and
-/// restored by a rename. Each change after the conversion is tested, and left out if it is
-/// needless. Changes of several commits are first searched as one set, since some may be needless
-/// only together.
+/// Converts the found changes `kept` to changes of the old version in one set, as the result shows
+/// them. A conversion is needed if they come from several commits: a line may be changed twice, or
+/// a file deleted and restored by a rename. Each converted change is tested, and left out if it is
+/// needless. Returns the changes, and the number of those without which the version does not build.
+/// Changes of several commits are first searched as one set, since some may be needless only
+/// together.
 fn as_shown(
     session: &mut Session<'_>,
     mut kept: Kept,

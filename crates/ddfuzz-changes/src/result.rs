@@ -260,11 +260,11 @@ struct History<'a> {
 }
 
 impl History<'_> {
-    /// Returns the commits from which a found change comes. It is in the file with the index `file`
-    /// among the found changes, whose difference is `change`. `whole` is the difference of that
-    /// file between the old and the new version, and `kind` the same change there. The lines of a
-    /// hunk come from the commits that added them; a change of another kind from those that touch
-    /// the file.
+    /// Returns the commits from which a found change comes. `file` is the index of its file among
+    /// the found changes, and `change` what these change in the file. `whole` is the difference of
+    /// the file between the old and the new version, and `kind` the found change in that
+    /// difference. A hunk comes from the commits that added its lines; another change from those
+    /// that touch the file.
     fn commits_of(
         &mut self,
         (file, change): (usize, &FileChange),
@@ -381,9 +381,9 @@ struct Functions<'t> {
 }
 
 impl Functions<'_> {
-    /// Returns the name of the function that contains the first line of the change `kind` of
-    /// `file`; empty if none does, and for changes that are no hunk. `key` identifies the file in
-    /// `of_file`.
+    /// Returns the name of the function that contains the first line of the hunk `kind` of `file`;
+    /// empty if none does, and for changes that are no hunk. `key` is the key by which the file's
+    /// functions are remembered: whether it is a file of the whole difference, and its index.
     fn function_of(&mut self, key: (bool, usize), file: &FileChange, kind: Kind) -> String {
         let Kind::Hunk(hunk) = kind else {
             return String::new();

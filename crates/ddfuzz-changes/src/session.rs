@@ -425,8 +425,9 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns what a test has proved of a candidate; `None` if the candidate was not tested or
-    /// exceeded a time limit, or its changes cannot be merged.
+    /// Returns the known outcome of building and testing `candidate`, with the log line that
+    /// records it. `None` if the candidate was not tested or exceeded a time limit, or if its
+    /// changes cannot be merged.
     ///
     /// # Errors
     /// If contents cannot be read.

@@ -293,10 +293,10 @@ fn said(kept: &KeptFile) -> String {
     format!("{}{trimmed}", kept.why)
 }
 
-/// Returns the text that explains why a file was left out: its features are reached without it.
-/// `all`: number of its features. `left`: how many of them no kept file reaches; these are reached
-/// by the corpus of the option `--onto` (whose name is `onto`, `None` without the option), only in
-/// some runs, or only once in a process. `by`: names of the kept files that reach all others.
+/// Returns the text that explains why a file was left out: the `all` features that it reaches are
+/// reached without it. `by`: names of the kept files that reach them, except `left` features. Those
+/// are reached by the corpus of `--onto` (its name is `onto`, `None` without the option), only in
+/// some runs, or only once in a process.
 fn reached(all: usize, left: usize, by: &str, onto: Option<&str>) -> String {
     if all == 0 {
         return "it reaches no coverage".to_owned();

@@ -188,7 +188,7 @@ impl FeatureUnion {
         }
     }
 
-    /// Returns the union: all features that at least one run has reached whose features were added.
+    /// Returns the union: all features of the runs that were added.
     pub fn all(mut self) -> Features {
         self.join();
         self.joined

@@ -359,9 +359,10 @@ fn advance(row: &mut [u64], matches: &[(usize, u64)]) {
     carry_on(row, carry, row.len());
 }
 
-/// Adds a carry to the words of the bit row `row`, from the word with the index `carry` on, and
-/// goes on as long as a word overflows. Returns `Some(end)` if the carry reaches the word with the
-/// index `end`; `None` if there is no carry, or if a word before `end` absorbs it.
+/// Adds a carry bit to `row`, a bit row in words of 64 bits, at the word with the index `carry`; a
+/// word that overflows passes the carry on to the next one. Returns `Some(end)` if the carry
+/// reaches the word with the index `end`; `None` if `carry` is `None`, or a word before `end` takes
+/// it up.
 fn carry_on(row: &mut [u64], carry: Option<usize>, end: usize) -> Option<usize> {
     let mut at = carry?;
     while at < end {

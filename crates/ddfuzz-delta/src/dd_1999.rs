@@ -402,8 +402,8 @@ impl Findings {
         self.result.as_ref()
     }
 
-    /// Returns the candidate whose test shows whether the union of all results fails; `None` if
-    /// that is known already, or the union is not computed yet.
+    /// Returns the last candidate to test: the union of all results, if it is not known yet whether
+    /// that fails; `None` if that is known, or the union is not computed yet.
     pub fn last_test(&self) -> Option<Candidate> {
         let result = self.result.as_ref().filter(|_| self.in_doubt)?;
         Some(Candidate::keep(Rule::Result, result.clone()))

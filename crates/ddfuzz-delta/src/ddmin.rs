@@ -171,8 +171,8 @@ impl Ddmin2002 {
         self.parts
     }
 
-    /// Returns the chunk whose complement is being tested, as positions among the kept units. It is
-    /// never empty, because `n ≤ |c|`.
+    /// Returns the chunk (a range of positions among the kept units) whose complement is tested. It
+    /// is never empty, because there are at most as many chunks as units.
     fn chunk(&self) -> Range<usize> {
         let step = self.best.len() / self.parts;
         self.start..self.best.len().min(self.start + step)

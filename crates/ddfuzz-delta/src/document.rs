@@ -130,9 +130,9 @@ pub trait Document: Send + Sync {
         0
     }
 
-    /// Returns a copy of the document in which the pieces with the indices `_groups` are replaced
-    /// by their shortest valid form; [`reducible`](Document::reducible) says how many pieces there
-    /// are.
+    /// Returns a copy of the document in which the pieces with the indices `_groups` have their
+    /// shortest valid form, such as a function without instructions. Indices are below the number
+    /// that [`reducible`](Document::reducible) returns.
     fn reduced(&self, _groups: &[usize]) -> Arc<dyn Document> {
         self.without(&[])
     }

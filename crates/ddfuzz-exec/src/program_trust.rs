@@ -27,8 +27,9 @@ const SLOW_WINDOW: u32 = 8;
 /// compared with theirs. If so many are found before [`PROBATION`] runs of the program were
 /// compared, each of its inputs is run in a new process.
 const MOST_UNSTABLE: u32 = 4;
-/// CPU time that is credited for each run in the process that runs many inputs: at least as much is
-/// saved, because the run needs no fork.
+/// CPU time that counts as saved by each run in the process that runs many inputs: at least as much
+/// is saved, because the run needs no fork. The time wasted on refused runs is compared with the
+/// sum.
 const SAVED: Duration = Duration::from_micros(150);
 /// CPU time that may be wasted on refused runs, in addition to what runs without a fork have saved,
 /// before the process that runs many inputs is given up.
@@ -205,9 +206,10 @@ impl ProgramTrust {
     }
 }
 
-/// Returns the most CPU time that the process that runs many inputs can have wasted on a run that
-/// it refused; `run`: the run of a new process on the same input. Zero for a run that took at most
-/// [`SLOW`] and did not time out.
+/// Returns how much CPU time was wasted at most because the process that runs many inputs began a
+/// run and refused it. `run` is the run that a new process then made on the same input. The result
+/// is its CPU time, but at most [`RUNNER_CPU`], which is also taken after a timeout; zero for a run
+/// of at most [`SLOW`].
 fn lost(run: &Run) -> Duration {
     match run.ended {
         Ended::Timeout => RUNNER_CPU,

@@ -24,7 +24,7 @@ const TRIES: u32 = 2;
 
 /// Exit status of the dynamic loader when it cannot load a program.
 const LOADER_EXIT: i32 = 127;
-/// How the dynamic loader's messages begin that say why it cannot load a program.
+/// Beginnings of the messages in which the dynamic loader says why it cannot load a program.
 const LOADER_ERRORS: [&str; 2] = [
     "error while loading shared libraries:",
     "symbol lookup error:",

@@ -129,8 +129,8 @@ impl Watch<'_> {
         }
     }
 
-    /// Starts to measure how long a run that began at `began` is delayed because all processors are
-    /// busy: its processes, or the threads that read its output, wait for one.
+    /// Returns a measurement, which starts now, of how long a run that began at `began` is delayed
+    /// because its processes, or the threads that read its output, wait for a processor.
     fn delay_since(&self, began: Instant) -> SchedulingDelay {
         SchedulingDelay::new(self.server, began).with_readers(self.output_readers.to_vec())
     }
@@ -300,13 +300,12 @@ impl SchedulingDelay {
         elapsed.saturating_sub(self.total) >= limit || elapsed >= limit.saturating_mul(MOST)
     }
 
-    /// Adds to `total` the time for which the run has waited for a processor since the last
-    /// measurement: the longest delay of any of its threads, plus the delays of all threads that
-    /// read its output, because writer and reader of a full pipe wait in turn. `delays` (of the
-    /// run's threads) and `readers` have, by thread id, how long each thread has waited since it
-    /// started, measured at the time `now`. Delays before the first measurement are not counted,
-    /// and no time is counted twice, although the kernel reports a delay only when it ends,
-    /// possibly many measurements later.
+    /// Adds to `total` how long the run has waited for a processor since the last measurement: the
+    /// longest delay of any of its threads, plus the delays of all threads that read its output,
+    /// since writer and reader of a full pipe wait in turn. `delays` (of the run's threads) and
+    /// `readers` state, by thread id, the delay of each thread since its start, as of the time
+    /// `now`. Delays before the first measurement are left out. The kernel reports a delay only
+    /// once it is over, so what is added is at most the time since something was last added.
     fn note(
         &mut self,
         delays: HashMap<Pid, Duration>,

@@ -125,8 +125,9 @@ fn candidates<T: Eq + Hash>(
     pairs
 }
 
-/// Returns the longest subsequence of the pairs in which the second indices ascend; of several, the
-/// one that reaches its length first.
+/// Returns the longest subsequence of `pairs` in which the second indices ascend. The pairs are in
+/// the order of their first indices. Of several longest subsequences, one that ends with the least
+/// second index is returned.
 fn increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut ends: Vec<usize> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(pairs.len());

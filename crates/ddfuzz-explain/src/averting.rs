@@ -17,7 +17,8 @@ const GUARD: &str =
     "decided otherwise, the run does not fail, and comes to the failing statement less often";
 /// Largest number of mutants in the list of the statements at which to look first.
 const TELLING: usize = 3;
-/// Largest length of the list of the statements at which to look first, whatever the reasons.
+/// Maximum length of the complete list of statements at which to look first: those found before,
+/// mutants and conditions together.
 const MOST: usize = NAMED + CONDITIONS;
 
 /// Adds to the statements `found` those at which a change averts the failure, and returns all, each

@@ -154,9 +154,10 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the pointer by which the block `id` was reached first, as it is in the passing and
-    /// in the failing state. Only one state has the block: the failing one if `is_created`, else
-    /// the passing one. `None` for a state that has no such pointer.
+    /// Returns the pointer by which the block `id` was found first, and the pointer at the same
+    /// place in the other state, where it leads elsewhere: that of the passing state, then that of
+    /// the failing one. The failing state has the block if `is_created`, else the passing one.
+    /// `None` for a state without such a pointer.
     fn pointers_to(&self, id: ObjectId, is_created: bool) -> [Option<PointerIn<'a>>; 2] {
         let graph = if is_created {
             self.failing

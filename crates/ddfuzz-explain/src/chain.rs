@@ -212,9 +212,9 @@ impl<E: Experiments> Search<'_, E> {
         self.ask(|it| it.cause(point, near))
     }
 
-    /// Finds the first cause of the chain: the cause at the first point that both runs share, such
-    /// as an argument, or if there is none, the cause at the first point that a bisection between
-    /// there and `last` finds.
+    /// Finds the first cause of the chain. If a difference at the first point that both runs share,
+    /// such as an argument, makes the run fail, that is the cause; else a bisection between that
+    /// point and the cause `last` finds it.
     fn first(&mut self, last: &Cause) -> Cause {
         if last.point > 0
             && let Answer::Cause(first) = self.cause(0, &[])

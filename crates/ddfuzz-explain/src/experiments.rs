@@ -22,8 +22,9 @@ use crate::types::Types;
 /// Largest number of tests at one point of the run in a search for the cause there.
 const MOST_TESTS: usize = 120;
 
-/// Number of further points of a chain's link that are tried, to find one at which setting the
-/// link's variable alone makes the passing run fail.
+/// Maximum number of points between the first and the last point of a chain's link that are
+/// examined in addition, to find one at which setting the link's variable alone makes the passing
+/// run fail.
 const OTHERS: usize = 4;
 
 /// The passing and the failing run of a program, and what experiments have found out about them.
@@ -559,8 +560,8 @@ impl Runs {
         Ok(None)
     }
 
-    /// Returns the difference about a variable at the point with an index; `None` where the point
-    /// was not examined or the variable does not differ there.
+    /// Returns the difference in `variable` at the point with the index `point`; `None` where the
+    /// point was not examined or the variable does not differ there.
     pub fn delta(&self, point: usize, variable: &Identity) -> Option<Delta> {
         let states = self.states.get(&point)?;
         let types = &self.engine.info.types;

@@ -347,8 +347,9 @@ impl<'a> Explaining<'a> {
         Ok(())
     }
 
-    /// Returns what makes a run a failure, as the failing run's end `failing` tells; `None` if that
-    /// is no failure, but a critical slice is requested, which then has to keep output.
+    /// Returns the criterion by which runs count as failing, derived from the failing run's end
+    /// `failing`. If that end is no failure, returns `None` where the user has requested a critical
+    /// slice (it then keeps the run's output), and otherwise an error.
     fn criterion_unless_slice(
         &mut self,
         engine: &mut Engine,

@@ -40,9 +40,9 @@ const MUTANTS: u32 = 2;
 /// Largest number of statements that the result names as those on which the failure depends.
 const DEPENDS: usize = 16;
 
-/// Adds to a result the heap block past whose end the failing run has written. Where there is none,
-/// adds the call of `free`, or else of `realloc` with a moved block, without which the run does not
-/// fail, with the calls that led to it. Returns the write past the end of a block.
+/// Adds to a result the heap block past whose end the failing run has written, and returns that
+/// write. If there is none, adds the call of `free`, or else of `realloc`, without which the run
+/// does not fail, with the calls that led to it, and returns `None`.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -206,10 +206,10 @@ fn add_critical(
     Ok(())
 }
 
-/// Adds to a result the mutants of the program that keep the failing run from failing, within a
-/// share of the time that is left. Runs of the inputs `others` show how much else a mutant changes.
-/// Nothing is added if the failing run has damaged its heap: what it overwrites depends on where
-/// blocks are.
+/// Adds to a result the mutants of the program that keep the failing run from failing; the search
+/// takes at most a share of the time that is left. Runs of mutants on the inputs `others` show how
+/// much else each mutant changes. Nothing is added if the failing run has damaged its heap, because
+/// what it overwrites depends on where blocks are.
 ///
 /// # Errors
 /// When the runs cannot be made.
@@ -303,9 +303,9 @@ fn add_observed(
     Ok(())
 }
 
-/// Adds to a result the heap block past whose end the failing run has crashed by an access. The
-/// block is known because the accessed address was computed from its pointer, as `history` shows,
-/// which says where the values of the crash came from. Adds nothing if there is no such block.
+/// Adds to a result the heap block past whose end the failing run accessed memory when it crashed.
+/// `history` says where the values of the crash came from: the block is the one from whose pointer
+/// the accessed address was computed. Adds nothing if there is no such block.
 fn add_beyond(
     result: &mut Explanation,
     engine: &mut Engine,

@@ -193,8 +193,8 @@ impl Graph {
             .map(|(start, _)| *start)
     }
 
-    /// Returns the range of addresses of the atomic value that begins at `address`; a range of one
-    /// byte where none begins there.
+    /// Returns the range of addresses of the atomic value that begins at `address`. If none begins
+    /// there, returns the one byte at `address`.
     pub fn extent(&self, address: u64) -> Range<u64> {
         let size = self.containing(address).and_then(|(object, offset)| {
             let mut leaves = self.objects[object].leaves.iter();

@@ -16,9 +16,9 @@ pub fn is_in_buffer(link: &LinkRecord) -> bool {
     link.variable.contains("_IO_") || link.variable.starts_with(LIBRARY_BUFFER)
 }
 
-/// Merges consecutive links that show the same word of memory under several names, with the same
-/// values and written by the same statement. The last of them stays, because its type is known
-/// best. Each record in `chain` comes with the index of its link among `links`.
+/// Merges successive links of `chain` that show the same word of memory under several names, with
+/// the same values and written by the same statement. The last of them stays, because its type is
+/// known best. Each element of `chain` has the index of its link in `links`.
 pub fn merge_places(chain: &mut Vec<(usize, LinkRecord)>, links: &[Link]) {
     let place = |index: usize| links[index].cause.variable.place;
     chain.dedup_by(|later, link| {

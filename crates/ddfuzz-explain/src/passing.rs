@@ -162,9 +162,9 @@ pub fn closest(
     Ok(given)
 }
 
-/// Returns a passing input that is closer to the failing one than `passing`: with as many of their
-/// differences taken over from the failing input as a few runs of `ddmax` find while it still
-/// passes with the same status. `None` where none can be taken over.
+/// Returns a passing input that differs less from the failing one than `passing` does. Takes over
+/// as many of the differences as a few runs of `ddmax` show to be possible while the input still
+/// passes with the same exit status. `None` if none can be taken over.
 ///
 /// # Errors
 /// When the program cannot be run.

@@ -49,8 +49,8 @@ pub(crate) fn frame_records(engine: &Engine, calls: &[u64]) -> Vec<FrameRecord> 
     calls.iter().flat_map(of_call).collect()
 }
 
-/// Returns the records of the calls that led to a writer, innermost first, also of those that are
-/// inlined.
+/// Returns the records (function, file, line) of the calls that led to the statement `writer`,
+/// innermost first, including calls of inlined functions.
 pub(crate) fn callers_of(engine: &Engine, writer: &Writer) -> Vec<FrameRecord> {
     let outer = writer.calls.get(1..).unwrap_or_default().iter().copied();
     let calls: Vec<u64> = std::iter::once(writer.pc).chain(outer).collect();

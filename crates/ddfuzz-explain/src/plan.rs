@@ -65,8 +65,8 @@ impl Plan {
         self
     }
 
-    /// Returns the addresses of the bytes that the plan writes; `None` where it allocates blocks,
-    /// or writes anything but bytes to memory.
+    /// Returns the addresses of the bytes in memory that this plan (changes to a stopped process)
+    /// writes; `None` if it also allocates blocks, or writes registers, single bits or pointers.
     pub fn written(&self) -> Option<Vec<u64>> {
         let mut all = Vec::new();
         for write in &self.writes {

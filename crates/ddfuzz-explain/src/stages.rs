@@ -30,7 +30,8 @@ impl Stage {
         Allowance::share(budget, parts)
     }
 
-    /// Returns what the part does, for the list of what was not tried.
+    /// Returns words for what this part of an explanation tries, such as `mutants of the program`;
+    /// the explanation lists them if the time was over before the part was done.
     fn words(self) -> &'static str {
         match self {
             Stage::Heap => "heap blocks that are too short, or freed or moved too early",

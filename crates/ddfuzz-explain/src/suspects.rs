@@ -12,8 +12,8 @@ use crate::report::{
     Explanation, FrameRecord, LinkRecord, OriginRecord, OverflowRecord, SuspectRecord, WriterRecord,
 };
 
-/// Largest number of statements in the list of those at which to look first, without the ones at
-/// which a change averts the failure.
+/// Maximum number of statements in the list of those at which to look first. Statements at which a
+/// changed program does not fail are added to the list beyond this number.
 pub(crate) const NAMED: usize = 3;
 /// Name of the function in which a program begins: it calls the functions that do the work.
 pub(crate) const MAIN: &str = "main";
@@ -233,10 +233,10 @@ impl Suspects {
         }
     }
 
-    /// Adds to the suspects the statement that made the value by which the run has failed, before
-    /// those that made the confirmed variables of the chain, the last variable first. The value
-    /// comes after the last variable if it is probably the same in both runs: the passing run also
-    /// executes the statement that wrote the value, and no link has that statement.
+    /// Adds to the suspects the statements that made the value by which the run failed and the
+    /// confirmed variables of the chain, last variable first. The value comes first, or second if
+    /// it is probably the same in both runs: the passing run also executes the statement that wrote
+    /// it, and no link has that statement.
     fn add_values(&mut self, it: &Explanation) {
         let links = it.chain.iter().rev().filter(|link| carries(link));
         let mut links: VecDeque<&LinkRecord> = links.collect();
@@ -312,9 +312,9 @@ impl Suspects {
         self.last = last;
     }
 
-    /// Adds to the suspects the statements that wrote two kinds of values: those from which the
-    /// failing value was computed; and those that a condition of `it.switched` compared. These are
-    /// the conditions with which the run did not fail when they were decided the other way.
+    /// Adds to the suspects the statements that wrote the values from which the failing value was
+    /// computed, and the values that the conditions `it.switched` compared: with one of these
+    /// decided the other way, the run did not fail.
     fn add_earlier(&mut self, it: &Explanation) {
         for value in it.origin.iter().flat_map(|it| &it.earlier) {
             self.add_likely(&value.written, OF_VALUE);

@@ -173,8 +173,9 @@ impl Unfolding<'_> {
         });
     }
 
-    /// Returns the bytes of an object of `size` bytes at `address`, of which only the first may be
-    /// readable; none if the graph has too many bytes already.
+    /// Returns up to `size` bytes of the object at `address`: those that can be read. Returns none,
+    /// and marks the graph as incomplete, if the graph would have more than [`MOST_BYTES`] bytes
+    /// with them.
     fn read(&mut self, address: u64, size: u64) -> Vec<u8> {
         let size = size as usize;
         if size > MOST_BYTES - self.size {
@@ -552,9 +553,10 @@ impl Unfolding<'_> {
         (valid.len(), invalid.len())
     }
 
-    /// Appends the atomic values of a union to `leaves`: those of the member that `tag` selects by
-    /// an index, if `tag` chooses among as many members as the union has; else those of the member
-    /// with the fewest invalid pointers. A union without valid pointers stays a run of raw bytes.
+    /// Appends the atomic values of one member of a union to `leaves`. `tag` is the index of the
+    /// active member and the number of possible members; it chooses the member if that number is
+    /// the number of the union's members. Else the member with the fewest invalid pointers is
+    /// taken; if no member has a valid pointer, the union stays raw bytes.
     fn union(
         &mut self,
         of: TypeId,

@@ -21,15 +21,15 @@ use crate::report::FrameRecord;
 /// of a write that only the passing run makes.
 const INSTEAD: usize = 6;
 
-/// A point after which a write is searched for, with how often the run has reached, up to that
-/// point, the statement at which the search ends.
+/// The point after which a write is searched for, and the number of times that the run has reached,
+/// up to that point, the statement at which the search is to end.
 type Since = (Point, u64);
 
 impl Runs {
-    /// Finds what wrote the failing value of a variable in the chain (`link`, `delta`). Searches
-    /// the failing run from the last point at which another variable was relevant up to the link's
-    /// point. If nothing wrote the variable there, finds the statement with which only the passing
-    /// run wrote it between these points; if there is none, what wrote it since the failing run
+    /// Finds what wrote the failing value of the variable that the chain's `link` names; `delta` is
+    /// the difference in the variable. Searches the failing run from the previous link's last point
+    /// to this link's point. If nothing wrote it there, takes the statement by which only the
+    /// passing run wrote it between these points, or else the last write since the failing run
     /// began.
     ///
     /// # Errors
@@ -75,9 +75,9 @@ impl Runs {
         (self.engine).writer(Side::Failing, None, to.in_failing, watched)
     }
 
-    /// Returns the last point that both runs share before they went different ways, so that only
-    /// one of them executed the write of `writer` to a variable of the chain (`link`); `None` where
-    /// both executed that write, or where that is not known.
+    /// Returns the last point that both runs shared before only one of them executed the statement
+    /// `writer`, which wrote the variable of the chain's `link`. `None` if both runs executed that
+    /// statement since the previous link, or if the point is not known.
     pub fn parted(&self, link: &Link, writer: &Writer) -> Option<Matched> {
         let last = self.executed(link, writer)?;
         let (points, index_of) = self.of_side(writer.side);
@@ -98,11 +98,11 @@ impl Runs {
         parting(&self.matched, [passing, failing], writer.side, last)
     }
 
-    /// Finds the statement of the failing run that last wrote the variable of `link` before the
-    /// link's point. It is called for a variable that only the passing run has written since the
-    /// previous link, so the search begins at the start of the run. `delta` says where the variable
-    /// is. `None` if it is in a register, if a library or the kernel made the last write, or if
-    /// there was no write.
+    /// Finds the statement of the failing run that last wrote the variable of `link` (at the place
+    /// that `delta` states) before the link's point, searching from the start of the run. Called if
+    /// only the passing run has written the variable since the previous link. `None` if the
+    /// variable is in a register, if a library or the kernel made the last write, or if there was
+    /// no write.
     ///
     /// # Errors
     /// When the run cannot be made.
@@ -124,9 +124,9 @@ impl Runs {
         Ok(found.filter(|it| it.by == By::Program))
     }
 
-    /// Returns the first point after which the runs go on at different statements, searched from
-    /// the last point at which the variable of the link before `link` was relevant up to the point
-    /// of `link`; `None` if there is none.
+    /// Returns the first shared point after which the two runs go on at different statements. It is
+    /// searched from the last point at which the variable of the previous link was relevant up to
+    /// the point of `link`; `None` if there is none.
     pub fn parted_since(&self, link: &Link) -> Option<Matched> {
         let since = &self.matched[link.before?..link.cause.point];
         let next = |it: &Matched| {
@@ -146,9 +146,10 @@ impl Runs {
         }
     }
 
-    /// Returns the address of the instruction, in a called function, that computed the value which
-    /// the statement `writer` of the failing run wrote to the variable `delta` of a link. `None` if
-    /// the statement did not get the value from a call, or if that is not known.
+    /// Returns the address of the instruction, in a called function, that computed the value of a
+    /// variable: the statement `writer` of the failing run called the function and wrote its result
+    /// to the variable, which `link` and `delta` describe. `None` if the value did not come from a
+    /// call, or if that is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -403,10 +404,10 @@ impl Runs {
         statements.get(first) == Some(&pc)
     }
 
-    /// Returns where the search for the write of the variable of `link` begins, in the failing and
-    /// in the passing run: at the last point at which the previous link's variable was relevant.
-    /// Each comes with the number of times that the run has reached the statement of `link`'s own
-    /// point up to there. `None` for the first link of a chain.
+    /// Returns the points after which a write of the variable of `link` is searched for, in the
+    /// failing and in the passing run: each is the last point at which the previous link's variable
+    /// was relevant. With each comes the number of times that the run has reached the statement at
+    /// `link`'s point until then. `None` for the first link of a chain.
     fn since(&self, link: &Link) -> Option<(Since, Since)> {
         let to = self.matched[link.cause.point];
         let from = self.matched[link.before?];

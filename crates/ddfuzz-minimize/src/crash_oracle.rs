@@ -15,13 +15,12 @@ use crate::{
     Answer, CutOff, Kind, Oracle, OracleError, PROOF_TIME_FACTOR, Process, Slip, SlipKeys,
 };
 
-/// Maximum number of runs under a tracer in which it is tried to make a crash, which may be flaky,
-/// occur again.
+/// Maximum number of runs of an input under a tracer to make its crash, which may be flaky, occur
+/// again.
 const CLASSIFY_RUNS: u32 = 10;
 
-/// Factor that decides, in the minimization of a hang, how long a candidate runs at least before it
-/// may count as hanging: this many times as long as the longest run so far that has ended by
-/// itself.
+/// In the minimization of a hang, a candidate counts as hanging only if it has run for at least
+/// this many times as long as the longest run so far that ended by itself.
 const PATIENCE: u32 = 4;
 
 /// The crash that a minimization preserves: class, keys, and ending of the run.
@@ -181,7 +180,8 @@ impl CrashOracle {
         })
     }
 
-    /// Runs `candidate` in a fresh process, with the longer time limit.
+    /// Runs `candidate` in a fresh process, with a time limit that is longer than that of the
+    /// search by the factor [`PROOF_TIME_FACTOR`].
     fn run_fresh(&mut self, candidate: &[u8]) -> Result<Run, ExecError> {
         let learned = self.learned.map(|it| (it, it.times(PROOF_TIME_FACTOR)));
         if let Some((search, fresh)) = self.limits.map(|limits| learned.unwrap_or(limits)) {
@@ -330,9 +330,9 @@ impl CrashOracle {
         Ok(judge_end(ended))
     }
 
-    /// Derives the answer from `class` and `keys` of the crash of `input`, a candidate made as
-    /// `kind` says: UNRESOLVED if the run exceeded a limit and the preserved crash is of another
-    /// class, else by [comparison](CrashOracle::compare) of the keys.
+    /// Derives the answer for a candidate from the `class` and `keys` of its crash. UNRESOLVED if
+    /// the run exceeded a limit while the crash to be kept is of another class; else as the keys
+    /// [compare](CrashOracle::compare). `input` is the candidate's text, `kind` how it was made.
     fn judge_crash(
         &mut self,
         class: Class,

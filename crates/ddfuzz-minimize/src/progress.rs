@@ -223,12 +223,14 @@ impl<'a> Progress<'a> {
         })
     }
 
-    /// Lets `flag` end steps of the search when it turns true: its steps on large files take long.
+    /// Sets the flag that interrupts the search: a step of it that is under way, which may take
+    /// long on a large file, ends when `flag` turns true.
     pub fn interrupt_by(&mut self, flag: Arc<AtomicBool>) {
         self.interruption = Some(Arc::new(move || flag.load(Ordering::Relaxed)));
     }
 
-    /// Makes a step of the search; `None` if it was interrupted now or before.
+    /// Calls `step` with the search, and returns its result; `None` if the search is interrupted
+    /// meanwhile, or was before.
     fn step<T>(&mut self, step: impl FnOnce(&mut dyn Search) -> T) -> Option<T> {
         if self.is_interrupted {
             return None;
@@ -360,8 +362,8 @@ impl<'a> Progress<'a> {
         matches!(self.ceased, Some(Stage::Baseline | Stage::Axiom))
     }
 
-    /// Checks whether the result was run again [`confirmations`](Progress::confirmations) times,
-    /// and all chosen removals on which its claim rests were run again.
+    /// Returns true if the result was run again [`confirmations`](Progress::confirmations) times,
+    /// and if those removals of single bytes that were chosen to be repeated were run again.
     fn is_confirmed(&self) -> bool {
         self.confirmed.tries >= self.confirmations() && self.are_repeats_done()
     }

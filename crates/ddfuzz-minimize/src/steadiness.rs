@@ -70,10 +70,10 @@ pub(super) fn agreeing(doubtful: bool, repeats: bool) -> u64 {
     }
 }
 
-/// Judges the runs of the input before the search, counted in `rate`: whether it fails, or whether
-/// more runs are needed. `agreeing` runs are enough if all of them fail, and 20 if only some do. If
-/// none fails, 12 are enough, or 5 if one was `slow` (ended by the time limit, unless a hang is
-/// minimized).
+/// Decides from `rate`, the runs of the input before the search, whether it fails, or whether more
+/// runs are needed. If all runs fail, `agreeing` runs are enough. If only some fail, 20 are needed,
+/// to estimate how often the input fails. If none fails, it counts as not failing after 12 runs, or
+/// after 5 if one was `slow` (ended by the time limit, unless a hang is minimized).
 pub(super) fn judge(rate: Rate, slow: bool, agreeing: u64) -> Baseline {
     let never = if slow { NEVER_SLOW } else { NEVER };
     match rate {
@@ -106,11 +106,11 @@ pub(super) fn confirmations(executed: u64, least: u64) -> u64 {
     (executed / TESTS_PER_CONFIRMATION).clamp(least.min(ESTIMATING), ESTIMATING)
 }
 
-/// Returns how many of the `removals` (removals of single bytes that are proven not to fail) are
-/// run again at the end, and how many times each. The number is that of the runs that confirm the
-/// result of `executed` tests (of which `least` is the minimum), or one for every twenty tests if
-/// that is more, but at most all removals. Each is run again once or, if they are at most five,
-/// twice; if `least` is more than three, up to six times, the more often the fewer they are.
+/// Returns how many of the `removals` (single bytes whose removal is proven not to fail) are tested
+/// again after the search, and how often each. Their number is that of the runs that confirm the
+/// result ([`confirmations`] of `executed` tests and `least`), or one for every twenty tests if
+/// that is more, but at most all. Each is tested once, or twice if at most five are chosen; if
+/// `least` is more than three, up to six times, the more often the fewer they are.
 pub(super) fn repeated_removals(removals: u64, executed: u64, least: u64) -> (u64, u64) {
     let most = confirmations(executed, least).max(executed / TESTS_PER_REPEAT);
     let chosen = removals.min(most);

@@ -228,7 +228,8 @@ impl CampaignFile {
     }
 
     /// Copies the set of unchecked groups (those that are to be checked once more) from `build` to
-    /// all records of the same build in campaigns on the target that `now` records.
+    /// the records of the same build in all campaigns of the directory that are on the target
+    /// `now`.
     pub(super) fn set_unchecked(&mut self, now: &TargetRecord, build: &Build) {
         let all = self.others.iter_mut().chain(&mut self.current);
         for record in all

@@ -198,8 +198,8 @@ pub(super) fn archive_minimization(entry: &Path, build: &str) -> Result<PathBuf,
 }
 
 /// Record (`passing.json`) of those minimizations of an entry whose results no longer fail, so that
-/// a merge does not take such a result from a copy of the entry. A merge also adds to the record
-/// each minimization that was archived in one of the directories for another reason than a merge.
+/// a merge does not bring such a result back from a copy of the entry. A merge of two directories
+/// adds each minimization that one of them has archived, unless an earlier merge has archived it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PassingResults {
     /// The blake3 hashes of the logs of the minimizations whose results no longer fail.
@@ -489,7 +489,8 @@ impl EntryRank {
     }
 }
 
-/// Ranks of the entries (inputs with crash records) of one minor key, by the hash of the input.
+/// Ranks of the entries (inputs with crash records) of one minor key, by the hash of the input. The
+/// entry with the least rank represents the minor key.
 pub(super) type EntryRanks = BTreeMap<String, EntryRank>;
 
 /// A group of crashes in the memory of the directory's writer: its record, and the ranks by which

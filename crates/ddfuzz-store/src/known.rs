@@ -139,8 +139,8 @@ impl BaselineGroups {
     }
 
     /// Returns true if the compared output directory has crashes with this stable key (made of
-    /// function names), and none of them is known to be of the build with the id `build`. In one
-    /// build, the key does not identify a bug: two crash sites in one function are two bugs.
+    /// function names), unless one of them is of the build with the id `build`: within one build,
+    /// two crash sites in one function are two bugs, so this key does not identify a bug.
     pub fn has_names(&self, stable: &str, build: Option<&str>) -> bool {
         let other = |known: &Option<String>| known.is_none() || known.as_deref() != build;
         let builds = self.stables.get(stable);

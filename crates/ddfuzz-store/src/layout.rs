@@ -81,9 +81,9 @@ impl Kind {
         }
     }
 
-    /// Returns the kind of failure whose limits a run needs to show a failure of this kind and the
-    /// class `class`. For a flaky failure it is the kind of its class, so that a flaky hang is run
-    /// with the time limit of a hang; else it is this kind itself.
+    /// Returns the kind of failure whose limits a run needs to fail in this way: this kind, or if
+    /// it is flaky, the kind of the crash's class `class`. So a flaky hang is run with the time
+    /// limit of a hang.
     pub(crate) fn of_limits(self, class: &Class) -> Kind {
         match self {
             Kind::Flaky => Kind::of_class(class),

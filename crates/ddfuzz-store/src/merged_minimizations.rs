@@ -141,8 +141,8 @@ impl Minimization {
     }
 }
 
-/// How far the minimization of an input has come, by which a merge chooses between the
-/// minimizations of the same input in two directories; the less one is better.
+/// How far the minimization of an input has come. Of two minimizations of the same input, in the
+/// directories that are merged, a merge keeps the one whose progress is less in this order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Progress {
     /// Whether the size that the result states is not that of the reproducer (or, without a

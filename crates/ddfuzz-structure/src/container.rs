@@ -521,9 +521,9 @@ impl Packed {
         }
     }
 
-    /// Makes a compressed node of the tree `content`, as [`Packed::new`] does, compressed by the
-    /// method `codec`. Numbers outside of the node may state sizes and indices of groups of nodes
-    /// in its content ([`Linked::Into`]).
+    /// Makes a compressed node, compressed by the method `codec`, with the tree `content` as its
+    /// decompressed content. Numbers outside of the node may state sizes and indices of groups of
+    /// nodes in this content ([`Linked::Into`]).
     pub fn linked(codec: Codec, content: Group) -> Packed {
         let inside = render(&content).inside;
         Packed {
@@ -641,8 +641,9 @@ fn unpack_payload(group: &mut Group, unpacked: &mut u64) -> bool {
     true
 }
 
-/// Bit that is set in the labels (ids in the file's tree) of groups of nodes which hold the
-/// decompressed content of joined payloads (changeable bytes); no number refers to these groups.
+/// Bit that distinguishes two labels (ids in the file's tree): that of a group of nodes with a
+/// compressed stream in its payloads (changeable bytes), and that of the stream's decompressed
+/// content. No number in the file refers to such content.
 const CONTENT: Label = 1 << 31;
 
 /// Returns the first payload (changeable bytes) in a group of nodes, or in the groups inside of it;

@@ -21,8 +21,8 @@ const LARGEST: usize = 1 << 16;
 /// Number of powers of two, from 1 on (1, 2, 4), of which one is drawn as the number of changes in
 /// one mutant.
 const STACK_POWERS: usize = 3;
-/// Number of powers of two, from 1 on (1 to 32), of which one is drawn as the number of copies of a
-/// repeated subtree.
+/// Number of powers of two, beginning with 1, from which the number of copies is drawn when a
+/// mutation repeats a subtree: 1, 2, 4, 8, 16 or 32 copies.
 const COPY_POWERS: usize = 6;
 
 /// Source of the randomness of mutations by structure: random numbers, and a mutator for bytes

@@ -392,8 +392,9 @@ impl Reader {
         })
     }
 
-    /// Returns the label (id in the file's tree) of the span with the number `id`, a range of
-    /// fields of `record`; makes a new label if the span has none yet.
+    /// Returns the label (id in the file's tree) of the span `id` of a record: the fields from one
+    /// place to another, whose length, count or checksum the record states. Makes a new label if
+    /// the span has none yet.
     fn label_of(&mut self, id: u8, record: &mut Record) -> Label {
         match record.labels.iter().find(|(known, _)| *known == id) {
             Some((_, label)) => *label,

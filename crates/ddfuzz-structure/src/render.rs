@@ -216,7 +216,8 @@ impl<'a> Renderer<'a> {
     }
 
     /// Returns the compressed bytes of a node. If its content depends on groups of nodes outside
-    /// ([`Linked::Outwards`]), these are the bytes that the last round of writing has found.
+    /// ([`Linked::Outwards`]), they are those that the last round of writing the file has
+    /// computed; before the first round, those of the original file.
     fn packed<'b>(&'b self, packed: &'b Packed) -> &'b [u8] {
         let found = self.packs.get(&packed.content.label);
         match packed.linked {

@@ -74,8 +74,9 @@ impl Runs {
             .is_some_and(|before| self.numbers[before].checked_add(1) == Some(self.numbers[index]))
     }
 
-    /// Returns the text for the run that begins with the row at `index`: its first number and its
-    /// length. `has` returns true for the indices of rows that were not deleted.
+    /// Returns the text that states the run of successive numbers which begins with the row at
+    /// `index`: its first number and its length, as in `5 3`. `has` returns true for the index of a
+    /// row that was not deleted.
     fn run(&self, index: usize, has: &impl Fn(usize) -> bool) -> String {
         let rest = index + 1..self.numbers.len();
         let follow = rest.take_while(|next| has(*next) && self.continues(*next, has));

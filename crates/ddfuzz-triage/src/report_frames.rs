@@ -54,12 +54,11 @@ impl ReportFrames {
         self.module(&program, false)
     }
 
-    /// Combines the snapshot of a process with the sanitizer's report that the process wrote.
-    /// Returns the snapshot with the stack frames that identify the bug, and whether these come
-    /// from the report (true) or from the stack walk (false). The walked frames stay if they
-    /// contain the innermost user frame of the report, and all frames inside of that one then count
-    /// as runtime; else the report's frames replace them. A walk from a deadly signal itself always
-    /// stays.
+    /// Combines the snapshot of a process with the sanitizer's `report` that the process wrote.
+    /// Returns the snapshot with the stack frames that identify the bug, and true if they are those
+    /// of the report, false if they come from the stack walk. The walked frames are taken if they
+    /// contain the innermost user frame of the report (frames inside of that one then count as
+    /// runtime), if the report has no user frame, or if the walk began at the deadly signal itself.
     pub(crate) fn join(
         &mut self,
         snapshot: Option<Box<Snapshot>>,

@@ -237,9 +237,9 @@ fn walk_from_victim(registers: &Registers, layout: &Layout, memory: &mut dyn Mem
     }
 }
 
-/// Checks whether a walk over the stack of the first thread met only runtime frames that lie
-/// outside of the target's entry function (`main` or that of a harness). The entry function has
-/// then returned, unless the program is at its end (`exit`), for which the result is false.
+/// Returns true if the first thread's stack has only runtime frames, and the outermost one is in
+/// the program's file, while the program is not at its end (`exit`). Then the target's entry
+/// function (`main` or that of a harness) has already returned.
 fn is_behind_entry(walk: &Walk, layout: &Layout) -> bool {
     let frames = || walk.steps.iter().map(|step| frame(*step, layout));
     let starts = frames()

@@ -260,9 +260,9 @@ impl Triager {
         self.last_line.as_deref()
     }
 
-    /// Sets the time limits of the runs that [`examine`](Triager::examine) makes; all other runs
-    /// keep the target's, which are shorter than usual while a hang is minimized. An input that
-    /// exceeds those need not hang, so it is examined within the full limits.
+    /// Sets the time limits of the runs that [`examine`](Triager::examine) makes; other runs keep
+    /// the target's limits. While a hang is minimized, these are shorter than usual, and an input
+    /// that exceeds them need not hang; so it is examined within the full limits.
     pub fn examine_within(&mut self, time: TimeLimit) {
         self.examining = Some(time);
     }
@@ -619,9 +619,9 @@ impl Triager {
         self.run_copied(input, aslr)
     }
 
-    /// Checks whether the process that died at `snapshot` may have the sanitizer `tool`: false only
-    /// if that process ran the target's program itself, which was compiled without it, and no
-    /// library of the sanitizer is on its stack.
+    /// Returns false if the process that died at `snapshot` surely has no sanitizer `tool`: it ran
+    /// the target's program itself, which was compiled without, and no library of the sanitizer is
+    /// on the stack. Else returns true.
     fn may_have(&self, snapshot: &Snapshot, tool: Tool) -> bool {
         let mut frames = snapshot.frames.iter();
         let of_program = frames.find(|frame| &*frame.module == "exe");

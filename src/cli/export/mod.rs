@@ -109,9 +109,10 @@ pub fn regressions(
 }
 
 /// Generates a regression test for a recorded crash, in the language of its target, without running
-/// the program. Returns the name of the test's format, and its text. `None` if no test can be made.
-/// Reasons are: the target is not written in Rust or C, the reproducer is too long for the text,
-/// the program no longer exists, or it does not end by the crash of a process that it starts.
+/// the program. Returns the name of the test's format, and its text. `None` if no test can be made:
+/// the target is not in Rust or C, is missing, or gets its input in a special way (such as at a
+/// terminal); the reproducer is too long for the text; or a process that the program started
+/// crashed, and the program itself does not show it.
 pub fn regression_test(reader: &Reader, entry: &Entry) -> Option<(String, String)> {
     let chosen = group::ChosenGroup::of(reader, entry)?;
     let form = match test_form(&chosen.target(reader).ok()?)? {

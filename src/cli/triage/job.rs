@@ -273,12 +273,12 @@ impl TriageState {
         Ok(())
     }
 
-    /// Adds an input that was examined (run several times) to the outcomes and, with an output
-    /// directory, to the triage journal. `at`: index of its file in `files`; `input`: its hash. Its
-    /// crash is stored if it is the first one with these major and minor keys, if it is flaky, or
-    /// if `anyway` is true. If one run of the input crashed with other keys, that crash is also
-    /// stored, as flaky, unless its major key is that of a steady crash or of a group in the
-    /// directory.
+    /// Adds an input that was examined (run several times) to the outcomes of the triage and, with
+    /// an output directory, to the triage journal. `at` is the index of its file in `files`,
+    /// `input` its hash. Its crash is stored in the output directory if it is the first one with
+    /// these major and minor keys, if it is flaky, or if `anyway` is true. If one run of the input
+    /// crashed with other keys, that crash is stored, too, as flaky, unless its major key is that
+    /// of a steady crash or of a group in the directory.
     fn examined(
         &mut self,
         (at, input): (usize, ContentHash),

@@ -356,9 +356,10 @@ impl Against {
         })
     }
 
-    /// Sets whether `group`, from a triage, is new: the other output directory does not have it.
-    /// Leaves that open if both cannot be compared, since the builds of that directory would report
-    /// the same crash differently from the present build, whose sanitizers and limits are `now`.
+    /// Sets in `group`, a group of this triage, whether it is new, that is, missing in the other
+    /// output directory. Leaves that open, with the reason, if no match is found, but the builds of
+    /// that directory had other sanitizers than the present build (`now`), so that they would report
+    /// the same crash differently.
     pub fn compare_group(&self, group: &mut TriageGroup, now: &Conditions) {
         let same = self.same_by(group);
         group.same_by = same;

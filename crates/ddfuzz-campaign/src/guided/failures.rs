@@ -10,8 +10,8 @@ use libafl::{corpus::CorpusId, inputs::BytesInput};
 
 /// Runs that are stopped as hangs may take a worker's time divided by this number, plus [`CREDIT`].
 const HANG_DIVISOR: u32 = 16;
-/// Crashes of which nothing new is stored may take a worker's time divided by this number, plus
-/// [`CREDIT`].
+/// While crashes that bring nothing new to store have taken more than a worker's time divided by
+/// this number, plus [`CREDIT`], mutants that probably fail are not run.
 const CRASH_DIVISOR: u32 = 8;
 /// Time that failing runs may take in addition to their share of a worker's time.
 const CREDIT: Duration = Duration::from_millis(200);

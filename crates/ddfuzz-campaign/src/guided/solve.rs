@@ -56,10 +56,9 @@ impl SolvableComparisons {
         }
     }
 
-    /// Finds a place in `input`, a mutant, where a replacement of at least two bytes makes the two
-    /// values of a comparison equal, and returns the first one; `None` if there is none.
-    /// `compared`: the comparisons of the mutant's run; those that the run on the unchanged input
-    /// made, too, are ignored.
+    /// Returns the first replacement, of at least two bytes of `input` (a mutant), that makes the
+    /// two values of a comparison equal; `None` if there is none. `compared`: the comparisons of
+    /// the mutant's run. Those that the run on the unchanged input made, too, are ignored.
     pub(super) fn repairing_edit(
         &self,
         compared: &[CmpValues],

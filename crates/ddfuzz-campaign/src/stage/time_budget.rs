@@ -122,8 +122,8 @@ impl TimeBudget {
     }
 
     /// Returns the length of the next time slice for minimizing a hang or a memory blow-up, or
-    /// `None` if no slice is permitted now. Since their runs take long, they get a quarter of the
-    /// share of minimization, and no credit.
+    /// `None` if no slice is permitted now. Since their runs take long, all of them together get at
+    /// most a quarter of the time that minimization may take, and new groups get no extra time.
     pub(super) fn slice_for_hangs(&self) -> Option<Duration> {
         let part = self.now * u32::from(self.percent) / (100 * HANG_DIVISOR);
         let fair = self.unlimited || self.hangs < part;

@@ -585,8 +585,9 @@ impl Baseline {
         }
     }
 
-    /// Returns the limits for the other runs of the invocation: `limits`, but if the program does
-    /// not end on an empty input, at most 100 ms of CPU time and 250 ms of wall time.
+    /// Returns the limits for runs of an invocation on inputs that are not empty: `limits`, but at
+    /// most 100 ms of CPU time and 250 ms of wall time if the program does not end on an empty
+    /// input.
     fn within(self, limits: Limits) -> Limits {
         match self.is_endless() {
             true => Limits {

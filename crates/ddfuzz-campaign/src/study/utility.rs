@@ -146,8 +146,9 @@ pub struct RunEnvironment {
 }
 
 impl RunEnvironment {
-    /// Returns the target by which `program` is run in an invocation, with those options of the
-    /// pool that have the indices `drawn`. It inherits no environment variables.
+    /// Returns the target by which `program` is run in an invocation of this utility. Its arguments
+    /// include those command-line options of the utility that have the indices `drawn` in its list
+    /// of options. It inherits no environment variables.
     pub fn target(&self, program: PathBuf, invocation: &Invocation, drawn: &[usize]) -> Target {
         let mut set = vec![
             ("PATH", self.path.clone()),

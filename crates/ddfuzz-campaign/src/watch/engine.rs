@@ -452,9 +452,9 @@ impl WatchEngine<'_> {
         !self.session.stopped() && self.over == Some(EndReason::Rebuilt)
     }
 
-    /// Goes on with the present build of the program. If it is another one than before, checks all
-    /// groups with it. Empties the queues of files and minimizations; the next searches find all
-    /// files again, and those that were not run with this build are examined.
+    /// Switches to the present build of the program. If it differs from the last build, checks all
+    /// groups with it. Empties the queues of files and of minimizations: later searches list all
+    /// files again, and files that were not run with this build are run.
     pub(super) fn take_build(&mut self) -> Result<(), CampaignError> {
         self.over = None;
         self.session

@@ -261,7 +261,8 @@ pub trait Producer {
         None
     }
 
-    /// Returns a warning about the watched fuzzer for the result of the watch, if there is one.
+    /// Returns a warning about the watched fuzzer, such as that it was killed and started again,
+    /// for the result of the watch; `None` if there is nothing to warn of.
     fn warning(&self) -> Option<String> {
         None
     }

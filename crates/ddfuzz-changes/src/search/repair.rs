@@ -98,11 +98,11 @@ impl Chain {
         self.builds <= most
     }
 
-    /// Chooses the changes by which a candidate is repaired, from the places in the compiler's
-    /// messages (`around`). Only changes of `pool` are chosen, which the repair may move. Returns
-    /// two sets: the changes at these places; and all changes that mention an identifier which many
-    /// of the changes at the places named so far have in common, such as a type that is rewritten
-    /// everywhere. The second set is empty if there is no such identifier.
+    /// Chooses the changes by which the next repair of a candidate moves on, among `pool`, the
+    /// changes that the repair may add or remove. `around` has the changes at the places that the
+    /// compiler's messages name. Returns two sets: those at these places; and all that mention an
+    /// identifier which many changes at the places named so far have in common, such as a type that
+    /// is rewritten everywhere. The second set is empty if there is no such identifier.
     pub fn by_place(&mut self, facts: &Facts, around: &Around, pool: &Config) -> [Config; 2] {
         let units = match self.repair {
             Repair::Complete => config(&around.near),

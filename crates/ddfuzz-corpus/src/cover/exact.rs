@@ -272,9 +272,9 @@ pub(super) struct Bound {
 }
 
 impl RowPrices {
-    /// Creates the prices of the `names` rows of the complete set cover instance; none is set yet.
-    /// The unit of prices is a fraction of the unit of weights, and depends on `total`, the weight
-    /// of all columns.
+    /// Creates prices, none of which is set yet, for the `names` rows (features) of a set cover
+    /// instance. `total`, the weight of all columns, decides by which fraction of a unit of weight
+    /// prices are counted, so that their sums do not overflow.
     pub fn new(names: usize, total: u64) -> RowPrices {
         // Sums of all scaled weights must not overflow.
         let room = (1_u64 << 58) / total.max(1);
@@ -326,9 +326,10 @@ impl RowPrices {
     }
 }
 
-/// First and last step size of the subgradient steps, in thousandths: they begin with the first
-/// value, and end when halving has made the size smaller than the second. A step is the step size
-/// times the gap between the best cover and the value of the relaxed problem.
+/// Greatest and least step size, in thousandths, of the subgradient search: it begins with the
+/// first, halves the size when the bound no longer grows, and ends below the second. A step is the
+/// step size times the gap between the weight of the best cover and the value of the relaxed
+/// problem.
 const STEP: (i128, i128) = (2_000, 8);
 /// Number of subgradient steps without a better lower bound after which the step size is halved.
 const PATIENCE: u32 = 8;

@@ -32,8 +32,8 @@ pub struct Effort {
     pub steps: u64,
 }
 
-/// Number of elementary steps that each input adds to the limit of the cover search, up to the
-/// default limit: about the time of ten runs.
+/// The limit on the elementary steps of a cover search grows by this number with each input, until
+/// it reaches the default limit. So many steps take about as long as ten runs.
 const STEPS_EACH: u64 = 20_000;
 /// Least limit of elementary steps of the cover search, however few the inputs are; it is enough to
 /// prove most small covers optimal.

@@ -73,8 +73,8 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// Runs the contents `numbers`, which failed in their first run, again; those that fail in no
-    /// rerun become candidates.
+    /// Runs the contents `numbers`, which failed in their first run, again. Those that fail in no
+    /// rerun become candidates, which the cleanup may keep.
     pub fn recover(&mut self, numbers: &[usize]) -> Result<(), CleanError> {
         self.cleared.extend(numbers);
         for (number, repeated) in self.repeat(numbers, self.of_recovered())? {

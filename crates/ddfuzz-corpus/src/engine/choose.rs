@@ -242,9 +242,9 @@ impl<'a> Chooser<'a> {
         Features::from_unsorted(reached.map(|(at, _)| Feature(at as u32)).collect())
     }
 
-    /// Computes a set cover, runs those of its inputs again that were not run again yet, and
-    /// repeats both until the cover has no such input; so all features that it relies on are
-    /// stable. Returns the cover and all stable features.
+    /// Chooses a set cover, and runs its inputs a second time to drop unstable features; chooses
+    /// again until each chosen input was run twice. Returns the cover, and all features that are
+    /// stable so far.
     fn settle(
         &mut self,
         covered: &Features,
@@ -460,9 +460,9 @@ impl<'a> Chooser<'a> {
         Ok(holders)
     }
 
-    /// For each feature of `unsteady`, which inputs reach in some runs only, runs more of the
-    /// inputs that have reached it again, to learn how often each input does. Returns true if any
-    /// input was run, and false if enough is known or the user wants no reruns.
+    /// Runs inputs again that have reached features of `unsteady`, which are reached in some runs
+    /// only, to learn how often each of these inputs reaches them. Returns true if any input was
+    /// run, and false if enough is known or the user wants no reruns.
     fn rerun_holders(&mut self, unsteady: &Features) -> Result<bool, CleanError> {
         if unsteady.is_empty() || !self.source.repeats() {
             return Ok(false);

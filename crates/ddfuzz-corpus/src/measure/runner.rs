@@ -69,9 +69,9 @@ impl Runners {
         }
     }
 
-    /// Takes a started target from the pool, whose runs share processes or not as `settings` say.
-    /// If there is no pool, or no such target in it, starts one; `suspicion` then decides which of
-    /// its runs may have failed.
+    /// Returns a started target: one from the pool of `settings` whose runs share processes or not
+    /// as requested; if there is none, a new one, in which `suspicion` decides which runs may have
+    /// failed.
     pub(super) fn take(
         settings: &MeasureSettings<'_>,
         suspicion: CrashSuspicion,
@@ -335,8 +335,8 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Doubles the adaptive limit, but not beyond the full limit. Called when a run exceeded the
-    /// adaptive limit and, repeated, ended within the full one.
+    /// Doubles the adaptive limit (the time within which an input is run first), but not beyond the
+    /// full limit. Called when a run exceeded it and, repeated, ended within the full one.
     pub(super) fn was_hasty(&mut self) {
         let doubled = Limits::with_cpu(self.first.cpu.saturating_mul(2));
         self.first = TimeLimit::from(doubled).at_most(self.full);

@@ -76,11 +76,11 @@ impl Alike {
         self.places(&Alike::watch(work)?, rest)
     }
 
-    /// Returns the ranges in `rest` of `text` whose bytes equal the run that was deleted last.
-    /// Three comparisons are tried in turn: the bytes directly before and after the range must be
-    /// equal, too; only the byte before; only the byte after. The first one counts that finds at
-    /// least [`WORTHWHILE`] ranges, and by which enough deleted runs are like the last one. `None`
-    /// if there is no such comparison.
+    /// Returns the ranges in `rest` of `text` whose bytes equal the run that was deleted last and
+    /// that stand beside the same bytes as that run: beside the same byte before and after; else
+    /// the same one before; else the same one after. The first of these three conditions is taken
+    /// that at least [`WORTHWHILE`] ranges meet, and also enough of the deleted runs (twice as many
+    /// after each wrong guess). `None` if there is none.
     fn places(&self, text: &[u8], rest: Range<usize>) -> Option<Vec<Range<usize>>> {
         let last = self.deleted.last()?;
         let needed = 1usize << (self.refused + 1).min(16);

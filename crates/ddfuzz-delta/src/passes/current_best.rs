@@ -14,8 +14,8 @@ use crate::{Candidate, Config, Edit, ExtraTests, Hints, Outcome, Rule};
 /// it is a text.
 const SAMPLE: usize = 4096;
 
-/// Minimum number of bytes of a text for each one that is not ASCII, in a text that is not UTF-8:
-/// it is in another encoding, such as Latin-1, or an edit has cut a character.
+/// If a text is not UTF-8 (it is in Latin-1, or an edit has cut a character), it still counts as a
+/// text if at most one byte in this many is not ASCII.
 const BYTES_PER_FOREIGN: usize = 16;
 
 /// Maximum number of bytes that are looked at in a run of equal bytes, from its end backwards, to

@@ -57,8 +57,8 @@ impl GapModel {
         self.blocks += 1;
     }
 
-    /// Records that the sweep, which goes from the end to the front, found a needed unit in front
-    /// of the deleted units.
+    /// Records that the sweep, which deletes blocks from the end of a list to its front, has found
+    /// a unit that must stay; updates the expected distance between such units.
     pub fn record_needed(&mut self) {
         self.cluster = self.gap == 0;
         let distance = (self.gap + 1) * 16;

@@ -129,7 +129,8 @@ impl Parts {
         parts
     }
 
-    /// Removes the largest part that was not tried yet, and returns it; `None` if all were tried.
+    /// Removes the largest part (run of siblings in the syntax tree) that was not tried yet from
+    /// the list, and returns it; `None` if all were tried.
     fn next(&mut self) -> Option<Part> {
         self.left.pop()
     }
@@ -192,15 +193,16 @@ impl Parts {
         self.pieces[part.group] == 1 && part.last - part.first < part.siblings.len()
     }
 
-    /// Returns where the range `place`, given in the text as it was before the round, lies in the
-    /// present text.
+    /// Converts the range `place` of the text as it was before this round of deletions to the range
+    /// that is left of it in the present text.
     fn present(&self, place: &Range<usize>) -> Range<usize> {
         let moved = mover(&self.gone);
         moved(place.start)..moved(place.end)
     }
 
-    /// Returns the range to delete for a part, as positions in the text before the round: its nodes
-    /// with the separator after them or, if that is deleted or missing, with the one before them.
+    /// Returns the range to delete for `part`, as positions in the text before this round of
+    /// deletions: its nodes and the separator after them. If that separator is deleted or missing,
+    /// the one before them is included instead.
     fn place(&self, part: &Part) -> Range<usize> {
         let all = &part.siblings[part.first..part.last];
         let (Some(first), Some(last)) = (all.first(), all.last()) else {

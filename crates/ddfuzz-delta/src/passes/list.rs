@@ -14,9 +14,9 @@ use crate::passes::units::Units;
 /// end of the list. Once such a text fails, all units before them are deleted.
 const CLUSTERS: [usize; 3] = [1, 64, 4096];
 
-/// Number of units above which the front of a list is bisected even if the list has too few units
-/// for the next of the numbers [`CLUSTERS`]; the units of a shorter list are deleted block by block
-/// at once.
+/// If a list has more units than this, bisection finds how many units at its front can be deleted,
+/// even if the list is too short for the next of the numbers [`CLUSTERS`]. The units of a shorter
+/// list are deleted block by block at once.
 const CLUSTERED: usize = 1024;
 
 /// Number of units above which no test tries the first unit or the last unit of a list alone,
@@ -189,10 +189,11 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Tests the text with only the last units of the list, in growing numbers ([`CLUSTERS`]), and
-    /// deletes all units before them once such a text fails. `stand`: number of units at the front
-    /// of the list that stay although their deletion succeeded, such as brackets around other
-    /// units. Returns how many units at the front need not be tried again.
+    /// Tests the text with only the last units of the list, in growing numbers ([`CLUSTERS`]); once
+    /// such a text fails, deletes all units before them, and searches by bisection for more.
+    /// `stand`: number of units at the front that stay in the list although their deletion
+    /// succeeded, such as brackets around units that were kept. Returns how many units at the front
+    /// need not be tried again.
     async fn cluster(&mut self, stand: usize) -> usize {
         let len = self.units.len();
         let mut too_few = 0;
@@ -294,9 +295,9 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Returns the current best text and the position of the list's first unit in it, for a later
-    /// call of [`record`]. Returns `None` if the units are not bytes, or if passes may not guess
-    /// from deleted bytes which others are not needed.
+    /// Returns the current best text and the position of the list's first unit in it. [`record`]
+    /// takes them after units were deleted, to learn which other bytes may be needless, too. `None`
+    /// if the units are not bytes, or if no such guesses are to be made.
     fn watched(&mut self) -> Option<(Arc<[u8]>, usize)> {
         let first = self.units.first_byte()?;
         Some((Alike::watch(self.work)?, first))

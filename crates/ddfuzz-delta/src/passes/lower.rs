@@ -17,8 +17,8 @@ use crate::{Edit, Outcome, Replacement};
 /// Name, in logs, of the pass that lowers values in payloads (changeable bytes) of a file, such as
 /// the size of a picture in a header.
 const LOWER: &str = "lower";
-/// Number of bytes at the beginning of a payload (changeable bytes) of more than [`FEW_BYTES`]
-/// bytes whose values are lowered, because they may be a header.
+/// In a payload (changeable bytes) of more than [`FEW_BYTES`] bytes, only the values of this many
+/// bytes at its beginning are lowered, because they may be a header.
 const HEADER: usize = 8;
 /// Values of payloads (changeable bytes) are lowered only in a file whose largest payload has at
 /// least this size, in bytes: it may be needed only because a header states its size.
@@ -134,8 +134,9 @@ struct Place {
 }
 
 impl Place {
-    /// Reads the number at this place, where it is in `payloads`; `None` if it is too large for
-    /// this machine, or if the payload ends before it does.
+    /// Reads the number at this place (a payload's index, an offset and an encoding) from
+    /// `payloads`; `None` if it is too large for this machine, or if the payload ends before it
+    /// does.
     fn number(&self, payloads: &[Arc<[u8]>]) -> Option<usize> {
         let number = self.form.read(&payloads[self.payload], self.at)?;
         usize::try_from(number).ok()

@@ -29,8 +29,8 @@ const ROUNDS: usize = 4;
 /// A round of the passes over elements must delete at least the text's size, in bytes, divided by
 /// this number for another round to follow.
 const WORTHWHILE: usize = 16;
-/// Number of elements without content that turn out to be needed as two tags, in all, after which
-/// no further element is written as one tag.
+/// An element without content can be written as one tag (`<a/>`). After this many elements, in all,
+/// for which that made the failure disappear, no further element is tried.
 const FRUITLESS_CLOSED: usize = 4;
 /// Maximum share of lines that begin with a closing bracket, in percent, for the indentation of a
 /// text to be taken for its structure; with more such lines, its brackets are.
@@ -491,9 +491,9 @@ fn indentation(text: &[u8]) -> Option<Tree> {
     (pairs >= FEWEST_PAIRS && closers * 100 <= nodes.len() * CLOSERS).then_some(Tree { nodes })
 }
 
-/// Returns, for each line that contains deeper-indented lines in the tree, the ranges of the text
-/// whose deletion replaces the line by these lines: the line itself, and their additional
-/// indentation.
+/// Returns, for each line that the tree gives deeper-indented lines, an edit that removes the line
+/// but keeps these lines, as ranges of the text to delete: the line itself, and the additional
+/// indentation of the deeper lines.
 fn heads(text: &[u8], tree: &Tree) -> Vec<Vec<Range<usize>>> {
     let line = |start: usize| {
         let end = next(text, start, b"\n").map_or(text.len(), |end| end + 1);

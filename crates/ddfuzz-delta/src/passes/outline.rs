@@ -37,8 +37,9 @@ const DEEPEST_BLOCK: usize = 16;
 /// Maximum mean length of the lines, in bytes, of a text without a grammar that is reduced as a
 /// program.
 const LONG_LINE: usize = 1 << 7;
-/// Minimum number of blocks of one nesting depth for them to be emptied, and of blocks of several
-/// lines for a text without a grammar to be reduced as a program.
+/// Two minimum numbers of blocks. Blocks of one nesting depth are emptied only if there are this
+/// many; a text without a grammar is reduced as a program only if this many of its blocks have
+/// several lines.
 const FEWEST_BLOCKS: usize = 4;
 /// Number of successive blocks (or comments) that turn out to be needed, after which no further
 /// ones of the same nesting depth are emptied (or deleted).

@@ -107,9 +107,9 @@ const WRAPPERS: GroupKind = GroupKind {
     is_all_untested: true,
 };
 
-/// Replaces items by all of the items directly inside of them, if the text is small, and then
-/// deletes parts that only the replaced items needed. Returns the smaller document (the file taken
-/// apart).
+/// If the text is small, replaces items (values of a format such as CBOR, for example a list) by
+/// all of the items directly inside of them, and then deletes parts that only the replaced items
+/// needed. Returns the smaller document (the file taken apart).
 pub(super) async fn unwrap_items(
     work: &mut CurrentBest,
     document: Arc<dyn Document>,

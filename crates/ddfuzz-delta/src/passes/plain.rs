@@ -319,9 +319,8 @@ impl Builder<'_> {
     }
 
     /// Returns true if a statement ends with the line whose newline is directly before the offset
-    /// `at`. Returns false if lines end no statements in this text. Returns false also if the
-    /// statement goes on in the next line, as a sign at the end of this line or at the beginning of
-    /// the next one shows.
+    /// `at`. False if statements of this text end with semicolons, or if an operator or the like at
+    /// the end of this line or at the beginning of the next one shows that the statement goes on.
     fn is_statement_end(&self, at: usize) -> bool {
         let before = self.text[..at].trim_ascii_end().last();
         let after = self.text[at..].trim_ascii_start().first();

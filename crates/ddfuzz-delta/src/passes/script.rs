@@ -143,7 +143,7 @@ const SHORT: usize = 16;
 /// Maximum number of pairs of bytes in a result for the deletion of all pairs to be tried, however
 /// few tests the search took.
 const CHEAP_PAIRS: usize = 6;
-/// Maximum size, in bytes, of results in which the deletion of pairs of single bytes is tried.
+/// Maximum size, in bytes, of a minimized text in which deleting two single bytes at once is tried.
 const FEW: usize = 32;
 
 /// Maximum size, in bytes, of plain texts (without control characters) in which the deletion of

@@ -102,9 +102,9 @@ async fn hoist(work: &mut CurrentBest, parse: &Parse) {
 /// contains the ranges of all inner pairs of the chain.
 type Level = Range<usize>;
 
-/// A chain of nested pairs of brackets, each the only child of the pair around it, as units of a
-/// list search. A unit is a pair other than the innermost one. To delete successive units means to
-/// write the next inner pair in place of the outermost deleted one.
+/// A chain of nested pairs of brackets, each the only child of the pair around it, as a list of
+/// units to delete. Deleting a unit removes one pair and keeps what is inside of it. The innermost
+/// pair is no unit.
 pub(super) struct Chain {
     levels: Vec<Level>,
 }

@@ -23,7 +23,8 @@ const LARGEST: usize = 1 << 13;
 /// Number of tests in a row without success after which the deletion of names and their uses ends.
 const FRUITLESS: usize = 12;
 /// Number of tests in a row without success after which the deletion of names and their uses ends,
-/// if the text has no grammar: more of its words are no names.
+/// if the text has no grammar. It is greater than with a grammar, because more of the words that
+/// are tried are no names.
 const FRUITLESS_PLAIN: usize = 24;
 /// Minimum size, in bytes, of program texts in which an argument is deleted from several lists in
 /// one test.

@@ -296,8 +296,9 @@ impl BlockCoverage {
         self.arm(wanted)
     }
 
-    /// Changes the shared code so that it has the breakpoints that `wanted` says, and no others. If
-    /// it had these already, only those are set again that runs have hit, and so removed.
+    /// Writes into the shared code exactly the breakpoints that `wanted` asks for (none, all, or
+    /// those of unreached blocks). If the code was in this state already, writes only those again
+    /// that runs have hit, because a breakpoint is removed when it is hit.
     fn arm(&mut self, wanted: Armed) -> io::Result<()> {
         let hit = std::mem::take(&mut self.hit);
         if wanted == self.armed {
@@ -381,8 +382,8 @@ impl BlockCoverage {
         is_signal && self.doubted != Some(run) && self.armed != Armed::Nothing
     }
 
-    /// Forgets that a run of the present call was made again without breakpoints. Called before
-    /// that run is made once more: breakpoints may change how the new run ends, too.
+    /// Forgets which run of the present call was repeated without breakpoints. Called before that
+    /// run is made once more, since breakpoints may change how that new run ends, too.
     pub(crate) fn forget_doubt(&mut self) {
         self.doubted = None;
     }

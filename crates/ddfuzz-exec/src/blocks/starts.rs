@@ -174,8 +174,9 @@ impl Sweep<'_> {
     }
 }
 
-/// Whether a basic block ends with `instruction`, so that another one begins after it, even if the
-/// instruction does not lead there: the targets of a jump table follow a jump that leads elsewhere.
+/// Returns true if a basic block ends with `instruction`: a jump, return or the like, but no call.
+/// The code after it then begins a new block, even if the instruction never leads there, since a
+/// jump table may.
 fn ends_block(instruction: &Instruction) -> bool {
     match instruction.flow_control() {
         FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => false,

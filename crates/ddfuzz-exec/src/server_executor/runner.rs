@@ -84,9 +84,9 @@ impl ServerExecutor {
         }
     }
 
-    /// Runs an input, in the runner (the process that makes many runs) or, if `forked`, in a fork
-    /// of the server. Returns the result, and length and hash of what the run wrote to stdout and
-    /// stderr. If the runner refuses the run, all this is that of the fork which makes it instead.
+    /// Runs an input in the runner (the process that makes many runs) or, if `forked`, in a fork of
+    /// the server. Returns how the run ended, and length and hash of its stdout and of its stderr.
+    /// If the runner refuses the run, a fork makes it, and these are its results.
     pub(crate) fn run_captured(
         &mut self,
         input: &[u8],

@@ -82,8 +82,9 @@ impl Driver {
         self.run
     }
 
-    /// Types the whole input and then the keys that end the program; hangs up the terminal of a
-    /// program that has not ended by then. Returns `None` as soon as the run has ended before that.
+    /// Types the whole input and then the keys that end the program. If the program still runs
+    /// then, hangs up its terminal and waits for its death. Returns `Some` after all of this, and
+    /// `None` if the run ended earlier.
     fn work(&mut self) -> Option<()> {
         let session = self.await_session()?;
         self.settle(&session, WaitLimit::Bounded)?;
@@ -131,8 +132,8 @@ impl Driver {
     }
 
     /// Waits until all processes of the terminal's session sleep and no output is left to read, but
-    /// not longer than `limit`; for a program that sleeps and does not read its keys, only
-    /// [`UNREAD`]. Returns `None` if the run has ended.
+    /// not longer than `limit`, and at most [`UNREAD`] for a program that sleeps and does not read
+    /// its keys. Returns `Some` then, and `None` if the run has ended.
     fn settle(&mut self, session: &Session, limit: WaitLimit) -> Option<()> {
         let mut waited = Wait::new();
         loop {

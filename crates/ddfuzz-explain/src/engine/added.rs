@@ -64,8 +64,9 @@ pub(crate) struct Added {
     pub name: String,
 }
 
-/// Calls of the function that have not returned: the address to which each returns, the stack
-/// pointer then, and where the set place begins.
+/// Calls of the mutated function that have not returned yet. For each: the address to which it
+/// returns, the stack pointer after the return, and the address of the variable or record that is
+/// to be set then.
 pub(super) type Pending = Vec<(u64, u64, u64)>;
 
 impl Added {
@@ -172,8 +173,9 @@ impl Uses {
     }
 }
 
-/// Returns how many bytes a value has that can be set, and whether it is a number that is counted
-/// up and down; `None` for values that are not set.
+/// Returns the size, in bytes, of a value of type `of`, and true if it is an integer of more than
+/// one byte, which mutants also raise and lower by one. `None` if mutants set no values of this
+/// type.
 fn settable(types: &Types, of: TypeId) -> Option<(usize, bool)> {
     let it = types.get(of);
     let is_number = match &it.shape {

@@ -14,10 +14,12 @@ use crate::dwarf::frames::STACK_POINTER;
 
 /// Largest number of instructions through which the computation of an address is followed back.
 const FOLLOWED: usize = 400;
-/// Largest cost (distance from the failure) of an instruction at which the search for a changed key
-/// begins.
+/// Maximum distance from the failure, as a cost of dependences, of the instructions at which the
+/// search for a changed key begins. A key is a field of a record by which a pointer to the record
+/// was stored, and which was changed later.
 const CLOSE: u32 = 8;
-/// Largest size in bytes of a record that is filed by one of its fields.
+/// Maximum size, in bytes, of a record for which it is checked whether a pointer to it was stored
+/// at a place that was computed from one of its fields, and whether that field was changed later.
 const RECORD: u64 = 512;
 /// Smallest number that can be the address of a record; smaller numbers are taken for other values.
 const LOWEST: u64 = 0x1_0000;

@@ -181,9 +181,10 @@ impl Profile {
         }
     }
 
-    /// Returns mutants in which a comparison has another constant, so that the condition is decided
-    /// otherwise for one of the last values that the run compared with it: the nearest such
-    /// constant. Those that differ by one are left out: they are mutants of another kind.
+    /// Returns mutants in which a comparison has another constant. For each of the last values that
+    /// the run compared, the constant is the nearest one to the program's own with which the
+    /// condition would have been decided the other way. Constants that differ by one are left out:
+    /// mutants of another kind cover them.
     pub fn bounds(&self) -> Vec<Mutant> {
         let mut found = Vec::new();
         let mut all: Vec<&(Condition, Seen)> = self.conditions.values().collect();
@@ -235,8 +236,9 @@ impl Condition {
 }
 
 impl Engine {
-    /// Observes a fork of the stopped run: which of the addresses `places` it executes, and what its
-    /// `conditions` compare. `None` where it did what cannot be followed, or was not over in time.
+    /// Observes a fork of the stopped run. Returns which of the addresses `places` it executes, and
+    /// what those of its `conditions` compare; `None` if the fork exceeded its time limit, or did
+    /// something that ddfuzz cannot trace, such as starting a thread.
     pub(super) fn profile(
         &mut self,
         stand: &mut Stand,

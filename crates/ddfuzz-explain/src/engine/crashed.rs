@@ -33,7 +33,8 @@ const POINTS: [usize; 3] = [100, 20, 4];
 const NEAR: u64 = 4096;
 /// Number of bits of an address that a program can use.
 const ADDRESS_BITS: u32 = 47;
-/// Largest number of calls given for an instruction about which something is odd.
+/// Maximum number of addresses reported for an instruction that does something unusual: those of
+/// the calls that led to it.
 const CALLERS: usize = 3;
 /// Largest number of conditions of one function of a standard library whose compared values are
 /// followed back.
@@ -41,9 +42,9 @@ const CONDITIONS: usize = 4;
 /// Number of the register in which a function of the C library takes the length of what it copies
 /// or fills.
 const LENGTH: usize = ARGUMENTS[2];
-/// Largest number of instructions that a run may execute after the last one of the program's own
-/// code, for the run's last instruction to count as the one that failed. After more of them, the
-/// last one of the program's own code counts as that.
+/// Maximum number of instructions that a run may execute in libraries after the last one of the
+/// program's own code, for its very last instruction to count as the one that failed. If there are
+/// more, the last one of the program's own code counts instead.
 const ENDING_STEPS: usize = 2000;
 
 /// Returns true if the call `call` of a library's function has failed because its length was too
@@ -210,10 +211,11 @@ impl Engine {
         Some((used, of, own.unwrap_or(last)))
     }
 
-    /// Returns what the recording of the whole failing run shows: odd instructions, and of each
-    /// function the nearest ones on which the failure depends. Nothing where the run was not
-    /// recorded. Each odd instruction is tested in a run that may take `limit`; `averts` is true
-    /// for an end without failure.
+    /// Returns what the recording of the whole failing run shows: instructions that do something
+    /// unusual (such as a write to freed memory), and for each function the instructions nearest to
+    /// the failure on which it depends. Each unusual instruction is also tested: a run, which may
+    /// take `limit`, leaves it out or decides it the other way, and `averts` tells from the run's
+    /// end whether it did not fail. Empty if the run was not recorded.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -283,9 +285,10 @@ impl Engine {
         self.whole.slice.clone()
     }
 
-    /// Returns addresses of instructions of `order` (those on which the failure depends, the
-    /// nearest first): of each of the program's functions the first one that computes a number and
-    /// the first conditional jump; of a function without either, the first one.
+    /// Returns addresses of instructions on which the failure depends, nearest first, from `order`,
+    /// which has all of these in that order. For each of the program's functions these are the
+    /// first instruction that computes a number and the first conditional jump, or, if it has
+    /// neither, its first one in `order`.
     fn nearest(&self, whole: &Recorded, order: &[Reached]) -> Vec<u64> {
         let (mut known, mut functions) = (HashSet::new(), HashSet::new());
         let mut nearest = Vec::new();

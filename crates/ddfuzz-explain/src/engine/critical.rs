@@ -43,9 +43,9 @@ const FOUND: usize = 6;
 /// that depend on the decision by 1.
 const ROUND: usize = 4;
 
-/// Returns the decisions of a run in the order in which they are tried: later executions of a jump
-/// before earlier ones, and decisions on which few events depend before others, compared by the
-/// order of magnitude.
+/// Returns the decisions of a run in the order in which they are tried. A decision comes the later,
+/// the more often its jump is executed after it, and the more events depend on it: each later
+/// execution counts as much as [`ROUND`] doublings of the number of events.
 fn in_order(decisions: &[Decision]) -> Vec<Decision> {
     let mut rounds: HashMap<u64, usize> = HashMap::new();
     let mut ranked: Vec<(usize, Decision)> = Vec::new();

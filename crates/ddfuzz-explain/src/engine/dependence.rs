@@ -14,13 +14,14 @@ use super::library::LibraryCall;
 use super::recorded::Recorded;
 use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
-/// Stands in place of an index for an unknown instruction.
+/// Stands for "unknown" where the index of an instruction in the recording is stored.
 const NONE: u32 = u32::MAX;
 /// Number of registers that are followed: the general ones, 32 of vectors, and the flags.
 const FOLLOWED: usize = REGISTERS + 33;
 /// Index of the flags among the registers that are followed.
 const FLAGS: usize = REGISTERS + 32;
-/// Largest number of bytes of one memory access of which dependences are recorded.
+/// Number of bytes at the beginning of one memory access for which dependences are recorded;
+/// further bytes of a larger access (such as a copy by one instruction) are ignored.
 const WIDEST: u64 = 4096;
 /// The result of a library's function is taken to depend on this many bytes behind each of its
 /// pointer arguments.

@@ -10,7 +10,8 @@ use super::run::{Next, Pace, Run, STOPS};
 use super::{Ending, Engine, EngineError, Side};
 use crate::dwarf::frames::REGISTERS;
 
-/// Largest number of calls of `free` in a run among which the early one is searched for.
+/// Maximum number of calls of `free` in a run, for the search for the call that frees a block too
+/// early; a run with more calls is not searched.
 const MOST_CALLS: u64 = 20_000;
 /// Largest number of successive calls of `free` that one run leaves out together, to find calls
 /// without which the run does not fail.

@@ -354,9 +354,9 @@ impl Executed {
             && written.is_some_and(|it| self.is_write_to(it) && self.copied(it).is_none())
     }
 
-    /// Returns the places from which the instruction computes the value that it writes, as
-    /// [`terms`](Executed::terms) does; for a conditional move only the operand that was selected,
-    /// as the registers before the `next` instruction show.
+    /// Returns the places that the instruction reads to compute the value that it writes, like
+    /// [`terms`](Executed::terms). Of a conditional move, returns only the operand that it took, as
+    /// far as the registers before the `next` instruction tell.
     pub fn selected_terms(&self, next: Option<&Executed>) -> Vec<Value> {
         let terms = self.terms();
         let number = general(self.instruction.op0_register());
@@ -482,8 +482,8 @@ pub(super) fn size(size: MemorySize) -> u64 {
     (size.size() as u64).clamp(1, 64)
 }
 
-/// Returns the place that a register is: a general one as a whole, of a vector register its first
-/// eight bytes; `None` for other registers.
+/// Returns the value that an access to `register` reads or writes: the whole of a general register,
+/// the first eight bytes of a vector register; `None` for other registers.
 fn value_of(register: Register) -> Option<Value> {
     let whole = |register| Value::Part {
         register,

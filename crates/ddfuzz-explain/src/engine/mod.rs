@@ -442,11 +442,10 @@ fn output_file() -> io::Result<File> {
     Ok(file.into())
 }
 
-/// Returns the addresses, in the file, at which statements begin: where the line changes, in
-/// functions with debug information, after their first instructions. Statements are not split, so
-/// that no result is in a register that no variable describes. Statements of a standard library
-/// count only where the program has no others. Without debug information these are the starts of
-/// functions.
+/// Returns the addresses, in the file, at which statements begin: each row of the line table at
+/// which the source line changes. The first instructions of a function, which store its parameters,
+/// belong to no statement. Statements of a standard library are left out if the program has others.
+/// Without debug information, returns the starts of all functions.
 pub fn statement_starts(info: &DebugInfo) -> Vec<u64> {
     if info.is_empty() {
         let starts = info.code_symbols.iter().map(|(range, _)| range.start);

@@ -114,8 +114,9 @@ impl Engine {
         }))
     }
 
-    /// Makes the failing run, in which the first `moving` calls of `realloc` move their blocks, and
-    /// the others leave them where they are; `None` where there are too many stops.
+    /// Makes the failing run and lets the first `moving` calls of `realloc` move their blocks, and
+    /// the others keep them in place. Returns how the run ended, and what was moved; `None` if the
+    /// run stops too often at calls of allocating functions.
     fn with_moves(
         &mut self,
         allocators: Allocators,

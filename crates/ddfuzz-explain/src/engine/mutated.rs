@@ -342,10 +342,10 @@ impl Engine {
         })
     }
 
-    /// Compares the mutants `found` with the program in runs of the inputs `others`, stopped at the
-    /// point `first`, each of which may take `limit`: all in those that `spectrum` chooses, the most
-    /// telling ones in all. Removes those that change much. `averts` is true for the end of a run
-    /// that does not fail.
+    /// Compares the mutants `found` with the program in runs of the inputs `others`, each stopped
+    /// at the point `first` and limited by `limit`: all mutants on inputs that `spectrum` chooses,
+    /// the best ones on all. Removes those that change much. `averts` says of a run's end whether
+    /// it is no failure.
     fn compare_all(
         &mut self,
         found: &mut Vec<Averting>,

@@ -16,8 +16,8 @@ use super::{Engine, EngineError, Point, Side, if_supported};
 /// Number of points before a condition, or before a statement that writes, at which the recording
 /// of a run's single instructions begins.
 pub(super) const FEW_POINTS: usize = 30;
-/// Number of points before a write, and after it, between which the instructions of a run are
-/// recorded one by one.
+/// Maximum number of points (statements) before a write, and after it, for which the instructions
+/// of a run are recorded one by one.
 const SHORT: usize = 30;
 /// The condition at which both runs part is searched for among this many points of each run,
 /// counted from the last point that they share.

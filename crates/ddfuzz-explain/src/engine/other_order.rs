@@ -8,7 +8,8 @@ use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register};
 
 use super::mutants::{Code, Mutant, MutantKind, Patch};
 
-/// Largest number of statements of which one is executed first or last.
+/// Maximum number of successive statements in which a mutant executes the first one after the
+/// others, or the last one before them.
 const STATEMENTS: usize = 3;
 
 /// Returns true if an instruction neither jumps nor changes the stack pointer, so that it can be

@@ -51,8 +51,9 @@ const ALL_ARGUMENTS: [usize; 6] = [5, 4, 1, 2, 8, 9];
 /// of them is the pointer.
 const TERMS: usize = 16;
 
-/// Key of a recording: the run, address and number of arrivals of its first and of its last point,
-/// and the number of its points.
+/// Identifies the recorded instructions of a part of a run: which run; the address of the part's
+/// first point (statement) and how often the run had arrived there; the same of its last point; and
+/// the number of its points.
 pub(super) type RecordingKey = (Side, (u64, u64), (u64, u64), usize);
 
 /// The instructions that a run has executed one by one from a point on.

@@ -369,10 +369,11 @@ impl Engine {
     }
 }
 
-/// Returns the index of the step after which a variable has kept `value` up to the last step: a
-/// step at a statement that has changed it, or at the first instruction of the function if it was
-/// passed as a parameter. `None` where that is not known. If the variable is not visible at a step,
-/// the step counts as a change only if the variable's register has another value there.
+/// Returns the index of the step by which a variable got `value`, the value that it has at the last
+/// of `steps` of one function: the last step that changed it or, for a parameter, the function's
+/// first instruction. `None` if that is not known. If the debug information does not show the
+/// variable at a step, the step counts as the change only if the variable's register has another
+/// value there.
 fn last_change(steps: &[&Step], value: &[u8]) -> Option<usize> {
     let mut register = None;
     for (index, step) in steps.iter().enumerate().rev() {

@@ -52,10 +52,11 @@ pub(super) enum Step {
 }
 
 impl Engine {
-    /// Finds the instruction of a called function that computed the value which a statement wrote.
-    /// `points` are the statement in the passing and in the failing run. The value counts as
-    /// returned by a call if the failing run writes the passing run's value as soon as the result
-    /// of that call is replaced by that of the passing run. `None` if there is no such call.
+    /// Finds the instruction, in a called function, that computed the value which a statement
+    /// wrote; `points` are the statement's executions in the passing and in the failing run. To
+    /// find the call, the failing run is repeated with the result that the call has in the passing
+    /// run: if it then writes the passing run's value, the value came from this call. `None` if
+    /// there is no such call.
     ///
     /// # Errors
     /// When the runs cannot be made.
@@ -209,9 +210,10 @@ impl Engine {
         }
     }
 
-    /// Returns the address of the instruction that computed the result of a call, in the called
-    /// function. The call is selected by `path` from the statement of the failing run at `point`.
-    /// `None` where the function is not in the program's own code.
+    /// Returns the address of the instruction, in a called function, that computed the result of a
+    /// call. The call is found from the statement of the failing run at `point`: `path` has the
+    /// index of a call in the statement, of a call in the function called there, and so on. `None`
+    /// if the function is not in the program's own code.
     fn computed(&mut self, point: Point, path: &[usize]) -> Result<Option<u64>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, point)?;

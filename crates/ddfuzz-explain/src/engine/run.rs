@@ -499,7 +499,8 @@ impl Engine {
 }
 
 impl Run {
-    /// Returns the address ranges of the program's arguments, which are those of its forks, too.
+    /// Returns the address ranges of the program's arguments in memory. They are the same in all
+    /// forks of the run.
     pub(crate) fn arguments(&self) -> &[Area] {
         &self.arguments
     }

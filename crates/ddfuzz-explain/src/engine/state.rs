@@ -352,9 +352,9 @@ impl Reading<'_> {
         found
     }
 
-    /// Returns the registers and words that are compared if no variables are read: those of
-    /// [`undescribed`](Reading::undescribed), with the place on the stack in each name, and the
-    /// words of the program's data segments.
+    /// Returns the places that are compared if no variables are read, each with a name: the
+    /// registers and words of [`undescribed`](Reading::undescribed), where a word is named by its
+    /// position in a stack frame, and the words of the program's data segments.
     fn raw(
         &self,
         frames: &[Frame],

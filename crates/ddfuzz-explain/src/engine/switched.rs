@@ -14,7 +14,8 @@ use super::{Ending, Engine, EngineError, Point};
 /// Largest number of conditions that are decided the other way for each statement that led to the
 /// failure.
 const NEAREST: usize = 4;
-/// Largest number of runs in which a condition is decided the other way.
+/// Maximum number of runs of the failing input that the search for a condition makes; in each, one
+/// condition is decided the other way.
 const TRIED: usize = 24;
 /// Largest number of conditions that are returned, one for each statement.
 const FOUND: usize = 3;

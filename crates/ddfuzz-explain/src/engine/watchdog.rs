@@ -108,9 +108,9 @@ impl Allowance {
         Allowance::share(budget, (1, 1))
     }
 
-    /// Returns an allowance from now on of a share of what [`of_budget`](Allowance::of_budget) gives
-    /// for `budget`: of the CPU time divided by the first number of `parts`, of the wall time
-    /// divided by the second one.
+    /// Returns an allowance that starts now, for a part of an explanation whose CPU time is
+    /// `budget`. `parts` are two divisors: the part may take `budget` divided by the first of CPU
+    /// time, and [`BUSY`] times `budget` divided by the second of wall time.
     pub fn share(budget: Duration, (cpu, wall): (u32, u32)) -> Allowance {
         Allowance::new(budget / cpu, Instant::now() + budget * BUSY / wall)
     }
@@ -171,8 +171,8 @@ struct Deadline {
     latest: Instant,
 }
 
-/// CPU time that a process may use after that of the whole explanation is over: what is counted
-/// is not exact.
+/// CPU time by which a process may exceed what is left of the CPU time of the whole explanation,
+/// because the kernel's counts of CPU time are not exact.
 const INEXACT: Duration = Duration::from_millis(20);
 
 /// Smallest CPU time of a limit that [`shorter`](TimeLimit::shorter) returns.

@@ -17,8 +17,8 @@ const MOST_WRITES: usize = 50_000;
 const LARGEST_FRAME: u64 = 1 << 20;
 /// Largest number of bytes that the processor's four watchpoints cover.
 const WATCHED: u64 = 32;
-/// End of the addresses that a process can have. The kernel does not let the processor watch an
-/// address from there on.
+/// First address above all that a process can have; the kernel sets no watchpoint at this address
+/// or above.
 const END_OF_ADDRESSES: u64 = 0x7fff_ffff_f000;
 
 /// The origin of a write to a variable: the code that made it, and the run.

@@ -323,8 +323,8 @@ impl Progress {
     }
 
     /// Updates the state of the search by the next line of its log. Returns the side (passing or
-    /// failing) that has changed, if any; `Err` explains why the line does not follow from earlier
-    /// lines.
+    /// failing input) whose text the line changes, `None` if it changes neither; an error says why
+    /// the line cannot follow the earlier ones.
     pub fn feed(&mut self, line: &Line) -> Result<Option<Side>, String> {
         if matches!(line, Line::Test(_) | Line::Check(_)) {
             // The log ended because of a budget, and was continued with a larger one.

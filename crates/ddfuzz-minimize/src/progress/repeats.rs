@@ -90,9 +90,9 @@ impl Progress<'_> {
         Some(repeated_removals(removals, executed, least))
     }
 
-    /// Returns the numbers of runs that confirm the result, done and needed: runs of the result
-    /// itself, and repeated runs of removals on which its claim rests. `proved` says how many
-    /// removals of single bytes are proven not to fail, and how many there are.
+    /// Returns how many runs have confirmed the result, and how many are needed: runs of the result
+    /// itself, and repeated runs without one of its bytes, by which the claim is shown. `proved`
+    /// says of how many single bytes the removal is proven not to fail, and how many there are.
     pub(super) fn confirming(&self, proved: Proved) -> Runs {
         let repeated = self.repeats.as_ref().map_or(0, |repeats| repeats.done);
         let done = self.confirmed.tries + repeated;
@@ -114,7 +114,8 @@ impl Progress<'_> {
         Runs { done, of }
     }
 
-    /// Checks whether no chosen removal still has to be run again.
+    /// Returns true if all removals of single bytes that were chosen to be run again have been run,
+    /// and if none was chosen.
     pub(super) fn are_repeats_done(&self) -> bool {
         let open = |repeats: &Repeats| !repeats.open.is_empty();
         !self.repeats.as_ref().is_some_and(open)

@@ -48,8 +48,8 @@ impl StagedFolder {
         })
     }
 
-    /// Returns the path of the temporary folder, which is valid until this folder replaces the
-    /// other one.
+    /// Returns the path of the temporary folder; it is valid until this folder is moved to its
+    /// final place.
     pub fn path(&self) -> &Path {
         &self.at
     }
@@ -64,8 +64,8 @@ impl StagedFolder {
         file.write_all(bytes).map_err(FileError::at("write", &path))
     }
 
-    /// Writes a file as [`StagedFolder::add`] does, and gives it the permissions `mode`. Nobody else
-    /// can read it before.
+    /// Writes a file into the temporary folder, like [`StagedFolder::add`], and gives it the
+    /// permissions `mode` once it is complete; before, only its owner can read it.
     ///
     /// # Errors
     /// If the file cannot be written or exists already.

@@ -120,9 +120,10 @@ impl Style {
         ]
     }
 
-    /// Returns the strings of `text` that are written in this style; `places` are where their sizes
-    /// may stand. Returns none at all if too many numbers there look like a size but no string
-    /// follows them: more than the number of strings divided by [`MISFITS`].
+    /// Returns the strings of `text` that are written in this style: with their size before them.
+    /// `places` are the places of numbers that may be sizes. Returns none at all if too many
+    /// numbers look like a size but no string follows them: more than one for every [`MISFITS`]
+    /// strings.
     fn strings(self, text: &[u8], places: &NumberPlaces) -> Vec<Counted> {
         let mut found: Vec<Counted> = Vec::new();
         let mut misfits = 0;
@@ -267,9 +268,9 @@ fn lines(reader: &mut Reader, text: &[u8]) -> Vec<Node> {
     nodes.collect()
 }
 
-/// Reads the decimal number at the end of `text`, which may count the strings that follow, in front
-/// of the bytes that come after a size in this `style`. Returns the offset of the first digit and
-/// the value of the number; `None` if no number is there.
+/// Reads a decimal number that may state how many strings follow. It stands at the end of `text`,
+/// before the separator that this `style` has after a size. Returns the offset of the first digit,
+/// and the number; `None` if no number is there.
 fn count_before(text: &[u8], style: Style) -> Option<(usize, usize)> {
     let digits = text.strip_suffix(style.after)?;
     let size = digits
@@ -386,8 +387,8 @@ fn whole(reader: &mut Reader, text: &[u8], read: ReadValue) -> Option<Vec<Node>>
     (size == text.len() && text.contains(&b':')).then_some(nodes)
 }
 
-/// Makes a value of `nodes`, which take `size` bytes in the file, that may stand in place of a
-/// value around it.
+/// Makes a value of `nodes`, which take `size` bytes in the file. Searches may replace a value that
+/// contains it by it.
 fn item(reader: &mut Reader, nodes: Vec<Node>, size: usize) -> Option<Value> {
     Some((vec![Group::item(reader.label(), nodes).into()], size))
 }

@@ -284,8 +284,8 @@ fn flac_least(text: &[u8]) -> Option<&'static [u8]> {
     ZEROS.get(..size.div_ceil(8))
 }
 
-/// The shortest samples of a FLAC frame with the most channels; those of other frames are a prefix
-/// of it.
+/// Zero bytes, from whose beginning the shortest possible samples of a FLAC frame are taken; a
+/// frame with the most channels needs all of them.
 static ZEROS: [u8; 32] = [0; 32];
 
 /// Maximum number of offsets that are tried as the end of a FLAC frame.

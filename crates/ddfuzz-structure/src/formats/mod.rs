@@ -336,8 +336,8 @@ impl Known {
         })
     }
 
-    /// Returns true if a text has the magic bytes of this format, and enough of these are not 0
-    /// ([`SIGNED`]) that they are hardly there by chance.
+    /// Returns true if the text has the magic bytes of this format, and at least [`SIGNED`] of
+    /// these bytes are not 0, so that they are hardly there by chance.
     pub fn is_signed(&self, text: &[u8]) -> bool {
         let signs = self.magic.iter().flat_map(|(_, bytes)| bytes.iter());
         signs.filter(|byte| **byte != 0).count() >= SIGNED && self.has_magic(text)

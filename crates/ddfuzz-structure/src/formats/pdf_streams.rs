@@ -331,9 +331,9 @@ fn members(
 }
 
 /// Returns the tree nodes of the `content` of a cross-reference stream: one entry for each object,
-/// which is deleted together with the object. Adds to `marks` that the dictionary `value` states
-/// the object numbers of the entries. `None` if the content does not have as many entries as the
-/// dictionary states.
+/// which is deleted together with the object. Also records in `marks` that the object numbers in
+/// the stream's dictionary `value` are computed anew from the entries that are left. `None` if the
+/// content does not have as many entries as the dictionary states.
 fn rows(
     pdf: &Pdf<'_>,
     reader: &mut Reader,

@@ -524,10 +524,10 @@ impl<'a> Database<'a> {
     }
 }
 
-/// Changes the cells in `nodes` whose labels (ids in the file's tree) are keys of `owned`: each is
-/// now deleted together with the group of nodes [`Owned::with`]. If [`Owned::is_part`] is true, the
-/// cell stays deletable by itself, too, and a new group around it is what is deleted together with
-/// the other group.
+/// Makes each cell in `nodes` that `owned` has (by its label, an id in the file's tree) be deleted
+/// together with the group [`Owned::with`], such as an index with its table. If the cell is also
+/// deletable by itself ([`Owned::is_part`]), it stays so, and a new group around it takes that
+/// role.
 fn join_cells(reader: &mut Reader, nodes: &mut [Node], owned: &HashMap<Label, Owned<'_>>) {
     for node in nodes {
         let Node::Group(group) = node else { continue };
@@ -611,10 +611,10 @@ impl Space<'_> {
             && before.is_none_or(|(_, (end, _))| *end <= place.start)
     }
 
-    /// Collects the chain of freeblocks, the first of which is at offset `at` of the page: each
+    /// Makes a region of each freeblock of the page, of which the first is at offset `at` and each
     /// begins with the offset of the next one. Returns the meaning of the number in the page header
-    /// that states the offset of the first freeblock; `page` is the label (id in the file's tree)
-    /// of the page.
+    /// that states the offset of the first freeblock, so that it stays right when blocks are
+    /// deleted. `page` is the label (id in the file's tree) of the page.
     fn free_blocks(&mut self, reader: &mut Reader, mut at: usize, page: Label) -> Meaning {
         let number = |at: usize| Encoding::Big(2).read_at(self.bytes, at).unwrap_or_default();
         let mut places: Vec<Range<usize>> = Vec::new();

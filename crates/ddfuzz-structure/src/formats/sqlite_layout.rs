@@ -155,8 +155,9 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Returns the usable bytes of the page with the number `page`; `None` if there is none, or if
-    /// as many pages were read as the database has.
+    /// Returns the usable bytes of the page with the number `page`, counted from 1. `None` if there
+    /// is no such page, or if as many pages were read already as the database has, because then
+    /// pages refer to each other in a circle.
     fn page(&mut self, page: usize) -> Option<&'a [u8]> {
         self.left = self.left.checked_sub(1)?;
         let start = page.checked_sub(1)?.checked_mul(self.size)?;

@@ -80,9 +80,10 @@ fn key_end(words: &[Vec<u8>], at: usize) -> Option<usize> {
     Some(end + usize::from(is(end, b"autoincrement")))
 }
 
-/// Returns true if a constraint `PRIMARY KEY` of a table names one column alone, and that has the
-/// type `integer`: the column is then the rowid and needs no index. `definitions` are the
-/// definitions in the statement, `rest` the words after `KEY`; `of` returns a token in lower case.
+/// Returns true if the constraint `PRIMARY KEY` of a table names a single column of the type
+/// `integer`; that column is then the rowid and needs no index. `definitions` are the definitions
+/// in the `CREATE TABLE` statement, `rest` the words after `KEY`; `of` returns the text of a token
+/// in lower case.
 fn names_row(
     definitions: &[Vec<&Token>],
     rest: &[Vec<u8>],

@@ -60,7 +60,8 @@ pub enum Item {
     Extension,
 }
 
-/// Number of the variable that holds the number of mark classes.
+/// Index, among the variables in which the numbers of a subtable are kept while it is read, of the
+/// variable with the number of mark classes.
 const CLASSES: usize = 4;
 
 /// Returns the shape of the subtables of lookups of the type `kind`, in GSUB if `substitutes`, else

@@ -125,7 +125,8 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// Wall time after which a sleeping thread that the tracer wants to stop, and that does not stop,
 /// counts as stuck in the kernel.
 const STOP_TIME: Duration = Duration::from_secs(2);
-/// Wall time in which a thread that waits for a processor must stop when the tracer interrupts it.
+/// Longest wall time that the tracer waits until a thread that it interrupts has stopped; a thread
+/// that waits for a processor may need long. After that, stopping the thread fails.
 const SCHEDULED: Duration = Duration::from_secs(10);
 
 /// A thread stopped by ptrace, with the signal that it receives when it is resumed. It stays

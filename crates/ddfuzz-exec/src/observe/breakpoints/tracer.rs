@@ -131,7 +131,9 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Handles the event by which a traced process announces a new thread or process.
+    /// Handles the event by which a traced process announces the new thread or process `tid`. A
+    /// process with memory of its own is left to run without breakpoints and untraced, from its
+    /// first stop on; a thread, which shares the memory, is traced.
     fn handle_fork(&mut self, tid: Pid, event: i32) {
         let waits = self.stopped.remove(&tid);
         match (event, waits) {
@@ -169,9 +171,9 @@ impl<'a> Tracer<'a> {
         resume(libc::PTRACE_CONT, tid, 0);
     }
 
-    /// Sets all breakpoints of the plan in the memory of the process, if the code in memory equals
-    /// the file's code. Returns the load address minus the address in the file; `None` if no
-    /// breakpoints were set.
+    /// Writes all planned breakpoints into the memory of the process `tid`, if the code in memory
+    /// equals that of the program file. Returns the load address minus the address in the file;
+    /// `None` if no breakpoints were set.
     fn set_all(&self, tid: Pid) -> Option<u64> {
         let bias = entry_of(tid)?.wrapping_sub(self.plan.entry);
         let memory = open_memory(tid)?;
@@ -191,10 +193,10 @@ impl<'a> Tracer<'a> {
         Some(bias)
     }
 
-    /// Handles a stop of the thread `tid` by SIGTRAP: at a breakpoint, records the comparison, or
-    /// removes the breakpoint if it was hit too often, and returns true; returns false if the
-    /// signal has another cause. No instruction begins one byte after a breakpoint, so nothing else
-    /// stops there.
+    /// Handles a stop of the thread `tid` by SIGTRAP. Returns true if a breakpoint has caused it:
+    /// then records the comparison or, if the breakpoint was hit too often, removes it. Returns
+    /// false if the signal has another cause. The breakpoint is known by its address, one byte
+    /// before the program counter.
     fn hit(&mut self, tid: Pid) -> bool {
         let (Some(bias), Ok(mut registers)) = (self.bias, ptrace::getregs(tid)) else {
             return false;

@@ -292,8 +292,8 @@ const LACKS: &str = r#"    let lacks = lacking(&program);
     assert!(lacks.is_none(), "cannot tell: compile {path} with {}", lacks.unwrap_or_default());
 "#;
 
-/// Rust statements of a generated test that fail if the test itself, with the function that it
-/// calls, cannot show the crash.
+/// Rust statements of a generated test that calls a function of the crate: they fail if the test
+/// program was compiled without a sanitizer or check that is needed to show the crash.
 const CALL_LACKS: &str = r#"    let lacks = lacking(Path::new("/proc/self/exe"));
     assert!(lacks.is_none(), "cannot tell: compile this test with {}", lacks.unwrap_or_default());
 "#;

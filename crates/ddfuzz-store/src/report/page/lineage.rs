@@ -101,8 +101,8 @@ pub(super) fn new_ranges(pieces: &[Piece]) -> Vec<[u64; 2]> {
     ranges
 }
 
-/// Returns true if the pieces, put together, are exactly the text `minimized`. Their sizes are
-/// compared first: somebody else may have written the log, and its pieces may repeat a part of the
+/// Returns true if `pieces` (ranges of the text `original`, and new bytes), joined, are the text
+/// `minimized`. Compares the sizes first: a log that somebody else wrote may repeat parts of the
 /// original without end.
 fn make(pieces: &[Piece], original: &[u8], minimized: &[u8]) -> bool {
     let sizes = pieces.iter().map(Piece::len);
@@ -176,9 +176,9 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Reads the pieces from the present position up to the position `to` of the input, in bytes,
-    /// and appends what it has read to `kept`, if given. `None` if `to` is after the end of the
-    /// input or before the present position.
+    /// Reads the input, as pieces (ranges of the original, and new bytes), from the present
+    /// position up to the position `to`, in bytes. Appends the pieces read to `kept`, if given.
+    /// `None` if `to` is after the end of the input or before the present position.
     fn take(&mut self, to: usize, mut kept: Option<&mut Vec<Piece>>) -> Option<()> {
         if to < self.at {
             return None;
