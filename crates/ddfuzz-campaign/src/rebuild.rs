@@ -453,12 +453,12 @@ impl BuildCheck<'_> {
         Ok(Some(counts))
     }
 
-    /// Updates the result of the entry whose input still fails in a checked `group`; does nothing
-    /// if none of the group's inputs fails. If the entry's minimized result passes, archives its
-    /// minimization, so that the entry is minimized again, and returns true; else returns false. If
-    /// the result is the input that failed, records that in `build`. Also takes the smallest
-    /// archived result of the entry that is smaller than the present one and still fails, and makes
-    /// it a further entry of the group.
+    /// Settles the minimized result of the entry whose input has failed when `group` was checked
+    /// with a new build. If the result passes, archives the minimization, so that the entry is
+    /// minimized again, and returns true; otherwise returns false. A result that is the failing
+    /// input is recorded in `build`. Of archived results that are smaller and still fail, the
+    /// smallest becomes a further entry of the group. Does nothing if none of the group's inputs
+    /// fails.
     fn settle_result(
         &self,
         group: &CheckedGroup,

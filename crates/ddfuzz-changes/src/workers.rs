@@ -148,8 +148,8 @@ impl Workers {
         self.slowest.into()
     }
 
-    /// Learns for the time limits from the log of an earlier call, which has the wall times
-    /// `slowest` of the slowest build and of the slowest test.
+    /// Takes over the times of an earlier call from its log: `slowest` are the wall times of its
+    /// slowest build and of its slowest test, from which time limits are computed.
     pub fn note_logged(&mut self, slowest: [Duration; 2]) {
         let [build, test] = slowest;
         self.slowest = (self.slowest.0.max(build), self.slowest.1.max(test));

@@ -241,7 +241,8 @@ impl RecentInputs {
         self.inputs.push_back(oldest);
     }
 
-    /// Records that the target's process has exited after its last input, which it survived.
+    /// Records that the target's process is gone. Unless it died of its last input, it has exited
+    /// after this input. The remembered inputs stay until the next process runs one.
     pub(crate) fn end(&mut self) {
         if !self.died {
             self.ended = true;

@@ -30,8 +30,8 @@ const MOST_UNSTABLE: u32 = 4;
 /// CPU time that is credited for each run in the process that runs many inputs: at least as much is
 /// saved, because the run needs no fork.
 const SAVED: Duration = Duration::from_micros(150);
-/// CPU time that may be wasted on refused runs, in addition to what runs without a fork have saved,
-/// before the process that runs many inputs is given up.
+/// CPU time that the runner (the process that makes many runs) may waste on runs that it refuses,
+/// beyond the time that it saves because its runs need no fork; then it is not used any more.
 const CREDIT: Duration = Duration::from_millis(500);
 
 /// Maximum CPU time of a run in a process that runs many inputs of the program's `main`. A longer

@@ -287,8 +287,8 @@ impl Graph {
         self.name(object, &path)
     }
 
-    /// Returns the function that has the local variable with which the name of an object begins;
-    /// empty for a global one.
+    /// Returns the function whose local variable begins the name of `object`, such as `list` in
+    /// `list->tail`; empty if the variable is global.
     pub fn function(&self, object: ObjectId) -> &str {
         let mut at = object;
         loop {

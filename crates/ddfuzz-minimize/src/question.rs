@@ -166,10 +166,10 @@ pub(super) type ObservedAnswer = (Answer, Hints);
 /// Runs the tests and checks of a minimization, one after another: by a single oracle, or by a pool
 /// of workers that run predicted tests ahead.
 pub(super) trait Answerer {
-    /// Runs the text that `progress` asks for next and returns the oracle's answer with its hints;
-    /// `None` if no text is due. `left` is the maximum number of tests that will still be asked,
-    /// including this one; `None` without a limit. With a flaky input, a test may take several
-    /// runs.
+    /// Runs the text that `progress` asks for next. Returns the oracle's answer and the run's hints
+    /// (facts besides its outcome, such as compared operands); `None` if no text is due. `left` is
+    /// the maximum number of tests that will still be asked, including this one; `None` without a
+    /// limit. With a flaky input, a test may take several runs.
     fn answer(
         &mut self,
         progress: &Progress<'_>,

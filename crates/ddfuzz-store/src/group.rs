@@ -207,7 +207,8 @@ pub(super) struct PassingResults {
 }
 
 impl PassingResults {
-    /// Reads the record from an entry's folder; an empty record if the file is missing or damaged.
+    /// Reads the record of an entry's results that no longer fail (`passing.json`) from the entry's
+    /// folder; an empty record if the file is missing or damaged.
     pub(super) fn read(entry: &Path) -> Result<PassingResults, StoreError> {
         Ok(json::read_intact(&entry.join(layout::PASSING))?.unwrap_or_default())
     }

@@ -345,10 +345,10 @@ impl Reader {
         Some(at)
     }
 
-    /// Returns the meaning of `number`, which was read at offset `at` of `text`: the length, count
-    /// or checksum of a span (range of fields of a record), as `stated` says, plus the constant
-    /// `bias`. If it is a length, the span will end after as many bytes. `None` if the span cannot
-    /// have this length.
+    /// Returns what the `number` read at offset `at` of `text` means: as `stated` says, the length,
+    /// count or checksum of a span (a range of fields of a record); a length or count is the number
+    /// minus `bias`. A length also decides where the span ends. `None` if the span cannot have this
+    /// length.
     fn state(
         &mut self,
         stated: Stated,

@@ -147,9 +147,10 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Share<I> {
         })
     }
 
-    /// Returns a copy of `node` with changed offsets, in two layers of `Option`: `Some(None)` if
-    /// the node is the removed region, so that nothing takes its place; `None` if the region cannot
-    /// be removed, because the node is a copy, padding or flags that depend on it.
+    /// Returns a copy of `node` in which offsets no longer refer to the removed region. The result
+    /// is `Some(None)` if `node` is that region itself, so that nothing takes its place; `None` if
+    /// the region cannot be removed, because the node is a copy, padding or flags that depend on
+    /// it.
     fn node(&mut self, node: &Node) -> Option<Option<Node>> {
         Some(Some(match node {
             Node::Group(inner) if inner.label == self.region => {

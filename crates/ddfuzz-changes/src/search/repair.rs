@@ -8,8 +8,8 @@ use super::facts::{Facts, Name, config};
 
 /// Maximum number of builds by which the repair of one candidate that does not build is tried.
 const MOST_REPAIRS: usize = 12;
-/// Maximum number of builds by which the repair of one candidate is tried, after the repair was
-/// extended to all changes that mention a common identifier.
+/// Maximum number of builds for the repair of one candidate, if the repair was extended to all
+/// changes that mention one identifier (see [`LEAST_COMMON`]).
 const MOST_EXTENDED: usize = 24;
 /// Minimum number of changes, at the places that the compiler's messages name, that must mention
 /// the same identifier, so that a repair is extended to all changes that mention it.

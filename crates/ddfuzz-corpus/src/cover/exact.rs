@@ -498,9 +498,9 @@ impl DualAscent {
         Ok(sum.div_ceil(1 << PARTS) as u64)
     }
 
-    /// Multiplies the price of each row (feature) by the least factor that one of its columns
-    /// (inputs) allows. The prices of the rows of each column then add up to at most the column's
-    /// cost.
+    /// Multiplies the price of each row (feature) by a factor. It is the least one of the columns
+    /// (inputs) that cover the row: the column's cost, divided by the sum of the prices of all its
+    /// rows. The prices of a column's rows then add up to at most the column's cost.
     fn raise(&mut self, columns: &mut impl Columns) -> io::Result<()> {
         let mut factors = vec![u128::MAX; self.prices.len()];
         let mut rows = Vec::new();

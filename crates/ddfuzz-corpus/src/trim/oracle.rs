@@ -217,7 +217,8 @@ impl CoverageOracle {
     }
 
     /// Ends the work on a file. Returns what runs have shown of the file's contents, and how many
-    /// of its candidates were rejected by runs of earlier rounds, without a new run.
+    /// of its candidates were rejected without a new run, because runs of earlier rounds have
+    /// rejected them.
     pub(super) fn end_file(&mut self) -> (KnownRuns, u64) {
         let spared = std::mem::take(&mut self.spared);
         (std::mem::take(&mut self.known), spared)

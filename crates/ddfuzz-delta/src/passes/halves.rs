@@ -217,8 +217,8 @@ impl Parts {
         before.map_or(start, |before| before.start)..end
     }
 
-    /// Records that the range `place` of the text before the round, a piece of the divided part
-    /// `group`, was deleted.
+    /// Records that the range `place` was deleted, a piece of the divided part with the index
+    /// `group`. The range counts positions in the text as it was before the round.
     fn delete(&mut self, place: Range<usize>, group: usize) {
         self.pieces[group] -= 1;
         let mut gone = std::mem::take(&mut self.gone);

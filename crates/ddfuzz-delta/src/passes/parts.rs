@@ -34,8 +34,8 @@ const CROWDED: usize = 16;
 /// The deletion of parts of all depths together must delete at least the file's size, in bytes,
 /// divided by this number; otherwise parts are deleted once more, depth by depth.
 const WORTHWHILE: usize = 4;
-/// Number of successive tests that delete little, after which the deletion of parts of all depths
-/// together ends, or the replacement of items.
+/// Number of successive tests that delete little, after which each of two passes ends: the deletion
+/// of parts of all depths together, and the replacement of items by items inside of them.
 const IMPATIENT: usize = 24;
 
 /// Deletes the parts of `document` (a file taken apart) that the failure does not need: tests the
@@ -230,7 +230,8 @@ async fn delete_parts_since(
     }
 }
 
-/// The pieces of one kind in a document (a file taken apart), as units of a list search.
+/// All pieces of one kind in `document` (a file taken apart): the units that a list search tries to
+/// delete.
 struct Groups {
     document: Arc<dyn Document>,
     kind: GroupKind,
@@ -312,7 +313,8 @@ impl Places {
         crowded.map(Scope::Inside).collect()
     }
 
-    /// Returns true if `scope` includes the part with the index `part`.
+    /// Returns true if the part with the index `part` is in the list of parts that `scope`
+    /// describes: all parts, those directly inside of one part, or those of one depth.
     fn is_in(&self, part: usize, scope: Scope) -> bool {
         match (scope, self.around[part]) {
             (Scope::All, _) => true,

@@ -355,8 +355,9 @@ impl Session {
         })
     }
 
-    /// Determines what the processes of the session do now. If they all sleep but have several
-    /// threads, looks twice, because threads may wake one another between two looks.
+    /// Returns what the processes of the terminal's session do now: work, sleep, or are stopped. If
+    /// they all sleep but have several threads, looks twice, because threads may wake one another
+    /// between two looks.
     fn activity(&self) -> Activity {
         let files = self.files.as_ref();
         if let Some(activity) = files.and_then(|files| files.activity(self.pid)) {

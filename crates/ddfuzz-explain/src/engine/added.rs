@@ -36,7 +36,8 @@ pub(crate) enum Value {
     Changed(i64),
 }
 
-/// From which address the place is counted that a mutant's function sets in addition.
+/// The address from which a place (a field or a global variable) is counted, in a mutant whose
+/// function additionally sets this place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Base {
     /// The place is counted from the address that is passed to the function in this register (DWARF

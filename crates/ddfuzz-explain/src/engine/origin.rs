@@ -432,9 +432,9 @@ impl Engine {
         Ok(back)
     }
 
-    /// Finds where a value came from that the failing run has at the point `points[to]`; `None`
-    /// where that is not known. `points` are all points of the failing run, `value` is the place of
-    /// the value.
+    /// Finds where a value of the failing run came from: the value that is in the register or
+    /// memory `value` at the point `points[to]`. `points` are all points of the failing run. `None`
+    /// where the origin is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -25,8 +25,9 @@ const ARITHMETIC: [Mnemonic; 7] = [
 /// The shifts by which a program takes a number apart, to use its bytes one by one.
 const SHIFTS: [Mnemonic; 4] = [Mnemonic::Shr, Mnemonic::Sar, Mnemonic::Shrd, Mnemonic::Ror];
 
-/// Returns true if the instruction `by` has computed a number below zero from numbers that are not,
-/// or a number of which only the lower bits are copied by an instruction up to `until`.
+/// Returns true if the instruction `executed[by]` has computed a number out of range: one below
+/// zero from numbers that are not, one too large for its bytes, or one of which an instruction up
+/// to the index `until` copies only the lower one or two bytes and so loses a part.
 pub fn is_out_of_range(executed: &[Executed], by: usize, until: usize) -> bool {
     let (Some(it), Some(next)) = (executed.get(by), executed.get(by + 1)) else {
         return false;

@@ -24,7 +24,8 @@ const MOST_STOPS: usize = 4000;
 /// has got its value.
 const MOST_STEPS: usize = 20_000;
 
-/// The value whose writer [`Engine::register_writer`] finds.
+/// A value in a register, for which [`Engine::register_writer`] finds the instruction that wrote
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A variable of a frame, which is in the register of this number.

@@ -237,8 +237,8 @@ impl Progress {
         }
     }
 
-    /// Returns the stage that confirms the first of the two sides: the failing one for `diff`, the
-    /// passing one for `max`, where the failing side is the input itself.
+    /// Returns the stage in which the result is run again: the failing side of a `diff` search, or
+    /// the passing side of a `max` search, whose failing side is the unchanged input.
     fn confirmation(&self) -> Stage {
         Stage::Confirm(self.sides.goal_side())
     }

@@ -328,9 +328,9 @@ impl Elf<'_> {
         Some(Meaning::Index(section.part))
     }
 
-    /// Describes the number at the beginning of the table entry at offset `at`, which states where
-    /// a name begins in a string table, the section with the index `strings`. `None` if no string
-    /// is there.
+    /// Returns what the number at the beginning of the table entry at offset `at` states: the place
+    /// of a name in the string table, which is the section with the index `strings`. `None` if it
+    /// leads to no string of that section.
     fn name(&self, at: usize, strings: usize) -> Option<Stated> {
         let section = self.sections.get(strings)?;
         let name = section.place.start.checked_add(self.object.size(at, 4)?)?;

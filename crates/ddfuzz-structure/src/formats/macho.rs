@@ -109,8 +109,9 @@ pub fn macho(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
 }
 
 impl MachO<'_> {
-    /// Makes a part of the load command in the range `place`, and regions of all that it refers to.
-    /// `None` if the command is too short, or the file has too many parts.
+    /// Makes the load command in the range `place` a part (a deletable group of nodes), and makes
+    /// regions of all that it refers to. `None` if the command is too short, or the file has too
+    /// many parts.
     fn command(&mut self, reader: &mut Reader, place: Range<usize>) -> Option<Group> {
         let label = reader.label();
         let at = place.start;
