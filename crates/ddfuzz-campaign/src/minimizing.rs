@@ -364,8 +364,8 @@ impl Minimizing {
         self.entry_with(store, id, self.options(stop))
     }
 
-    /// Does what [`Minimizing::entry`] does, with `options`, whose callbacks for reductions and
-    /// slips (candidates with another crash) are replaced.
+    /// Minimizes an entry and records the result, as [`Minimizing::entry`] does, with `options`,
+    /// whose callbacks for reductions and slips (candidates with another crash) are replaced.
     ///
     /// # Errors
     /// As [`Minimizing::entry`].

@@ -322,8 +322,8 @@ pub(crate) fn conclude_difference(
 }
 
 /// Largest number of pairs of further tests of a version that has failed in the search but does not
-/// fail any more. They end as soon as two outcomes differ: the test alternates. If none do,
-/// leftovers of earlier builds are given as the reason.
+/// fail any more. The tests end as soon as two outcomes differ, and show that the test alternates.
+/// If all agree, leftovers of earlier builds are given as the reason.
 const PAIRS_IN_DOUBT: usize = 9;
 
 /// Checks whether `outcomes`, those of several tests of one version, are not all equal.

@@ -38,8 +38,8 @@ impl Fate {
 /// file's features.
 const NAMED: usize = 3;
 
-/// Explains the files of one cleanup. What that needs of the output directory is read once, when
-/// the first file needs it.
+/// Explains to the user why a cleanup kept a file or left it out. What it must read in the output
+/// directory is read once, when a file first needs it.
 pub struct Explainer<'a> {
     place: &'a CleanPaths,
     result: &'a CleanResult,

@@ -515,8 +515,8 @@ impl<'a> Explaining<'a> {
     }
 
     /// Stores in the result what is certain about both runs without tests: the numbers of their
-    /// points, the functions that only the failing run enters, and whether both runs have the point
-    /// `written`, the last one before the failing run wrote the value by which it failed.
+    /// points, the functions that only the failing run enters, and whether both runs pass the point
+    /// `written` (the last one before the failing run wrote the value by which it failed).
     fn compare(&mut self, runs: &Runs, written: Option<Point>) {
         if let Some(origin) = &mut self.result.origin {
             let at = |it: &Matched| (it.in_failing.pc, it.in_failing.nth);

@@ -19,7 +19,8 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// Returns the allowance of this part, from now on, of an explanation with the given budget.
+    /// Returns how much CPU and wall time this part of an explanation may take from now on;
+    /// `budget` is the CPU time for the whole explanation.
     pub fn share(self, budget: Duration) -> Allowance {
         let parts = match self {
             Stage::Heap => (5, 5),

@@ -382,9 +382,10 @@ fn instead(link: &LinkRecord) -> String {
     )
 }
 
-/// Describes the statement `parted` after which the runs went different ways, and `decided`, what
-/// wrote the value by which it decided. Empty where the statement is not known; also where the text
-/// names its source line (`line`) already and `decided` is not known.
+/// Formats, as the end of a sentence, the statement `parted` after which the two runs went
+/// different ways, and the origin `decided` of the value by which it chose the way. Empty if the
+/// statement is not known, or if it is on `line`, which the text names already, and `decided` is
+/// not known.
 fn parting(
     parted: &Option<FrameRecord>,
     decided: &Option<OriginRecord>,

@@ -166,10 +166,10 @@ impl MergedBuilds {
     }
 
     /// Returns the builds of an entry's target if the entry's group must be checked again after the
-    /// merge; else `None`. It must be checked again if the entry gets a result that is still to be
-    /// run with the last build, or if it is uncertain which build is the last one. For a flaky
-    /// crash, the first of these reasons counts only if the destination takes over the other
-    /// directory's result, because the group may have moved to `flaky/` after its check.
+    /// merge; else `None`. There are two reasons for a check: the entry gets a result that is still
+    /// to be run with the last build, or it is uncertain which build is the last one. For a flaky
+    /// crash, the first reason counts only if the destination takes over the other directory's
+    /// result, because the group may have moved to `flaky/` after its check.
     fn unchecked_with(
         &self,
         id: &EntryId,

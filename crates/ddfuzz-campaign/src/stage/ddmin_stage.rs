@@ -624,7 +624,8 @@ impl SolutionCursor {
         }
     }
 
-    /// Records that the stage has processed the solution `id`, and moves the cursor to it.
+    /// Records that the stage has processed the solution `id` of the fuzzer, so that it goes on
+    /// with the solutions after it.
     pub fn pass(&mut self, id: CorpusId) {
         self.last = Some(id);
     }

@@ -47,7 +47,7 @@ struct Group {
 impl Group {
     /// Returns the size in bytes below which a further input with a known minor key is stored. It
     /// is the larger of two sizes: `least`, that of the smallest stored input with this key; and
-    /// the size below which an input is worth minimizing, since it is smaller than all stored
+    /// the size below which minimizing an input is worthwhile: it is then smaller than all stored
     /// inputs that are not minimized yet, and small enough to promise a smaller result than the
     /// group has.
     fn size_limit(&self, least: u64) -> u64 {

@@ -468,8 +468,8 @@ impl CleanTotals {
         self.groups.iter().any(|known| is_same(known, group))
     }
 
-    /// Adds a group of crashes that occurred only while files were trimmed; it counts no input of
-    /// the corpus.
+    /// Adds a group of crashes that occurred only while files were trimmed, with the count 0,
+    /// because no input of the corpus itself belongs to it.
     pub fn slipped(&mut self, group: CleanGroup) {
         self.group(CleanGroup { count: 0, ..group });
     }

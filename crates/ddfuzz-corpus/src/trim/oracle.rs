@@ -63,9 +63,9 @@ pub struct TrimCondition {
 }
 
 impl TrimCondition {
-    /// Makes the condition for the candidates of a file. `exit` is the exit status of the
-    /// original's runs, `found` the features that they reached, and `wanted` the features that
-    /// candidates must and may reach.
+    /// Makes the condition for the candidates of a file: `exit` is the exit status of the
+    /// original's runs, `found` are the features that they reached, and `wanted` says which
+    /// features candidates must reach and which others they may reach.
     fn of(exit: i32, found: &Features, wanted: RequiredFeatures) -> TrimCondition {
         let of_original = match &wanted.allowed {
             Some(allowed) => found.less(&wanted.required).less(allowed),

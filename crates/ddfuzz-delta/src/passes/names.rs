@@ -104,10 +104,10 @@ impl Units for Rewritten<'_> {
     }
 }
 
-/// Writes the same new letter over as many names of a text as possible; `names` finds the names. Of
-/// the names that must stay, writes the most frequent one, if it occurs at least [`FREQUENT`]
-/// times, over as many as possible of those that are not shorter. Returns true if the letter has
-/// replaced at least two names.
+/// Writes one new letter over as many names of a text as possible; `names` finds the names. Then
+/// takes the most frequent name that was not replaced, if it occurs at least [`FREQUENT`] times,
+/// and writes it over as many as possible of the others that are at least as long. Returns true if
+/// the letter has replaced at least two names.
 pub(super) async fn merge(work: &mut CurrentBest, names: &Find<'_>) -> bool {
     let text = work.text();
     let used: BTreeSet<&[u8]> = names(&text).into_iter().map(|place| &text[place]).collect();

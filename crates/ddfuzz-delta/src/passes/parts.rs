@@ -369,10 +369,10 @@ impl Parts {
         }
     }
 
-    /// Returns the units that are deleted for the ranges `cuts` of indices: the units that lie in
-    /// one of the ranges together with all units inside of them. Of units inside of each other,
-    /// only the outermost is returned. Indices beyond the end of the list are ignored, because a
-    /// deletion may take along parts that are later in the list.
+    /// Returns the units to delete for the ranges `cuts` of indices: those that lie in one of the
+    /// ranges together with all units inside of them. A unit inside of a returned one is not
+    /// returned, because it is deleted with it. Indices beyond the end of the list are ignored,
+    /// because a deletion may take along parts that are later in the list.
     fn tops(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut tops = Vec::new();
         for cut in cuts {

@@ -39,7 +39,8 @@ pub enum Oddity {
     ChoosesPlace,
 }
 
-/// An instruction of a recorded run of which something is odd.
+/// An instruction of a recorded run that does something odd, such as writing to freed memory, and
+/// may so be the cause of the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anomaly {
     /// Index of the instruction in the recording.

@@ -52,8 +52,8 @@ pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
     found
 }
 
-/// A heap block after which the word in which the allocator keeps the next block's size was
-/// overwritten.
+/// A heap block past whose end the program has written: it has overwritten the word behind the
+/// block, in which the allocator keeps the size of the next block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged {
     /// Address at which the heap block begins.

@@ -36,7 +36,7 @@ const COMPARED: usize = 600;
 const COMPARED_CLOSELY: usize = 60;
 /// Largest number of failing runs, and of others, with which a most telling mutant is compared.
 const CLOSELY: usize = 12;
-/// By how much a mutant weighs less for each one of the same function that weighs more.
+/// How much weight a mutant loses for each mutant of the same function that weighs more.
 const AGAIN: f64 = 0.25;
 /// Largest number of mutants that the search for mutants without the failure returns.
 const FOUND: usize = 6;
@@ -203,9 +203,9 @@ impl Engine {
         Ok(found)
     }
 
-    /// Runs a fork of the stopped run `stand` as the mutant that `patch` makes, or unchanged if
-    /// `patch` is `None`. Returns how the fork ended; `None` if it did what cannot be followed.
-    /// With the pace [`Pace::SystemCalls`], what it writes is recorded.
+    /// Runs a fork of the stopped run `stand` as the mutant that `patch` makes, or unchanged if it
+    /// is `None`. Returns how the fork ended, with what it wrote if `pace` is
+    /// [`Pace::SystemCalls`]; `None` if it did something that cannot be followed.
     pub(super) fn run_mutant(
         &mut self,
         stand: &mut Stand,

@@ -12,7 +12,7 @@ const VARIABLES: usize = 8;
 /// A local variable is taken for a copy if a pointer to another place (the original) is loaded at
 /// most this many instructions away from where the variable's address is taken.
 const BESIDE: usize = 4;
-/// Largest number of other fields that are read in place of one.
+/// Largest number of other fields that mutants of one instruction read in place of its own field.
 const FIELDS: usize = 6;
 /// Largest number of other registers that are read in place of one.
 const REGISTERS: usize = 3;

@@ -151,10 +151,10 @@ fn are_terms_whole(executed: &[Executed], by: usize) -> bool {
     registers.all(|number| is_whole(executed, by, number))
 }
 
-/// Returns true if the instruction `by` stores the lower one or two bytes of a register whose
-/// number does not fit into them. A number that fits only if it is unsigned counts, too, if the
-/// program reads the stored bytes as signed; `reading` are the instructions from that read on.
-/// False if the program takes the number apart by shifts.
+/// Returns true if the instruction `executed[by]` stores the lower one or two bytes of a register,
+/// and the register's number does not fit into them; or it fits only as an unsigned number, but the
+/// program reads the stored bytes as signed (`reading` are the instructions from that read on).
+/// Returns false if shifts nearby show that the program takes the number apart.
 pub fn is_stored_short(executed: &[Executed], by: usize, reading: &[Executed]) -> bool {
     let instruction = &executed[by].instruction;
     let source = instruction.op1_register();

@@ -49,9 +49,10 @@ impl Engine {
         Some(function.wrapping_add(self.bias))
     }
 
-    /// Makes random numbers equal in all runs, and lets Rust panics end the run if that is set, in
-    /// a process that is stopped after its `execve`. If the program calls `getrandom`, the process
-    /// is then stopped at the program's first instruction.
+    /// Prepares a process that is stopped after its `execve`: makes its random numbers equal to
+    /// those of all other runs, and makes a Rust panic end the run where `panic_end` has a place
+    /// for that. If the program calls `getrandom`, the process is then stopped at the program's
+    /// first instruction.
     pub(super) fn prepare(&mut self, process: &mut Process) -> Result<(), EngineError> {
         let auxiliary = std::fs::read(format!("/proc/{}/auxv", process.pid))?;
         let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());

@@ -145,9 +145,9 @@ pub fn last_write(executed: &[Executed], range: Range<usize>, memory: Value) -> 
     range.rev().find(writes)
 }
 
-/// Returns the index of the instruction that pushed a register onto the stack, if the instruction
-/// `at` pops the value back into the register; else `None`. The value is another one if it was
-/// overwritten meanwhile: that is as if the register was read from any memory.
+/// Returns the index of the instruction that saved `register` on the stack, if the instruction `at`
+/// restores it: pops the same value back into the register. Returns `None` for other instructions,
+/// and if the saved value was overwritten meanwhile.
 fn saved(executed: &[Executed], at: usize, register: Value) -> Option<usize> {
     let (address, size) = executed[at].read().filter(|_| executed[at].is_pop())?;
     let memory = Value::Memory(address, size);

@@ -261,9 +261,9 @@ impl Reading<'_> {
         found.map(|place| (place, value))
     }
 
-    /// Calls `found` for each variable that is in scope in the frame with the index `index`: with
-    /// the variable; with `Some(None)` if it has a value but no place that could be changed; with
-    /// `None` if its value is unknown.
+    /// Calls `found` for each variable that is in scope in the frame with the index `index`. The
+    /// argument is the variable with its place; `Some(None)` if the variable has a value, but no
+    /// place that could be changed; `None` if its value is unknown.
     fn locals(
         &self,
         frames: &[Frame],

@@ -162,8 +162,8 @@ impl Engine {
         })
     }
 
-    /// Returns the run from which tests were forked, when no more tests are made; its ended forks
-    /// are reaped before.
+    /// Ends the tests at a point: reaps the forks that have ended, and returns the stopped run from
+    /// which they were made.
     pub(crate) fn released(&mut self, mut stand: Stand) -> Result<Run, EngineError> {
         let instruction = self.system_call.ok_or_else(no_system_call)?;
         for child in std::mem::take(&mut stand.ended) {

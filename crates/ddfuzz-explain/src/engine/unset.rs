@@ -190,9 +190,9 @@ impl Engine {
     }
 }
 
-/// Returns true if the system call at which a run is stopped may write to the memory at `address`:
-/// it reads a file into a buffer that has some of the memory, or into buffers that are not looked
-/// at.
+/// Returns true if the system call at which `run` is stopped may write to the `size` bytes at
+/// `address`: it reads a file into a buffer that has some of them, or it is a call with several
+/// buffers, which are not looked at.
 fn reads_into(run: &Run, address: u64, size: u64) -> Result<bool, EngineError> {
     let registers = run.process.registers()?;
     let call = registers.orig_rax as i64;

@@ -78,7 +78,7 @@ pub(super) fn count_traced(time: Duration) {
     TRACED.set(TRACED.get() + time);
 }
 
-/// Returns the time of a clock; zero where there is no such clock.
+/// Returns the time that the system's clock `id` shows; zero if there is no such clock.
 pub(super) fn clock(id: libc::clockid_t) -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,

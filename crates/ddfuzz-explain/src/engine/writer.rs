@@ -235,9 +235,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns true if the watched memory belongs to the frame of its variable at this moment. It
-    /// may also be part of a called function's frame, or of one of an earlier call: writes by those
-    /// are no writes of the variable.
+    /// Returns true if the watched memory is now a part of the frame of its variable, and for a
+    /// variable without a frame. Returns false if it belongs to the frame of another call, such as
+    /// a function called before or from there: what that call writes is no write of the variable.
     fn is_of_frame(
         &mut self,
         process: &mut super::process::Process,

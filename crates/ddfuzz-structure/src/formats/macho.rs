@@ -150,9 +150,9 @@ impl MachO<'_> {
         Some(Group::part(label, nodes))
     }
 
-    /// Makes the group of nodes of the sections' entries in a segment's load command, which has the
-    /// range `place`, and regions of what they refer to; adds to `stated` the numbers of the
-    /// command that are computed anew. Returns the group and the offset after it; `None` if the
+    /// Makes a group of nodes of the entries of all sections in the segment's load command at
+    /// `place`, and regions of what they refer to. Appends to `stated` those numbers of the command
+    /// that are computed anew. Returns the group and the offset after the entries; `None` if the
     /// command ends before its entries do, or has too many.
     fn segment(
         &mut self,
