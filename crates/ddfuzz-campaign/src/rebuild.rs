@@ -314,11 +314,10 @@ impl BuildCheck<'_> {
         self.recorded().as_ref().map(gone_with).unwrap_or_default()
     }
 
-    /// Compares the program with the build that the output directory has recorded last; called at
-    /// the start of a call of ddfuzz. If it is another build, all groups are checked with it. If it
-    /// is the same, only groups recorded as unchecked are. If none is recorded, the present build
-    /// is recorded, and all groups there are are checked. Does nothing if no campaign of the
-    /// directory is on the target.
+    /// Compares the program with the build that the output directory has recorded last, at the
+    /// start of a call of ddfuzz. If it is another build, checks all groups with it; if it is the
+    /// same, only the groups recorded as unchecked. If no build is recorded, records this one, and
+    /// checks all groups. Does nothing if no campaign of the directory is on the target.
     pub fn begin(
         &self,
         watch: &ProgramWatch,

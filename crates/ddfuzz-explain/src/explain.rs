@@ -296,8 +296,9 @@ impl<'a> Explaining<'a> {
         })
     }
 
-    /// Runs a part of the explanation, `act`, within its share of the time. If that is over before
-    /// the end of the part, returns the default: what was found until then is in the result.
+    /// Runs the part `stage` of the explanation, `act`, within its share of the time, and returns
+    /// its result. If the share is used up first, returns a default instead; what the part has
+    /// found until then is in `self.result`.
     fn part<T: Default>(
         &mut self,
         engine: &mut Engine,

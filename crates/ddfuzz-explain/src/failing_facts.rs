@@ -104,8 +104,9 @@ pub fn add_facts(
     Ok(written)
 }
 
-/// Adds to a result where the size of the heap block `block` came from, past whose end the run of
-/// `trace` writes, and what decided how much it writes. Nothing is added if `block` is `None`.
+/// Adds to a result two facts about the heap block `block` past whose end the run of `trace`
+/// writes: where the block's size came from, and what decided how much is written. Adds nothing if
+/// `block` is `None`.
 ///
 /// # Errors
 /// When the runs cannot be made.

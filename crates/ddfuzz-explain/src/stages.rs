@@ -59,7 +59,7 @@ impl Default for Stages {
 }
 
 impl Stages {
-    /// Notes that a part is done.
+    /// Records that this part of the explanation is complete.
     pub fn done(&mut self, stage: Stage) {
         self.left.retain(|it| *it != stage);
     }

@@ -353,8 +353,8 @@ impl Minimized {
         self.flaky.is_some_and(|rate| rate.hits == 0)
     }
 
-    /// Returns the result without a claim: its crash was found to be flaky, with the failure rate
-    /// `rate`, so that the tests on which the claim rests prove nothing.
+    /// Returns this result without its claim, because its crash was found to be flaky, with the
+    /// failure rate `rate`: the tests on which the claim rests then prove nothing.
     pub(super) fn without_claim(self, rate: Rate) -> Minimized {
         Minimized {
             claim: Claim::BestSoFar.to_string(),

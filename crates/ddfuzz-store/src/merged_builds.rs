@@ -137,9 +137,9 @@ impl MergedBuilds {
         }))
     }
 
-    /// Returns the campaign file that the destination `into` gets by a merge of the directory
-    /// `from`. It contains the campaigns of both directories, and the last build of each target
-    /// names as unchecked the groups that are to be checked with it.
+    /// Returns the campaign file that the destination `into` gets when the directory `from` is
+    /// merged into it. It contains the campaigns of both directories. The last build of each target
+    /// lists, as unchecked groups, those that must be checked with it after the merge.
     pub(super) fn united(&self, from: &Path, into: &Path) -> Result<CampaignFile, StoreError> {
         let mut file = self.all.clone();
         if self.rebuilt.is_empty() {

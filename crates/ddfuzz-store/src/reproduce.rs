@@ -213,7 +213,9 @@ fn timeout_command(target: &Target) -> String {
     format!("timeout {foreground}-k 5 {seconds} ")
 }
 
-/// Generates the line of `reproduce.sh` that sets `$options`, the options for sanitizers.
+/// Generates the line of `reproduce.sh` that sets the shell variable `$options`: the sanitizer
+/// options of the run, such as whether leaks are reported, and the memory limit for an
+/// out-of-memory crash.
 fn options(kind: Kind, class: &Class, target: &Target) -> String {
     let leaks = class.is_leak();
     let is_oom = kind == Kind::Oom;

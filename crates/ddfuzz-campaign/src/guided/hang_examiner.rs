@@ -25,8 +25,8 @@ const INDISTINCT_DIVISOR: u32 = 8;
 /// Number of suspected hangs at new sites in the program that are examined however long that takes.
 const MAX_FREE: u32 = 8;
 /// Queue length from which on a suspected hang is queued only if it hangs at a new site in the
-/// program. For one at a known site, the run is then only counted in its group, if the group is
-/// known.
+/// program. A hang at a known site is then only counted as a run of the site's group; it is dropped
+/// if that group is not known yet.
 const MAX_WAITING: usize = 64;
 /// Greatest number of suspected hangs that wait to be examined; while so many wait, each further
 /// one is dropped, even at a new site.

@@ -59,9 +59,9 @@ pub fn isolate<P: Prober>(
     }
 }
 
-/// Narrows the difference between the passing and the failing set of changes in `found`, which is
-/// divided into `groups`, by `dd`, until no group can be moved between the sets or the budget is
-/// used up. Returns the two narrowed sets.
+/// Narrows the difference between the passing and the failing set of changes in `found` by `dd`,
+/// whose units are `groups` of the changes in the difference. Ends when no group can be moved from
+/// one set to the other, or when the budget is used up. Returns the two narrowed sets.
 fn narrowed<P: Prober>(
     found: Isolation,
     groups: &[Config],

@@ -246,8 +246,8 @@ pub struct UniqueFeatures {
     pub sole: Vec<(Feature, usize)>,
 }
 
-/// Finds the features of `wanted`, except those in `covered`, that only one of all inputs reaches,
-/// and those that only one of the inputs `chosen` (ascending) reaches.
+/// Finds two kinds of unique features among `wanted` without `covered`: those that only one of all
+/// inputs reaches, and those that only one of the inputs `chosen` (ascending) reaches.
 pub fn unique_features(
     sets: &mut impl Sets,
     chosen: &[usize],

@@ -140,9 +140,9 @@ impl Engine<'_> {
         Ok(written)
     }
 
-    /// Returns all steps of the cleanup, each with the number and size of the files that it
-    /// removed, and second the number of bytes that trimming removed. `chosen`: number and size of
-    /// the kept files before trimming. `after`: the same after trimming.
+    /// Returns two facts: all steps of the cleanup, each with the number and size of the files that
+    /// it removed; and the number of bytes that trimming removed. `chosen` and `after` are the
+    /// number and size of the kept files before and after trimming.
     fn steps(&self, totals: &CleanTotals, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
         let left = totals.left();
         let mut steps = totals.steps();

@@ -200,8 +200,9 @@ fn is_read_signed(reading: &[Executed], size: usize) -> bool {
             .is_some_and(is_sign)
 }
 
-/// Returns true if the first instruction in `range` that copies only the lower one or two bytes of
-/// the register `number` loses a part of the number in it.
+/// Returns true if the lower one or two bytes of the register `number` are copied and a part of its
+/// number is lost by that. Only the first such copy in `range` counts, and none after another write
+/// to the register.
 fn is_cut(executed: &[Executed], number: usize, range: std::ops::RangeInclusive<usize>) -> bool {
     for at in range.take(SOON) {
         let Some(it) = executed.get(at) else {

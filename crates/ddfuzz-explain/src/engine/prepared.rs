@@ -43,7 +43,8 @@ impl Engine {
         self.panic.is_some()
     }
 
-    /// Returns the address in the process at which Rust panics end it; `None` where they do not.
+    /// Returns the address in the process of the function at which a Rust panic ends the run;
+    /// `None` if panics are not to end it, or the program has no such function.
     pub(super) fn panic_end(&self) -> Option<u64> {
         let function = self.panic.filter(|_| self.ends_at_panics)?;
         Some(function.wrapping_add(self.bias))

@@ -113,8 +113,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns the event with which the memory that is in use at `address`, at the point `to` of
-    /// the failing run, begins its life; `None` for a global variable, and where that is not known.
+    /// Returns the event with which the memory at `address` begins its life, as it is used at the
+    /// point `to` of the failing run: an allocation, or the call of a function with this local
+    /// variable. `None` for a global variable, and where that is not known.
     fn life_of(&mut self, address: u64, to: Point) -> Result<Option<Begins>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, to)?;

@@ -135,7 +135,7 @@ impl Allowance {
         Allowance { cpu, wall }
     }
 
-    /// Returns true if the allowance is used up.
+    /// Returns true if the CPU time or the wall time of this allowance is used up.
     pub fn is_over(&self) -> bool {
         Instant::now() >= self.wall || cpu_spent() >= self.cpu
     }

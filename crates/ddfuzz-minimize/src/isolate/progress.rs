@@ -221,7 +221,8 @@ impl Progress {
     }
 
     /// Continues the search if the log ended because a budget was used up; otherwise does nothing.
-    /// Confirmations with another outcome than the expected one still count as contradictions.
+    /// If a confirming run of that earlier result had another outcome than expected, the failure
+    /// counts as contradicted from then on.
     pub fn continue_search(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()

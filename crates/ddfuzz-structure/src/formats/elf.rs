@@ -388,9 +388,9 @@ impl Elf<'_> {
         ]
     }
 
-    /// Makes a part (a group of nodes that can be deleted) of the entry of the segment table at
-    /// offset `at`. If the segment's bytes overlap no region made so far, they become a region,
-    /// which is deleted together with the entry.
+    /// Makes the entry of the segment table at offset `at` a part (a group of nodes that can be
+    /// deleted). If the segment's bytes overlap no region made so far, they become a region that is
+    /// deleted together with the entry.
     fn segment(&mut self, reader: &mut Reader, at: usize) -> Node {
         let [offset, size] = self.layout.segment_place;
         let entry = reader.label();

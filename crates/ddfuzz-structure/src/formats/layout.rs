@@ -514,9 +514,9 @@ impl<'a> Layout<'a> {
     }
 
     /// Reads the elements of the list with the number `list`, each of which consists of `items`,
-    /// from the next byte of `table` on. If `tie` is the number by which a coverage table ties its
-    /// glyphs to elements, each element is deleted together with its glyph, else by itself. `None`
-    /// if an element cannot be read, or the file has too many parts.
+    /// from the next byte of `table` on. If a coverage table (a list of glyphs) has the number
+    /// `tie`, each element is deleted together with its glyph, else by itself. `None` if an element
+    /// cannot be read, or the file has too many parts.
     fn elements(
         &mut self,
         reader: &mut Reader,

@@ -253,9 +253,9 @@ impl MachO<'_> {
 
     /// Makes a region of a table, each of whose entries has `size` bytes and is a deletable part.
     /// The fields `offset` and `count` of the load command or entry at offset `at` state where the
-    /// table begins and how many entries it has; both are added to `stated`. `numbers` returns, for
-    /// the offset of an entry, those of its numbers that are computed anew. `None` if the table is
-    /// too large, or its range cannot become a region.
+    /// table begins and how many entries it has; both are added to `stated`, the numbers that are
+    /// computed anew. `numbers` returns such numbers of the table's entry at an offset. `None` if
+    /// the table is too large, or its range cannot become a region.
     fn table(
         &mut self,
         reader: &mut Reader,
