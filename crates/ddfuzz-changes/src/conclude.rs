@@ -62,9 +62,9 @@ pub fn premises(kept: &[(usize, Config)], goal: Goal) -> Vec<Premise> {
     all
 }
 
-/// Tests again the version that a bisection has found to be the last one that passes, the commit
-/// `on` with the changes `kept`, because one odd run would lead to a wrong commit. Fails if it does
-/// not pass again. Does nothing for a version that was tested several times, or has not passed.
+/// Tests once more a version that a bisection takes for the last one that passes: the commit `on`
+/// with the changes `kept`. One odd run would otherwise lead to a wrong commit. Fails if the
+/// version does not pass again. Does nothing if it was tested several times, or has not passed.
 pub(crate) fn vote(
     session: &mut Session<'_>,
     on: &str,
@@ -266,10 +266,10 @@ pub(crate) fn conclude(
     })
 }
 
-/// Ends the log with the found difference `part` between two sets of the changes of `set`, one that
-/// passes and a larger one that fails; returns the result with the claim that the tests prove.
-/// `base` is the version that passes, `commits` are those from which the changes come. Before the
-/// end of the log, the failing version is built anew and tested three times, and each version on
+/// Ends the log of a search that has found a difference, and returns the result with the claim that
+/// the tests prove. `part` is the difference: a passing and a larger failing set of the changes of
+/// `set`. `base` is the passing version; `commits` are those from which the changes come. Before
+/// the log ends, the failing version is built anew and tested three times, and each version on
 /// which the claim rests is tested once more.
 pub(crate) fn conclude_difference(
     session: &mut Session<'_>,

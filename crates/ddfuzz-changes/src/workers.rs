@@ -142,8 +142,8 @@ impl Workers {
         }
     }
 
-    /// Returns the wall times of the slowest build and of the slowest test so far, among the
-    /// versions that the search asked for, and those that the log of an earlier call has.
+    /// Returns two wall times, those of the slowest build and of the slowest test so far. Versions
+    /// that the search asked for count, and those in the log of an earlier call.
     pub fn slowest(&self) -> [Duration; 2] {
         self.slowest.into()
     }

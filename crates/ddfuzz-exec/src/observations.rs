@@ -146,7 +146,8 @@ pub(crate) struct ReachedRanges {
 }
 
 impl ReachedRanges {
-    /// Adds the hit-count ranges that a run's coverage counters are in to those that were reached.
+    /// Adds the coverage of a run to what is reached: for each of its coverage `counters`, the
+    /// range of hit counts that the counter is in.
     pub(crate) fn add(&mut self, counters: &[u8]) {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);

@@ -36,7 +36,7 @@ const FACTS: Parts = (60, 8);
 const VALUES: Parts = (10, 8);
 /// Runs of mutants of the program may take the time that is left divided by this number.
 const MUTANTS: u32 = 2;
-/// Largest number of statements that the result names as those on which the failure depends.
+/// Largest number of statements that the result lists because the failure depends on them.
 const DEPENDS: usize = 16;
 
 /// Adds to a result the heap block past whose end the failing run has written. Where there is none,

@@ -486,9 +486,9 @@ const MADE_OF: usize = 3;
 /// Largest number of statements named as sources of the values that made a condition's value.
 const OF_CONDITION: usize = 2;
 
-/// Names the statements, at most `most`, that wrote the values from which a value was made: first
-/// those that computed a number out of range, last those that only copied; of equal ones the latest
-/// first. Empty where none are known.
+/// Formats the statements, at most `most`, that wrote the values from which a value was made. Those
+/// that computed a number out of range come first, those that only copied last; otherwise the
+/// latest come first. Empty where none are known.
 fn made_of(origin: &OriginRecord, most: usize) -> String {
     let mut earlier: Vec<&OriginRecord> = origin.earlier.iter().collect();
     earlier.sort_by_key(|it| (!it.out_of_range, it.copies));

@@ -339,8 +339,8 @@ impl<'a> Progress<'a> {
         self.confirmed.tries > 0 || self.reduced().is_none()
     }
 
-    /// Ends the present stage before all its runs are made, because a budget is used up, and begins
-    /// the next one.
+    /// Ends the present stage before all its runs are made, because the budget of time is used up,
+    /// and begins the next one.
     fn end_here(&mut self) {
         self.ceased = self.ceased.or(Some(match self.stage {
             Stage::Repeat => Stage::Confirm,

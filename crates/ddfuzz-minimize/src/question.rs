@@ -242,9 +242,9 @@ impl<'a> SingleOracle<'a> {
         }
     }
 
-    /// Runs the text that is due and, in the same request, the texts that are predicted to be due
-    /// next, and keeps the answers. `left` is the greatest number of these runs; `None` means no
-    /// limit.
+    /// Runs the text that is due together with texts that will probably be due next, in one
+    /// request, and keeps all answers until they are asked for. `left` is the greatest number of
+    /// these runs; `None` means no limit.
     fn run_ahead(&mut self, progress: &Progress<'_>, left: Option<u64>) -> Result<(), OracleError> {
         let left = left.and_then(|left| usize::try_from(left).ok());
         let most = self.several.min(left.unwrap_or(usize::MAX).max(1));

@@ -64,8 +64,8 @@ impl Entry {
         self.build.get_or_init(logged).as_ref()
     }
 
-    /// Returns the blake3 hash of the log of the entry's minimization, by which a build's record
-    /// refers to the result of that minimization; `None` if there is no log.
+    /// Returns the blake3 hash of the log of the entry's minimization; `None` if there is no log. A
+    /// build's record names the result of a minimization by this hash.
     pub fn log_hash(&self) -> Result<Option<String>, StoreError> {
         PassingResults::log_hash(&self.folder)
     }

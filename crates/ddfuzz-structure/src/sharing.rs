@@ -72,9 +72,9 @@ fn list_targets(group: &Group, targets: &mut Vec<Label>) {
     }
 }
 
-/// Appends to `regions` the regions inside of `group`: groups of nodes whose labels (ids in the
-/// file's tree) are in `targets`, which is sorted, and that contain neither deletable groups nor
-/// compressed nodes. Does not look for regions inside of a region.
+/// Appends to `regions` the regions inside of `group`. A region is a group of nodes whose label (id
+/// in the file's tree) is in `targets`, which is sorted, and that contains neither deletable groups
+/// nor compressed nodes. Does not look for regions inside of a region.
 fn list_regions<'a>(group: &'a Group, targets: &[Label], regions: &mut Vec<&'a Group>) {
     for node in &group.nodes {
         let Node::Group(inner) = node else {

@@ -108,9 +108,9 @@ impl HangExaminer {
         }
     }
 
-    /// Queues a suspected hang to be examined, and returns `None`. If too many wait already, drops
-    /// it; the result is then the group in which the caller has to count its run, or `None` if the
-    /// group is not known, so that the run is not counted.
+    /// Queues a suspected hang to be examined, and returns `None`. If too many wait already, the
+    /// hang is dropped, and its known group is returned, so that the caller counts the run there;
+    /// `None` if its group is not known, and the run is not counted.
     pub(super) fn take(&mut self, mut suspect: SuspectedHang) -> Option<(Kind, Key)> {
         let known = self.known(&suspect.signatures);
         // Another worker may have submitted the same hang.
@@ -321,9 +321,9 @@ impl ExaminerThread {
     }
 }
 
-/// Examines, on the examining thread, whether and where in the program `input` hangs, and returns
-/// the verdict. `triager` is created at the first call. `steady` records for which groups of hangs
-/// a second run was made, so that it is made only once for each.
+/// Examines, on the examining thread, whether `input` hangs and where in the program, and returns
+/// the verdict. The first call creates `triager`. A hang of a group that is not in `steady` yet is
+/// run a second time; `steady` remembers these groups.
 fn examine(
     (triager, steady): (&mut Option<Triager>, &mut SteadyHangs),
     target: &Target,

@@ -5,8 +5,8 @@ use ddfuzz_delta::{Config, Dd, Mode, Outcome, Search};
 use super::facts::{Facts, config};
 use super::{Minimal, Prober};
 
-/// The result of isolating a difference: a set of changes that passes, and a larger set that fails,
-/// between which the search knows no smaller difference.
+/// The result of isolating a difference: a set of changes that passes, and a larger one that fails.
+/// The search knows no such pair of sets with a smaller difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Isolation {
     /// The smaller of the two sets of changes: the version with these changes passes.

@@ -183,11 +183,12 @@ impl Search {
         solved.lower + weight
     }
 
-    /// Chooses the row (feature) that the fewest columns (inputs) cover, and one of these columns;
-    /// searches covers that contain the column, and covers that do not. A cover that weighs less
-    /// than `best` replaces it. `bound` was computed for `matrix`; only covers that weigh less than
-    /// `upper` are searched for; `depth` is how many times the search has fixed columns or branched
-    /// so far. Returns a lower bound of the weight of any cover of the matrix.
+    /// Searches covers by a case distinction: chooses the row (feature) that the fewest columns
+    /// (inputs) cover, and one of these columns, and searches covers with this column, and covers
+    /// without. A cover that weighs less than `best` replaces it. `bound` was computed for
+    /// `matrix`; only covers that weigh less than `upper` are searched for; `depth` is how many
+    /// times the search has fixed columns or branched so far. Returns a lower bound of the weight
+    /// of any cover of the matrix.
     fn branch(
         &mut self,
         matrix: &Matrix,
@@ -475,9 +476,8 @@ impl DualAscent {
         Ok(DualAscent { prices })
     }
 
-    /// Creates the prices with which the dual ascent starts, from the prices of the rows that
-    /// another method (the Lagrangian relaxation) has found. Each is given as a pair of numbers, of
-    /// which the first is divided by the second.
+    /// Creates the start prices of the dual ascent from prices that the Lagrangian relaxation has
+    /// found, one for each row. Each price is given as a numerator and a denominator.
     pub fn from_prices(prices: impl Iterator<Item = (i64, i64)>) -> DualAscent {
         let part = |(price, unit): (i64, i64)| {
             let part = (u128::from(price.max(0) as u64) << PARTS) / u128::from(unit.max(1) as u64);

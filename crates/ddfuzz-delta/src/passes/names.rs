@@ -178,9 +178,9 @@ pub(super) async fn write_shorter_words(work: &mut CurrentBest, words: &Find<'_>
     }
 }
 
-/// Writes names of one or two letters and digits over the longer names that `names` finds in a
-/// text, several in one test. Does nothing if there are at most [`MANY`] of them. Adds names that
-/// cannot be replaced to `kept`, and does not try those that are in it.
+/// Replaces many long names in a text, which `names` finds, by new ones of one or two letters and
+/// digits, several names in one test. Does nothing if there are at most [`MANY`] of them. Names in
+/// `kept` are not tried, and names that cannot be replaced are added to it.
 pub(super) async fn rename_many(work: &mut CurrentBest, names: &Find<'_>, kept: &mut KeptNames) {
     let mut many = shorter_names(&work.text(), names, kept);
     if many.len() > MANY {

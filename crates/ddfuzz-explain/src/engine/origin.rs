@@ -76,7 +76,8 @@ pub struct Origin {
 /// value, and the place of the value.
 pub(super) type Used = (Rc<Recorded>, usize, Value);
 
-/// A value that is still to be followed back to the statement that made it.
+/// A value, used by an instruction of a recorded run, whose origin is still to be found: the
+/// statement that made it.
 struct Pending {
     used: Used,
     /// Index, among the origins found so far, of the value that was made from this one; `None`

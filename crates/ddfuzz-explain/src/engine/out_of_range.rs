@@ -128,9 +128,9 @@ fn carries(it: &Executed, number: usize, (result, size): (u64, usize)) -> bool {
     is_addition && !is_lowered && result & mask < it.registers[number] & mask
 }
 
-/// Returns whether the register `number` holds one number before the instruction `at`: false if the
-/// last instruction that wrote the register has set only its lower one or two bytes, so that the
-/// other bytes belong to another number.
+/// Returns true if the register `number` holds a single number before the instruction `at`. Returns
+/// false if only its lower one or two bytes were set last, so that its other bytes belong to
+/// another number.
 fn is_whole(executed: &[Executed], at: usize, number: usize) -> bool {
     let mut before = executed[..at].iter().rev();
     let last = before.find(|it| it.is_write_to(Value::Register(number)));

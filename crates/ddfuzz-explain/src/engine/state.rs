@@ -443,9 +443,10 @@ fn global(declared: &Declared, address: u64) -> Variable {
     }
 }
 
-/// Returns the place at which a variable of `frame` can be changed. `found` is where the variable's
-/// location expression says that it is; if that is a register of a caller, it may be saved in
-/// memory. `None` where the variable has no place, or its register was overwritten.
+/// Returns the place (register or memory) at which a variable of `frame` can be changed. `found` is
+/// the place by the debug information. If this is a register that a called function has saved, the
+/// variable is at the place in memory where it was saved. `None` for a variable without a place,
+/// and if its register was overwritten.
 fn in_frame(found: Found, frame: &Frame) -> Option<Place> {
     match found {
         Found::Memory(address) => Some(Place::Memory(address)),

@@ -51,8 +51,8 @@ fn runs_of_entry(group: &Group, id: &EntryId) -> Result<u64, StoreError> {
     Ok(runs)
 }
 
-/// Counts the runs in the text of a minimization log that crashed with the major key `major`, which
-/// is another key than that of the minimized crash.
+/// Returns how many runs in the text of a minimization log crashed with the major key `major`. It
+/// is not the key of the crash that was minimized.
 fn runs_in_log(log: &[u8], major: Key) -> u64 {
     let text = String::from_utf8_lossy(log);
     let name = major.to_string();
