@@ -79,9 +79,9 @@ impl RunObservations {
         self.covered.clear();
     }
 
-    /// Reads the coverage counters of run number `run` of a request, which returned normally, from
-    /// the slot of the shared memory that `outcome` names. Adds them to the coverage that
-    /// [`covered`](Self::covered) returns; does nothing if the slot is empty.
+    /// Takes over the coverage of run number `run` of a request, a run that returned normally:
+    /// reads its coverage counters from the slot of the shared memory that `outcome` names, and
+    /// adds them to what [`covered`](Self::covered) returns. Does nothing if the slot is empty.
     pub(crate) fn take(&mut self, run: usize, page: &Page, outcome: &RunOutcome) {
         if let Some(counters) = page.kept(outcome.slot) {
             self.reached.add(&counters);

@@ -94,9 +94,9 @@ struct Record {
 }
 
 impl Record {
-    /// Records a reason to end the use of the process that runs many inputs, if it refuses too
-    /// much, saves too little, or cannot be compared with new processes. Keeps a reason that was
-    /// recorded before.
+    /// Records the reason why the runner (the process that runs many inputs) is not used any more,
+    /// if there is one: it refuses too many runs, saves too little time, or cannot be compared with
+    /// new processes. Keeps a reason that was recorded before.
     fn judge(&mut self) {
         let (runs, refused) = self.window;
         if runs >= WINDOW {

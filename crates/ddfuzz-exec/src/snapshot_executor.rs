@@ -209,8 +209,9 @@ impl SnapshotExecutor {
         Ok(forked.0)
     }
 
-    /// Records that a run of the runner was like `forked`, the run of a new process on the same
-    /// input, and forgets the inputs remembered since the previous comparison.
+    /// Records that a comparison has found no difference: the runner (the process that makes many
+    /// runs) has run an input like the new process in `forked`. Forgets the inputs remembered since
+    /// the comparison before.
     fn passed_check(&mut self, forked: &Run) {
         self.trust.alike(forked);
         self.compared = self.compared.saturating_add(1);

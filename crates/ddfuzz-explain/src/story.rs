@@ -368,8 +368,8 @@ pub fn origin(link: &LinkRecord) -> String {
     returned.or(kept).or(selected).unwrap_or_default() + &parting + &instead(link)
 }
 
-/// Names the statements that the failing run executes instead of a write that only the passing run
-/// makes; empty where none are known.
+/// Formats, as a part of a sentence, the statements that the failing run executes in place of a
+/// write that only the passing run makes; empty where none are known.
 fn instead(link: &LinkRecord) -> String {
     let Some(first) = link.instead.first() else {
         return String::new();

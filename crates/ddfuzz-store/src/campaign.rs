@@ -404,7 +404,8 @@ impl Build {
         self.groups.get(&kind)?.get(major).copied()
     }
 
-    /// Records the entry that has shown that its group fails as before with this build.
+    /// Records the entry (`minor`, `hash`) that has shown, when it was run with this build, that
+    /// its group (`kind`, `major`) fails as before.
     pub fn add_failing(&mut self, kind: Kind, major: &str, minor: &str, hash: &str) {
         let of_kind = self.failing.entry(kind).or_default();
         of_kind.insert(major.to_owned(), format!("{minor}/{hash}"));

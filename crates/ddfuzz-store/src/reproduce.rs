@@ -27,8 +27,8 @@ input=$here/minimized
 }
 "#;
 
-/// Shell code of `reproduce.sh` that makes a temporary directory, which is removed at the end, with
-/// a copy of the input and an empty working directory in it. It also disables core dumps.
+/// Shell code of `reproduce.sh` that prepares a run: makes a temporary directory with a copy of the
+/// input and an empty working directory, which is removed at the end, and disables core dumps.
 const SCRATCH: &str = r#"scratch=$(mktemp -d) || exit 70
 trap 'cd / && rm -rf -- "$scratch"' EXIT
 trap 'exit 130' HUP INT TERM

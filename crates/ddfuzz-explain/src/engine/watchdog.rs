@@ -283,7 +283,7 @@ impl Watchdog {
         }
     }
 
-    /// Returns true if the process that was given a time limit last was killed by that limit.
+    /// Returns true if the last process with a time limit was killed because of this limit.
     pub fn has_fired(&self) -> bool {
         let (state, _) = &*self.armed;
         state.lock().unwrap_or_else(PoisonError::into_inner).fired
