@@ -404,9 +404,9 @@ impl<'a> Names<'a> {
         inside.iter().any(is_alone)
     }
 
-    /// Returns the ranges of the text to delete if the syntax nodes `gone` are deleted. Beside
-    /// these nodes, they include items (such as declarations) of which a name would be left as the
-    /// only use of that name, and nodes whose list would become empty.
+    /// Returns the ranges of the text to delete if the syntax nodes `gone` are deleted: those
+    /// nodes, nodes whose list would become empty, and, if only one use of a name would be left,
+    /// the item (such as a declaration) that contains this use.
     fn with_left_alone(&self, mut gone: Vec<usize>) -> Vec<Range<usize>> {
         let mut places: Vec<Range<usize>> = Vec::new();
         for _ in 0..ROUNDS {

@@ -173,8 +173,8 @@ impl Engine {
         decoded.collect()
     }
 
-    /// Returns the mutants of the program, in the statements that the failing run has executed, that
-    /// may make a difference to it. Its forks are made from `stand`.
+    /// Returns the mutants of statements of the failing run, which has the points `points`, that
+    /// may change how it ends; forks of the stopped run `stand` show which ones may.
     fn mutants(&mut self, stand: &mut Stand, points: &[Point]) -> Result<Vec<Mutant>, EngineError> {
         let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
         let process = stand.process();
