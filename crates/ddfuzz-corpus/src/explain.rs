@@ -50,7 +50,8 @@ pub struct Explainer<'a> {
     failing: OnceCell<FailingInputs>,
 }
 
-/// The failing inputs of an output directory.
+/// What is known of a corpus's failing inputs: those stored in the output directory, and those that
+/// triage has run.
 struct FailingInputs {
     /// Ids of the stored inputs, by the hash of their content (16 hex digits).
     stored: HashMap<String, EntryId>,

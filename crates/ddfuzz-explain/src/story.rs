@@ -236,7 +236,7 @@ fn around(text: &[u8], at: usize) -> (usize, String) {
     (line, format!("\"{}\"", text[from..to].escape_ascii()))
 }
 
-/// Returns the last component of a path.
+/// Returns the file name in a path, without the folders before it.
 pub fn base(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }

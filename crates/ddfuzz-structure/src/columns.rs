@@ -16,7 +16,7 @@ pub fn columns(group: &Group) -> Option<Columns> {
 }
 
 impl Columns {
-    /// Returns the bytes by which the number of columns is written in the file.
+    /// Returns the encoded number of columns: the bytes by which the file states it.
     pub fn write(&self) -> Vec<u8> {
         self.encoding.write(self.count as u64)
     }

@@ -207,8 +207,8 @@ impl HangExaminer {
     }
 
     /// Removes and returns the suspected hangs that were not examined, each with its group if that
-    /// is known. Of those at one site in the program without a known group, only the first is
-    /// returned.
+    /// is known. Several hangs at one site in the program (place at which runs hang) whose group is
+    /// unknown are returned only once.
     pub(super) fn take_rest(&mut self) -> Vec<(SuspectedHang, Option<(Kind, Key)>)> {
         let busy = self.busy.take().map(|(suspect, _)| suspect);
         let rest: Vec<SuspectedHang> = busy.into_iter().chain(self.waiting.drain(..)).collect();

@@ -164,8 +164,8 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
         &self.minimizing
     }
 
-    /// Returns the time that the stage has spent on classifying and minimizing, and the time since
-    /// the stage was made.
+    /// Returns two times: that which the stage has spent on classifying and minimizing, and that
+    /// since the stage was made.
     pub fn used(&self) -> (Duration, Duration) {
         self.budget.used()
     }

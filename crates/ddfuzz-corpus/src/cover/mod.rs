@@ -139,7 +139,7 @@ pub trait Sets {
     /// Returns the number of inputs to choose from.
     fn len(&self) -> usize;
 
-    /// Returns true if there is no input to choose from.
+    /// Returns true if no inputs are there from which a cover could be chosen.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -326,7 +326,8 @@ fn cover_at(
 pub(super) const LARGE: usize = 100_000;
 /// Number of rounds of column generation; each adds columns (inputs) to those in memory.
 const TURNS: usize = 3;
-/// Most subgradient steps for the lower bound in each round of column generation.
+/// Maximum number of subgradient steps, which raise the lower bound, in each round of column
+/// generation (which reads further columns, the inputs).
 const ROUNDS: u32 = 200;
 /// Number of columns (inputs) that each round of column generation adds for each row (feature).
 const OF_EACH_ROW: usize = 6;

@@ -20,7 +20,8 @@ const SMALLEST: usize = 64;
 /// children, no test deletes all children: the text would be nearly the same as without the whole
 /// node, and that text did not fail.
 const NEARLY: usize = 8;
-/// Number of pieces into which a needed part is divided at most.
+/// Maximum number of pieces into which a part of the text is divided that could not be deleted
+/// whole.
 const PIECES: usize = 4;
 /// Number of the last tests that are looked at to decide whether the pass goes on: together they
 /// must have deleted enough of the text ([`ENOUGH`]).

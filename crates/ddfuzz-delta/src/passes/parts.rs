@@ -28,8 +28,8 @@ pub(super) const FRUITLESS_PARTS: usize = 32;
 /// together with a part) that turn out to be needed for the failure, after which their deletion
 /// ends.
 const FRUITLESS_TIED: usize = 8;
-/// Minimum number of parts directly inside of one part for these to be searched as a list of their
-/// own, apart from other parts of the same depth.
+/// Minimum number of parts that a part has directly inside of it for these to be searched as a list
+/// of their own. Parts inside of others are searched in one list with all of the same depth.
 const CROWDED: usize = 16;
 /// The deletion of parts of all depths together must delete at least the file's size, in bytes,
 /// divided by this number; otherwise parts are deleted once more, depth by depth.

@@ -56,7 +56,8 @@ struct Store {
     size: u64,
 }
 
-/// A recorded run with its dependences and its writes.
+/// A recorded run of the program, with the dependences between its instructions and the writes that
+/// they make outside of the stack.
 pub struct Observed<'a> {
     recorded: &'a Recorded,
     dependences: &'a Dependences,

@@ -414,7 +414,7 @@ impl Engine {
         self.sides[side as usize].1 = input;
     }
 
-    /// Returns the input of the passing or failing run.
+    /// Returns the input of one of the two runs, the passing or the failing one, as `side` says.
     pub fn input(&self, side: Side) -> &[u8] {
         &self.sides[side as usize].1
     }

@@ -60,7 +60,7 @@ impl MutantEnd {
     }
 }
 
-/// A mutant that keeps the failing run from failing.
+/// A mutant that averts the failure: it does not fail on the failing input.
 #[derive(Clone, Debug)]
 pub(crate) struct Averting {
     /// The mutant that does not fail on the failing input.

@@ -46,7 +46,7 @@ pub struct Overflow {
     pub is_averted: bool,
 }
 
-/// An allocation of a heap block.
+/// An allocation of a heap block by the program: its size, and where in the program it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocated {
     /// Number of bytes that the program asked for.

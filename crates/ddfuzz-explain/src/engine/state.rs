@@ -28,7 +28,8 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Records which modules are mapped in a process.
+    /// Records which modules (program and libraries) are mapped in a process, and at which
+    /// addresses.
     pub fn map(&mut self, maps: &Maps) {
         let mut first: HashMap<PathBuf, u64> = HashMap::new();
         for mapping in maps.iter().filter(|mapping| mapping.is_file()) {

@@ -50,7 +50,8 @@ pub struct Watched {
     pub frame: Option<usize>,
 }
 
-/// The last writes of a run to the watched memory.
+/// The last writes of a run to the memory that the engine watches: the last of all, and the last
+/// that changed the value there.
 #[derive(Default)]
 pub(super) struct LastWrites {
     /// The last write that changed the value of the watched memory.
@@ -59,7 +60,7 @@ pub(super) struct LastWrites {
     pub any: Option<LastWrite>,
 }
 
-/// A write to the watched memory.
+/// One write to the memory that the engine watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastWrite {
     /// The code that made the write, and the run in which it was made.
@@ -112,7 +113,8 @@ const READERS: [&str; 24] = [
 ];
 
 impl Writer {
-    /// Returns true if the write copied bytes of the input.
+    /// Returns true if the write put bytes of the input into memory, such as by `read`, so that no
+    /// code of the program made them.
     pub fn is_input(&self) -> bool {
         self.by == By::Input
     }
