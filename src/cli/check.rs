@@ -492,9 +492,9 @@ fn have_own_targets(recorded: &Recorded, groups: &[StoredGroup]) -> (bool, bool)
 /// need.
 type Stranded = (Group, PathBuf);
 
-/// Divides the groups into those that can be checked, and those that cannot because the programs
-/// for all their inputs are missing. `subject`: returns the target and the way with which an entry
-/// is run. Fails if no group can be checked.
+/// Divides the groups into those that can be checked, and those that cannot, each of these with the
+/// path of a missing program: no input of such a group has a program that exists. `subject` returns
+/// the target and the way with which an entry is run. Fails if no group can be checked.
 fn runnable(
     groups: Vec<StoredGroup>,
     subject: &dyn Fn(&Entry) -> Option<(Target, Way)>,

@@ -142,8 +142,8 @@ impl Failure {
         &self.report.error.message
     }
 
-    /// Returns the failure with the path that it is about, which is added to the message if the
-    /// message lacks it.
+    /// Returns the failure with `path` as the path that it is about. If the message lacks this
+    /// path, it is put in front.
     pub fn path(mut self, path: &Path) -> Failure {
         let error = &mut self.report.error;
         let shown = path.display().to_string();

@@ -177,10 +177,9 @@ impl ResultArgs {
         }
     }
 
-    /// Returns true if the search goes on where an earlier search that left its log has stopped;
-    /// else false. It does with `--resume`. It also does if the result goes to stdout (`-o -`) and
-    /// neither `--log` nor `--force` is given: in a pipe, the same command is called again and
-    /// again.
+    /// Returns true if the search continues an earlier, interrupted search from its log: with
+    /// `--resume`, and also if the result goes to stdout (`-o -`) and neither `--log` nor `--force`
+    /// is given, because in a pipe the same command is called again and again. Else false.
     pub fn continues(&self) -> bool {
         self.resume || (self.to_stdout() && self.log.is_none() && !self.force)
     }

@@ -373,8 +373,9 @@ fn print_after(pid: Pid, text: &str) -> std::io::Result<()> {
     }
 }
 
-/// Runs as the helper process that was started with [`PRINT_AFTER`]: waits until the process with
-/// the given id ends, then prints the text on stdin; `words` are the arguments after that option.
+/// Runs the helper process that was started with [`PRINT_AFTER`]: reads a text from stdin, waits
+/// until a process ends, and prints the text. `words` are the arguments after that option, of which
+/// the first is the process's id.
 pub fn print_after_main(words: &[OsString]) -> ExitCode {
     let mut text = String::new();
     // If reading fails, the text that was read so far is printed.

@@ -620,9 +620,9 @@ pub fn recorded_target(out: &Path, asked: &TargetArgs) -> Result<Target, Failure
 }
 
 /// Returns the target on which the groups of an output directory are run again: the one that the
-/// command line names. What the command line does not give, such as environment variables, comes
-/// from the latest target in `campaigns` whose program has the same file name. If there is none,
-/// all but the limits comes from the latest target, since a new build may have another name.
+/// command line names. Settings that the command line does not give, such as environment variables,
+/// come from the latest target in `campaigns` whose program has the same file name. Without one,
+/// all but the limits come from the latest target of all, since a new build may have another name.
 pub fn rerun_target(campaigns: &CampaignFile, asked: &TargetArgs) -> Result<Target, Failure> {
     let named = asked.target()?;
     let is_of = |record: &&Target| match (&record.program, &named.program) {

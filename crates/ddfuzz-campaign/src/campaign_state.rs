@@ -256,8 +256,8 @@ impl<'a> CampaignState<'a> {
         self.unsaved
     }
 
-    /// Saves the checkpoint (`state.json`), and writes the numbers of runs that have changed to the
-    /// records of their groups.
+    /// Saves the checkpoint (`state.json`). For each group whose number of runs has changed since
+    /// it was last written, also writes that number to the group's record.
     pub(crate) fn save(&mut self) -> Result<(), StoreError> {
         let mut store = lock(self.store);
         for (kind, groups) in &self.checkpoint.seen {

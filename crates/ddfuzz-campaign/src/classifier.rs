@@ -436,7 +436,7 @@ impl SuspectClassifier {
     }
 }
 
-/// What an executor has observed of a run that did not pass.
+/// What an executor has observed of a run that crashed, hung or used too much memory.
 #[derive(Clone, Default)]
 pub struct FailedRun {
     /// How the failed run ended; `None` if no failed run is recorded.

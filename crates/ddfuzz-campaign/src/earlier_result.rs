@@ -53,11 +53,11 @@ impl Minimizing {
         ))
     }
 
-    /// Looks for a smaller result than that of a minimization of `entry`, which has `size` bytes:
-    /// among the archived results of earlier minimizations, made with another search or build for
-    /// example. Stores the smallest one that is smaller than `size` and still crashes in the same
-    /// group as a further entry of the group, still to be minimized, and returns that entry; `None`
-    /// if there is no such result.
+    /// Stores a result of an earlier minimization that is smaller than `size`, that of the present
+    /// result of `entry`, as a further entry of the group, still to be minimized. Of the archived
+    /// results of earlier minimizations, made with another search or build for example, it is the
+    /// smallest one that still crashes in this group. Returns the new entry; `None` if there is no
+    /// such result.
     pub(crate) fn file_smaller_archived<S: StoreWriter>(
         &self,
         store: &Mutex<S>,

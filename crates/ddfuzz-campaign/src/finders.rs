@@ -135,8 +135,8 @@ impl Finders {
         Ok(finders)
     }
 
-    /// Determines which failures of the directory of `reader`, which has the campaigns `all`, count
-    /// as found on the target of the campaign `id`.
+    /// Determines which failures in the directory of `reader` count as found on the target of the
+    /// campaign `id`. `all` are the campaigns of this directory.
     pub(crate) fn of_campaign(
         reader: &Reader,
         all: &CampaignFile,

@@ -185,10 +185,10 @@ impl<'a> Bug<'a> {
         smaller.min_by_key(order)
     }
 
-    /// Returns the smallest entry, found in any way, that may give a smaller result than the bug
-    /// (group of crashes) has; one whose minimization has begun comes first. `None` if there is
-    /// none, or nothing was minimized. Slips (found by chance during a minimization) whose test has
-    /// no number are left out, since which of them occur depends on the number of workers.
+    /// Returns the smallest entry that may give a smaller result than the bug (group of crashes)
+    /// has; an entry whose minimization has begun comes first. `None` if there is none, or nothing
+    /// was minimized. Left out are slips (found by chance during a minimization) whose test has no
+    /// number, since the number of workers decides which of them occur.
     pub(crate) fn smaller(&self) -> Option<&'a Entry> {
         let reached = SmallestSizes::of(self.results.iter().copied());
         let order = |entry: &&Entry| {

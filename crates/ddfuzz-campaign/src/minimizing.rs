@@ -364,8 +364,8 @@ impl Minimizing {
         self.entry_with(store, id, self.options(stop))
     }
 
-    /// Does what [`Minimizing::entry`] does, with `options`, whose callbacks for reductions and
-    /// slips (candidates with another crash) are replaced.
+    /// Minimizes an entry and records the result, as [`Minimizing::entry`] does, with `options`,
+    /// whose callbacks for reductions and slips (candidates with another crash) are replaced.
     ///
     /// # Errors
     /// As [`Minimizing::entry`].
@@ -565,10 +565,10 @@ impl Minimizing {
         Ok(None)
     }
 
-    /// Makes the callback that a minimization calls for each slip, that is for a candidate that
-    /// shows another crash. It stores one slip of each major and minor key, whatever the output
-    /// directory holds already, so that the stored slips do not depend on the time. `minimized`:
-    /// the crash that is minimized, whose campaign and program the slips get.
+    /// Makes the callback that stores a slip (a candidate that shows another crash) of a
+    /// minimization: one for each major and minor key, whatever the output directory holds already,
+    /// so that the stored slips do not depend on the time. `minimized`: the crash that is
+    /// minimized, whose campaign and program the slips get.
     pub fn file_slips<'a, S: StoreWriter>(
         store: &'a Mutex<S>,
         id: &'a EntryId,

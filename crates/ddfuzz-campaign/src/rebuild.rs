@@ -316,11 +316,10 @@ impl BuildCheck<'_> {
         self.recorded().as_ref().map(gone_with).unwrap_or_default()
     }
 
-    /// Compares the program with the build that the output directory has recorded last; called at
-    /// the start of a call of ddfuzz. If it is another build, all groups are checked with it. If it
-    /// is the same, only groups recorded as unchecked are. If none is recorded, the present build
-    /// is recorded, and all groups there are are checked. Does nothing if no campaign of the
-    /// directory is on the target.
+    /// Compares the program with the build that the output directory has recorded last, at the
+    /// start of a call of ddfuzz. If it is another build, checks all groups with it; if it is the
+    /// same, only the groups recorded as unchecked. If no build is recorded, records this one, and
+    /// checks all groups. Does nothing if no campaign of the directory is on the target.
     pub fn begin(
         &self,
         watch: &ProgramWatch,
@@ -456,12 +455,12 @@ impl BuildCheck<'_> {
         Ok(Some(counts))
     }
 
-    /// Updates the result of the entry whose input still fails in a checked `group`; does nothing
-    /// if none of the group's inputs fails. If the entry's minimized result passes, archives its
-    /// minimization, so that the entry is minimized again, and returns true; else returns false. If
-    /// the result is the input that failed, records that in `build`. Also takes the smallest
-    /// archived result of the entry that is smaller than the present one and still fails, and makes
-    /// it a further entry of the group.
+    /// Settles the minimized result of the entry whose input has failed when `group` was checked
+    /// with a new build. If the result passes, archives the minimization, so that the entry is
+    /// minimized again, and returns true; otherwise returns false. A result that is the failing
+    /// input is recorded in `build`. Of archived results that are smaller and still fail, the
+    /// smallest becomes a further entry of the group. Does nothing if none of the group's inputs
+    /// fails.
     fn settle_result(
         &self,
         group: &CheckedGroup,

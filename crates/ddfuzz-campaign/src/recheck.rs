@@ -444,9 +444,9 @@ fn is_same(before: &Crash, now: &Crash, comparable: bool) -> bool {
     same_class && ((rebuilt || older) && by_names || by_line || nameless) || by_line && !comparable
 }
 
-/// Returns true if function names must be compared in place of keys: the keys of `before` were made
-/// by an older version of the key algorithm than those of `now`, and `before` has a key of function
-/// names. Else false.
+/// Returns true if the crashes `before` and `now` must be compared by function names, not by their
+/// keys: the keys of `before` were made by an older version of the key algorithm, and it has a key
+/// of function names. Else false.
 fn is_older(before: &Crash, now: &Crash) -> bool {
     before.keys.version < now.keys.version && before.keys.stable.is_some()
 }

@@ -77,7 +77,8 @@ impl RecordedSettings {
         Ok(checkpoint.and_then(|checkpoint| checkpoint.settings))
     }
 
-    /// Returns from where the seeds of the campaign were read.
+    /// Returns from where the seeds of the campaign were read: the recorded paths, and whether
+    /// seeds of the bundled target were used.
     pub fn seed_sources(&self) -> SeedSources {
         SeedSources {
             paths: self

@@ -497,9 +497,10 @@ impl FileChange {
         Ok(Applied::Put(path.clone(), Entry { mode, content }))
     }
 
-    /// Applies those of the changes `chosen` that change the file's content to the content `there`,
-    /// and returns the result. If `there` is not the content of the old version, the changes are
-    /// merged into it; `None` if they conflict with it.
+    /// Applies those of the changes `chosen` that concern the content of the file (not its mode,
+    /// for example) to the content `there`, and returns the result. If `there` is not the content
+    /// of the old version, the changes are merged into it. `None` if they conflict with it, or if
+    /// one of the versions lacks the file.
     fn merged(
         &self,
         chosen: &[Kind],

@@ -62,9 +62,9 @@ pub fn premises(kept: &[(usize, Config)], goal: Goal) -> Vec<Premise> {
     all
 }
 
-/// Tests again the version that a bisection has found to be the last one that passes, the commit
-/// `on` with the changes `kept`, because one odd run would lead to a wrong commit. Fails if it does
-/// not pass again. Does nothing for a version that was tested several times, or has not passed.
+/// Tests once more a version that a bisection takes for the last one that passes: the commit `on`
+/// with the changes `kept`. One odd run would otherwise lead to a wrong commit. Fails if the
+/// version does not pass again. Does nothing if it was tested several times, or has not passed.
 pub(crate) fn vote(
     session: &mut Session<'_>,
     on: &str,
@@ -266,10 +266,10 @@ pub(crate) fn conclude(
     })
 }
 
-/// Ends the log with the found difference `part` between two sets of the changes of `set`, one that
-/// passes and a larger one that fails; returns the result with the claim that the tests prove.
-/// `base` is the version that passes, `commits` are those from which the changes come. Before the
-/// end of the log, the failing version is built anew and tested three times, and each version on
+/// Ends the log of a search that has found a difference, and returns the result with the claim that
+/// the tests prove. `part` is the difference: a passing and a larger failing set of the changes of
+/// `set`. `base` is the passing version; `commits` are those from which the changes come. Before
+/// the log ends, the failing version is built anew and tested three times, and each version on
 /// which the claim rests is tested once more.
 pub(crate) fn conclude_difference(
     session: &mut Session<'_>,
@@ -322,8 +322,8 @@ pub(crate) fn conclude_difference(
 }
 
 /// Largest number of pairs of further tests of a version that has failed in the search but does not
-/// fail any more. They end as soon as two outcomes differ: the test alternates. If none do,
-/// leftovers of earlier builds are given as the reason.
+/// fail any more. The tests end as soon as two outcomes differ, and show that the test alternates.
+/// If all agree, leftovers of earlier builds are given as the reason.
 const PAIRS_IN_DOUBT: usize = 9;
 
 /// Checks whether `outcomes`, those of several tests of one version, are not all equal.

@@ -260,8 +260,8 @@ pub(crate) fn search(
 }
 
 /// Searches all changes between the old and the new version as one set, without bisecting the git
-/// history; ends the log and returns the result. `line` has the commits that the result names,
-/// which may be none.
+/// history; ends the log and returns the result. `line` has the commits that the result names as
+/// the origin of the changes; it may be empty.
 fn all_at_once(
     session: &mut Session<'_>,
     goal: Goal,

@@ -223,8 +223,8 @@ pub fn describe(
 /// The lines of the contents of files, each content read and split once.
 type Lines<'t> = HashMap<&'t Content, Vec<&'t [u8]>>;
 
-/// Reads the old and the new content of each file of the set `made` that has hunks, and of the
-/// files of `whole` at the same paths that have hunks. Returns the bytes of each content.
+/// Reads the old and the new content of files with hunks: of all such files in the set `made`, and
+/// of those in `whole` whose paths are also in `made`. Returns the bytes of each content.
 fn texts<'s>(
     repository: &Repository,
     made: &'s ChangeSet,
@@ -285,9 +285,10 @@ impl History<'_> {
         self.touching(file, [Some(change), whole]).cloned()
     }
 
-    /// Returns true if the branch of the old version has made a hunk, whose new lines no commit
-    /// after the old version added: that branch has commits which the new version lacks, and has
-    /// added all lines that the hunk removes, or deleted the lines that the hunk adds.
+    /// Returns true if a hunk, whose new lines no commit after the old version added, was made on
+    /// the branch of the old version. This is so if that branch has commits which the new version
+    /// lacks, and has added all lines that the hunk removes, or deleted the lines that the hunk
+    /// adds.
     fn is_of_old_branch(&self, file: &FileChange, hunk: &Hunk) -> Result<bool, ChangesError> {
         let (old, new) = self.versions;
         if self.repository.commit_count((new, old))? == 0 {

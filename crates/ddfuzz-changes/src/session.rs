@@ -145,10 +145,10 @@ impl<'a> Session<'a> {
         self.requires.push(pair);
     }
 
-    /// Returns true if the budget forbids the next test. It also does if the next lines of an
-    /// earlier run's log are the end of a search with a smaller budget. But if lines of further
-    /// tests follow these in the log, or the present budget allows tests that are then written to
-    /// the log, the lines are skipped, and false is returned.
+    /// Returns true if the budget forbids the next test. This is so if it is used up and no lines
+    /// of an earlier run's log are left, or if the next of these lines end a search with a smaller
+    /// budget. Such an end is skipped, and false is returned, if lines of further tests follow it
+    /// in the log, or if the present budget allows a test and a log is written.
     fn is_over(&mut self) -> bool {
         if self.spent {
             return true;

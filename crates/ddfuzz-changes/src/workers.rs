@@ -142,14 +142,14 @@ impl Workers {
         }
     }
 
-    /// Returns the wall times of the slowest build and of the slowest test so far, among the
-    /// versions that the search asked for, and those that the log of an earlier call has.
+    /// Returns two wall times, those of the slowest build and of the slowest test so far. Versions
+    /// that the search asked for count, and those in the log of an earlier call.
     pub fn slowest(&self) -> [Duration; 2] {
         self.slowest.into()
     }
 
-    /// Learns for the time limits from the log of an earlier call, which has the wall times
-    /// `slowest` of the slowest build and of the slowest test.
+    /// Takes over the times of an earlier call from its log: `slowest` are the wall times of its
+    /// slowest build and of its slowest test, from which time limits are computed.
     pub fn note_logged(&mut self, slowest: [Duration; 2]) {
         let [build, test] = slowest;
         self.slowest = (self.slowest.0.max(build), self.slowest.1.max(test));

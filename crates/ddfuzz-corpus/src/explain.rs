@@ -38,8 +38,8 @@ impl Fate {
 /// file's features.
 const NAMED: usize = 3;
 
-/// Explains the files of one cleanup. What that needs of the output directory is read once, when
-/// the first file needs it.
+/// Explains to the user why a cleanup kept a file or left it out. What it must read in the output
+/// directory is read once, when a file first needs it.
 pub struct Explainer<'a> {
     place: &'a CleanPaths,
     result: &'a CleanResult,
@@ -50,7 +50,8 @@ pub struct Explainer<'a> {
     failing: OnceCell<FailingInputs>,
 }
 
-/// The failing inputs of an output directory.
+/// What is known of a corpus's failing inputs: those stored in the output directory, and those that
+/// triage has run.
 struct FailingInputs {
     /// Ids of the stored inputs, by the hash of their content (16 hex digits).
     stored: HashMap<String, EntryId>,

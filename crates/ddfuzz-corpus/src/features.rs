@@ -180,7 +180,7 @@ pub struct FeatureUnion {
 }
 
 impl FeatureUnion {
-    /// Adds the features that one run has reached to the union.
+    /// Adds the features that one run has reached to those that earlier runs have reached.
     pub fn add(&mut self, features: &Features) {
         self.waiting.extend_from_slice(features.as_slice());
         if self.waiting.len() > WAITING {

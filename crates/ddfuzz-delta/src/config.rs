@@ -243,7 +243,8 @@ impl Builder {
     }
 }
 
-/// Computes the id of the set of units `start..end`.
+/// Computes what the units `start..end` add to the id of a configuration, which is the sum over its
+/// ranges.
 fn range_id(start: usize, end: usize) -> u128 {
     mix(end).wrapping_sub(mix(start))
 }

@@ -22,8 +22,8 @@ pub(crate) enum Accesses {
 /// The time of last access that marks a file as unread: 1970, before every change of a file.
 const NEVER: TimeSpec = TimeSpec::new(0, 0);
 
-/// Sets the time of last access of `file` to one that marks the file as unread; returns false where
-/// that fails.
+/// Sets the time of last access of `file` to a fixed one; a later change of it shows that the file
+/// was read. Returns false if the time cannot be set.
 pub(crate) fn set_unread(file: &File) -> bool {
     futimens(file, &NEVER, &TimeSpec::UTIME_OMIT).is_ok()
 }

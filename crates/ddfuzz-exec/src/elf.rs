@@ -293,9 +293,9 @@ pub fn holds(data: &[u8], text: &[u8]) -> bool {
     false
 }
 
-/// A function of a program that takes an input as bytes in memory, such as
-/// `LLVMFuzzerTestOneInput`, and addresses of functions and counters that its runs need; all are
-/// relative to the load address.
+/// An entry function of a program: it takes an input as bytes in memory, such as
+/// `LLVMFuzzerTestOneInput`. The type also has the addresses of other functions and of counters
+/// that its runs need; all addresses are relative to the load address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EntryFunction {
     pub(crate) at: u64,

@@ -115,8 +115,8 @@ pub(crate) struct Launch {
     pub(crate) cgroup: Option<Cgroup>,
 }
 
-/// The files that only a fork server with a runner inherits: a process that makes many runs and
-/// undoes what each has changed ([`Inject::Restore`]).
+/// The files that a fork server inherits only if it has a runner. The runner is a process that
+/// makes many runs and undoes what each of them has changed ([`Inject::Restore`]).
 pub(crate) struct RunnerFiles {
     /// The file from which the target reads its input, or the two, opened for writing; empty if a
     /// runner cannot write the input.

@@ -79,9 +79,9 @@ impl RunObservations {
         self.covered.clear();
     }
 
-    /// Reads the coverage counters of run number `run` of a request, which returned normally, from
-    /// the slot of the shared memory that `outcome` names. Adds them to the coverage that
-    /// [`covered`](Self::covered) returns; does nothing if the slot is empty.
+    /// Takes over the coverage of run number `run` of a request, a run that returned normally:
+    /// reads its coverage counters from the slot of the shared memory that `outcome` names, and
+    /// adds them to what [`covered`](Self::covered) returns. Does nothing if the slot is empty.
     pub(crate) fn take(&mut self, run: usize, page: &Page, outcome: &RunOutcome) {
         if let Some(counters) = page.kept(outcome.slot) {
             self.reached.add(&counters);
@@ -147,7 +147,8 @@ pub(crate) struct ReachedRanges {
 }
 
 impl ReachedRanges {
-    /// Adds the hit-count ranges that a run's coverage counters are in to those that were reached.
+    /// Adds the coverage of a run to what is reached: for each of its coverage `counters`, the
+    /// range of hit counts that the counter is in.
     pub(crate) fn add(&mut self, counters: &[u8]) {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);
@@ -242,7 +243,8 @@ impl RecentInputs {
         self.inputs.push_back(oldest);
     }
 
-    /// Records that the target's process has exited after its last input, which it survived.
+    /// Records that the target's process is gone. Unless it died of its last input, it has exited
+    /// after this input. The remembered inputs stay until the next process runs one.
     pub(crate) fn end(&mut self) {
         if !self.died {
             self.ended = true;

@@ -103,8 +103,8 @@ pub(crate) fn not_executed(path: &Path, errno: i32) -> ExecError {
     }
 }
 
-/// Returns the reason why a script cannot be executed whose first line names `interpreter`, which
-/// does not exist.
+/// Returns the reason why a script cannot be executed: the interpreter `interpreter` that its first
+/// line names does not exist.
 fn lacks_interpreter(interpreter: String) -> NotExecuted {
     match interpreter.as_bytes() {
         [.., b'\r'] => NotExecuted::CarriageReturn(interpreter),

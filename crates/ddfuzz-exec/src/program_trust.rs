@@ -31,8 +31,8 @@ const MOST_UNSTABLE: u32 = 4;
 /// is saved, because the run needs no fork. The time wasted on refused runs is compared with the
 /// sum.
 const SAVED: Duration = Duration::from_micros(150);
-/// CPU time that may be wasted on refused runs, in addition to what runs without a fork have saved,
-/// before the process that runs many inputs is given up.
+/// CPU time that the runner (the process that makes many runs) may waste on runs that it refuses,
+/// beyond the time that it saves because its runs need no fork; then it is not used any more.
 const CREDIT: Duration = Duration::from_millis(500);
 
 /// Maximum CPU time of a run in a process that runs many inputs of the program's `main`. A longer
@@ -95,9 +95,9 @@ struct Record {
 }
 
 impl Record {
-    /// Records a reason to end the use of the process that runs many inputs, if it refuses too
-    /// much, saves too little, or cannot be compared with new processes. Keeps a reason that was
-    /// recorded before.
+    /// Records the reason why the runner (the process that runs many inputs) is not used any more,
+    /// if there is one: it refuses too many runs, saves too little time, or cannot be compared with
+    /// new processes. Keeps a reason that was recorded before.
     fn judge(&mut self) {
         let (runs, refused) = self.window;
         if runs >= WINDOW {

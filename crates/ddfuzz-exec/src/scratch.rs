@@ -43,8 +43,9 @@ pub(crate) struct LastChange {
 }
 
 impl LastChange {
-    /// Whether this change is so long ago that the next change of the directory certainly gets a
-    /// later time.
+    /// Returns true if this change is at least 20 ms old. The kernel's clock for files goes in
+    /// steps of up to 10 ms, so the next change of the directory then certainly gets a later time
+    /// stamp.
     pub(crate) fn is_past(self) -> bool {
         let at = u64::try_from(self.seconds)
             .ok()

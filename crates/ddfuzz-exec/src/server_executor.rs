@@ -201,10 +201,10 @@ impl ServerExecutor {
         }
     }
 
-    /// Called after a request for several runs, each in a new process, if a run has written files
-    /// in the working directory, which later runs may have seen. Returns the result of the first
-    /// run alone, in place of `answer`, which is about the last one. From now on each such run has
-    /// a request to itself.
+    /// Returns the result of the first run of a request for several runs, each in a new process. It
+    /// takes the place of `answer`, which is about the last run. This is necessary if a run has
+    /// written files in the working directory, which later runs may have seen; from now on each
+    /// such run has a request to itself.
     fn only_the_first(&mut self, answer: Answer) -> Result<Answer, ExecError> {
         self.writes_files = true;
         let Some(server) = &self.server else {

@@ -209,8 +209,9 @@ impl SnapshotExecutor {
         Ok(forked.0)
     }
 
-    /// Records that a run of the runner was like `forked`, the run of a new process on the same
-    /// input, and forgets the inputs remembered since the previous comparison.
+    /// Records that a comparison has found no difference: the runner (the process that makes many
+    /// runs) has run an input like the new process in `forked`. Forgets the inputs remembered since
+    /// the comparison before.
     fn passed_check(&mut self, forked: &Run) {
         self.trust.alike(forked);
         self.compared = self.compared.saturating_add(1);
@@ -219,9 +220,10 @@ impl SnapshotExecutor {
         self.kept = 0;
     }
 
-    /// Stops using the runner if any executor of the program has recorded a reason to. If the
-    /// reason is a difference, makes the runs since the last check again by forks, and lists those
-    /// that end in another way in `corrected`.
+    /// Stops using the runner (the process that makes many runs) if any executor of the program has
+    /// recorded that it must not be used. If the reason is a run that differed from one in a new
+    /// process, makes the runs since the last comparison again by forks, and adds those that end in
+    /// another way to `corrected`.
     fn follow_trust(&mut self) -> Result<(), ExecError> {
         let Some(why) = self.trust.end().filter(|_| !self.is_ended) else {
             return Ok(());

@@ -136,8 +136,9 @@ impl Watch<'_> {
     }
 
     /// Observes a run over its limits a little longer, if hang detection (`look`) has no signature
-    /// of it yet (hash of the code in which it loops), because the machine was busy. Returns why
-    /// waiting ended if the fork server replied meanwhile, else `None`.
+    /// of it yet (hash of the code in which it loops), because the machine was busy. Returns `None`
+    /// when there is a signature, or the run is given up; returns why waiting ended if the run ends
+    /// before.
     fn identify(&self, run: u64, look: &mut Option<HangCheck<'_>>) -> Option<WaitOutcome> {
         for _ in 0..MOST_SLICES {
             let lacks = |look: &HangCheck<'_>| look.detector.lacks_signature(run);

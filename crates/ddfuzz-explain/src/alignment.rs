@@ -67,10 +67,10 @@ pub fn parting(
     (parts && is_known).then_some(*last)
 }
 
-/// Returns the indices of equal elements of two sequences as pairs, in the order of both. The
+/// Pairs equal elements of two sequences, and returns the pairs of indices, ascending in both. The
 /// common beginning is paired one by one. In the rest, the n-th occurrence of an element is paired
 /// with its n-th in the other sequence, counted from the front or from the back, as far as the
-/// order allows; then each gap between two pairs is treated in the same way.
+/// order allows. Each gap between two pairs is then treated in the same way.
 fn common<T: Eq + Hash>(one: &[T], other: &[T]) -> Vec<(usize, usize)> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let mut gaps = vec![(0..one.len(), 0..other.len())];

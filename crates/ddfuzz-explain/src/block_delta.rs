@@ -133,9 +133,9 @@ impl<'a> Differences<'a> {
     }
 
     /// Returns the allocator's size field in the passing run that corresponds to the field
-    /// `failing` of the failing run: the field after the matching heap block, or after the block to
-    /// which the same pointer leads. Where no block precedes the field `failing`, it is the field
-    /// at the same address. `None` where there is none.
+    /// `failing` of the failing run. If `failing` follows a heap block, it is the field after the
+    /// block of the passing run that matches this block or, if none matches, to which the same
+    /// pointer leads. Otherwise it is the field at the same address. `None` where there is none.
     fn same_header(&self, failing: &Header) -> Option<&'a Header> {
         let Some((block, _)) = self.failing.resolve(failing.address) else {
             return self.passing.header(failing.address);

@@ -81,8 +81,8 @@ pub struct Link {
 /// Largest number of points right beside the middle of an interval that are examined where the
 /// middle itself has no cause.
 const NEIGHBOURS: usize = 4;
-/// Positions in an interval of points, in sixteenths of its length, that are examined where the
-/// middle and the points beside it have no cause.
+/// Positions in an interval of points, in sixteenths of its length. They are examined, in this
+/// order, if no cause was found in the middle and beside it.
 const SPREAD: [usize; 8] = [12, 4, 14, 2, 10, 6, 15, 1];
 /// Largest number of points, from the end of the runs backwards, at which the last cause of the
 /// chain is searched for.

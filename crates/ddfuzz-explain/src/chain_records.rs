@@ -234,8 +234,8 @@ fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>)
     }
 }
 
-/// Changes the record of a link to the point of `tested`, where its variable was tested, with the
-/// name that the variable has at that point.
+/// Changes the record of a link: it is moved to the point of `tested`, where a test of its variable
+/// was made, and gets the name that the variable has at that point.
 fn move_to(record: &mut LinkRecord, runs: &Runs, (link, tested): (&Link, &Cause)) {
     if tested.point == link.cause.point {
         return;

@@ -526,9 +526,9 @@ impl Applied<'_> {
         }
     }
 
-    /// Returns where a pointer of the passing state to `address` has to lead once the plan's
-    /// deleted blocks are taken out of their list. The list is followed by the pointers with the
-    /// path `path` (such as `.next`) to the first element that is not deleted.
+    /// Returns where a pointer of the passing state to `address` has to lead once the blocks that
+    /// the plan deletes are taken out of their list. Follows the list by the pointers with the path
+    /// `path` (such as `.next`) to its first element that stays.
     fn behind_deleted(&self, address: u64, path: &str) -> Behind {
         let mut at = address;
         let mut visited = Vec::new();
@@ -554,10 +554,11 @@ impl Applied<'_> {
         }
     }
 
-    /// Appends to `writes` new values for pointers to deleted blocks. Only pointers are changed
-    /// that are in blocks which only the passing state has and which the plan does not delete. Each
-    /// gets the address of the first list element after the deleted blocks that is not deleted, or
-    /// else the address to which the last deleted block points.
+    /// Appends to `writes` new values for pointers to blocks that the plan deletes (a plan has the
+    /// changes that a test makes to a fork of the passing run). Such pointers are in blocks that
+    /// only the passing state has and that the plan keeps. Each gets the address of the first list
+    /// element after the deleted blocks or, if the list ends there, the address to which the last
+    /// deleted block points.
     fn skip_deleted(&self, writes: &mut Vec<Write>) {
         let all = self.all;
         for (id, delta) in all.deleted.iter().enumerate() {

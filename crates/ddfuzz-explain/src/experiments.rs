@@ -277,8 +277,9 @@ impl Runs {
         Ok(None)
     }
 
-    /// Returns that half of the differences about variables which alone makes the passing run fail;
-    /// `None` if neither does. Where one does, a test of all of them is not needed.
+    /// Returns the half of the differences about variables that makes the passing run fail by
+    /// itself; `None` if neither half does. With such a half, a test of all these differences is
+    /// not needed.
     fn failing_half(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -353,9 +354,9 @@ impl Runs {
         fresh
     }
 
-    /// Returns the differences among which the cause is searched, with the outcome of setting them
-    /// all: those about variables if these alone make the run fail; else `every` difference, also
-    /// of registers and words that no variable describes.
+    /// Returns the differences among which the cause is searched, and the outcome of a run in which
+    /// all of them are set: those about variables, if these alone make the run fail; else `every`
+    /// difference, also of registers and words that no variable describes.
     fn all(
         &mut self,
         at: &mut AtPoint<'_>,

@@ -298,8 +298,9 @@ impl<'a> Explaining<'a> {
         })
     }
 
-    /// Runs a part of the explanation, `act`, within its share of the time. If that is over before
-    /// the end of the part, returns the default: what was found until then is in the result.
+    /// Runs the part `stage` of the explanation, `act`, within its share of the time, and returns
+    /// its result. If the share is used up first, returns a default instead; what the part has
+    /// found until then is in `self.result`.
     fn part<T: Default>(
         &mut self,
         engine: &mut Engine,
@@ -518,8 +519,8 @@ impl<'a> Explaining<'a> {
     }
 
     /// Stores in the result what is certain about both runs without tests: the numbers of their
-    /// points, the functions that only the failing run enters, and whether both runs have the point
-    /// `written`, the last one before the failing run wrote the value by which it failed.
+    /// points, the functions that only the failing run enters, and whether both runs pass the point
+    /// `written` (the last one before the failing run wrote the value by which it failed).
     fn compare(&mut self, runs: &Runs, written: Option<Point>) {
         if let Some(origin) = &mut self.result.origin {
             let at = |it: &Matched| (it.in_failing.pc, it.in_failing.nth);

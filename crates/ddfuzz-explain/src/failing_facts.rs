@@ -37,7 +37,7 @@ const FACTS: Parts = (60, 8);
 const VALUES: Parts = (10, 8);
 /// Runs of mutants of the program may take the time that is left divided by this number.
 const MUTANTS: u32 = 2;
-/// Largest number of statements that the result names as those on which the failure depends.
+/// Largest number of statements that the result lists because the failure depends on them.
 const DEPENDS: usize = 16;
 
 /// Adds to a result the heap block past whose end the failing run has written, and returns that
@@ -105,8 +105,9 @@ pub fn add_facts(
     Ok(written)
 }
 
-/// Adds to a result where the size of the heap block `block` came from, past whose end the run of
-/// `trace` writes, and what decided how much it writes. Nothing is added if `block` is `None`.
+/// Adds to a result two facts about the heap block `block` past whose end the run of `trace`
+/// writes: where the block's size came from, and what decided how much is written. Adds nothing if
+/// `block` is `None`.
 ///
 /// # Errors
 /// When the runs cannot be made.

@@ -164,8 +164,8 @@ impl Graph {
         id
     }
 
-    /// Returns the object that contains the byte at `address`, or ends there, with the offset in
-    /// it; `None` where none does.
+    /// Returns the object that contains the byte at `address`, with the offset of the byte in it;
+    /// also an object whose end is at `address`. `None` where there is no object.
     pub fn resolve(&self, address: u64) -> Option<Target> {
         let (start, id) = self.by_address.range(..=address).next_back()?;
         let offset = address - start;
@@ -287,8 +287,8 @@ impl Graph {
         self.name(object, &path)
     }
 
-    /// Returns the function that has the local variable with which the name of an object begins;
-    /// empty for a global one.
+    /// Returns the function whose local variable begins the name of `object`, such as `list` in
+    /// `list->tail`; empty if the variable is global.
     pub fn function(&self, object: ObjectId) -> &str {
         let mut at = object;
         loop {

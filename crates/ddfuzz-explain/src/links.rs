@@ -93,10 +93,10 @@ pub fn drop_uninformative(chain: &mut Vec<(usize, LinkRecord)>) {
     }
 }
 
-/// Merges two links of one variable with the same values in both runs. The earlier one names a
-/// write that only the passing run makes; the later one names the write before that, whose value
-/// the failing run keeps. The merged link tells of the write that the failing run lacks, at the
-/// point and with the confidence of the later link.
+/// Merges pairs of links of one variable, with the same values in both runs, that tell of one
+/// missing write. The earlier link names this write, which only the passing run makes. The later
+/// link names the write before it, whose value the failing run keeps. The merged link is the
+/// earlier one, at the point and with the confidence of the later one.
 fn merge_kept(chain: &mut Vec<(usize, LinkRecord)>) {
     let mut index = 0;
     while index < chain.len() {

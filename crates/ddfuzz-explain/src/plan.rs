@@ -2,8 +2,8 @@
 
 use crate::graph::Place;
 
-/// A place in a plan (the changes that a test makes to a fork of the passing run): one that is
-/// written, or whose address is written.
+/// A place in a plan (the changes that a test makes to a fork of the passing run). The plan writes
+/// to this place, or writes the address of this place elsewhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spot {
     /// An address or register of the passing state, and an offset in bytes from it.

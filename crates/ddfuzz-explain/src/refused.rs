@@ -25,9 +25,9 @@ pub(crate) fn not_passing(request: &Request, ending: &Ending) -> ExplainError {
 }
 
 impl Explaining<'_> {
-    /// Stores in the result of a refused explanation what runs without a tracer show: how the
-    /// failing run ends, unless that is known, and the difference between the given inputs if the
-    /// passing one exits with status 0. Nothing is added once the time is over.
+    /// Stores in the result of a refused explanation what runs without a tracer show. This is how
+    /// the failing run ends, if the result lacks it, and the difference between the two given
+    /// inputs, if the passing one exits with status 0. Nothing is added once the time is over.
     pub(crate) fn add_given(&mut self) {
         let request = self.request;
         let time = self.time;

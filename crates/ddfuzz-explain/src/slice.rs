@@ -93,7 +93,8 @@ impl CallTree {
         tree
     }
 
-    /// Returns the number of events (statement executions) that a slice may leave out.
+    /// Returns the number of events (statement executions of the run) that a slice may leave out;
+    /// all others stay in every slice.
     pub fn removable(&self) -> usize {
         self.events.iter().filter(|event| !event.stays).count()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::engine::watchdog::Allowance;
 
-/// A part of an explanation; in the order in which they are made.
+/// A part of an explanation. The parts are listed in the order in which they are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Heap blocks that are too short, freed too early or moved too early.
@@ -19,7 +19,8 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// Returns the allowance of this part, from now on, of an explanation with the given budget.
+    /// Returns how much CPU and wall time this part of an explanation may take from now on;
+    /// `budget` is the CPU time for the whole explanation.
     pub fn share(self, budget: Duration) -> Allowance {
         let parts = match self {
             Stage::Heap => (5, 5),
@@ -59,7 +60,7 @@ impl Default for Stages {
 }
 
 impl Stages {
-    /// Notes that a part is done.
+    /// Records that this part of the explanation is complete.
     pub fn done(&mut self, stage: Stage) {
         self.left.retain(|it| *it != stage);
     }

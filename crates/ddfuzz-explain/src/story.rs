@@ -236,7 +236,7 @@ fn around(text: &[u8], at: usize) -> (usize, String) {
     (line, format!("\"{}\"", text[from..to].escape_ascii()))
 }
 
-/// Returns the last component of a path.
+/// Returns the file name in a path, without the folders before it.
 pub fn base(file: &str) -> &str {
     file.rsplit('/').next().unwrap_or(file)
 }
@@ -368,8 +368,8 @@ pub fn origin(link: &LinkRecord) -> String {
     returned.or(kept).or(selected).unwrap_or_default() + &parting + &instead(link)
 }
 
-/// Names the statements that the failing run executes instead of a write that only the passing run
-/// makes; empty where none are known.
+/// Formats, as a part of a sentence, the statements that the failing run executes in place of a
+/// write that only the passing run makes; empty where none are known.
 fn instead(link: &LinkRecord) -> String {
     let Some(first) = link.instead.first() else {
         return String::new();
@@ -382,9 +382,10 @@ fn instead(link: &LinkRecord) -> String {
     )
 }
 
-/// Describes the statement `parted` after which the runs went different ways, and `decided`, what
-/// wrote the value by which it decided. Empty where the statement is not known; also where the text
-/// names its source line (`line`) already and `decided` is not known.
+/// Formats, as the end of a sentence, the statement `parted` after which the two runs went
+/// different ways, and the origin `decided` of the value by which it chose the way. Empty if the
+/// statement is not known, or if it is on `line`, which the text names already, and `decided` is
+/// not known.
 fn parting(
     parted: &Option<FrameRecord>,
     decided: &Option<OriginRecord>,
@@ -486,9 +487,9 @@ const MADE_OF: usize = 3;
 /// values from which the value that the condition tests was made.
 const OF_CONDITION: usize = 2;
 
-/// Names the statements, at most `most`, that wrote the values from which a value was made: first
-/// those that computed a number out of range, last those that only copied; of equal ones the latest
-/// first. Empty where none are known.
+/// Formats the statements, at most `most`, that wrote the values from which a value was made. Those
+/// that computed a number out of range come first, those that only copied last; otherwise the
+/// latest come first. Empty where none are known.
 fn made_of(origin: &OriginRecord, most: usize) -> String {
     let mut earlier: Vec<&OriginRecord> = origin.earlier.iter().collect();
     earlier.sort_by_key(|it| (!it.out_of_range, it.copies));

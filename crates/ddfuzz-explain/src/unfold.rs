@@ -315,7 +315,8 @@ impl Unfolding<'_> {
         Some(length as u64 + 1)
     }
 
-    /// Records for each variable a pointer that leads to it from a variable of a more inner frame.
+    /// Records for each variable a pointer from a variable of an inner frame that leads to it, by
+    /// which the variable can also be named.
     fn aliases(&mut self) {
         let frame = |object: &Object| match object.origin {
             Origin::Local { frame, .. } => Some(frame),

@@ -274,8 +274,9 @@ impl Runs {
         Some([passing, failing])
     }
 
-    /// Returns the index of the last point, up to that of `link`, at which the statement of
-    /// `writer` was executed. The index counts the points of the run that made the write.
+    /// Returns the last point at which the statement of `writer` begins, not later than the point
+    /// of `link`, as an index in the points of the run that made the write; `None` if there is
+    /// none.
     fn executed(&self, link: &Link, writer: &Writer) -> Option<usize> {
         let start = self.engine.statement_at(writer.pc)?;
         let (points, index_of) = self.of_side(writer.side);

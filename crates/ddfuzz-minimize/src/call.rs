@@ -84,9 +84,10 @@ impl Call {
         &self.text
     }
 
-    /// Decodes a candidate: returns the target with only those units (arguments, characters or
-    /// variables) of the part that `text` contains. `None` if `text` is invalid, or if the target
-    /// would receive its input in another way.
+    /// Decodes a candidate: returns the target with only some units (arguments, characters of one
+    /// argument, or environment variables) of the part that is minimized, those that `text`
+    /// contains. `None` if `text` is invalid, or if the target would receive its input in another
+    /// way.
     pub fn target(&self, text: &[u8]) -> Option<Target> {
         let mut target = self.target.clone();
         match self.part {

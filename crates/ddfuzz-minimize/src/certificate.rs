@@ -89,7 +89,7 @@ impl Certificate {
         certificate
     }
 
-    /// Makes the certificate of `text` for which no log line proves anything.
+    /// Makes the certificate of `text` that proves nothing: it names no log line.
     pub fn without_proof(text: &[u8]) -> Certificate {
         Certificate {
             proof: Vec::new(),

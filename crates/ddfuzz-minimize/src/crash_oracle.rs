@@ -151,9 +151,9 @@ impl CrashOracle {
         }
     }
 
-    /// Makes the executor of the search run inputs in fresh processes, too, if it can, so that no
-    /// other executor is started. Until a limit is learned, `search` limits the time of the
-    /// search's runs, and `fresh` that of the runs in fresh processes.
+    /// Makes the executor of the search also run inputs in fresh processes, if it can, so that no
+    /// other executor is started. `search` and `fresh` are the time limits of the search's runs and
+    /// of the runs in fresh processes, which hold until a limit is learned.
     pub fn with_one_executor(mut self, search: TimeLimit, fresh: TimeLimit) -> CrashOracle {
         self.limits = Some((search, fresh));
         self

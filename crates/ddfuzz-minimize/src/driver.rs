@@ -252,8 +252,8 @@ impl Driver<'_, '_> {
         Ok(())
     }
 
-    /// Feeds the lines that the log already has to the state of the minimization, and passes the
-    /// best text (the smallest that fails) to the caller if it differs from the input.
+    /// Brings the state of the minimization up to the end of the lines that the log already has.
+    /// Passes the best text (the smallest that fails) to the caller if it differs from the input.
     fn feed_past(&mut self, journal: &mut Journal) -> Result<(), MinimizeError> {
         let past = journal.take_past();
         let workers = self.answerer.workers();

@@ -136,10 +136,10 @@ pub struct Minimized {
 }
 
 impl Minimized {
-    /// Returns the failure rate to report if the failure is flaky, that is, if some runs of the
-    /// input or the result did not fail: the rate of the result, or of the input if only the
-    /// input's runs differed. If one text had contradictory outcomes, the rate of the
-    /// confirmations. `None` if the failure is reproducible.
+    /// Returns the failure rate to report of a flaky failure; `None` if the failure is
+    /// reproducible. It is the rate of the result, if some runs of the result did not fail.
+    /// Otherwise it is the rate of the input, if runs of the input differed, or that of the
+    /// confirming runs, if one text had different outcomes or the best did not fail again.
     pub fn flaky(&self) -> Option<Rate> {
         let is_cut = |warning: &Warning| matches!(warning, Warning::Unconfirmed { .. });
         let of_result = self.warnings.iter().find_map(|warning| match warning {

@@ -341,7 +341,8 @@ impl<'a> Progress<'a> {
         self.confirmed.tries > 0 || self.reduced().is_none()
     }
 
-    /// Ends the present stage before all its runs are made, and begins the next one.
+    /// Ends the present stage before all its runs are made, because the budget of time is used up,
+    /// and begins the next one.
     fn end_here(&mut self) {
         self.ceased = self.ceased.or(Some(match self.stage {
             Stage::Repeat => Stage::Confirm,
@@ -594,8 +595,8 @@ impl<'a> Progress<'a> {
         })
     }
 
-    /// Returns the status for a progress display. Its number of proven removals may be lower than
-    /// in the certificate, because no texts are hashed to count it.
+    /// Returns the status for a progress display. It may count fewer removals as proven than the
+    /// certificate does, because no texts are hashed to count them.
     pub fn standing(&self) -> MinimizeStatus {
         let texts = self.texts();
         let of = match self.restored {

@@ -166,10 +166,10 @@ pub(super) type ObservedAnswer = (Answer, Hints);
 /// Runs the tests and checks of a minimization, one after another: by a single oracle, or by a pool
 /// of workers that run predicted tests ahead.
 pub(super) trait Answerer {
-    /// Runs the text that `progress` asks for next and returns the oracle's answer with its hints;
-    /// `None` if no text is due. `left` is the maximum number of tests that will still be asked,
-    /// including this one; `None` without a limit. With a flaky input, a test may take several
-    /// runs.
+    /// Runs the text that `progress` asks for next. Returns the oracle's answer and the run's hints
+    /// (facts besides its outcome, such as compared operands); `None` if no text is due. `left` is
+    /// the maximum number of tests that will still be asked, including this one; `None` without a
+    /// limit. With a flaky input, a test may take several runs.
     fn answer(
         &mut self,
         progress: &Progress<'_>,
@@ -243,9 +243,9 @@ impl<'a> SingleOracle<'a> {
         }
     }
 
-    /// Runs the text that is due and, in the same request, the texts that are predicted to be due
-    /// next, and keeps the answers. `left` is the greatest number of these runs; `None` means no
-    /// limit.
+    /// Runs the text that is due together with texts that will probably be due next, in one
+    /// request, and keeps all answers until they are asked for. `left` is the greatest number of
+    /// these runs; `None` means no limit.
     fn run_ahead(&mut self, progress: &Progress<'_>, left: Option<u64>) -> Result<(), OracleError> {
         let left = left.and_then(|left| usize::try_from(left).ok());
         let most = self.several.min(left.unwrap_or(usize::MAX).max(1));

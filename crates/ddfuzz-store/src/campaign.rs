@@ -180,9 +180,10 @@ impl CampaignFile {
     }
 
     /// Adds the record of a campaign. If there is already a record of the same campaign, as in a
-    /// copy of an output directory, the lists of builds are united. All other fields are then those
-    /// of the directory's own campaign, or, for one of the `others`, those of the record whose JSON
-    /// text sorts first, so that the order of the calls does not matter.
+    /// copy of an output directory, the builds of both are united, and all other fields are those
+    /// of one record: for the directory's own campaign, the record that was there; for one of the
+    /// `others`, the record whose JSON text sorts first, so that the order of the calls does not
+    /// matter.
     pub(super) fn take(&mut self, campaign: Campaign) {
         if let Some(own) = self.current.as_mut().filter(|own| own.id == campaign.id) {
             own.builds = united(std::mem::take(&mut own.builds), campaign.builds);
@@ -403,7 +404,8 @@ impl Build {
         self.groups.get(&kind)?.get(major).copied()
     }
 
-    /// Records the entry that has shown that its group fails as before with this build.
+    /// Records the entry (`minor`, `hash`) that has shown, when it was run with this build, that
+    /// its group (`kind`, `major`) fails as before.
     pub fn add_failing(&mut self, kind: Kind, major: &str, minor: &str, hash: &str) {
         let of_kind = self.failing.entry(kind).or_default();
         of_kind.insert(major.to_owned(), format!("{minor}/{hash}"));
@@ -435,8 +437,8 @@ impl Build {
     }
 
     /// Merges another record of the same build into this one. Unchecked groups and failing results
-    /// of both stay. If both have a status of a group, the higher one stays; if both name a failing
-    /// entry of a group, the one whose name sorts first stays.
+    /// of both stay. If both have a status of a group, the one that comes last in [`Status`] stays;
+    /// if both name a failing entry of a group, the one whose name sorts first stays.
     fn join(&mut self, other: Build) {
         for (kind, groups) in other.failing {
             let own = self.failing.entry(kind).or_default();

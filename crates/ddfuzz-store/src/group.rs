@@ -64,8 +64,8 @@ impl Entry {
         self.build.get_or_init(logged).as_ref()
     }
 
-    /// Returns the blake3 hash of the log of the entry's minimization, by which a build's record
-    /// refers to the result of that minimization; `None` if there is no log.
+    /// Returns the blake3 hash of the log of the entry's minimization; `None` if there is no log. A
+    /// build's record names the result of a minimization by this hash.
     pub fn log_hash(&self) -> Result<Option<String>, StoreError> {
         PassingResults::log_hash(&self.folder)
     }
@@ -207,7 +207,8 @@ pub(super) struct PassingResults {
 }
 
 impl PassingResults {
-    /// Reads the record from an entry's folder; an empty record if the file is missing or damaged.
+    /// Reads the record of an entry's results that no longer fail (`passing.json`) from the entry's
+    /// folder; an empty record if the file is missing or damaged.
     pub(super) fn read(entry: &Path) -> Result<PassingResults, StoreError> {
         Ok(json::read_intact(&entry.join(layout::PASSING))?.unwrap_or_default())
     }
@@ -352,8 +353,8 @@ impl Minimized {
         self.flaky.is_some_and(|rate| rate.hits == 0)
     }
 
-    /// Returns the result without a claim: its crash was found to be flaky, with the failure rate
-    /// `rate`, so that the tests on which the claim rests prove nothing.
+    /// Returns this result without its claim, because its crash was found to be flaky, with the
+    /// failure rate `rate`: the tests on which the claim rests then prove nothing.
     pub(super) fn without_claim(self, rate: Rate) -> Minimized {
         Minimized {
             claim: Claim::BestSoFar.to_string(),

@@ -138,9 +138,9 @@ impl MergedBuilds {
         }))
     }
 
-    /// Returns the campaign file that the destination `into` gets by a merge of the directory
-    /// `from`. It contains the campaigns of both directories, and the last build of each target
-    /// names as unchecked the groups that are to be checked with it.
+    /// Returns the campaign file that the destination `into` gets when the directory `from` is
+    /// merged into it. It contains the campaigns of both directories. The last build of each target
+    /// lists, as unchecked groups, those that must be checked with it after the merge.
     pub(super) fn united(&self, from: &Path, into: &Path) -> Result<CampaignFile, StoreError> {
         let mut file = self.all.clone();
         if self.rebuilt.is_empty() {
@@ -167,10 +167,10 @@ impl MergedBuilds {
     }
 
     /// Returns the builds of an entry's target if the entry's group must be checked again after the
-    /// merge; else `None`. It must be checked again if the entry gets a result that is still to be
-    /// run with the last build, or if it is uncertain which build is the last one. For a flaky
-    /// crash, the first of these reasons counts only if the destination takes over the other
-    /// directory's result, because the group may have moved to `flaky/` after its check.
+    /// merge; else `None`. There are two reasons for a check: the entry gets a result that is still
+    /// to be run with the last build, or it is uncertain which build is the last one. For a flaky
+    /// crash, the first reason counts only if the destination takes over the other directory's
+    /// result, because the group may have moved to `flaky/` after its check.
     fn unchecked_with(
         &self,
         id: &EntryId,

@@ -27,8 +27,8 @@ input=$here/minimized
 }
 "#;
 
-/// Shell code of `reproduce.sh` that makes a temporary directory, which is removed at the end, with
-/// a copy of the input and an empty working directory in it. It also disables core dumps.
+/// Shell code of `reproduce.sh` that prepares a run: makes a temporary directory with a copy of the
+/// input and an empty working directory, which is removed at the end, and disables core dumps.
 const SCRATCH: &str = r#"scratch=$(mktemp -d) || exit 70
 trap 'cd / && rm -rf -- "$scratch"' EXIT
 trap 'exit 130' HUP INT TERM
@@ -213,7 +213,9 @@ fn timeout_command(target: &Target) -> String {
     format!("timeout {foreground}-k 5 {seconds} ")
 }
 
-/// Generates the line of `reproduce.sh` that sets `$options`, the options for sanitizers.
+/// Generates the line of `reproduce.sh` that sets the shell variable `$options`: the sanitizer
+/// options of the run, such as whether leaks are reported, and the memory limit for an
+/// out-of-memory crash.
 fn options(kind: Kind, class: &Class, target: &Target) -> String {
     let leaks = class.is_leak();
     let is_oom = kind == Kind::Oom;

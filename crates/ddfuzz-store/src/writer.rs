@@ -160,7 +160,8 @@ impl Store {
         )
     }
 
-    /// Notes that an entry of a group was stored, changed or moved.
+    /// Counts a change of a group: one of its entries was stored, changed or moved. Callers can so
+    /// ask which groups have changed since an earlier time.
     pub(super) fn note_change(&mut self, group: (Kind, String)) {
         self.changes += 1;
         self.changed.insert(group, self.changes);

@@ -206,8 +206,9 @@ fn with_least(group: &Group, groups: &HashSet<Label>) -> Group {
     }
 }
 
-/// Returns the tree with each group of nodes that is no larger than the number which states its
-/// place ([`Meaning::Place`]) moved into the place of that number, as TIFF stores short values.
+/// Returns the tree in which short groups of nodes stand in place of the number that states their
+/// place ([`Meaning::Place`]), as TIFF stores short values: those that have no more bytes than this
+/// number.
 fn inline(root: Group) -> Group {
     let mut places = Vec::new();
     list_places(&root, &mut places);

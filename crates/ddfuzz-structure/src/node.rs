@@ -264,7 +264,8 @@ impl Group {
         }
     }
 
-    /// Makes an item: a group of nodes that may stand in place of an item that contains it.
+    /// Makes an item of a nested format, such as an element of DER: a group of nodes that may stand
+    /// in place of an item that contains it.
     pub fn item(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             is_item: true,

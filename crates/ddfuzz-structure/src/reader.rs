@@ -345,10 +345,10 @@ impl Reader {
         Some(at)
     }
 
-    /// Returns the meaning of `number`, which was read at offset `at` of `text`: the length, count
-    /// or checksum of a span (range of fields of a record), as `stated` says, plus the constant
-    /// `bias`. If it is a length, the span will end after as many bytes. `None` if the span cannot
-    /// have this length.
+    /// Returns what the `number` read at offset `at` of `text` means: as `stated` says, the length,
+    /// count or checksum of a span (a range of fields of a record); a length or count is the number
+    /// minus `bias`. A length also decides where the span ends. `None` if the span cannot have this
+    /// length.
     fn state(
         &mut self,
         stated: Stated,
@@ -488,9 +488,9 @@ fn length_is_known(id: u8, record: &Record, end: usize, around: usize) -> bool {
     record.lengths.iter().any(|(known, _)| *known == id) || end < around
 }
 
-/// Appends the padding that brings the size of the span with the number `id` (a range of fields of
-/// a record) to a multiple of `align` bytes, and returns the size of the padding in bytes. Padding
-/// that is not all zeros becomes fixed bytes. Returns 0, without a node, if `rest` is too short, or
+/// Appends the padding after a span (a range of fields of a record): it brings the size of the span
+/// with the number `id` to a multiple of `align` bytes. Padding that is not all zeros becomes fixed
+/// bytes. Returns the size of the padding in bytes; 0, without a node, if `rest` is too short, or
 /// if no number has stated the length of the span.
 fn pad(id: u8, align: usize, rest: &[u8], record: &Record, nodes: &mut Vec<Node>) -> usize {
     let length = record.lengths.iter().find(|(known, _)| *known == id);

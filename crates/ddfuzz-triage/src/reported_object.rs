@@ -232,8 +232,8 @@ pub(crate) enum ObjectLine {
     Object(Box<ReportObject>),
 }
 
-/// Parses a line of a sanitizer's report that tells which object was accessed; `None` for other
-/// lines.
+/// Parses a line of a sanitizer's report that tells which object was accessed. Returns the object,
+/// or that it is a variable of the function in the next stack frame; `None` for other lines.
 pub(crate) fn parse_object_line(line: &str) -> Option<ObjectLine> {
     if line.starts_with("Address ") && line.contains(" is located in stack of ") {
         return line.contains(" in frame").then_some(ObjectLine::InFrame);

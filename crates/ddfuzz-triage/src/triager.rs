@@ -99,7 +99,7 @@ pub struct KeyedRun {
 }
 
 impl KeyedRun {
-    /// Returns how the run ended.
+    /// Returns how the run ended: by a signal, with an exit status, or by exceeding a limit.
     pub fn ended(&self) -> Ended {
         self.run.ended
     }

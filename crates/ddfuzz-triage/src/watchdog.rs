@@ -282,10 +282,10 @@ const SCHEDULED: Duration = Duration::from_secs(20);
 /// killed. The search itself takes one second of the thread's active time.
 const FOUND: Duration = Duration::from_secs(30);
 
-/// Waits until the tracing thread reports on `done` that the run of `process` has ended, and
-/// interrupts the run by `request` if it exceeds a limit. Returns the report (`None` if the tracing
+/// Waits for the end of the run of `process`, which the tracing thread reports on `done`; if the
+/// run exceeds a limit, interrupts it by `request`. Returns the report (`None` if the tracing
 /// thread is gone), and whether the process was killed because the tracing thread took too long.
-/// `readers`: the threads that empty the pipes to which the run writes.
+/// `readers` are the threads that empty the pipes to which the run writes.
 fn await_end<T>(
     done: &Receiver<T>,
     process: &PidFd,

@@ -57,8 +57,8 @@ pub(super) struct Subject {
     conditions: Conditions,
 }
 
-/// The conditions under which versions are built and tested: those of the command line, else those
-/// under which the crash of `--group` was found.
+/// The conditions under which versions are built and tested. The command line gives them; what it
+/// does not give are the conditions under which the crash of `--group` was found.
 struct Conditions {
     /// Environment variables to set; if a name occurs twice, the later value counts.
     env: Vec<(OsString, OsString)>,

@@ -322,8 +322,8 @@ impl ExportArgs {
     }
 }
 
-/// Returns true if the test in the file `to` includes the file `beside` as its input; an earlier
-/// export has then written `beside`. Else false.
+/// Returns true if the test in the file `to` includes the file `beside` as its input, because an
+/// earlier export has written both. Else false.
 fn names_input(to: &Path, beside: &Path) -> bool {
     let name = beside.file_name().unwrap_or_default().to_string_lossy();
     let text = std::fs::read(to).unwrap_or_default();

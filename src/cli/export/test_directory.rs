@@ -294,7 +294,7 @@ fn write_main(dir: &Path, written: &mut WrittenTests) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the absolute path of a file as results record it.
+/// Returns the absolute path of a file, in the form in which JSON results contain paths.
 fn recorded(file: &Path) -> OsText {
     OsText::from(&absolute(file))
 }

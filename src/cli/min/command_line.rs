@@ -165,11 +165,10 @@ impl CallMinimization<'_> {
         }
     }
 
-    /// Removes the log of a search if its tests are out of date: the logged search began with
-    /// another command line or input than this one, because an earlier search was resumed with a
-    /// larger budget and has come to another result. `start`: the first line that the log would get
-    /// now. A log of another crash, build or search algorithm is left alone, since resuming it is
-    /// refused anyway.
+    /// Removes the file `log` if it belongs to this search, by its crash, build and algorithm, but
+    /// its first line has another command line or input than `start`, the first line that the log
+    /// would get now. This happens after an earlier search was resumed with a larger budget and
+    /// came to another result. Any other log is left alone, since resuming it is refused anyway.
     fn remove_outdated(&self, log: &Path, start: &StartLine) -> Result<(), Failure> {
         let is_outdated = |logged: StartLine| {
             let is_ours = (&logged.key, &logged.search, logged.build)

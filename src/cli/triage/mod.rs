@@ -405,9 +405,9 @@ impl Against {
             || self.crashes.iter().any(|crash| crash.is_comparable(now))
     }
 
-    /// Returns the groups of the other output directory whose crashes runs of the target `now`
-    /// cannot show under `conditions`. Examples are a bug that only another sanitizer reports, and
-    /// a crash by an input that came through another channel.
+    /// Returns the groups of the other output directory that runs of the target `now` under
+    /// `conditions` cannot judge, since they would not show the crash: for example a bug that only
+    /// another sanitizer reports, or a crash by an input that came through another channel.
     fn cannot_tell(&self, conditions: &Conditions, now: &Target) -> Vec<CannotTell> {
         let mut all: Vec<CannotTell> = Vec::new();
         for crash in &self.crashes {

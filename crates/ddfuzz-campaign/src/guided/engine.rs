@@ -52,7 +52,7 @@ const SHUTDOWN_RUNS: u32 = 16;
 /// A worker is granted the remaining runs of the campaign, divided by this number and by the number
 /// of workers, so that all workers end at about the same time.
 const GRANT_PARTS: u64 = 4;
-/// Smallest and largest number of runs that a worker is granted at once.
+/// Smallest and largest number of runs that the main process grants a worker at once.
 const GRANT_RANGE: (u64, u64) = (64, 1 << 20);
 
 /// State of the main process of a guided campaign during one call of ddfuzz; it answers the

@@ -70,8 +70,9 @@ impl Default for FailureTime {
 }
 
 impl FailureTime {
-    /// Records that a batch of `runs` runs took `time`. If `stopped`, the last run of the batch was
-    /// stopped as a hang, and the time beyond that of the passing runs counts as the hang's.
+    /// Counts a batch of `runs` runs that took the wall time `time`. If `stopped`, the last run of
+    /// the batch was stopped as a hang: what remains of `time` after the mean time of each other
+    /// run is counted as the time of hangs.
     pub(super) fn took(&mut self, runs: usize, time: Duration, stopped: bool) {
         let passing = self.mean_pass() * u32::try_from(runs - usize::from(stopped)).unwrap_or(0);
         self.runs += runs as u64;

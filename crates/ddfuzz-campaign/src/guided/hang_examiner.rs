@@ -25,8 +25,8 @@ const INDISTINCT_DIVISOR: u32 = 8;
 /// Number of suspected hangs at new sites in the program that are examined however long that takes.
 const MAX_FREE: u32 = 8;
 /// Queue length from which on a suspected hang is queued only if it hangs at a new site in the
-/// program. For one at a known site, the run is then only counted in its group, if the group is
-/// known.
+/// program. A hang at a known site is then only counted as a run of the site's group; it is dropped
+/// if that group is not known yet.
 const MAX_WAITING: usize = 64;
 /// Greatest number of suspected hangs that wait to be examined; while so many wait, each further
 /// one is dropped, even at a new site.
@@ -108,9 +108,9 @@ impl HangExaminer {
         }
     }
 
-    /// Queues a suspected hang to be examined, and returns `None`. If too many wait already, drops
-    /// it; the result is then the group in which the caller has to count its run, or `None` if the
-    /// group is not known, so that the run is not counted.
+    /// Queues a suspected hang to be examined, and returns `None`. If too many wait already, the
+    /// hang is dropped, and its known group is returned, so that the caller counts the run there;
+    /// `None` if its group is not known, and the run is not counted.
     pub(super) fn take(&mut self, mut suspect: SuspectedHang) -> Option<(Kind, Key)> {
         let known = self.known(&suspect.signatures);
         // Another worker may have submitted the same hang.
@@ -207,8 +207,8 @@ impl HangExaminer {
     }
 
     /// Removes and returns the suspected hangs that were not examined, each with its group if that
-    /// is known. Of those at one site in the program without a known group, only the first is
-    /// returned.
+    /// is known. Several hangs at one site in the program (place at which runs hang) whose group is
+    /// unknown are returned only once.
     pub(super) fn take_rest(&mut self) -> Vec<(SuspectedHang, Option<(Kind, Key)>)> {
         let busy = self.busy.take().map(|(suspect, _)| suspect);
         let rest: Vec<SuspectedHang> = busy.into_iter().chain(self.waiting.drain(..)).collect();
@@ -321,9 +321,9 @@ impl ExaminerThread {
     }
 }
 
-/// Examines, on the examining thread, whether and where in the program `input` hangs, and returns
-/// the verdict. `triager` is created at the first call. `steady` records for which groups of hangs
-/// a second run was made, so that it is made only once for each.
+/// Examines, on the examining thread, whether `input` hangs and where in the program, and returns
+/// the verdict. The first call creates `triager`. A hang of a group that is not in `steady` yet is
+/// run a second time; `steady` remembers these groups.
 fn examine(
     (triager, steady): (&mut Option<Triager>, &mut SteadyHangs),
     target: &Target,

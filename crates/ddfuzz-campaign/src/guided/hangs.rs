@@ -338,7 +338,8 @@ mod tests {
         }
     }
 
-    /// Makes a run that was stopped early because it showed the known signature `number`.
+    /// Makes what hang detection observes of a run that is stopped early, because it shows the
+    /// signature of the known hang with the number `number`.
     fn stopped(number: u64) -> Stuck {
         Stuck {
             signatures: Vec::new(),

@@ -164,8 +164,8 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
         &self.minimizing
     }
 
-    /// Returns the time that the stage has spent on classifying and minimizing, and the time since
-    /// the stage was made.
+    /// Returns two times: that which the stage has spent on classifying and minimizing, and that
+    /// since the stage was made.
     pub fn used(&self) -> (Duration, Duration) {
         self.budget.used()
     }
@@ -624,7 +624,8 @@ impl SolutionCursor {
         }
     }
 
-    /// Records that the stage has processed the solution `id`, and moves the cursor to it.
+    /// Records that the stage has processed the solution `id` of the fuzzer, so that it goes on
+    /// with the solutions after it.
     pub fn pass(&mut self, id: CorpusId) {
         self.last = Some(id);
     }

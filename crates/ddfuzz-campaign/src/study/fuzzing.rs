@@ -354,8 +354,9 @@ impl WorkerContext<'_> {
         self.plan.call(self.utility, chunk)
     }
 
-    /// Divides the runs from `next` to the end into chunks. Returns for each chunk the number of
-    /// its first run, and its number of runs.
+    /// Divides the runs of the utility from number `next` to the last one to make into chunks
+    /// (groups of successive runs). Returns for each chunk the number of its first run, and its
+    /// number of runs.
     fn chunks(&self, next: u64) -> impl Iterator<Item = (u64, u64)> {
         let chunk = self.plan.chunk(self.utility);
         let ends = move |first: &u64| (first / chunk + 1) * chunk;

@@ -131,9 +131,9 @@ impl StudyEngine<'_> {
         }
     }
 
-    /// Returns the value of `result` as `Some`, and other errors as they are. If the error says
-    /// that the program of the entry `id` can no longer be run, tells the user once and returns
-    /// `None`, so that other entries are still minimized.
+    /// Returns the value of `result` as `Some`, or its error. If this error says that the program
+    /// of the entry `id` can no longer be run, tells the user once and returns `Ok(None)` instead,
+    /// so that other entries are still minimized.
     pub(super) fn unless_gone<T>(
         &mut self,
         id: &EntryId,

@@ -176,9 +176,10 @@ impl RunEnvironment {
 /// interactive programs.
 const TYPED: &[u8] = b"q\nquit\nexit\n";
 
-/// Chooses the ways to call a utility that is in no list, by a test run. A program that works only
-/// at a terminal is called there; any other is called by stdin, by a file, and by files with likely
-/// extensions. Returns these ways, and true if the utility works only at a terminal, else false.
+/// Chooses the ways to call a utility that no list names, and returns them. A test run shows
+/// whether it works only at a terminal; it is called there then, and true is returned beside the
+/// ways. Any other utility is called by stdin, by a file, and by files with likely extensions, with
+/// false.
 pub(super) fn invocations(
     environment: &RunEnvironment,
     program: &Path,

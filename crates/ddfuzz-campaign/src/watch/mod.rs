@@ -254,9 +254,9 @@ pub trait Producer {
     /// summary counts the examined inputs as runs instead.
     fn runs(&self) -> u64;
 
-    /// Returns the error with which the watched fuzzer has ended too early, in the first call after
-    /// its end. Returns `None` in later calls, and if it has not ended too early. Files that it has
-    /// dropped are examined in any case.
+    /// Returns the error with which the watched fuzzer has ended too early; only the first call
+    /// after its end returns it. `None` in later calls, and if the fuzzer runs or has ended in
+    /// time. Files that it has dropped are examined in any case.
     fn failure(&mut self) -> Option<CampaignError> {
         None
     }

@@ -5,8 +5,8 @@ use ddfuzz_delta::{Config, Dd, Mode, Outcome, Search};
 use super::facts::{Facts, config};
 use super::{Minimal, Prober};
 
-/// The result of isolating a difference: a set of changes that passes, and a larger set that fails,
-/// between which the search knows no smaller difference.
+/// The result of isolating a difference: a set of changes that passes, and a larger one that fails.
+/// The search knows no such pair of sets with a smaller difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Isolation {
     /// The smaller of the two sets of changes: the version with these changes passes.
@@ -59,9 +59,9 @@ pub fn isolate<P: Prober>(
     }
 }
 
-/// Narrows the difference between the passing and the failing set of changes in `found`, which is
-/// divided into `groups`, by `dd`, until no group can be moved between the sets or the budget is
-/// used up. Returns the two narrowed sets.
+/// Narrows the difference between the passing and the failing set of changes in `found` by `dd`,
+/// whose units are `groups` of the changes in the difference. Ends when no group can be moved from
+/// one set to the other, or when the budget is used up. Returns the two narrowed sets.
 fn narrowed<P: Prober>(
     found: Isolation,
     groups: &[Config],

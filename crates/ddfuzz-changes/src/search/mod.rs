@@ -96,8 +96,9 @@ pub trait Prober {
         false
     }
 
-    /// Returns how many sets of changes can be tested ahead, at the same time as the next one: the
-    /// useful length of `ahead` in [`probe`](Prober::probe). 0 if tests are run one after another.
+    /// Returns how many sets of changes can be tested at the same time as the next one, in case the
+    /// search will ask for them: the useful length of `ahead` in [`probe`](Prober::probe). 0 if
+    /// tests are run one after another.
     fn look_ahead(&self) -> usize {
         0
     }

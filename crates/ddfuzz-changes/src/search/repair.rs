@@ -8,8 +8,8 @@ use super::facts::{Facts, Name, config};
 
 /// Maximum number of builds by which the repair of one candidate that does not build is tried.
 const MOST_REPAIRS: usize = 12;
-/// Maximum number of builds by which the repair of one candidate is tried, after the repair was
-/// extended to all changes that mention a common identifier.
+/// Maximum number of builds for the repair of one candidate, if the repair was extended to all
+/// changes that mention one identifier (see [`LEAST_COMMON`]).
 const MOST_EXTENDED: usize = 24;
 /// Minimum number of changes, at the places that the compiler's messages name, that must mention
 /// the same identifier, so that a repair is extended to all changes that mention it.
@@ -20,8 +20,8 @@ const LEAST_TIED: usize = 3;
 /// Maximum number of changes that mention the same identifier, to be remembered as a set of changes
 /// that need each other.
 const MOST_TIED: usize = 24;
-/// Minimum number of changes that an extended repair has moved, to be remembered as a set of
-/// changes that need each other.
+/// Minimum number of changes that a repair, extended to all changes with a common identifier, has
+/// added or removed, for these changes to be remembered as a set that need each other.
 const LEAST_BUNDLE: usize = 8;
 
 /// How a set of changes that does not build is repaired: by adding or by removing changes.
@@ -75,7 +75,8 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// Creates an empty chain of repairs, which will add or remove changes as `repair` says.
+    /// Creates the state of the repairs of one candidate, before the first: `repair` says whether
+    /// they will add or remove changes.
     pub fn new(repair: Repair) -> Chain {
         Chain {
             repair,

@@ -182,11 +182,12 @@ impl Search {
         solved.lower + weight
     }
 
-    /// Chooses the row (feature) that the fewest columns (inputs) cover, and one of these columns;
-    /// searches covers that contain the column, and covers that do not. A cover that weighs less
-    /// than `best` replaces it. `bound` was computed for `matrix`; only covers that weigh less than
-    /// `upper` are searched for; `depth` is how many times the search has fixed columns or branched
-    /// so far. Returns a lower bound of the weight of any cover of the matrix.
+    /// Searches covers by a case distinction: chooses the row (feature) that the fewest columns
+    /// (inputs) cover, and one of these columns, and searches covers with this column, and covers
+    /// without. A cover that weighs less than `best` replaces it. `bound` was computed for
+    /// `matrix`; only covers that weigh less than `upper` are searched for; `depth` is how many
+    /// times the search has fixed columns or branched so far. Returns a lower bound of the weight
+    /// of any cover of the matrix.
     fn branch(
         &mut self,
         matrix: &Matrix,
@@ -475,9 +476,8 @@ impl DualAscent {
         Ok(DualAscent { prices })
     }
 
-    /// Creates the prices with which the dual ascent starts, from the prices of the rows that
-    /// another method (the Lagrangian relaxation) has found. Each is given as a pair of numbers, of
-    /// which the first is divided by the second.
+    /// Creates the start prices of the dual ascent from prices that the Lagrangian relaxation has
+    /// found, one for each row. Each price is given as a numerator and a denominator.
     pub fn from_prices(prices: impl Iterator<Item = (i64, i64)>) -> DualAscent {
         let part = |(price, unit): (i64, i64)| {
             let part = (u128::from(price.max(0) as u64) << PARTS) / u128::from(unit.max(1) as u64);
@@ -498,9 +498,9 @@ impl DualAscent {
         Ok(sum.div_ceil(1 << PARTS) as u64)
     }
 
-    /// Multiplies the price of each row (feature) by the least factor that one of its columns
-    /// (inputs) allows. The prices of the rows of each column then add up to at most the column's
-    /// cost.
+    /// Multiplies the price of each row (feature) by a factor. It is the least one of the columns
+    /// (inputs) that cover the row: the column's cost, divided by the sum of the prices of all its
+    /// rows. The prices of a column's rows then add up to at most the column's cost.
     fn raise(&mut self, columns: &mut impl Columns) -> io::Result<()> {
         let mut factors = vec![u128::MAX; self.prices.len()];
         let mut rows = Vec::new();

@@ -139,7 +139,7 @@ pub trait Sets {
     /// Returns the number of inputs to choose from.
     fn len(&self) -> usize;
 
-    /// Returns true if there is no input to choose from.
+    /// Returns true if no inputs are there from which a cover could be chosen.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -246,8 +246,8 @@ pub struct UniqueFeatures {
     pub sole: Vec<(Feature, usize)>,
 }
 
-/// Finds the features of `wanted`, except those in `covered`, that only one of all inputs reaches,
-/// and those that only one of the inputs `chosen` (ascending) reaches.
+/// Finds two kinds of unique features among `wanted` without `covered`: those that only one of all
+/// inputs reaches, and those that only one of the inputs `chosen` (ascending) reaches.
 pub fn unique_features(
     sets: &mut impl Sets,
     chosen: &[usize],

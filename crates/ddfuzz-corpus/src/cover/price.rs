@@ -219,9 +219,9 @@ impl PricedCover {
         self.amount.files <= most.files && self.amount.bytes <= most.bytes
     }
 
-    /// Returns true if the cover exceeds the limits `most` (number of files, and bytes) by a
-    /// smaller factor than the cover `other` does. The factor of a cover is the larger one of those
-    /// for files and for bytes.
+    /// Returns true if this cover comes closer to the limits `most` (number of files, and bytes)
+    /// than the cover `other`. Covers are compared by the factor by which they exceed a limit, of
+    /// files or of bytes, whichever is larger.
     fn is_closer(&self, other: &PricedCover, most: Amount) -> bool {
         let excess = |amount: Amount| {
             let files = u128::from(amount.files) * u128::from(most.bytes.max(1));
@@ -326,7 +326,8 @@ fn cover_at(
 pub(super) const LARGE: usize = 100_000;
 /// Number of rounds of column generation; each adds columns (inputs) to those in memory.
 const TURNS: usize = 3;
-/// Most subgradient steps for the lower bound in each round of column generation.
+/// Maximum number of subgradient steps, which raise the lower bound, in each round of column
+/// generation (which reads further columns, the inputs).
 const ROUNDS: u32 = 200;
 /// Number of columns (inputs) that each round of column generation adds for each row (feature).
 const OF_EACH_ROW: usize = 6;

@@ -140,9 +140,9 @@ impl Engine<'_> {
         Ok(written)
     }
 
-    /// Returns all steps of the cleanup, each with the number and size of the files that it
-    /// removed, and second the number of bytes that trimming removed. `chosen`: number and size of
-    /// the kept files before trimming. `after`: the same after trimming.
+    /// Returns two facts: all steps of the cleanup, each with the number and size of the files that
+    /// it removed; and the number of bytes that trimming removed. `chosen` and `after` are the
+    /// number and size of the kept files before and after trimming.
     fn steps(&self, totals: &CleanTotals, chosen: Amount, after: Amount) -> (Vec<Step>, u64) {
         let left = totals.left();
         let mut steps = totals.steps();
@@ -470,8 +470,8 @@ impl CleanTotals {
         self.groups.iter().any(|known| is_same(known, group))
     }
 
-    /// Adds a group of crashes that occurred only while files were trimmed; it counts no input of
-    /// the corpus.
+    /// Adds a group of crashes that occurred only while files were trimmed, with the count 0,
+    /// because no input of the corpus itself belongs to it.
     pub fn slipped(&mut self, group: CleanGroup) {
         self.group(CleanGroup { count: 0, ..group });
     }

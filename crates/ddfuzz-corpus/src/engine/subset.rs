@@ -166,9 +166,10 @@ impl Engine<'_> {
         Ok(())
     }
 
-    /// Creates the [`KeptFile`] of the input with the number `item`, which is to be kept, with the
-    /// features and the CPU time of its reruns `again`, if there were any. Reads the content into
-    /// memory if a subset is chosen. Fails if the file was removed or changed since it was run.
+    /// Creates the record of a kept file, that of the input with the number `item`: features and
+    /// CPU time are those of its reruns `again`, if there were any, else of its first run. If a
+    /// subset of the corpus is chosen, the record also has the content. Fails if the file was
+    /// removed or changed since it was run.
     fn keep(
         &self,
         pool: &mut Candidates<'_>,

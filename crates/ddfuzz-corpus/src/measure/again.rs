@@ -81,9 +81,10 @@ pub(super) struct RunOrder<'a> {
 }
 
 impl<'a> RunOrder<'a> {
-    /// Creates the order in which the inputs `numbers` are run. If runs share processes, each
-    /// process runs a quarter of the inputs, but at least 32 and at most 128. `needed` tells which
-    /// inputs must be run.
+    /// Creates the order in which the inputs with these numbers are run. If runs share processes,
+    /// each process runs a quarter of the inputs, but at least 32 and at most 128. `needed` returns
+    /// true for an input whose run is needed; others are run only if they share a process with such
+    /// an input.
     pub(super) fn of(
         numbers: Vec<u32>,
         needed: &'a (dyn Fn(usize) -> bool + Sync),

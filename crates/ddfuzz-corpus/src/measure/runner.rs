@@ -287,8 +287,8 @@ impl Runner {
     }
 }
 
-/// Returns the CPU time of a run. If it is unknown, returns `share`: the part of the request's wall
-/// time that falls to the run.
+/// Returns the CPU time of `run`. If the system has not told it, returns `share`: the wall time of
+/// the request divided among its runs.
 fn seen_time(run: &Run, share: Duration) -> Duration {
     match run.cpu.is_zero() {
         true => share,

@@ -63,9 +63,9 @@ pub struct TrimCondition {
 }
 
 impl TrimCondition {
-    /// Makes the condition for the candidates of a file. `exit` is the exit status of the
-    /// original's runs, `found` the features that they reached, and `wanted` the features that
-    /// candidates must and may reach.
+    /// Makes the condition for the candidates of a file: `exit` is the exit status of the
+    /// original's runs, `found` are the features that they reached, and `wanted` says which
+    /// features candidates must reach and which others they may reach.
     fn of(exit: i32, found: &Features, wanted: RequiredFeatures) -> TrimCondition {
         let of_original = match &wanted.allowed {
             Some(allowed) => found.less(&wanted.required).less(allowed),
@@ -217,7 +217,8 @@ impl CoverageOracle {
     }
 
     /// Ends the work on a file. Returns what runs have shown of the file's contents, and how many
-    /// of its candidates were rejected by runs of earlier rounds, without a new run.
+    /// of its candidates were rejected without a new run, because runs of earlier rounds have
+    /// rejected them.
     pub(super) fn end_file(&mut self) -> (KnownRuns, u64) {
         let spared = std::mem::take(&mut self.spared);
         (std::mem::take(&mut self.known), spared)

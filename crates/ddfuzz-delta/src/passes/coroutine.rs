@@ -116,7 +116,8 @@ pub(super) struct Coroutine {
 }
 
 impl Coroutine {
-    /// Creates a step machine over `units` units whose search function is started by `begin`.
+    /// Creates a step machine for an input of `units` units. `begin` starts its search function,
+    /// and does so again for each clone.
     pub fn new(
         units: usize,
         begin: impl Fn(Asker) -> Running + Send + Sync + 'static,

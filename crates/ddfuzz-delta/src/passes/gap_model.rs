@@ -185,10 +185,11 @@ impl Pattern {
     }
 }
 
-/// Continues a repeating pattern into `rest`, the units that the sweep has not reached, from the
-/// end of `rest` to its front; returns the ranges that it predicts to be deletable. `period` is one
-/// repetition of the pattern. The sweep has just found the first unit of the kept run in the first
-/// pair of `period`; the remaining units of that run are the last ones of `rest`.
+/// Predicts how a sweep goes on that deletes units from the end to the front, if its runs of
+/// deleted and kept units repeat the pattern `period`. Returns, ascending, the ranges of `rest`,
+/// the units not reached yet, that it will probably delete. In the first pair of `period`, the
+/// sweep has found only the first unit of the kept run; the other units of that run are at the end
+/// of `rest`.
 fn extrapolate(period: &[Pair], rest: Range<usize>) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let mut at = rest.end;

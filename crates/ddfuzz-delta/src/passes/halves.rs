@@ -20,7 +20,8 @@ const SMALLEST: usize = 64;
 /// deletes all children at once: the text would hardly differ from the text without the whole node,
 /// which did not fail.
 const NEARLY: usize = 8;
-/// Number of pieces into which a needed part is divided at most.
+/// Maximum number of pieces into which a part of the text is divided that could not be deleted
+/// whole.
 const PIECES: usize = 4;
 /// Number of the last tests that are looked at to decide whether the pass goes on: together they
 /// must have deleted enough of the text ([`ENOUGH`]).
@@ -219,8 +220,8 @@ impl Parts {
         before.map_or(start, |before| before.start)..end
     }
 
-    /// Records that the range `place` of the text before the round, a piece of the divided part
-    /// `group`, was deleted.
+    /// Records that the range `place` was deleted, a piece of the divided part with the index
+    /// `group`. The range counts positions in the text as it was before the round.
     fn delete(&mut self, place: Range<usize>, group: usize) {
         self.pieces[group] -= 1;
         let mut gone = std::mem::take(&mut self.gone);

@@ -359,9 +359,9 @@ impl<'a> ListSearch<'a> {
     }
 }
 
-/// Records in `alike`, for later guesses, that a sweep has deleted the units `cut`. `bytes` are the
-/// text before the deletion and the position of the list's first unit in that text, as
-/// [`ListSearch::watched`] returned them; if they are `None`, nothing is recorded.
+/// Records in `alike` that a sweep has deleted the units `cut`; `alike` guesses later at which
+/// other places equal bytes can be deleted. `bytes` has the text before the deletion, and the
+/// position in it of the list's first unit; nothing is recorded if it is `None`.
 fn record(alike: &mut Alike, bytes: &Option<(Arc<[u8]>, usize)>, cut: Range<usize>) {
     if let Some((text, first)) = bytes {
         alike.record_deleted(text, first + cut.start..first + cut.end);

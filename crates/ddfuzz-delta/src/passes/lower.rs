@@ -63,9 +63,10 @@ pub(super) async fn lower(
 }
 
 /// Deletes rows, and then columns, of the largest payload (data of the file that can be changed),
-/// if it may be a table such as the pixels of a picture. For that, lowers a number in a small
-/// payload that divides the size of the largest one, or of a row of it, and deletes as many rows or
-/// columns. Returns the changed document (the file taken apart).
+/// which may be a table such as the pixels of a picture. Candidates for the number of rows or
+/// columns are numbers in small payloads that divide the size of the largest one, or of one of its
+/// rows. Such a number is lowered, and as many rows or columns are deleted. Returns the changed
+/// document (the file taken apart).
 pub(super) async fn drop_rows(
     work: &mut CurrentBest,
     mut document: Arc<dyn Document>,
@@ -291,9 +292,10 @@ async fn lower_bytes(work: &mut CurrentBest, head: usize, end: &mut usize) {
     }
 }
 
-/// Tests the file with `value` written over the byte at position `at`, unless that byte is no
-/// greater, or the search has made `end` tests in all. A success raises `end` by one. Returns true
-/// if the byte is at most `value` afterwards, or if there is no such byte; else false.
+/// Tests the file with `value` written over the byte at position `at`. Does not test if the byte is
+/// at most `value` already, or if there is no such byte (returns true), nor if the search has made
+/// `end` tests in all (returns false). Otherwise returns whether the file still fails; success
+/// raises `end` by one.
 async fn lower_to(work: &mut CurrentBest, at: usize, value: u8, end: &mut usize) -> bool {
     if work.text().get(at).is_none_or(|byte| *byte <= value) {
         return true;

@@ -233,9 +233,9 @@ impl Mutations {
     }
 }
 
-/// Tests single bytes, those of [`LIMITS`] first, in place of the text, until one fails: one for
-/// each [`TESTS_PER_BYTE`] tests that the search has made; none if tests take long. Returns true if
-/// one failed.
+/// Tests texts of a single byte in place of the whole text, until one fails: first the values
+/// [`LIMITS`], then the others. One such text is tested for every [`TESTS_PER_BYTE`] tests that the
+/// search has made; none if tests take long. Returns true if one failed.
 async fn one_byte(work: &mut CurrentBest) -> bool {
     if work.extra_tests() != ExtraTests::Many {
         return false;

@@ -104,10 +104,10 @@ impl Units for Rewritten<'_> {
     }
 }
 
-/// Writes the same new letter over as many names of a text as possible; `names` finds the names. Of
-/// the names that must stay, writes the most frequent one, if it occurs at least [`FREQUENT`]
-/// times, over as many as possible of those that are not shorter. Returns true if the letter has
-/// replaced at least two names.
+/// Writes one new letter over as many names of a text as possible; `names` finds the names. Then
+/// takes the most frequent name that was not replaced, if it occurs at least [`FREQUENT`] times,
+/// and writes it over as many as possible of the others that are at least as long. Returns true if
+/// the letter has replaced at least two names.
 pub(super) async fn merge(work: &mut CurrentBest, names: &Find<'_>) -> bool {
     let text = work.text();
     let used: BTreeSet<&[u8]> = names(&text).into_iter().map(|place| &text[place]).collect();
@@ -178,9 +178,9 @@ pub(super) async fn write_shorter_words(work: &mut CurrentBest, words: &Find<'_>
     }
 }
 
-/// Writes names of one or two letters and digits over the longer names that `names` finds in a
-/// text, several in one test. Does nothing if there are at most [`MANY`] of them. Adds names that
-/// cannot be replaced to `kept`, and does not try those that are in it.
+/// Replaces many long names in a text, which `names` finds, by new ones of one or two letters and
+/// digits, several names in one test. Does nothing if there are at most [`MANY`] of them. Names in
+/// `kept` are not tried, and names that cannot be replaced are added to it.
 pub(super) async fn rename_many(work: &mut CurrentBest, names: &Find<'_>, kept: &mut KeptNames) {
     let mut many = shorter_names(&work.text(), names, kept);
     if many.len() > MANY {

@@ -291,8 +291,8 @@ impl Endless {
     }
 }
 
-/// Words that may stand where the type of a returned value would, before the name of a method or
-/// constructor that returns none.
+/// Words that are no type of a returned value where they stand directly before the name of a
+/// function: modifiers, as before a constructor, and some keywords.
 const MODIFIERS: &[&[u8]] = &[
     b"else",
     b"internal",

@@ -27,14 +27,14 @@ pub(super) const FRUITLESS_PARTS: usize = 32;
 /// The deletion of tied groups (groups of bytes that are mostly deleted together with a part,
 /// [`Document::tied`]) ends after this many successive groups that the failure needs.
 const FRUITLESS_TIED: usize = 8;
-/// Minimum number of parts directly inside of one part for these to be searched as a list of their
-/// own, apart from other parts of the same depth.
+/// Minimum number of parts that a part has directly inside of it for these to be searched as a list
+/// of their own. Parts inside of others are searched in one list with all of the same depth.
 const CROWDED: usize = 16;
 /// The deletion of parts of all depths together must delete at least the file's size, in bytes,
 /// divided by this number; otherwise parts are deleted once more, depth by depth.
 const WORTHWHILE: usize = 4;
-/// Number of successive tests that delete little, after which the deletion of parts of all depths
-/// together ends, or the replacement of items.
+/// Number of successive tests that delete little, after which each of two passes ends: the deletion
+/// of parts of all depths together, and the replacement of items by items inside of them.
 const IMPATIENT: usize = 24;
 
 /// Deletes the parts of `document` (a file taken apart) that the failure does not need: tests the
@@ -229,7 +229,8 @@ async fn delete_parts_since(
     }
 }
 
-/// The pieces of one kind in a document (a file taken apart), as units of a list search.
+/// All pieces of one kind in `document` (a file taken apart): the units that a list search tries to
+/// delete.
 struct Groups {
     document: Arc<dyn Document>,
     kind: GroupKind,
@@ -311,7 +312,8 @@ impl Places {
         crowded.map(Scope::Inside).collect()
     }
 
-    /// Returns true if `scope` includes the part with the index `part`.
+    /// Returns true if the part with the index `part` is in the list of parts that `scope`
+    /// describes: all parts, those directly inside of one part, or those of one depth.
     fn is_in(&self, part: usize, scope: Scope) -> bool {
         match (scope, self.around[part]) {
             (Scope::All, _) => true,
@@ -366,10 +368,10 @@ impl Parts {
         }
     }
 
-    /// Returns the units that are deleted for the ranges `cuts` of indices: the units that lie in
-    /// one of the ranges together with all units inside of them. Of units inside of each other,
-    /// only the outermost is returned. Indices beyond the end of the list are ignored, because a
-    /// deletion may take along parts that are later in the list.
+    /// Returns the units to delete for the ranges `cuts` of indices: those that lie in one of the
+    /// ranges together with all units inside of them. A unit inside of a returned one is not
+    /// returned, because it is deleted with it. Indices beyond the end of the list are ignored,
+    /// because a deletion may take along parts that are later in the list.
     fn tops(&self, cuts: &[Range<usize>]) -> Vec<usize> {
         let mut tops = Vec::new();
         for cut in cuts {

@@ -217,7 +217,8 @@ impl TreeBuilder {
         self.open.push(index);
     }
 
-    /// Ends the innermost open nodes of the tree until only `depth` are open.
+    /// Ends nodes of the tree under construction, the innermost first, until only `depth` nodes are
+    /// open (begun and not ended).
     pub fn end(&mut self, depth: usize) {
         for node in self.open.drain(depth..) {
             self.nodes[node].last = self.nodes.len();

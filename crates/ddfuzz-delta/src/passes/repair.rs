@@ -70,8 +70,9 @@ impl Repair {
         None
     }
 
-    /// Returns the range of a text of `len` bytes that lies between the known number fields: after
-    /// those that begin in the first half of the text, and before the others.
+    /// Returns the range of a text of `len` bytes that lies between its known number fields, such
+    /// as lengths: behind the fields that begin in the first half of the text, and before those in
+    /// the second.
     pub fn between(&self, len: usize) -> Range<usize> {
         let (front, back): (Vec<&KnownField>, Vec<&KnownField>) =
             self.known.iter().partition(|known| known.at < len / 2);
@@ -82,8 +83,9 @@ impl Repair {
     }
 
     /// Tests an edit of the current best text, with known lengths corrected, and returns the
-    /// outcome. If the text does not fail, corrects one more number by the comparisons that the run
-    /// reported, and tests again; at most [`LEARNING`] times, or once for each known field.
+    /// outcome. As long as the text does not fail, corrects one more number by the comparisons that
+    /// the run reported, and tests again: at most [`LEARNING`] times or, once number fields are
+    /// known, once for each of them.
     pub async fn test(
         &mut self,
         work: &mut CurrentBest,

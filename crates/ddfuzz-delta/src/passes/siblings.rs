@@ -134,8 +134,8 @@ pub(super) fn separator(nodes: &[SyntaxNode], index: usize) -> Option<Range<usiz
         .then(|| node.place.clone())
 }
 
-/// Returns those nodes that have children and are not `done`, each as its size in bytes and its
-/// index in the tree.
+/// Returns those nodes of the syntax tree that have children and are not marked in `done`, each as
+/// its size in bytes and its index in the tree; the heap gives the largest one first.
 fn open_nodes(nodes: &[SyntaxNode], done: &[bool]) -> BinaryHeap<(usize, usize)> {
     let nodes = nodes.iter().enumerate().zip(done);
     let open = nodes.filter(|((index, node), done)| !**done && node.last > index + 1);

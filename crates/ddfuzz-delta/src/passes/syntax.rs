@@ -48,7 +48,7 @@ pub(super) const ROUGH: usize = 256;
 /// Minimum size, in bytes, of programs that are reduced by their large nodes, and whose names
 /// become short, before children of small nodes are deleted.
 const LARGE: usize = 1 << 11;
-/// Maximum size, in bytes, of programs that are reduced by their large nodes.
+/// Maximum size, in bytes, of programs in which large nodes of the syntax tree are deleted first.
 const LARGEST: usize = 1 << 14;
 /// Size, in bytes, above which the largest parts of a program are deleted before anything else.
 const LARGE_PROGRAM: usize = 10 << 10;
@@ -627,8 +627,8 @@ async fn shorten(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>, tried: &mut
     }
 }
 
-/// Returns texts, the shortest first, that may stand in place of a node with the class `class` and
-/// the text `own`, such as `0` for a number; empty if there are none.
+/// Returns the shortest texts, the shortest first, that may replace a syntax node of the class
+/// `class` with the text `own`, such as `0` for a number; empty for classes without such texts.
 fn least_literals(class: SyntaxClass, own: &[u8]) -> &'static [&'static [u8]] {
     match class {
         // Without its sign, if that is not needed, a number is tried later.

@@ -42,8 +42,8 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Makes a leaf of the tree for the range `place` of the text; `last` is the index of the node
-    /// that follows it in the tree.
+    /// Makes a leaf of the bracket tree for the range `place` of the text. `parent` is the index of
+    /// the node around it, and `last` that of the first node after it.
     pub fn leaf(place: Range<usize>, parent: Option<usize>, last: usize) -> Node {
         Node {
             start: place.start,

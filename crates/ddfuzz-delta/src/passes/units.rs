@@ -45,8 +45,8 @@ pub(super) trait Units: Send {
         false
     }
 
-    /// Returns true if the text without all units of the list is worth a test; false if it was
-    /// probably tested before.
+    /// Returns true if the search shall test the text without all units of the list; false if the
+    /// caller has probably tested it before.
     fn is_all_untested(&self) -> bool {
         true
     }

@@ -149,8 +149,9 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the ranges of the innermost declarations, statements and items of lists that contain
-    /// all occurrences of some name; declarations come last.
+    /// Returns the ranges of declarations, statements and items of lists that contain a name with
+    /// all its uses, so that nothing outside mentions it. Of ranges inside of each other, only the
+    /// inner ones are returned; declarations come last.
     fn lone_items(&self) -> Vec<Range<usize>> {
         let nodes = self.tree.nodes.iter().enumerate();
         let alone = nodes.filter(|(node, SyntaxNode { place, class, .. })| {
@@ -214,10 +215,11 @@ impl<'a> Names<'a> {
         edits
     }
 
-    /// Returns the edits that delete the argument at one position from all lists after the same
-    /// name, those first that shorten the text most; each comes with the number of bytes by which
-    /// it shortens the text. Positions are counted from the end of a list, because a method may
-    /// have one more parameter, at the front, than its calls have arguments.
+    /// Returns edits that delete arguments: each deletes the argument at one position from the
+    /// lists after all uses of one name, such as the calls of a function. Each comes with the
+    /// number of bytes by which it shortens the text, the largest first. Positions are counted from
+    /// the end of a list, because a method may have one more parameter, at the front, than its
+    /// calls have arguments.
     fn arguments(&self) -> Vec<(usize, Edit)> {
         let mut edits = Vec::new();
         for uses in &self.uses {
@@ -404,9 +406,9 @@ impl<'a> Names<'a> {
         inside.iter().any(is_alone)
     }
 
-    /// Returns the ranges of the text to delete if the syntax nodes `gone` are deleted: their own,
-    /// those of the items in which a name would be left with a single use, and those of nodes whose
-    /// list would become empty.
+    /// Returns the ranges of the text to delete if the syntax nodes `gone` are deleted: those
+    /// nodes, nodes whose list would become empty, and, if only one use of a name would be left,
+    /// the item (such as a declaration) that contains this use.
     fn with_left_alone(&self, mut gone: Vec<usize>) -> Vec<Range<usize>> {
         let mut places: Vec<Range<usize>> = Vec::new();
         for _ in 0..ROUNDS {

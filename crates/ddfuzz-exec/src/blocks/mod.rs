@@ -80,7 +80,7 @@ struct CodeSegment {
     armed: Vec<u8>,
 }
 
-/// Which blocks have breakpoints in the code that processes of the program share now.
+/// Which blocks have breakpoints now, in the code that all processes of the program share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Armed {
     Nothing,

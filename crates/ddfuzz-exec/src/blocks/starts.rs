@@ -226,8 +226,8 @@ fn note_references(instruction: &Instruction, is_fixed: bool, references: &mut B
 mod tests {
     use super::*;
 
-    /// Returns the starts of blocks in `functions`, each given by its machine code; they follow
-    /// each other from the address 0x1000 on.
+    /// Returns the addresses at which blocks start in `functions`, each given by its machine code.
+    /// The first function is at the address 0x1000, each other one directly behind the one before.
     fn starts_of(functions: &[&[u8]]) -> Vec<u64> {
         let mut image = Image {
             entry: 0,

@@ -155,8 +155,9 @@ fn checks_made(file: &Elf<'_>, alone: bool) -> BTreeSet<&'static str> {
     checks
 }
 
-/// Returns true if the function `handler` of UBSan's minimal runtime returns to the program after a
-/// failed check: no option makes the program end there, so a run does not show the failure.
+/// Returns true if `handler` is a function of UBSan's minimal runtime that returns to the program
+/// after a failed check. Such a run does not show the failure, and no option makes the program end
+/// there.
 fn goes_on(handler: &str) -> bool {
     let never_returns = ["builtin_unreachable", "missing_return"];
     let minimal = handler.strip_suffix("_minimal");

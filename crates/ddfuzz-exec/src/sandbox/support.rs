@@ -119,7 +119,8 @@ pub fn keep_files(parts: &[SandboxSupport]) -> bool {
     parts.iter().any(|part| part.works && keeps(part))
 }
 
-/// Returns true if a part of the sandbox works on this system and is used.
+/// Returns true if this part of the sandbox works on this system and ddfuzz uses it; root uses no
+/// user namespace.
 pub(super) fn works(part: SandboxPart) -> bool {
     // Root runs targets as another user, who does not exist in a user namespace with one user.
     let wanted = part != SandboxPart::User || !Uid::effective().is_root();

@@ -165,11 +165,11 @@ impl Driver {
         }
     }
 
-    /// Returns true if the session's processes may go on by themselves before [`Driver::until`],
-    /// because they sleep for a given time, as in a script with `sleep 1`. Returns true also if one
-    /// of them ran or ended while the driver looked at them one after the other: the states that it
-    /// saw may then never have been true at the same time. `unread`: number of typed bytes that are
-    /// unread.
+    /// Returns true if processes of the session may go on by themselves before the time
+    /// `self.until`: they sleep for a given time, as in a script with `sleep 1`. Returns true also
+    /// if one of them ran or ended while the driver looked at them one after the other: the states
+    /// that it saw may then never have been true at the same time. `unread`: number of typed bytes
+    /// that are unread.
     fn goes_on(&self, session: &Session, unread: usize) -> bool {
         if Instant::now() >= self.until {
             return false;
@@ -195,8 +195,8 @@ impl Driver {
         unheeded
     }
 
-    /// Waits until a program whose terminal was hung up has slept for [`GRACE`]; returns `None` if
-    /// the run has ended.
+    /// Waits until a program whose terminal was hung up has slept for [`GRACE`], and returns `Some`
+    /// then; stopped processes are continued meanwhile. Returns `None` if the run ends before.
     fn await_death(&mut self, session: &Session) -> Option<()> {
         let mut waited = Wait::new();
         loop {
@@ -356,8 +356,9 @@ impl Session {
         })
     }
 
-    /// Determines what the processes of the session do now. If they all sleep but have several
-    /// threads, looks twice, because threads may wake one another between two looks.
+    /// Returns what the processes of the terminal's session do now: work, sleep, or are stopped. If
+    /// they all sleep but have several threads, looks twice, because threads may wake one another
+    /// between two looks.
     fn activity(&self) -> Activity {
         let files = self.files.as_ref();
         if let Some(activity) = files.and_then(|files| files.activity(self.pid)) {

@@ -77,8 +77,9 @@ impl DebugInfo {
     }
 
     /// Returns the calls of inlined functions that lead to the code at `pc`, an address in the
-    /// file, innermost first: those in the program's own code, except for the one that already is
-    /// the place of `pc`.
+    /// file, innermost first, without calls in the code of libraries. If the code at `pc` is that
+    /// of a library, the innermost of these calls is left out, too, because it is shown as the
+    /// place of `pc`.
     pub fn calls_inlined_at(&self, pc: u64) -> Vec<Place<'_>> {
         let mut calls = self.inlined_calls(pc);
         calls.retain(|it| !is_library_file(it.file));

@@ -338,9 +338,9 @@ impl TypeReader {
         Ok(fields)
     }
 
-    /// Gives the elements of a Rust vector their type, in the `fields` of the vector's type. The
-    /// vector's pointer leads to bytes; the type of the elements is a parameter in the vector's
-    /// entry, which is at the offset `at`.
+    /// Gives the elements of a Rust vector their type: in `fields`, those of the vector, pointers
+    /// to bytes become pointers to elements. The type of the elements is the first type parameter
+    /// in the debug entry of the vector's type, at the offset `at`.
     fn name_elements(
         &mut self,
         reader: &Reader<'_>,

@@ -23,8 +23,8 @@ const ADDRESS: u8 = 0x03;
 /// Code of the first of the operations in DWARF expressions that stand for a register
 /// (`DW_OP_reg0`).
 const REGISTER: u8 = 0x50;
-/// Largest number of fields and variables for which mutants of one function are made, each of which
-/// sets one of them.
+/// Largest number of places (fields and variables) that are set by mutants of one function; each
+/// mutant sets one place.
 const PLACES: usize = 24;
 
 /// The value to which a mutant's function sets a place (a field or a global variable).
@@ -36,7 +36,8 @@ pub(crate) enum Value {
     Changed(i64),
 }
 
-/// From which address the place is counted that a mutant's function sets in addition.
+/// The address from which a place (a field or a global variable) is counted, in a mutant whose
+/// function additionally sets this place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Base {
     /// The place is counted from the address that is passed to the function in this register (DWARF

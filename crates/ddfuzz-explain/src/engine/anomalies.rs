@@ -41,7 +41,8 @@ pub enum Oddity {
     ChoosesPlace,
 }
 
-/// An instruction of a recorded run of which something is odd.
+/// An instruction of a recorded run that does something odd, such as writing to freed memory, and
+/// may so be the cause of the failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Anomaly {
     /// Index of the instruction in the recording.
@@ -57,7 +58,8 @@ struct Store {
     size: u64,
 }
 
-/// A recorded run with its dependences and its writes.
+/// A recorded run of the program, with the dependences between its instructions and the writes that
+/// they make outside of the stack.
 pub struct Observed<'a> {
     recorded: &'a Recorded,
     dependences: &'a Dependences,

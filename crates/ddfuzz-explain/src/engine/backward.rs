@@ -10,7 +10,7 @@ use super::recorded::Recorded;
 /// instructions with the smallest sums of costs count as the nearest to the failure.
 const COMPUTED: u32 = 2;
 /// Cost of a step back from a value to the instruction that made the address from which the value
-/// was read.
+/// was read; the costs of all steps add up to the distance from the failure.
 const ADDRESSED: u32 = 4;
 /// Cost of a step back from an instruction to the conditional jump or call that led to it. The
 /// instructions with the smallest sums of costs count as the nearest to the failure.

@@ -124,9 +124,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the address of the statement that makes a decision, and those of the calls that led
-    /// to it, innermost first; only the statement if the run does not come to the decision again.
-    /// `jumps` has the conditional jumps by address.
+    /// Makes a run up to a decision, and returns the addresses, in the program's own code, of the
+    /// statement that decides and of the calls that led to it, innermost first. If the run does not
+    /// come to the decision, returns the statement only. `jumps` has the conditional jumps by
+    /// address.
     ///
     /// # Errors
     /// When the run cannot be made.

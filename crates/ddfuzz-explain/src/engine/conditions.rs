@@ -16,8 +16,8 @@ use super::{Engine, EngineError};
 
 /// Largest number of executions of a condition that are observed.
 const OBSERVED: usize = 16;
-/// Largest number of values, the last ones, for each of which a comparison gets another constant: if
-/// it asks which number is larger, and if it asks whether both are equal.
+/// Largest numbers of values for each of which a comparison with a constant gets another constant:
+/// the last 8 values of a comparison of order, the last 2 of a comparison for equality.
 const VALUES: [usize; 2] = [8, 2];
 
 /// A comparison with a constant, on which a condition depends.

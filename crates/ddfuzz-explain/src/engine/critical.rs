@@ -12,8 +12,8 @@ use super::{Ending, Engine, EngineError, Point, Side};
 
 /// Number of conditions that are decided the other way in forks of one run.
 const ROUND_OF_TESTS: usize = 60;
-/// Largest number of runs of the failing input that are made, each with forks in which conditions
-/// are decided the other way.
+/// Largest number of runs of the failing input in which conditions are tested: from each of these
+/// runs, forks are made that decide one condition the other way.
 const ROUNDS: usize = 5;
 /// The search for conditions ends when runs with another decision did not end in time for so many
 /// different jumps.

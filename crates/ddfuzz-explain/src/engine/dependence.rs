@@ -18,7 +18,7 @@ use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 const NONE: u32 = u32::MAX;
 /// Number of registers that are followed: the general ones, 32 of vectors, and the flags.
 const FOLLOWED: usize = REGISTERS + 33;
-/// Index of the flags among the registers that are followed.
+/// Index of the processor's flags among the registers whose dependences are followed.
 const FLAGS: usize = REGISTERS + 32;
 /// Number of bytes at the beginning of one memory access for which dependences are recorded;
 /// further bytes of a larger access (such as a copy by one instruction) are ignored.
@@ -249,8 +249,9 @@ impl Pass {
         self.depend(by, Dependence::Control);
     }
 
-    /// Records a call, a return, or a jump of the program's own code: which function is executed,
-    /// and on which code a jump decides.
+    /// Records what the executed instruction, if it is a call, a return or a jump of the program's
+    /// own code, means for later ones: which function they belong to, and whether they run because
+    /// of a jump. `at` is the index of the instruction in the recording.
     fn enter_or_leave(&mut self, executed: &Executed, at: usize, recorded: &Recorded) {
         let it = &executed.instruction;
         match it.flow_control() {

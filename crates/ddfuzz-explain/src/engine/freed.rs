@@ -149,11 +149,11 @@ impl Engine {
         }
     }
 
-    /// Executes a run one instruction at a time up to the first one in the program's own code that
-    /// accesses `memory`, or passes an address in it to a library's function that declares the
-    /// parameter. Returns the addresses of that instruction and of the calls that led to it,
-    /// innermost first. Empty where no such use comes before a library's function returns an
-    /// address in `memory`, as `malloc` does when it reuses a block.
+    /// Steps through a run, one instruction at a time, up to the first use of `memory` by the
+    /// program's own code: an access, or a call of a library's function with an argument, declared
+    /// there, that points into `memory`. Returns the addresses of this instruction and of the calls
+    /// that led to it, innermost first. Empty if the run ends before, or a library's function first
+    /// returns an address in `memory`, as `malloc` does when it reuses a block.
     pub(super) fn first_use(
         &mut self,
         run: &mut Run,

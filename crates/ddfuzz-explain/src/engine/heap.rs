@@ -52,8 +52,8 @@ pub fn heap_blocks(maps: &Maps, memory: &mut dyn Memory) -> HeapBlocks {
     found
 }
 
-/// A heap block after which the word in which the allocator keeps the next block's size was
-/// overwritten.
+/// A heap block past whose end the program has written: it has overwritten the word behind the
+/// block, in which the allocator keeps the size of the next block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged {
     /// Address at which the heap block begins.
@@ -149,7 +149,8 @@ impl Heap {
         (size >= 32 && size.is_multiple_of(16) && size <= end - at).then_some(size)
     }
 
-    /// Returns true if the chunks from an address on fill the heap exactly.
+    /// Returns true if the chunks of the heap, of which the first begins at the address `at`, end
+    /// exactly where the heap ends, as in an undamaged heap.
     fn fills(&self, mut at: u64) -> bool {
         let end = self.start + self.image.len() as u64;
         while at < end {

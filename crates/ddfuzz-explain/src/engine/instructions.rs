@@ -157,8 +157,9 @@ impl Executed {
         })
     }
 
-    /// Returns address and size in bytes of the first memory access of the instruction for whose
-    /// kind (such as a read) `is_such` is true; `None` if there is none.
+    /// Returns the address and the size in bytes of an access that the instruction makes to memory:
+    /// the first one of a kind (such as a read) for which `is_such` returns true. `None` if there
+    /// is none.
     fn memory(&self, is_such: fn(OpAccess) -> bool) -> Option<(u64, u64)> {
         let mut factory = InstructionInfoFactory::new();
         let info = factory.info(&self.instruction);

@@ -366,8 +366,8 @@ impl Engine {
         Some((place.file, place.line))
     }
 
-    /// Returns the source file and line that [`place`](Engine::place) finds for an address in the
-    /// process, as an owned copy, by which lines can be compared.
+    /// Returns a copy of the source file and line of an address in the process, as
+    /// [`place`](Engine::place) finds them, for comparisons of lines.
     pub(crate) fn line(&self, pc: u64) -> Option<(String, u64)> {
         let place = self.place(pc);
         place.map(|(file, line)| (file.to_owned(), line))
@@ -414,7 +414,7 @@ impl Engine {
         self.sides[side as usize].1 = input;
     }
 
-    /// Returns the input of the passing or failing run.
+    /// Returns the input of one of the two runs, the passing or the failing one, as `side` says.
     pub fn input(&self, side: Side) -> &[u8] {
         &self.sides[side as usize].1
     }

@@ -44,11 +44,11 @@ struct Moved {
 }
 
 impl Engine {
-    /// Finds the call of `realloc` that must not move its block for the failing run to end well.
-    /// `averts` is true for such an end, `fails` for the failure, which must come back when the
-    /// block is moved. `None` where there is no such call. In these runs all blocks are longer than
-    /// requested, so that they can grow in place. A moved block is freed at its old address, or
-    /// kept there if the run does not fail when it is freed.
+    /// Finds the call of `realloc` because of which the failing run fails: it fails if this call
+    /// moves its block (`fails` is true for the end of that run), and ends well if no call does
+    /// (`averts`). `None` where there is no such call. In these runs, blocks are allocated longer
+    /// than requested, so that they can grow in place; a moved block is freed at its old address,
+    /// or kept there if the run does not fail when it is freed.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -90,7 +90,8 @@ impl Patch {
         }
     }
 
-    /// Returns what a function does in addition; `None` for other patches.
+    /// Returns the assignment that this patch adds to a function of the program; `None` for other
+    /// patches.
     fn added(&self) -> Option<&Added> {
         match self {
             Patch::Addition(added) => Some(added),

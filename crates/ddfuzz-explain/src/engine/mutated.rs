@@ -36,7 +36,7 @@ const COMPARED: usize = 600;
 const COMPARED_CLOSELY: usize = 60;
 /// Number of failing runs, and of others, after which a mutant is not compared with more of them.
 const CLOSELY: usize = 12;
-/// By how much a mutant weighs less for each one of the same function that weighs more.
+/// How much weight a mutant loses for each mutant of the same function that weighs more.
 const AGAIN: f64 = 0.25;
 /// Largest number of mutants that the search for mutants without the failure returns.
 const FOUND: usize = 6;
@@ -60,7 +60,7 @@ impl MutantEnd {
     }
 }
 
-/// A mutant that keeps the failing run from failing.
+/// A mutant that averts the failure: it does not fail on the failing input.
 #[derive(Clone, Debug)]
 pub(crate) struct Averting {
     /// The mutant that does not fail on the failing input.
@@ -174,8 +174,8 @@ impl Engine {
         decoded.collect()
     }
 
-    /// Returns the mutants of the program, in the statements that the failing run has executed, that
-    /// may make a difference to it. Its forks are made from `stand`.
+    /// Returns the mutants of statements of the failing run, which has the points `points`, that
+    /// may change how it ends; forks of the stopped run `stand` show which ones may.
     fn mutants(&mut self, stand: &mut Stand, points: &[Point]) -> Result<Vec<Mutant>, EngineError> {
         let executed: HashSet<u64> = points.iter().map(|it| it.pc).collect();
         let process = stand.process();
@@ -204,9 +204,9 @@ impl Engine {
         Ok(found)
     }
 
-    /// Runs a fork of the stopped run `stand` as the mutant that `patch` makes, or unchanged if
-    /// `patch` is `None`. Returns how the fork ended; `None` if it did what cannot be followed.
-    /// With the pace [`Pace::SystemCalls`], what it writes is recorded.
+    /// Runs a fork of the stopped run `stand` as the mutant that `patch` makes, or unchanged if it
+    /// is `None`. Returns how the fork ended, with what it wrote if `pace` is
+    /// [`Pace::SystemCalls`]; `None` if it did something that cannot be followed.
     pub(super) fn run_mutant(
         &mut self,
         stand: &mut Stand,

@@ -33,8 +33,8 @@ pub(super) const LIVES: usize = 6;
 /// Largest number of values that are followed back, one by one, for one failing value: it, and the
 /// values from which it was computed.
 const TERMS: usize = 40;
-/// Largest number of calls of libraries' functions that may have written one value, and for each of
-/// which a further run tests whether the call has written the value.
+/// Largest number of library calls that are tested, each in a further run, to find the call that
+/// wrote one value.
 const UNSURE: usize = 4;
 /// Largest size of an instruction, in bytes.
 pub(super) const LONGEST: u64 = 15;
@@ -76,7 +76,8 @@ pub struct Origin {
 /// value, and the place of the value.
 pub(super) type Used = (Rc<Recorded>, usize, Value);
 
-/// A value that is still to be followed back to the statement that made it.
+/// A value, used by an instruction of a recorded run, whose origin is still to be found: the
+/// statement that made it.
 struct Pending {
     used: Used,
     /// Index, among the origins found so far, of the value that was made from this one; `None`
@@ -104,7 +105,8 @@ impl Pending {
 /// bytes of the memory.
 pub(super) type Reading = (u64, Option<Point>, u64, u64);
 
-/// Where a value came from, one step back.
+/// Where a value came from, one step back: the instruction that made it, and the values from which
+/// it was made.
 #[derive(Clone, Default)]
 pub(super) struct Back {
     /// The code that made the value; `None` where that is not known, or not in the program's own
@@ -197,10 +199,9 @@ pub(crate) struct History {
     pub(super) moments: Vec<(Rc<Recorded>, usize)>,
 }
 
-/// Returns true if the recorded instruction `by` has computed a number out of range, and the
-/// instruction `at`, which uses the number, does not bring it back into range. The number is
-/// brought back if `at` belongs to the same statement and computes a result from it that is not
-/// below zero.
+/// Returns true if the recorded instruction `by` has computed a number out of range (such as one
+/// below zero), and the instruction `at`, which uses this number, leaves it so. Only an instruction
+/// of the same statement can bring it back into range, by a result that is not below zero.
 fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     let executed = &recorded.executed;
     let is_kept = !executed[at].computes()
@@ -236,8 +237,9 @@ fn observed(
     }
 }
 
-/// Removes and returns the first pending value of the operand for which the fewest origins are in
-/// `found`, so that all operands are followed back alike.
+/// Removes from `pending` and returns the next value to follow back. Values belong to the operands
+/// of the failing instruction; the next one is the first of that operand for which `found` has the
+/// fewest origins, so that none is neglected.
 fn next_of(pending: &mut VecDeque<Pending>, found: &[Origin]) -> Option<Pending> {
     let known = |at: &usize| {
         let operand = pending[*at].operand;
@@ -387,9 +389,10 @@ impl Engine {
         }
     }
 
-    /// Follows a value one step back that the recorded instruction `at` reads from memory: to the
-    /// last write there or, if nothing has set the memory, to where its life begins: the call that
-    /// allocated it, or that of the function whose local variable it is.
+    /// Follows a value one step back, which the recorded instruction `at` reads from the `size`
+    /// bytes of memory at `address`: to the last write there. If nothing was written since this
+    /// memory came to life, follows it to the call that allocated it, or to the call of the
+    /// function whose local variable it is.
     fn read_back(
         &mut self,
         points: &[Point],
@@ -433,9 +436,9 @@ impl Engine {
         Ok(back)
     }
 
-    /// Finds where a value came from that the failing run has at the point `points[to]`; `None`
-    /// where that is not known. `points` are all points of the failing run, `value` is the place of
-    /// the value.
+    /// Finds where a value of the failing run came from: the value that is in the register or
+    /// memory `value` at the point `points[to]`. `points` are all points of the failing run. `None`
+    /// where the origin is not known.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -12,7 +12,7 @@ const VARIABLES: usize = 8;
 /// A local variable is taken for a copy if a pointer to another place (the original) is loaded at
 /// most this many instructions away from where the variable's address is taken.
 const BESIDE: usize = 4;
-/// Largest number of other fields that are read in place of one.
+/// Largest number of other fields that mutants of one instruction read in place of its own field.
 const FIELDS: usize = 6;
 /// Largest number of mutants that are made for one register that an instruction reads: in each, the
 /// instruction reads another register in its place.
@@ -51,8 +51,9 @@ fn layout(bytes: &[u8]) -> Option<(usize, Option<usize>, bool)> {
     }
 }
 
-/// Returns the bytes of an instruction in which the register in the role `role` is replaced by the
-/// one with the given number; `None` where that cannot be encoded in the same length.
+/// Returns the bytes of an instruction with another register in the place `role` (an operand, or
+/// the base or index of an address): that with the number `number` in machine code (0 to 15).
+/// `None` where that cannot be encoded in the same length.
 pub(super) fn with_register(bytes: &[u8], role: Role, number: usize) -> Option<Vec<u8>> {
     let (modrm, rex, first_is_reg) = layout(bytes)?;
     let (mode, rm) = (bytes.get(modrm)? >> 6, bytes[modrm] & 7);
@@ -180,11 +181,10 @@ impl Code {
         }
     }
 
-    /// Passes to `push` mutants of `it`, an instruction that takes the address of a local variable
-    /// which is a copy. The mutants load the pointer to the original, from which the variable was
-    /// copied, in place of that address. The copying is recognized by the first instruction that
-    /// takes the variable's address: a pointer is loaded next to it. That instruction stands for
-    /// the change in reports.
+    /// Passes to `push` mutants of `it`, an instruction that takes the address of a local variable,
+    /// if the variable is a copy. A mutant loads the pointer to the original instead. The variable
+    /// counts as a copy if a pointer is loaded near the first instruction that takes its address;
+    /// this first instruction stands for the change in reports.
     pub(super) fn add_original(
         &self,
         at: usize,

@@ -86,9 +86,10 @@ impl Code {
         }
     }
 
-    /// Adds to `found` the mutant that executes the last statements of `row`, from the index
-    /// `begin` on, before the others of `row`. The instruction with the index `of` stands for the
-    /// change in reports.
+    /// Adds to `found` the mutant that executes the statements of `row` (ranges of instruction
+    /// indices) in another order: first those from the index `begin` on, then the others. The
+    /// instruction with the index `of` stands for the change in reports. Adds nothing if an
+    /// instruction cannot be moved.
     fn push_order(&self, row: &[Range<usize>], begin: usize, of: usize, found: &mut Vec<Mutant>) {
         let start = self.all[row[0].start].0.ip();
         let mut bytes = Vec::new();

@@ -46,7 +46,7 @@ pub struct Overflow {
     pub is_averted: bool,
 }
 
-/// An allocation of a heap block.
+/// An allocation of a heap block by the program: its size, and where in the program it was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocated {
     /// Number of bytes that the program asked for.
@@ -189,8 +189,8 @@ impl Engine {
         Ok(run)
     }
 
-    /// Makes the failing run once more, and observes the heap block `damaged`: its last allocation,
-    /// and the first write to the size field after the block that follows this allocation. What was
+    /// Makes the failing run once more, and observes two events: the last allocation of the heap
+    /// block `damaged`, and after it the first write to the size field behind this block. What was
     /// not seen is missing in the result. `ended` is an earlier run that has crashed, in whose
     /// process the allocating functions are looked up.
     fn followed(&mut self, ended: Run, damaged: Damaged) -> Result<Followed, EngineError> {

@@ -456,9 +456,9 @@ impl Engine {
         Ok(Some(by_number(&after)))
     }
 
-    /// Returns the memory (address and bytes) to which the arguments of the last recorded
-    /// instruction point, if it calls a library's function that may write anywhere and a whole run
-    /// is recorded; else nothing.
+    /// Returns the memory near the addresses that the last recorded instruction passes as
+    /// arguments, each address with its bytes, if the instruction calls a library's function that
+    /// may write anywhere and a whole run is recorded. Otherwise returns nothing.
     fn pointed_to(&self, run: &mut Run, recorded: &Recorded) -> Vec<(u64, Vec<u8>)> {
         let last = recorded
             .executed

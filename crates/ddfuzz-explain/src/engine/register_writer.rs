@@ -24,7 +24,8 @@ const MOST_STOPS: usize = 4000;
 /// wrote a value, from the statement at which the value was last seen to change.
 const MOST_STEPS: usize = 20_000;
 
-/// The value whose writer [`Engine::register_writer`] finds.
+/// A value in a register, for which [`Engine::register_writer`] finds the instruction that wrote
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A variable of a frame, which is in the register of this number.
@@ -418,8 +419,9 @@ fn last_write(steps: &[&Step], register: usize, executed: &[Vec<Executed>]) -> O
     steps.first()?.caller
 }
 
-/// Returns true if the instructions have given `place` a new value, and have not only copied the
-/// one that was in `place` or `before` (the variable's earlier place) at the beginning.
+/// Returns true if `place` has a new value after the instructions. Returns false if they have only
+/// copied into it the value that was in `place`, or in `before` (the variable's earlier place), at
+/// the beginning.
 fn is_written(executed: &[Executed], place: Value, before: Option<Value>) -> bool {
     let mut value = place;
     for it in executed.iter().rev() {
@@ -493,7 +495,8 @@ mod tests {
         assert_eq!(written(&[]), None);
     }
 
-    /// Instructions that are executed one after another from the address `pc` on.
+    /// Returns the decoded instructions `code`, which follow one another from the address `pc` on;
+    /// all other registers are 0.
     fn executed(pc: u64, mut code: &[u8]) -> Vec<Executed> {
         let mut registers = [0; REGISTERS];
         registers[REGISTERS - 1] = pc;

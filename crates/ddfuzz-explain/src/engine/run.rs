@@ -16,8 +16,8 @@ use crate::dwarf::frames::Frame;
 use crate::engine::watchdog::TimeLimit;
 use crate::unfold::Area;
 
-/// Number of arrivals at a statement that a trace records; later ones are ignored, as those of a
-/// busy loop.
+/// Number of arrivals at one statement that a trace records; later arrivals, as in a long loop, are
+/// ignored.
 pub const MOST_HITS: u64 = 400;
 /// Factor by which a run that is stopped often may exceed the target's limit on wall time.
 pub(super) const STOPS: u32 = 20;
@@ -170,8 +170,8 @@ impl Engine {
         Ok(Some(run))
     }
 
-    /// Records where the program is loaded and where its statements begin: without address
-    /// randomization it is the same in all runs.
+    /// Records where the program is loaded in `process`, and the addresses at which its statements
+    /// begin. Both are the same in all runs, which have no address randomization.
     fn learn_addresses(&mut self, process: &Process) -> Result<(), EngineError> {
         self.classifier.know_target(process.pid);
         let maps = Maps::of(process.pid);

@@ -146,9 +146,9 @@ pub fn last_write(executed: &[Executed], range: Range<usize>, memory: Value) -> 
     range.rev().find(writes)
 }
 
-/// Returns the index of the instruction that pushed a register onto the stack, if the instruction
-/// `at` pops the value back into the register; else `None`. The value is another one if it was
-/// overwritten meanwhile: that is as if the register was read from any memory.
+/// Returns the index of the instruction that saved `register` on the stack, if the instruction `at`
+/// restores it: pops the same value back into the register. Returns `None` for other instructions,
+/// and if the saved value was overwritten meanwhile.
 fn saved(executed: &[Executed], at: usize, register: Value) -> Option<usize> {
     let (address, size) = executed[at].read().filter(|_| executed[at].is_pop())?;
     let memory = Value::Memory(address, size);
@@ -163,9 +163,9 @@ fn saved(executed: &[Executed], at: usize, register: Value) -> Option<usize> {
     (is_same && is_kept).then_some(by)
 }
 
-/// Returns the index of the last instruction in a range that writes some memory, `Ok(None)` if
-/// there is none. If a later call of a library's function may have written it, returns the index of
-/// that call as the error.
+/// Returns the index of the last instruction in `range` that writes to `memory`; `Ok(None)` if
+/// there is none. `Err` has the index of a later call of a library's function that may have written
+/// there.
 fn written_in(
     executed: &[Executed],
     range: Range<usize>,
@@ -282,7 +282,8 @@ mod tests {
     use super::*;
     use crate::dwarf::frames::{REGISTERS, STACK_POINTER};
 
-    /// Decodes a sequence of instructions at address 0x100, executed with the same registers.
+    /// Returns the decoded instructions `code`, which follow one another from the address 0x100 on
+    /// and are executed with the same values in all other registers.
     fn executed(code: &[&[u8]]) -> Vec<Executed> {
         let mut pc = 0x100;
         let one = |code: &&[u8]| {

@@ -103,9 +103,10 @@ impl Spectrum {
         self.statements.get(&statement).copied()
     }
 
-    /// Returns the statement of the failing run that tells runs that fail from others best, the
-    /// first one in the order of its `points`: all runs that fail execute it, and at most a
-    /// quarter of the others. `None` where there is none, or too few runs to tell.
+    /// Returns the statement that best separates runs that fail from others: all runs that fail
+    /// execute it, and the fewest of the others, at most a quarter. Of equally good ones, it is the
+    /// first in `points`, those of the failing run. `None` where there is none, or too few runs to
+    /// tell.
     pub fn telling(&self, points: &[Point]) -> Option<Telling> {
         let others = self.runs.iter().filter(|it| !it.fails).count();
         if others < ENOUGH || self.runs.len() - others < ENOUGH {

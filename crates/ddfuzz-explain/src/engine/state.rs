@@ -28,7 +28,8 @@ pub struct Modules {
 }
 
 impl Modules {
-    /// Records which modules are mapped in a process.
+    /// Records which modules (program and libraries) are mapped in a process, and at which
+    /// addresses.
     pub fn map(&mut self, maps: &Maps) {
         let mut first: HashMap<PathBuf, u64> = HashMap::new();
         for mapping in maps.iter().filter(|mapping| mapping.is_file()) {
@@ -261,9 +262,9 @@ impl Reading<'_> {
         found.map(|place| (place, value))
     }
 
-    /// Calls `found` for each variable that is in scope in the frame with the index `index`: with
-    /// the variable; with `Some(None)` if it has a value but no place that could be changed; with
-    /// `None` if its value is unknown.
+    /// Calls `found` for each variable that is in scope in the frame with the index `index`. The
+    /// argument is the variable with its place; `Some(None)` if the variable has a value, but no
+    /// place that could be changed; `None` if its value is unknown.
     fn locals(
         &self,
         frames: &[Frame],
@@ -443,9 +444,10 @@ fn global(declared: &Declared, address: u64) -> Variable {
     }
 }
 
-/// Returns the place at which a variable of `frame` can be changed. `found` is where the variable's
-/// location expression says that it is; if that is a register of a caller, it may be saved in
-/// memory. `None` where the variable has no place, or its register was overwritten.
+/// Returns the place (register or memory) at which a variable of `frame` can be changed. `found` is
+/// the place by the debug information. If this is a register that a called function has saved, the
+/// variable is at the place in memory where it was saved. `None` for a variable without a place,
+/// and if its register was overwritten.
 fn in_frame(found: Found, frame: &Frame) -> Option<Place> {
     match found {
         Found::Memory(address) => Some(Place::Memory(address)),

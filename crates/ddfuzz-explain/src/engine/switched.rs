@@ -11,13 +11,14 @@ use super::sources::{comparison, guards};
 use super::watchdog::TimeLimit;
 use super::{Ending, Engine, EngineError, Point};
 
-/// Largest number of conditions that are decided the other way for each statement that led to the
-/// failure.
+/// Largest number of conditions that are tried for each statement that led to the failure, the
+/// nearest ones first: a run is made in which the condition is decided the other way.
 const NEAREST: usize = 4;
 /// Maximum number of runs of the failing input that the search for a condition makes; in each, one
 /// condition is decided the other way.
 const TRIED: usize = 24;
-/// Largest number of conditions that are returned, one for each statement.
+/// Largest number of conditions that are found to avert the failure when they are decided the other
+/// way; at most one of them led to the same statement.
 const FOUND: usize = 3;
 /// The search for conditions that avert the failure ends when this many runs, each with one
 /// condition decided the other way, have exceeded their time limit.

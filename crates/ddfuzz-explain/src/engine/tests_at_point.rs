@@ -39,7 +39,7 @@ impl Stand {
         self.limit
     }
 
-    /// Returns the process that has stopped.
+    /// Returns the process of the run that stands still at a point, from which tests are forked.
     pub(super) fn process(&mut self) -> &mut Process {
         &mut self.run.process
     }
@@ -56,8 +56,9 @@ pub enum Continued {
 }
 
 impl Criterion {
-    /// Returns the criterion for a failure that is an exit with this status: the exits must have
-    /// the same stack, or the same output where the stack shows nothing of the program.
+    /// Returns the criterion by which other runs count as failing, if the failure is an exit with
+    /// this status: they exit with it and with the same stack as `failing`, or with the same output
+    /// where that stack shows nothing of the program.
     pub fn exit(engine: &Engine, status: i32, failing: &Ending) -> Criterion {
         let is_own = |pc: &u64| {
             let code = pc.wrapping_sub(engine.bias);
@@ -162,8 +163,8 @@ impl Engine {
         })
     }
 
-    /// Returns the run from which tests were forked, when no more tests are made; its ended forks
-    /// are reaped before.
+    /// Ends the tests at a point: reaps the forks that have ended, and returns the stopped run from
+    /// which they were made.
     pub(crate) fn released(&mut self, mut stand: Stand) -> Result<Run, EngineError> {
         let instruction = self.system_call.ok_or_else(no_system_call)?;
         for child in std::mem::take(&mut stand.ended) {

@@ -112,8 +112,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns the event with which the memory that is in use at `address`, at the point `to` of
-    /// the failing run, begins its life; `None` for a global variable, and where that is not known.
+    /// Returns the event with which the memory at `address` begins its life, as it is used at the
+    /// point `to` of the failing run: an allocation, or the call of a function with this local
+    /// variable. `None` for a global variable, and where that is not known.
     fn life_of(&mut self, address: u64, to: Point) -> Result<Option<Begins>, EngineError> {
         let mut run = self.start(Side::Failing)?;
         self.run_to(&mut run, to)?;
@@ -191,9 +192,9 @@ impl Engine {
     }
 }
 
-/// Returns true if the system call at which a run is stopped may write to the memory at `address`:
-/// it reads a file into a buffer that has some of the memory, or into buffers that are not looked
-/// at.
+/// Returns true if the system call at which `run` is stopped may write to the `size` bytes at
+/// `address`: it reads a file into a buffer that has some of them, or it is a call with several
+/// buffers, which are not looked at.
 fn reads_into(run: &Run, address: u64, size: u64) -> Result<bool, EngineError> {
     let registers = run.process.registers()?;
     let call = registers.orig_rax as i64;

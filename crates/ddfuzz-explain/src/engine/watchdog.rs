@@ -78,7 +78,7 @@ pub(super) fn count_traced(time: Duration) {
     TRACED.set(TRACED.get() + time);
 }
 
-/// Returns the time of a clock; zero where there is no such clock.
+/// Returns the time that the system's clock `id` shows; zero if there is no such clock.
 pub(super) fn clock(id: libc::clockid_t) -> Duration {
     let mut time = libc::timespec {
         tv_sec: 0,
@@ -135,7 +135,7 @@ impl Allowance {
         Allowance { cpu, wall }
     }
 
-    /// Returns true if the allowance is used up.
+    /// Returns true if the CPU time or the wall time of this allowance is used up.
     pub fn is_over(&self) -> bool {
         Instant::now() >= self.wall || cpu_spent() >= self.cpu
     }
@@ -283,7 +283,7 @@ impl Watchdog {
         }
     }
 
-    /// Returns true if the process that was given a time limit last was killed by that limit.
+    /// Returns true if the last process with a time limit was killed because of this limit.
     pub fn has_fired(&self) -> bool {
         let (state, _) = &*self.armed;
         state.lock().unwrap_or_else(PoisonError::into_inner).fired

@@ -50,7 +50,8 @@ pub struct Watched {
     pub frame: Option<usize>,
 }
 
-/// The last writes of a run to the watched memory.
+/// The last writes of a run to the memory that the engine watches: the last of all, and the last
+/// that changed the value there.
 #[derive(Default)]
 pub(super) struct LastWrites {
     /// The last write that changed the value of the watched memory.
@@ -59,7 +60,7 @@ pub(super) struct LastWrites {
     pub any: Option<LastWrite>,
 }
 
-/// A write to the watched memory.
+/// One write to the memory that the engine watches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastWrite {
     /// The code that made the write, and the run in which it was made.
@@ -112,7 +113,8 @@ const READERS: [&str; 24] = [
 ];
 
 impl Writer {
-    /// Returns true if the write copied bytes of the input.
+    /// Returns true if the write put bytes of the input into memory, such as by `read`, so that no
+    /// code of the program made them.
     pub fn is_input(&self) -> bool {
         self.by == By::Input
     }
@@ -235,9 +237,9 @@ impl Engine {
         Ok(None)
     }
 
-    /// Returns true if the watched memory belongs to the frame of its variable at this moment. It
-    /// may also be part of a called function's frame, or of one of an earlier call: writes by those
-    /// are no writes of the variable.
+    /// Returns true if the watched memory is now a part of the frame of its variable, and for a
+    /// variable without a frame. Returns false if it belongs to the frame of another call, such as
+    /// a function called before or from there: what that call writes is no write of the variable.
     fn is_of_frame(
         &mut self,
         process: &mut super::process::Process,

@@ -222,7 +222,8 @@ impl Progress {
     }
 
     /// Continues the search if the log ended because a budget was used up; otherwise does nothing.
-    /// Confirmations with another outcome than the expected one still count as contradictions.
+    /// If a confirming run of that earlier result had another outcome than expected, the failure
+    /// counts as contradicted from then on.
     pub fn continue_search(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()
@@ -238,8 +239,8 @@ impl Progress {
         }
     }
 
-    /// Returns the stage that confirms the first of the two sides: the failing one for `diff`, the
-    /// passing one for `max`, where the failing side is the input itself.
+    /// Returns the stage in which the result is run again: the failing side of a `diff` search, or
+    /// the passing side of a `max` search, whose failing side is the unchanged input.
     fn confirmation(&self) -> Stage {
         Stage::Confirm(self.sides.goal_side())
     }

@@ -393,8 +393,8 @@ pub(super) enum Neighbour {
 }
 
 impl Neighbour {
-    /// Returns the rule by which the search makes such a configuration: "increase to complement" if
-    /// a delta is added to the passing side, "reduce to complement" if one is removed from the
+    /// Returns the rule of the search that makes this configuration: "increase to complement" if a
+    /// delta is added to the passing side, "reduce to complement" if one is removed from the
     /// failing side.
     pub fn rule(self) -> Rule {
         match self {

@@ -228,8 +228,9 @@ impl StartLine {
         key.map(|key| key.minor)
     }
 
-    /// Records in the start line that this minimization, at its end, repeats the runs on which a
-    /// claim about its result rests, and how often at least it confirms the result.
+    /// Records in the start line that the minimization, at its end, repeats the runs on which the
+    /// claim about its result rests, and the least number of runs that confirm the result (none for
+    /// a hang or a memory blow-up).
     pub fn repeat_claims(&mut self) {
         let by_limit = |key: &KeyRecord| cut_off_by(&key.class).is_some();
         let takes_limit = self.key.as_ref().is_some_and(by_limit);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 /// Number of tests, the last ones, whose median wall time decides whether workers run predicted
 /// tests ahead.
 const LAST: usize = 9;
-/// Number of measured tests from which their median alone decides whether workers run tests ahead;
-/// while there are fewer, tests must take [`SURELY`] times as long.
+/// Number of tests with a measured time from which on their median alone decides whether workers
+/// run tests ahead; while there are fewer, the median must be [`SURELY`] times as large.
 const FEW: usize = 3;
 /// Factor by which tests must take longer for workers to run predicted tests ahead, as long as
 /// fewer than [`FEW`] tests were measured.

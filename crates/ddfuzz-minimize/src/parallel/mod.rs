@@ -45,10 +45,10 @@ pub struct Workers<'a> {
 }
 
 impl<'a> Workers<'a> {
-    /// Describes `jobs` worker threads, which are started later; a single one runs nothing ahead.
-    /// The oracle `first` answers alone as long as tests are cheap, and then also serves the first
-    /// worker. Other workers make their oracles by `make`; if that fails, there is one worker less,
-    /// which is no error.
+    /// Describes the workers of a minimization: `jobs` threads that will run predicted tests ahead;
+    /// with a single one, nothing is run ahead. While tests are cheap, the oracle `first` answers
+    /// alone; later it also serves the first worker. Other workers make their oracles by `make`; if
+    /// that fails, there is one worker less, which is no error.
     pub fn new(first: BoxedOracle<'a>, make: &'a MakeOracle<'a>, jobs: usize) -> Workers<'a> {
         Workers {
             first: Mutex::new(first),

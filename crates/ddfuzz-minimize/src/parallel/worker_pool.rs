@@ -159,8 +159,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Returns the number of the job that runs `question`; `None` if it is not the next question
-    /// that was predicted.
+    /// If `question` is the next one of the predicted questions, removes it from the prediction,
+    /// and returns the number of the job that runs it. Else returns `None`.
     fn predicted_job(&mut self, question: Question) -> Option<u64> {
         let jobs = &mut self.forecast.as_mut()?.jobs;
         let (_, id) = jobs.pop_front_if(|(first, _)| *first == question)?;

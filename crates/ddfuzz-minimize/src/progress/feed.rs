@@ -287,8 +287,8 @@ fn hints(comparisons: &[(Base64, Base64)]) -> Hints {
     }
 }
 
-/// Checks that a logged end line is the one that follows from earlier lines. `Err` names the first
-/// difference.
+/// Checks an end line of a log: it must equal `expected`, the line that follows from all lines
+/// before. `Err` names the first difference.
 pub(crate) fn follows(line: &EndLine, expected: &EndLine) -> Result<(), String> {
     let mut tests = line.tests;
     tests.speculative = expected.tests.speculative;

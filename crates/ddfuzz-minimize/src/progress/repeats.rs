@@ -22,8 +22,9 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Chooses `chosen` of the `removals` of the best text, evenly spread over them, and plans to
-    /// run each `times` times in a row. `texts` has the best text.
+    /// Plans to repeat tests of the proof: chooses `chosen` of the `removals` (ranges of the best
+    /// text), evenly spread, and runs the text without each of them `times` times in a row. `texts`
+    /// has the best text.
     fn new(
         removals: &[Range<usize>],
         (chosen, times): (usize, usize),

@@ -118,7 +118,8 @@ impl StagedFolder {
         Ok(())
     }
 
-    /// Returns the path of `name` in the temporary folder, and creates its missing parents.
+    /// Returns the path of the file `name` in the temporary folder that will replace another one,
+    /// and creates the missing folders above the file.
     fn place_of(&self, name: &Path) -> Result<PathBuf, FileError> {
         let path = self.at.join(name);
         let parent = folder::parent(&path);

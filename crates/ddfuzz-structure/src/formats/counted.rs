@@ -196,11 +196,11 @@ fn longest_chain(strings: &[Counted]) -> usize {
     longest
 }
 
-/// Reads a text that contains strings, each after its size in digits, in the style of writing whose
-/// strings take most of the text. `None` if the strings may be there by chance: a single string
-/// must have [`SINGLE`] bytes and take three quarters of the text; several must have [`FEWEST`]
-/// bytes on average, and take three quarters of the text or follow each other directly, at least
-/// [`CHAIN`] of them.
+/// Reads a text that contains strings, each after its size in digits. Of the known styles of
+/// writing such strings, it takes the one whose strings take most of the text. `None` if the
+/// strings may be there by chance: a single string must have [`SINGLE`] bytes and take three
+/// quarters of the text; several must have [`FEWEST`] bytes on average, and take three quarters of
+/// the text or follow each other directly, at least [`CHAIN`] of them.
 pub fn counted(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     (text.len() <= LARGEST).then_some(())?;
     if let Some(nodes) = messages(reader, text) {

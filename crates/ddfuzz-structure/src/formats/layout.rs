@@ -14,8 +14,8 @@ use crate::reader::Reader;
 const HAS_FILTER: usize = 0x10;
 /// The lowest bit of a value format of GPOS by which a value record contains an offset.
 const VALUE_OFFSETS: usize = 0x10;
-/// Maximum number of glyphs that the ranges of a coverage table (a list of glyphs) may contain for
-/// elements of other lists to be deleted together with these glyphs.
+/// Maximum number of glyphs in all ranges of a coverage table (a list of glyphs) that is taken
+/// apart, so that elements of other lists can be deleted together with its glyphs.
 const MOST_TIED: usize = 1 << 13;
 
 /// What is known while a subtable, and the tables to which it leads, are read: the values of its
@@ -198,10 +198,10 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the tree nodes of the list at offset `at`: the number of its items, and the items,
-    /// each of `size` bytes. An item is a deletable part with the next label in `labels` (ids in
-    /// the file's tree) or, if there are too few, with a new one. Its last two bytes are the offset
-    /// of a region, counted from the offset `base`, at which the region `from` begins; `read` reads
-    /// that region, which is deleted together with the item.
+    /// each of `size` bytes and deletable. Their labels (ids in the file's tree) are `labels`, then
+    /// new ones. The last two bytes of an item are the offset of a region, which `read` reads and
+    /// which is deleted with the item; it counts from the offset `base`, at which the region `from`
+    /// begins.
     fn list(
         &mut self,
         reader: &mut Reader,
@@ -514,9 +514,9 @@ impl<'a> Layout<'a> {
     }
 
     /// Reads the elements of the list with the number `list`, each of which consists of `items`,
-    /// from the next byte of `table` on. If `tie` is the number by which a coverage table ties its
-    /// glyphs to elements, each element is deleted together with its glyph, else by itself. `None`
-    /// if an element cannot be read, or the file has too many parts.
+    /// from the next byte of `table` on. If a coverage table (a list of glyphs) has the number
+    /// `tie`, each element is deleted together with its glyph, else by itself. `None` if an element
+    /// cannot be read, or the file has too many parts.
     fn elements(
         &mut self,
         reader: &mut Reader,

@@ -378,8 +378,8 @@ fn with_gaps(
 /// Maximum number of bytes that may precede a file inside of a payload (changeable bytes), such as
 /// a name of its format.
 const PREFIX: usize = 32;
-/// Minimum number of magic bytes other than 0 by which a file is recognized if it does not begin at
-/// the beginning of a payload (changeable bytes).
+/// Minimum number of magic bytes, not counting zeros, for a file to be recognized behind the
+/// beginning of a payload (changeable bytes).
 const SIGNED: usize = 3;
 
 /// Reads `bytes`, a payload (changeable bytes) of a file, as a file of a known format inside of

@@ -242,8 +242,9 @@ impl Stream {
 }
 
 impl Packed {
-    /// Returns the compressed node with `linked` set as given. For [`Linked::Into`], the sizes and
-    /// indices of the groups of nodes in its content are computed, whatever `linked` contains.
+    /// Returns the compressed node with `linked`, which says whether numbers refer across its
+    /// border. For [`Linked::Into`], the sizes and indices of the groups of nodes in its content
+    /// are computed anew, whatever `linked` contains.
     fn linked_as(self, linked: Linked) -> Packed {
         match linked {
             Linked::Into(_) => Packed {

@@ -449,8 +449,9 @@ impl<'a> Database<'a> {
     }
 
     /// Adds the group of nodes of `cell` to `regions`, and the pages to which the cell refers to
-    /// `children`. Records a row of a table by its rowid, and a row of the schema in the schema. An
-    /// entry of an index is deleted together with its row, any other cell by itself.
+    /// `children`. An entry of an index is deleted together with the table row that it refers to,
+    /// any other cell by itself. Rows of tables are remembered for this by their rowid, and rows of
+    /// the schema in `self.schema`.
     fn place_cell(
         &mut self,
         kind: Kind,

@@ -105,8 +105,8 @@ pub(crate) struct CutOffRequest {
 }
 
 impl CutOffRequest {
-    /// Creates the place for a request to interrupt a run; no request is made yet. `memory`: limit
-    /// on the resident memory of each process of the run, in bytes.
+    /// Creates a request to interrupt a run, which can be made later. `memory`: limit on the
+    /// resident memory of each process of the run, in bytes.
     pub(crate) fn within(memory: u64) -> CutOffRequest {
         CutOffRequest {
             word: AtomicU8::new(0),

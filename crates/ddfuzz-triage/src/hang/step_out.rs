@@ -69,8 +69,8 @@ pub(super) struct Test {
 }
 
 /// The innermost call of a hanging thread that does not return: the thread's stack, the index of
-/// the call in the stack, and the endless loop. While that call is searched, the type holds the
-/// call that the search has reached.
+/// the call in the stack, and the endless loop. During the search for this call, it is the call
+/// that the search has reached so far.
 pub(super) struct StuckCall {
     /// Stack of the hanging thread, as it was read last.
     pub stack: Stack,

@@ -122,7 +122,7 @@ impl Tracer<'_> {
 
 /// Time between two polls for ptrace events of a traced run.
 const PAUSE: Duration = Duration::from_micros(100);
-/// Wall time after which a sleeping thread that the tracer wants to stop, and that does not stop,
+/// Wall time that a sleeping thread may take to stop when the tracer interrupts it; after that, it
 /// counts as stuck in the kernel.
 const STOP_TIME: Duration = Duration::from_secs(2);
 /// Longest wall time that the tracer waits until a thread that it interrupts has stopped; a thread

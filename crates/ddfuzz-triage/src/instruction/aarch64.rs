@@ -41,8 +41,8 @@ pub(crate) fn pushed_return(registers: &Registers, _memory: &mut dyn Memory) -> 
     Some((registers.lr, registers.sp))
 }
 
-/// Returns the address to which a return instruction has just gone, where that still shows; always
-/// `None`, because the link register may have changed since.
+/// Returns the address to which a return instruction of the stopped thread has just gone; always
+/// `None`, because on AArch64 the link register may have changed since.
 pub(crate) fn popped_return(_: &Registers, _: &mut dyn Memory) -> Option<u64> {
     None
 }

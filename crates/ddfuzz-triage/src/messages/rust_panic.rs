@@ -56,7 +56,8 @@ pub fn rust_panic(stderr: &[u8]) -> Option<RustPanic> {
 
 /// Message of the panic that follows one in a destructor during unwinding.
 const IN_DESTRUCTOR: &str = "panic in a destructor during cleanup";
-/// Message of the panic that follows one which leaves a function that cannot unwind.
+/// Message of the second panic that Rust reports when a first panic would leave a function that
+/// cannot unwind.
 const CANNOT_UNWIND: &str = "panic in a function that cannot unwind";
 
 /// Returns true if `thread`, the name of a thread in a panic message, stands for one thread only:

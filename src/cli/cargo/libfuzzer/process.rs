@@ -250,7 +250,8 @@ impl FuzzerOutput {
         is_named || self.exact_artifact.as_deref() == Some(path)
     }
 
-    /// Updates this state by `bytes`, one line that the libFuzzer process has printed to stderr.
+    /// Updates what is known of the libFuzzer process (its runs, its coverage, the failing inputs
+    /// that it has written) by `bytes`, one line that it has printed to stderr.
     fn take(&mut self, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         let line = text.as_ref();

@@ -449,9 +449,9 @@ impl Group {
         self.kind == other.kind && self.key == other.key
     }
 
-    /// Replaces the data of this crash group by the newer data `now`. Takes over only the number of
-    /// runs if the group has a minimized input and `now` is about another crash of the group,
-    /// without a smaller minimized input.
+    /// Replaces the data of this crash group by the newer data `now`. If the group has a minimized
+    /// input, and `now` is about another crash of the group without a smaller minimized input, only
+    /// the number of runs is taken over.
     pub fn update(&mut self, now: Group) {
         let is_smaller = now.claim.is_some() && now.size < self.size;
         if self.claim.is_some() && now.entry != self.entry && !is_smaller {
