@@ -196,8 +196,8 @@ fn range_of(count: u8) -> u8 {
 /// Maximum number of inputs that are remembered of one process of the target, which may have led to
 /// its crash.
 const MOST: usize = 32;
-/// Maximum size, in bytes, of an input that is remembered. A longer input is not remembered, and
-/// all inputs that the process ran before it are forgotten.
+/// Maximum size, in bytes, of an input that is remembered because it may have led to a later crash
+/// of the same process. A longer input is not remembered, and those before it are forgotten.
 const LONGEST: usize = 64 << 10;
 
 /// The last inputs that a target's process has run, oldest first. A crash may depend on them.

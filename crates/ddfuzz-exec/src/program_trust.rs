@@ -189,9 +189,9 @@ impl ProgramTrust {
         record.judge();
     }
 
-    /// Records `runs` of the process that runs many inputs. `refused`: that process refused the
-    /// last of them, which a new process made instead. Ends its use if it refuses most runs, or if
-    /// the refused runs cost more CPU time than the other runs save.
+    /// Counts `runs`, which the process that runs many inputs was asked for. If `refused`, it could
+    /// not make the last of them, which a new process made instead. That process is no longer used
+    /// if it refuses most runs, or if this costs more CPU time than it saves.
     pub(crate) fn count(&self, runs: &[Run], refused: bool) {
         let mut record = self.record();
         let restored = runs.len() - usize::from(refused);

@@ -48,7 +48,8 @@ impl SearchLoop {
         })
     }
 
-    /// Resets the state of the search for a new fork server, which has made no run yet.
+    /// Notes that a new fork server is in use, on which no run of the search (such as a
+    /// minimization) was made yet.
     pub(crate) fn begin_server(&mut self) {
         (self.lives, self.forked) = (false, 0);
     }

@@ -112,8 +112,9 @@ impl Explaining<'_> {
         })
     }
 
-    /// Runs the tests of the variable of `cause` at its point. If the variable follows from none of
-    /// the earlier causes `before`, runs no other test and returns empty evidence.
+    /// Tests the variable of `cause` at its point. First tests whether it follows from one of the
+    /// earlier causes `before`; if there are some, and it follows from none, no other test could
+    /// confirm it: none is made, and the returned evidence is empty.
     fn evidence_at(
         &self,
         runs: &mut Runs,

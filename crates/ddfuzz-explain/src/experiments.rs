@@ -180,9 +180,10 @@ impl Runs {
         Ok(answer)
     }
 
-    /// Looks for the variable that causes the failure at a point, other than `than`. Tests these in
-    /// turn, until one makes the passing run fail: `near` and the causes at nearby points; the
-    /// variables that differ only since the last examined point; and what `dd` isolates.
+    /// Searches at the point with the index `point` for the variable that makes the passing run
+    /// fail when it is set as in the failing run. The variable `than`, if given, is left out. Tries
+    /// first the variables `near` and the causes at neighbouring points, then the variables that
+    /// began to differ since the last examined point; then searches all differences by `dd`.
     fn search(
         &mut self,
         at: &mut AtPoint<'_>,

@@ -372,7 +372,9 @@ impl<'a> Explaining<'a> {
         self.result.examined = runs.examined();
     }
 
-    /// Searches for the critical slice, by tests of at most `limit`, and stores it in the result.
+    /// Searches for the critical slice: the executions of statements that alone reproduce the
+    /// failure. Stores it in the result. `limit` is the time limit of each test. Fails if too many
+    /// statements are executed, or if executing all of them one by one does not reproduce the run.
     fn slice(
         &mut self,
         engine: &mut Engine,

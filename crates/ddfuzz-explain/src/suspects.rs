@@ -304,7 +304,7 @@ impl Suspects {
         }
     }
 
-    /// Moves the suspects that a run has tested from `last` to the end of `found`.
+    /// Moves tested suspects forward: from `last`, the list after `found`, to the end of `found`.
     fn bring_tested_forward(&mut self) {
         let last = std::mem::take(&mut self.last);
         let (tested, last): (Vec<_>, Vec<_>) = last.into_iter().partition(|it| it.tested);

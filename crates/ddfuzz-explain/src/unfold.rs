@@ -298,9 +298,9 @@ impl Unfolding<'_> {
         });
     }
 
-    /// Returns the length in bytes of the zero-terminated text at `address`, if `of` is the type of
-    /// a byte and the text is in memory that the program has mapped for itself (in which nothing
-    /// else says where an object ends); else `None`.
+    /// Returns the size in bytes of the text at `address`, with its final zero; `None` if it is not
+    /// in memory that the program has mapped itself, if `of` is not the type of a byte, or if no
+    /// zero follows. Nothing but the zero says where an object in such memory ends.
     fn text(&mut self, address: u64, of: TypeId) -> Option<u64> {
         let contains = |area: &&Area| (area.start..area.end).contains(&address);
         let area = self

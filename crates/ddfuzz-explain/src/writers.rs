@@ -137,8 +137,8 @@ impl Runs {
         since.iter().find(|it| next(it) == Some(true)).copied()
     }
 
-    /// Returns all points of the run `side`, and a function that gives the index of a matched point
-    /// among them.
+    /// Returns all points of the run `side`, and a function that takes a pair of points which both
+    /// runs share, and returns the index that the point has in this run.
     fn of_side(&self, side: Side) -> (&[Point], fn(&Matched) -> usize) {
         match side {
             Side::Passing => (&self.passing.points, |it| it.passing),

@@ -343,9 +343,9 @@ impl<'a> CandidateTexts<'a> {
         })
     }
 
-    /// Forgets that the best (the smallest failing text so far) does not fail without one byte of
-    /// the run of equal bytes `at`, because another run of that text failed; records the
-    /// contradiction.
+    /// Corrects what was known of one removal: the best text without one byte of the run of equal
+    /// bytes at `at` did not fail, but has failed in another run. It no longer counts as passing,
+    /// and the contradiction is recorded.
     pub fn refute(&mut self, at: &Range<usize>) {
         self.contradictions.record();
         self.singles.retain(|single, _| !at.contains(single));

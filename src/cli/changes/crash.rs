@@ -27,8 +27,8 @@ pub(super) struct SoughtFailure<'a> {
 }
 
 impl<'a> SoughtFailure<'a> {
-    /// Returns the failure whose cause tests by `recipe` search for; `None` with `--run`, by which
-    /// a command decides what fails.
+    /// Returns the failure that the search explains, which the tests of `recipe` look for. `None`
+    /// with `--run`: a command of the user then decides what fails.
     pub(super) fn of(recipe: &'a Recipe) -> Option<SoughtFailure<'a>> {
         match &recipe.test {
             TestKind::Program {

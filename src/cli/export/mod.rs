@@ -270,8 +270,8 @@ impl ExportArgs {
         Some(with_ending(to, ".bin"))
     }
 
-    /// Returns the name of the output file; if the name would need quotes in a shell, or if there
-    /// is no file, returns `THIS_FILE.c`.
+    /// Returns the name of the output file, for the command in the test's comment that compiles it.
+    /// If there is no file, or the name would need quotes in a shell, returns `THIS_FILE.c`.
     fn name(&self) -> &str {
         let name = self.to.as_deref().and_then(Path::file_name);
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);

@@ -339,10 +339,10 @@ impl Selection {
         }
     }
 
-    /// Returns the reason not to run the utility `name`: it could do harm, or one of its calls in
-    /// `lines` of the list could, or none of these calls is by a channel that the user has chosen.
-    /// `None` if it has `invocations`, and if there is no such reason. Whether it is installed is
-    /// not checked.
+    /// Returns the reason not to run the utility `name`: it, or one of its calls in the lines
+    /// `lines` of the list, could do harm; or all of its calls are by channels that the user has
+    /// not chosen. `None` if there is no such reason, and if it has `invocations` (calls that may
+    /// be run). Does not check whether it is installed.
     fn refusal(
         &self,
         name: &str,

@@ -188,9 +188,10 @@ impl Sources {
         }
     }
 
-    /// Returns true if a file is to be ignored as a temporary file of a fuzzer: its name begins
-    /// with a dot. Returns false for all other files, and for one that is itself a source, was
-    /// announced, or is named like a crash file.
+    /// Returns true if a file is to be ignored, because its name begins with a dot, as those of a
+    /// fuzzer's temporary files do. Returns false for all other files, and always for a path that
+    /// the user names, for a file that the fuzzer has announced, and for one that is named like a
+    /// crash file.
     fn is_hidden(&self, input: &Input) -> bool {
         let name = input.path.file_name();
         let hidden = name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));

@@ -146,10 +146,10 @@ impl Chain {
         }
     }
 
-    /// Returns sets of changes that probably need each other, after the chain of repairs has led to
-    /// the set `set`, which builds: the noted sets that are in `set` as a whole or not at all, and,
-    /// if a repair was extended by a common identifier, the changes that repairs by place have
-    /// moved.
+    /// Returns sets of changes that probably need each other, after repairs have led to the set
+    /// `set`, which builds. These are the sets of changes around one identifier that `set` has
+    /// whole or not at all; and all changes that the repairs have moved, if a repair was extended
+    /// to an identifier that many changes mention.
     pub fn bundles(&self, set: &Config) -> Vec<Config> {
         let is_whole = |tie: &&Config| {
             let has = tie.intersection(set).len();

@@ -290,7 +290,8 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// Makes a column (input) of which only the number and the weight (cost) are known.
+    /// Makes a column (input) for computing a set cover by weights (costs): it has the number
+    /// `item` and the weight `weight`; its size and slowness are set to 0.
     pub fn weighing(item: u32, weight: u64) -> Column {
         Column {
             item,

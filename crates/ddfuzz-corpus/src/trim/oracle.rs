@@ -102,8 +102,9 @@ impl TrimCondition {
         })
     }
 
-    /// Returns the outcome of a candidate's `run` with the hit counters `counters`. `None` if the
-    /// run did not have the required exit status, or reported no counters.
+    /// Returns the outcome of a candidate by its `run` and the hit counters `counters` of that run.
+    /// `None` if the run did not end with the exit status that the trimming requires, or if it
+    /// reported no counters.
     fn judge_run(&self, run: &Run, counters: Option<&[u8]>) -> Option<Answer> {
         let counters = counters.filter(|_| run.ended == Ended::Exit(self.exit))?;
         Some(self.judge(counters))

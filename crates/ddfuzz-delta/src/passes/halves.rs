@@ -134,10 +134,10 @@ impl Parts {
         self.left.pop()
     }
 
-    /// Adds all children of the needed node `node`, without punctuation, as one part to be tried.
-    /// Adds pieces of the children instead if the bytes of the node outside of its children are at
-    /// most its size divided by [`NEARLY`]: the text without all children would hardly differ from
-    /// the text without the node, which did not fail.
+    /// Adds all children of the needed node `node`, without punctuation, as one part that a test
+    /// tries to delete. If they are nearly the whole node (all but its size divided by [`NEARLY`]),
+    /// adds smaller pieces of them instead: without all of them, the text would hardly differ from
+    /// the one without the node, which did not fail.
     fn add_children(&mut self, mut node: usize) {
         while let Some(around) = self.nodes.get(node) {
             let whole = around.place.len();

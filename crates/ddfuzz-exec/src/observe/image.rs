@@ -231,7 +231,9 @@ impl Hook {
         self.room >= JUMP
     }
 
-    /// Returns true if a breakpoint at the start of the callback shows what is compared.
+    /// Returns true if a breakpoint at the start of this comparison callback shows what is
+    /// compared; false for a sanitizer's hook of a function such as `memcmp`, which only a jump can
+    /// observe.
     pub(crate) fn takes_breakpoint(&self) -> bool {
         !matches!(self.kind, HookKind::Function(_))
     }

@@ -128,7 +128,8 @@ impl Comparison {
 }
 
 impl Code {
-    /// Returns the conditions of the code, by their addresses.
+    /// Returns all conditions (instructions that depend on the flags, such as conditional jumps) of
+    /// this machine code, by their addresses.
     pub fn conditions(&self) -> impl Iterator<Item = (u64, Condition)> {
         let all = self.all.iter().enumerate();
         let all = all.filter(|(_, (it, _))| it.condition_code() != ConditionCode::None);
@@ -146,8 +147,9 @@ impl Code {
 }
 
 impl Profile {
-    /// Returns true if a mutant may make a difference to the run, and none does the same to it that
-    /// changes less of other runs.
+    /// Returns true if the mutant is worth a run. It is not if the run never executes the changed
+    /// code, or if the mutant would leave the observed decisions as they are, or if a condition
+    /// always went one way and the mutant negates it: making it constant does the same.
     pub fn matters(&self, mutant: &Mutant) -> bool {
         let at = mutant.patch.begins();
         if !self.executed.contains(&at) {

@@ -176,8 +176,8 @@ fn decided(events: &[(u64, u64)], jumps: &HashMap<u64, Jump>) -> Vec<usize> {
 }
 
 impl Engine {
-    /// Finds the conditional jumps and returns, by address, in the program's own functions to which
-    /// the points of a run belong.
+    /// Finds the conditional jumps and returns in those functions of the program itself that are
+    /// executed at the points `points` of a run. Returns them by their addresses.
     pub(super) fn jumps(&self, run: &mut Run, points: &[Point]) -> HashMap<u64, Jump> {
         let mut functions: Vec<&Range<u64>> = Vec::new();
         for point in points {

@@ -40,7 +40,8 @@ pub enum Dependence {
     Control,
 }
 
-/// The dependences of all instructions of a recorded run, by their indices.
+/// On which earlier instructions each instruction of a recorded run depends: for a value that it
+/// uses, for an address, or because a jump led to it. Instructions are given by their indices.
 #[derive(Default)]
 pub struct Dependences {
     /// For each instruction, the index in `edges` after its last dependence.

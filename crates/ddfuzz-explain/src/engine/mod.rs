@@ -341,8 +341,8 @@ impl Engine {
         self.whole_time
     }
 
-    /// Returns an allowance of the CPU time `cpu`, and of half of the wall time that is left for
-    /// the whole explanation.
+    /// Returns a time limit for a part of the explanation: the CPU time `cpu`, and half of the wall
+    /// time that is left for the whole explanation.
     pub(crate) fn half_time(&self, cpu: Duration) -> Allowance {
         self.whole_time.part(2).within(cpu)
     }

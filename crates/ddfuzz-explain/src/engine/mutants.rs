@@ -80,8 +80,9 @@ pub(crate) enum Patch {
 }
 
 impl Patch {
-    /// Returns the address of the first instruction that is changed, or before or after which the
-    /// mutant does something else.
+    /// Returns the address of the code at which the mutant begins to differ from the program: of
+    /// the changed instruction, of the one before or after which something else is done, or of the
+    /// function that sets something in addition.
     pub fn begins(&self) -> u64 {
         match self {
             Patch::Code(at, _) | Patch::Exchange(at, _) | Patch::Add(at, ..) => *at,
@@ -349,8 +350,10 @@ impl Code {
         }
     }
 
-    /// Passes to `push` the mutants in which `it` does not truncate a number, or extends it with or
-    /// without its sign. The first statement that uses the number stands for the change in reports.
+    /// For the instruction `it` with the index `at` and the code `bytes`, if it extends a number to
+    /// more bytes, calls `push` with mutants: one extends the number with its sign instead of
+    /// without, or the other way; others do not cut the number off before. Their address is that of
+    /// the first instruction that uses the number.
     fn add_width(
         &self,
         at: usize,

@@ -28,7 +28,7 @@ const LONGEST: u64 = 16;
 const CASES: usize = 256;
 /// Largest number of mutants that are run.
 const MUTANTS: usize = 8_000;
-/// No more mutants are run when for so many pairs of a line and a kind one did not end in time.
+/// No more mutants are run once mutants of this many kinds and lines (pairs) did not end in time.
 const HANGING: usize = 600;
 /// Largest number of mutants that are compared with the program in runs of other inputs.
 const COMPARED: usize = 600;
@@ -283,10 +283,9 @@ impl Engine {
         })
     }
 
-    /// Finds mutants of the program that keep the failing run from failing (`averts` is true for
-    /// how they then end), and compares them with the program in runs of the inputs `others`.
-    /// `limit` is the time limit of a test. The search ends early when `facts_until` is over, or the
-    /// time of this part of the explanation.
+    /// Finds mutants of the program that keep the failing run from failing (`averts` tells by how a
+    /// mutant's run ends), and compares them with the program in runs of the inputs `others`.
+    /// `limit` is the time limit of a test. The search ends early when the time for it is over.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -209,9 +209,10 @@ fn keeps_out_of_range(recorded: &Recorded, by: usize, at: usize) -> bool {
     is_kept && is_out_of_range(executed, by, at)
 }
 
-/// Returns `origin` completed by what the recording shows: the point at which the value was made,
-/// and whether it was only copied, or is out of range. `back` leads to the statement that made the
-/// value; the recorded instruction `at` uses the value, and has it from `source`.
+/// Adds to `origin`, where a value came from, what the recording shows: the point at which the
+/// value was made, whether it was only copied, and whether it is out of range. `at` is the recorded
+/// instruction that uses the value, `source` where it got the value from, and `back` the same
+/// traced back to the statement that made it.
 fn observed(
     origin: &Origin,
     back: &Back,
@@ -457,11 +458,11 @@ impl Engine {
         Ok(self.history(points, 0, used)?.origin)
     }
 
-    /// Finds the condition after which the runs go different ways for the longest time between two
-    /// points that they share, and where the value that it tests came from in the failing run;
-    /// `None` where that is not known. `before` are the points of the failing run up to the first
-    /// of the two points, `between` those of the passing and of the failing run from the first to
-    /// the second.
+    /// Finds why two runs go different ways between two points that they share: the condition after
+    /// which they differ for longest, and where the value that it tests came from in the failing
+    /// run. `None` if that is not known. `before` are the failing run's points up to the first
+    /// shared one; `between` are those of the passing and of the failing run from the first to the
+    /// second.
     ///
     /// # Errors
     /// When the runs cannot be made.

@@ -237,9 +237,9 @@ fn changes(
     found
 }
 
-/// Returns true if a run is probably too long to be recorded: judged by the instructions recorded
-/// so far, its `all` points have clearly more than `most` instructions. Judges only at each
-/// [`ESTIMATED`] instructions, and returns false at others.
+/// Returns true if a recording is probably too long: if the instructions per point so far let
+/// expect clearly more than `most` instructions in all its `all` points. Judges only after each
+/// [`ESTIMATED`] instructions; in between, returns false.
 fn is_too_long(recorded: &Recorded, all: usize, most: usize) -> bool {
     let (executed, passed) = (recorded.executed.len(), recorded.points.len());
     executed > 0 && executed.is_multiple_of(ESTIMATED) && executed * all > most * passed * 5 / 4

@@ -20,8 +20,8 @@ const DEPTH: usize = 4;
 /// Largest number of calls in one function whose results are replaced by those of the passing run.
 const TRIED: usize = 4;
 
-/// A variable after the statement that has written it: where it is in the failing run, and its
-/// values in both.
+/// A variable that a statement has written: its place in the failing run, and the bytes that it has
+/// in the passing and in the failing run after the statement.
 pub struct Written {
     /// Where the variable is in the failing run.
     pub place: Place,

@@ -32,7 +32,8 @@ pub enum Goal {
     Failure(Criterion),
 }
 
-/// The result of a search for a critical slice.
+/// The result of a search for a critical slice: the executions of statements that alone reproduce a
+/// failure or output.
 pub enum Sliced {
     /// A slice was found; the call tree has the events (statement executions) of the run.
     Found(CallTree, Slice),

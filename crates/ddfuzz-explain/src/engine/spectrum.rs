@@ -140,9 +140,10 @@ impl Spectrum {
         }
     }
 
-    /// Chooses at most [`CHOSEN`] inputs, and returns their indices. Their runs shall execute each
-    /// of `statements` at least [`ENOUGH`] times in failing runs, and as often in others, if there
-    /// are so many. The input that adds most to that comes first; input 0 always comes before all.
+    /// Chooses at most [`CHOSEN`] inputs, and returns their numbers. They are chosen one by one,
+    /// until failing runs execute each of `statements` at least [`ENOUGH`] times, and passing runs
+    /// do so, too, or no input is left that helps. Input 0 is always first; then always the input
+    /// whose run executes most statements that are not executed often enough yet.
     pub fn chosen(&self, statements: &HashSet<u64>) -> Vec<usize> {
         let mut missing: HashMap<(bool, u64), usize> = HashMap::new();
         let mut left: Vec<&Covered> = self.runs.iter().collect();

@@ -97,8 +97,8 @@ pub(crate) struct Allowance {
     wall: Instant,
 }
 
-/// Largest number of times that the wall time of an explanation, or of a part of it, is as long as
-/// its CPU time. A machine that is busier than that ends it.
+/// Limit on the wall time of an explanation, or of a part of it, as a multiple of its limit on CPU
+/// time. On a machine that is busier than that, the explanation ends early.
 const BUSY: u32 = 4;
 
 impl Allowance {
@@ -121,7 +121,7 @@ impl Allowance {
         Allowance { cpu, ..self }
     }
 
-    /// Returns the allowance that ends as soon as this one or `other` does.
+    /// Returns a time limit that is over as soon as this one or `other` is.
     pub fn and(self, other: Allowance) -> Allowance {
         Allowance {
             cpu: self.cpu.min(other.cpu),
@@ -140,7 +140,8 @@ impl Allowance {
         Instant::now() >= self.wall || cpu_spent() >= self.cpu
     }
 
-    /// Returns an allowance of the time that is left of this one, divided by `divisor`.
+    /// Returns a time limit of a part of what is left of this one: the CPU time and the wall time
+    /// that are left, each divided by `divisor`.
     pub fn part(&self, divisor: u32) -> Allowance {
         self.parts(1, divisor)
     }

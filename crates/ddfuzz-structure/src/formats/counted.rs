@@ -24,12 +24,11 @@ const FEWEST: usize = 4;
 /// Minimum size, in bytes, of a string with its size in front if it is the only such string of a
 /// text; a shorter one may be chance.
 const SINGLE: usize = 16;
-/// Maximum share of misfits, as a divisor: a style of strings fits a text only if the numbers that
-/// look like the size of a string, but are followed by none, are at most the number of its strings
-/// in the text divided by this number.
+/// A style of strings fits a text only if the text has at least this many such strings for each
+/// misfit, that is, each number that looks like the size of a string but is followed by none.
 const MISFITS: usize = 8;
-/// Minimum number of strings that must follow each other directly in a text, for them not to be
-/// taken for chance, if they take less than three quarters of the text.
+/// Strings that take less than three quarters of a text are taken for chance, unless at least this
+/// many of them follow each other directly.
 const CHAIN: usize = 3;
 
 /// A way to write strings with their sizes: the bytes `before`, the size in digits, the bytes

@@ -348,7 +348,7 @@ impl<'a> Layout<'a> {
         Some((nodes, size))
     }
 
-    /// Reads a subtable of the lookup that is being read, whose type is in `kind`.
+    /// Reads the subtable at offset `at` of the present lookup; returns its nodes and its size.
     fn subtable(
         &mut self,
         reader: &mut Reader,

@@ -224,8 +224,8 @@ impl Tracer<'_> {
         Ok(stuck)
     }
 
-    /// Returns the loops in the function of the stack frame `level`; empty if `test` does not
-    /// search for loops.
+    /// Returns the loops in the function of the stack frame `level`; empty if there is no such
+    /// frame, or if `test` asks only for calls that do not return and not for endless loops.
     fn loops_at(&mut self, level: Option<&Level>, tid: Pid, test: Test) -> Loops {
         let level = level.filter(|_| test.loops);
         level
@@ -416,8 +416,8 @@ impl Waiting<'_> {
         }
     }
 
-    /// Returns the breakpoint of this wait that the stopped thread `thread` hit; `None` if it
-    /// stopped for another reason.
+    /// Returns the breakpoint by which the thread `thread` has stopped, among those that were set
+    /// to see the awaited call return or the loop end; `None` if it stopped for another reason.
     fn breakpoint_met(&self, thread: Pid) -> Option<Breakpoint> {
         let of_the_call = match self.trap {
             Trap::Breakpoint(breakpoint) => Some(breakpoint),
