@@ -459,7 +459,8 @@ impl FailedRunSlot {
         *lock(&self.0) = run;
     }
 
-    /// Returns how the failed run in the slot ended; `None` if the slot is empty.
+    /// Returns how the run ended whose observations are in the slot for a failed run; `None` if the
+    /// slot is empty.
     pub(crate) fn ended(&self) -> Option<Ended> {
         lock(&self.0).ended
     }

@@ -335,7 +335,8 @@ const STAMP_AGE: Duration = Duration::from_secs(2);
 static PROGRAM_HASHES: LazyLock<Mutex<HashMap<PathBuf, (DatedStamp, ContentHash)>>> =
     LazyLock::new(Mutex::default);
 
-/// The stamp of a file, and the time of the last change of its metadata.
+/// What tells whether a file is still the same: its [`FileStamp`] (device, inode, size, time of
+/// modification), and the time at which its metadata was changed last.
 type DatedStamp = (FileStamp, SystemTime);
 
 /// Returns the stamp of a file, and the time of the last change of its metadata, which programs

@@ -19,7 +19,8 @@ use crate::tree::Tree;
 /// changes of this set.
 type Kept = Vec<(usize, Config)>;
 
-/// A version on whose test the claim about found changes rests.
+/// A version of the program, with one of the found changes left out or alone, whose test can refute
+/// the claim about these changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Premise {
     /// Index, among the pairs of found changes, of the pair to which the change `unit` belongs.

@@ -15,8 +15,8 @@ use crate::{
 /// An executor recovers by itself from whatever the target does (a dead server is started
 /// again); an `Err` means that the target cannot be run any more.
 pub trait Executor: Send {
-    /// Runs the target once on `input`. Fails when the target, or the server that runs it, cannot
-    /// be started or breaks its protocol.
+    /// Runs the target once on `input`, and returns how the run ended. Fails when the target, or
+    /// the server that runs it, cannot be started or breaks its protocol.
     fn run(&mut self, input: &[u8]) -> Result<Run, ExecError>;
 
     /// Runs the target once on `input` in a new process; `None` if this executor cannot. Fails as

@@ -12,9 +12,9 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
-/// Time from a run's start to its first observation for hang detection, as a multiple of the
-/// window's length; most runs have ended by then. Each observation costs one or two context
-/// switches.
+/// Time after which a run is observed for the first time to detect a hang, as a multiple of the
+/// time between two observations. Most runs have ended by then; each observation costs one or two
+/// context switches.
 const FIRST: u32 = 8;
 /// Time between two observations of a process that makes many short runs, as a multiple of the
 /// window's length. The time doubles, at most `DOUBLINGS` times, whenever an observation finds

@@ -156,7 +156,8 @@ impl ReachedRanges {
         }
     }
 
-    /// Adds the hit-count ranges of a run's coverage counters; returns whether one of them is new.
+    /// Adds what a run has reached, given by its coverage `counters`. Returns true if the run
+    /// reached an instrumented place for the first time, or hit it in a new range of counts.
     pub(crate) fn add_novel(&mut self, counters: &[u8]) -> bool {
         if self.ranges.len() < counters.len() {
             self.ranges.resize(counters.len(), 0);
@@ -214,8 +215,8 @@ pub(crate) struct RecentInputs {
 }
 
 impl RecentInputs {
-    /// Records that the target's process has run `inputs`. `lives`: the process survived all of
-    /// them; otherwise it died of the last one.
+    /// Remembers `inputs`, which the target's process has run in this order. `lives`: the process
+    /// survived all of them; otherwise it died of the last one, which is not remembered.
     pub(crate) fn ran(&mut self, inputs: &[&[u8]], lives: bool) {
         if self.died || self.ended {
             self.inputs.clear();

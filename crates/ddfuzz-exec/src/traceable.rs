@@ -567,7 +567,8 @@ pub struct RunFiles {
 }
 
 impl Traced {
-    /// Returns the state of the run's files: its input and its working directory.
+    /// Returns what shows whether a run has changed files: the states of its input files, and
+    /// whether its working directory is empty.
     pub fn files(&self) -> RunFiles {
         let mut inner = self.of.lock();
         RunFiles {

@@ -381,8 +381,8 @@ impl<'a> Differences<'a> {
         }
     }
 
-    /// Returns the number of objects of the passing state that have a counterpart in the failing
-    /// state.
+    /// Returns the number of objects of the passing run's memory graph that correspond to one of
+    /// the failing run's.
     pub fn matched(&self) -> usize {
         self.matching.pairs().count()
     }
@@ -636,7 +636,8 @@ fn show_bytes_as_address(bytes: &[u8]) -> String {
     format!("{:#x}", crate::types::integer(bytes, None, false))
 }
 
-/// Returns the ranges of byte offsets at which two slices of the same length differ.
+/// Returns the ranges of offsets, in bytes, at which `before` and `after` differ, two slices of the
+/// same length.
 fn runs(before: &[u8], after: &[u8]) -> Vec<std::ops::Range<u64>> {
     let mut found: Vec<std::ops::Range<u64>> = Vec::new();
     for (at, (one, other)) in before.iter().zip(after).enumerate() {

@@ -654,7 +654,7 @@ fn plan_of(at: &AtPoint<'_>, config: &Config) -> Plan {
     at.all.plan(&|delta| config.contains(delta))
 }
 
-/// Returns the subset of the differences that are about one variable.
+/// Returns the differences that concern the variable `variable`, as a subset of `deltas`.
 fn about(deltas: &[Delta], variable: &Identity) -> Config {
     those(deltas, |delta| delta.identity == *variable)
 }

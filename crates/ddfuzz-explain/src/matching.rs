@@ -228,8 +228,9 @@ impl Work<'_> {
         }
     }
 
-    /// Matches remaining blocks of equal content, those at the same address first. Returns false if
-    /// there are none.
+    /// Matches heap blocks of the passing and the failing state that have no partner yet and have
+    /// equal content; of several candidates, the one at the same address. Returns true if it has
+    /// found any.
     fn by_content(&mut self) -> bool {
         let free = |objects: &[Object], partners: &[Option<ObjectId>]| -> Vec<ObjectId> {
             let all = objects.iter().zip(partners).enumerate();

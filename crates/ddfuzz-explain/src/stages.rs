@@ -63,13 +63,14 @@ impl Stages {
         self.left.retain(|it| *it != stage);
     }
 
-    /// Notes that a part was ended because its time was over.
+    /// Records that the part `stage` of the explanation was cut short, because its time was over.
     pub fn cut(&mut self, stage: Stage) {
         self.cut.push(stage);
     }
 
-    /// Returns what was not tried, or not to its end, for want of time: the parts that were cut, and
-    /// if the time of the whole explanation was over (`is_late`), all that are not done.
+    /// Returns, in words, the parts of the explanation that were not made, or not completely, for
+    /// want of time: those that were cut short and, if the whole time was used up (`is_late`), all
+    /// that are not done.
     pub fn left(&self, is_late: bool) -> Vec<String> {
         let left = self.left.iter();
         let left = left.filter(|it| is_late || self.cut.contains(it));

@@ -443,13 +443,15 @@ fn moved_early(it: &Explanation) -> Option<String> {
     })
 }
 
-/// Says where the value came from that crashed the run, and what averts that; `None` if unknown.
+/// Describes why the run crashed: where the value that crashed it came from, and which conditions
+/// avert the failure when decided the other way; `None` if neither is known.
 fn how_it_failed(it: &Explanation) -> Option<String> {
     let facts: Vec<String> = value_origin(it).into_iter().chain(switched(it)).collect();
     (!facts.is_empty()).then(|| facts.join(" "))
 }
 
-/// Says where the value came from that crashed the run; `None` if unknown, or told by the chain.
+/// Describes where the value that crashed the run came from; `None` if that is unknown, or if the
+/// described cause–effect chain names the same lines.
 fn value_origin(it: &Explanation) -> Option<String> {
     let found = it.origin.as_ref()?;
     let is_told = |place: &FrameRecord| {

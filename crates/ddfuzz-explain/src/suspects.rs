@@ -224,8 +224,8 @@ impl Suspects {
         self.add(&it.used_late, "uses what was freed");
     }
 
-    /// Adds to the suspects the statement that made the value by which the run has failed, if
-    /// another statement is known to have chosen the address to which that value was written.
+    /// Adds to the suspects the statement that made the failing value, but only if another
+    /// statement is known to have chosen the address to which that value was written.
     fn add_value(&mut self, it: &Explanation) {
         let is_chosen = it.observed.iter().any(|odd| odd.why == CHOOSES_PLACE);
         if let Some(value) = it.origin.as_ref().filter(|_| is_chosen) {

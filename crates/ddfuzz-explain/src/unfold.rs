@@ -60,8 +60,8 @@ pub trait State: Memory {
         Vec::new()
     }
 
-    /// Returns the data segments of libraries: memory to which only pointers in these segments lead
-    /// belongs to a library, and not to the program.
+    /// Returns the data segments of libraries. Memory to which only pointers in them lead belongs
+    /// to a library and not to the program. Empty by default.
     fn library_data(&self) -> Vec<Area> {
         Vec::new()
     }
@@ -240,8 +240,9 @@ impl Unfolding<'_> {
             .is_some_and(|area| area.start == address)
     }
 
-    /// Adds the object to which a pointer leads (the leaf `leaf` of the object `from`), unless the
-    /// graph has it already or the pointer is invalid.
+    /// Follows a pointer, which is the leaf `leaf` of the object `from` and leads to the type `to`:
+    /// adds the object there to the memory graph. Does nothing if the graph has that object
+    /// already, or the pointer is invalid.
     fn claim(&mut self, from: ObjectId, leaf: usize, to: TypeId) {
         let object = &self.graph.objects[from];
         let pointer = object.address(&object.leaves[leaf]);

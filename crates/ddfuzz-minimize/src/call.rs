@@ -77,8 +77,8 @@ impl Call {
         places
     }
 
-    /// Returns the text that stands for the part of the call, before minimization: one byte for
-    /// each unit.
+    /// Returns the part of the call as it was before minimization, as a text of one byte for each
+    /// unit.
     pub fn text(&self) -> &[u8] {
         &self.text
     }

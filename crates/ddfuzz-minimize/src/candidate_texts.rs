@@ -246,8 +246,9 @@ impl<'a> CandidateTexts<'a> {
         None
     }
 
-    /// Compares the outcome of a run with earlier outcomes of the same text, to find texts that
-    /// fail in one run and not in another.
+    /// Notes a contradiction if a run has another outcome than an earlier run of the same text (one
+    /// failed, the other did not). Only runs in processes of their own count, and only if they kept
+    /// the time limit.
     fn compare(&mut self, pending: &PendingCandidate, reply: &Reply) {
         let own = reply.source == Source::Run && reply.process.is_own();
         if !own || reply.cut_off == Some(CutOff::Time) {

@@ -82,7 +82,8 @@ impl Votes {
     }
 }
 
-/// The next step of a minimization: what to run or to write, or why to stop.
+/// What a minimization has to do next: run a text, write a line to the log, or stop, with the
+/// reason.
 pub(super) enum NextStep<'a> {
     /// Run a text as a check, outside of the search; `Progress::due` returns the text.
     Check(What),
@@ -355,7 +356,8 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Checks whether the budget of time has ended the minimization before the search.
+    /// Checks whether the budget of time was used up before the search began, during the first runs
+    /// of the input.
     fn is_unsearched(&self) -> bool {
         matches!(self.ceased, Some(Stage::Baseline | Stage::Axiom))
     }

@@ -25,7 +25,8 @@ const NEVER: u64 = 12;
 const NEVER_SLOW: u64 = 5;
 /// Number of runs from which the failure rate of a flaky input, or of its result, is estimated.
 pub(super) const ESTIMATING: u64 = 20;
-/// One run confirms the result for every so many tests of the search, within limits.
+/// A result is confirmed by one more run for each time that the search has made this many tests, up
+/// to a limit.
 const TESTS_PER_CONFIRMATION: u64 = 5;
 /// After a long search, one removal of a single byte is run again for every so many tests of the
 /// search.

@@ -270,8 +270,9 @@ impl Encoding {
         }
     }
 
-    /// Reads a number in decimal or octal digits, for the encodings that write these, as
-    /// [`read`](Encoding::read) does; `None` for all other encodings.
+    /// Reads a number that is written in digits (decimal, octal or hexadecimal, by this encoding)
+    /// at the beginning of `text`. Returns it with its size in bytes; `None` if there is none, and
+    /// for an encoding without digits.
     fn read_digits(self, text: &[u8]) -> Option<(u64, usize)> {
         match self {
             Encoding::Digits => {

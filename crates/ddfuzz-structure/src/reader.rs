@@ -59,8 +59,8 @@ pub enum Field {
     Pad(u8, usize),
 }
 
-/// What a number in a record states about a span (range of fields of a record), which is given by
-/// its number.
+/// What a number in a record states about a span (a range of fields of the record): its length, how
+/// many records it has, or its checksum. The span is given by its number in the record.
 #[derive(Clone, Copy)]
 pub enum Stated {
     /// The number states the size, in bytes, of the span (range of fields of a record) with this

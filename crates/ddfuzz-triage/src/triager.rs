@@ -450,7 +450,7 @@ impl Triager {
         Ok(self.record_of(run, named, tries, at))
     }
 
-    /// Makes the record of a crashed run; `named`: class and keys; `at`: start of the first try.
+    /// Makes a crash record of `run`; `named`: class and keys; `at`: time when its first try began.
     fn record_of(
         &mut self,
         run: &Finished,

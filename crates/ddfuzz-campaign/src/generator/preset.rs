@@ -30,7 +30,7 @@ pub enum DataSet {
     Huge,
 }
 
-/// The variant of a data set of the study of 2020, which has three data sets for each size class.
+/// Which data set of a size class is meant: the study of 2020 has three for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Variant {
     /// The first variant: inputs of random lengths, lines of fewer than 255 characters, and only

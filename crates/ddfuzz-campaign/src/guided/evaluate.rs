@@ -19,8 +19,9 @@ use super::worker::{Manager, Observers, State};
 use crate::CrashSink;
 use ddfuzz_exec::{Ended, Stuck};
 
-/// What [`Evaluator::evaluate`] does with the remaining inputs of its list after one that fails. An
-/// input fails if it hangs, or if it crashes in a way of which nothing new is stored.
+/// What [`Evaluator::evaluate`] does with the rest of its inputs after one has failed: runs them or
+/// skips them. An input fails if it hangs, or if it crashes in a way of which nothing new is
+/// stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterFailure {
     /// After an input that fails, the remaining inputs of the list are run as usual.

@@ -252,8 +252,8 @@ impl GuidedEngine<'_> {
         Ok(Reply::Done)
     }
 
-    /// Counts runs that were stopped as hangs with these signatures in the group of that hang; if
-    /// the group is not known yet, the examiner of hangs keeps the count until it is.
+    /// Counts `runs` runs that were stopped as hangs with one of these `signatures`: in the group
+    /// of the hang, or, while that is not known, in the examiner of hangs, which adds them later.
     fn count_unclassified(
         &mut self,
         signatures: &[Signature],

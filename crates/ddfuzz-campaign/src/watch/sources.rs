@@ -415,9 +415,9 @@ mod tests {
 
     use super::*;
 
-    /// Hands out one task for each element of `hangs` (true: the file is reported as a hang), and
-    /// lets the results come in the order `come` of task numbers. Returns a list for each result:
-    /// the numbers of the tasks that are committed when it has come.
+    /// Plays the end of a watch for tests: hands out a task for each element of `hangs` (true: its
+    /// file is reported as a hang), and lets their results come in the order `come`. Returns for
+    /// each result the numbers of the tasks that can be committed from then on.
     fn committed(hangs: &[bool], come: &[u64]) -> Vec<Vec<u64>> {
         let root = std::env::temp_dir();
         let mut queue = FileQueue::new(Sources::new(&[], &root), 1, false);

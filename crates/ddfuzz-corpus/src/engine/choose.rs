@@ -9,8 +9,8 @@ use super::CleanError;
 use crate::cover::{Cover, Effort, FAST, Sets, Slowness, UniqueFeatures, cover, unique_features};
 use crate::{Feature, FeatureUnion, Features};
 
-/// If more than one in so many features is found only by running inputs in separate processes, the
-/// target keeps state between runs, and runs may not share a process.
+/// If more than one in this many features is found only when each input has its own process, the
+/// target is taken to keep state between runs, and runs may not share a process.
 const STATEFUL_DIVISOR: usize = 20;
 /// How many inputs are run in separate processes in each attempt to find features of code that runs
 /// only once in a process.

@@ -256,7 +256,8 @@ impl Engine<'_> {
     }
 }
 
-/// For how many features a file is kept, counted by the reason why no other file can stand for it.
+/// For how many features a file is kept, in four counts by what makes the file necessary for them,
+/// such as being the only file that reaches them.
 #[derive(Clone, Copy)]
 struct Reasons {
     /// Number of features that no other input of the corpus reaches.

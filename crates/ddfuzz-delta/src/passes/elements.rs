@@ -18,7 +18,7 @@ const ATTRIBUTE: u16 = 0x102;
 const VALUE: u16 = 0x103;
 /// Kind of the nodes of text between tags.
 const TEXT: u16 = 0x104;
-/// Maximum nesting depth of brackets in an attribute value.
+/// Maximum depth of nested brackets in an attribute value; deeper ones are no nodes of the tree.
 const DEEPEST: usize = 64;
 
 /// A grammar for texts with `<tags>`: elements, which contain attributes, texts and elements, and

@@ -104,8 +104,8 @@ pub(super) fn likely_half(passing: usize, failing: usize, total: usize) -> usize
 /// run of units.
 const LONGEST: usize = 8;
 
-/// The lengths of two neighboring runs of units, met by a sweep that goes from the end of a list to
-/// its front: a run that it deleted, and the run in front of it that it kept.
+/// Two neighboring lengths, in units, that a sweep from the end of a list to its front has met: of
+/// a run of units that it deleted, and of the run in front of that which it kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair {
     deleted: usize,

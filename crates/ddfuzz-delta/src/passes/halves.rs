@@ -34,10 +34,10 @@ const WORTHWHILE: usize = 8;
 /// Maximum number of rounds in which large parts of a text are deleted by its syntax tree.
 const ROUNDS: usize = 3;
 
-/// Deletes large parts of a text by its syntax tree. A part is a run of siblings. The largest part
-/// in the whole tree is always tested next; if it is needed, it is divided into pieces of about the
-/// same size, and a single needed node into its children. A round ends when the largest part is
-/// small, or the last tests have deleted little. Returns true if anything was deleted.
+/// Deletes large parts of a text by its syntax tree; a part is a run of siblings. The largest part
+/// is tested first. If it is needed, it is divided into pieces of about the same size, or if it is
+/// a single node, into its children. Ends when only small parts are left, or when a round over the
+/// tree has deleted little. Returns true if anything was deleted.
 pub(super) async fn delete_halves(work: &mut CurrentBest, grammar: &Arc<dyn Grammar>) -> bool {
     let whole = work.reductions();
     for _ in 0..ROUNDS {

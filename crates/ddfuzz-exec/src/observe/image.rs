@@ -351,8 +351,9 @@ fn word(image: &Image, at: u64) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.try_into().ok()?))
 }
 
-/// Prefixes of the names of functions in runtimes (sanitizers, libFuzzer, AFL++), without the
-/// prefix of C++ symbols. At start-up these functions compare more than most programs do.
+/// Beginnings of the names of functions in runtimes (sanitizers, libFuzzer, AFL++), for C++ without
+/// `_ZN`. No breakpoints are set in them, because at start-up these functions compare more than
+/// most programs do.
 const PREFIXES: [&str; 21] = [
     "__afl_",
     "11__sanitizer",

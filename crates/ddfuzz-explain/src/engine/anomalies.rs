@@ -26,7 +26,8 @@ const RETURNED: u64 = 16;
 /// Distance in bytes from the stack pointer within which memory is taken for part of the stack.
 const STACK: u64 = 8 << 20;
 
-/// What is odd about an instruction of a failing run.
+/// A reason to suspect an instruction of a failing run: it changes the key of a filed record,
+/// writes to a freed block, or has helped to choose the address of the failing value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Oddity {
     /// The instruction changes a field by which its record was filed in a table, and by which the

@@ -14,7 +14,8 @@ use super::process::{Process, by_number};
 use super::tests_at_point::Stand;
 use super::{Engine, EngineError};
 
-/// Largest number of executions of a condition that are observed.
+/// A condition is observed at most at this many of its executions in a run; what it did later is
+/// not known.
 const OBSERVED: usize = 16;
 /// Largest number of values, the last ones, for each of which a comparison gets another constant: if
 /// it asks which number is larger, and if it asks whether both are equal.
@@ -39,7 +40,8 @@ pub(super) struct Condition {
     comparison: Option<Comparison>,
 }
 
-/// What a run has shown of a condition.
+/// What was observed of a condition's executions in one run: how it was decided, and what it
+/// compared.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     executions: usize,
@@ -51,7 +53,8 @@ struct Seen {
     values: Vec<u64>,
 }
 
-/// What a run executes: which of the addresses that were observed, and what its conditions compared.
+/// What was observed in one run: which of the given addresses it executed, how its conditions were
+/// decided, and what they compared.
 #[derive(Default)]
 pub(super) struct Profile {
     executed: HashSet<u64>,

@@ -166,10 +166,10 @@ impl Executed {
         Some((self.address(found)?, size(found.memory_size())))
     }
 
-    /// Returns true if the instruction calls a library's function that writes to `memory`, and
-    /// false if the function does not, or if the instruction is no such call. `None` if that is not
-    /// known. Memory in the frames of callers counts as not written if no argument points there or
-    /// close before it.
+    /// Returns true if the instruction calls a library's function that writes to `memory`, false if
+    /// it calls none that does. `None` if that is not known. An unknown function is taken not to
+    /// write to the stack frames of its callers, unless an argument points to `memory` or to a
+    /// place shortly before it.
     pub(super) fn library_writes(&self, memory: Value) -> Option<bool> {
         let Some(call) = self.library else {
             return Some(false);
@@ -458,7 +458,7 @@ const NEAR: u64 = 4096;
 const FRAME_POINTER: usize = 6;
 /// Largest size in bytes of a stack frame.
 const LARGEST_FRAME: u64 = 1 << 20;
-/// DWARF number of the register in which functions return their result.
+/// DWARF number of the register in which functions return their result (`rax`).
 pub const RESULT: usize = 0;
 
 /// Returns true if a called function may change the register with this DWARF number.

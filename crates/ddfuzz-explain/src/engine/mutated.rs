@@ -20,7 +20,8 @@ use super::{Engine, EngineError, Point, Side, Trace};
 use crate::dwarf::Function;
 use crate::suspects::MAIN;
 
-/// Largest number of stops of a mutant's run at its breakpoint; more count as a timeout.
+/// Largest number of times that a mutant's run may stop at its breakpoint; then it counts as
+/// hanging.
 const STOPS: usize = 400;
 /// One more than the largest size of an x86 instruction, in bytes.
 const LONGEST: u64 = 16;
@@ -53,8 +54,8 @@ pub(crate) struct MutantEnd {
 }
 
 impl MutantEnd {
-    /// Returns true if it is known what the run wrote, and that is not empty: other runs can then
-    /// be compared with it.
+    /// Returns true if the run is known to have written something, so that what other runs have
+    /// written can be compared with it.
     fn is_comparable(&self) -> bool {
         (self.written.as_ref()).is_some_and(|it| it.values().any(|bytes| !bytes.is_empty()))
     }

@@ -27,11 +27,11 @@ const TRIED: usize = 3;
 
 /// Largest number of statements to which one failing value is followed back.
 const STEPS: usize = 12;
-/// Largest number of values for which a further run is made that tests whether anything had set the
-/// memory from which the value was read.
+/// Largest number of values, read from memory, for each of which a further run tests whether
+/// anything had set that memory before.
 pub(super) const LIVES: usize = 6;
-/// Largest number of values that are followed back, one by one, for one failing value: it, and the
-/// values from which it was computed.
+/// Largest number of values that are followed back for one failing value: that value itself, those
+/// from which it was computed, and so on.
 const TERMS: usize = 40;
 /// Largest number of calls of libraries' functions that may have written one value, and for each of
 /// which a further run tests whether the call has written the value.
@@ -72,8 +72,8 @@ pub struct Origin {
     pub earlier: Vec<Origin>,
 }
 
-/// A use of a value in the failing run: the recording, the index of the instruction that uses the
-/// value, and the place of the value.
+/// A value that an instruction of the failing run uses: the recording of the run, the index of the
+/// instruction in it, and the register or memory that held the value.
 pub(super) type Used = (Rc<Recorded>, usize, Value);
 
 /// A value that is still to be followed back to the statement that made it.
@@ -131,7 +131,8 @@ struct MemoryWrite {
     to: Point,
 }
 
-/// The statements to which a failing value was followed back, one for each source line.
+/// What was found so far when a failing value is followed back: the statements that made it, at
+/// most one for each source line.
 struct Told {
     /// Where values came from, in the order in which they were found, one origin for each line.
     found: Vec<Origin>,

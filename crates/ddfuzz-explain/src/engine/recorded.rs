@@ -27,7 +27,7 @@ const MOST_KEPT: usize = 200_000;
 /// after the last point of a run.
 const BEYOND: usize = 2000;
 
-/// Largest number of instructions that are recorded of a whole run.
+/// If a recording of the whole run would have more instructions than this, nothing is recorded.
 const MOST_WHOLE: usize = 60_000;
 /// Number of recorded instructions after which it is estimated, each time, whether the whole run
 /// has too many instructions to be recorded; the estimate is made by the share of its points that
@@ -39,7 +39,7 @@ const WHOLE_TIME: u32 = 2;
 /// Largest number of points of a recording of the whole run; of a longer run, the last ones are
 /// recorded.
 const WHOLE_POINTS: usize = 5_000;
-/// If a conditional jump skips so many bytes of code or more, that code is not decoded.
+/// Code that a conditional jump skips is decoded only if it has fewer bytes than this.
 const FARTHEST: u64 = 2048;
 /// Number of bytes at a pointer argument that are compared before and after a call of a library's
 /// function.
@@ -146,9 +146,10 @@ impl Recorded {
         self.passed(at).map_or(0, |point| self.points[point].0)
     }
 
-    /// Returns the numbers from which an address was computed by additions and subtractions: the
-    /// address that the instruction `at` accesses, or those that it passes to a library's function.
-    /// One of the numbers may be the pointer.
+    /// Returns the numbers from which an address was computed by additions and subtractions, with
+    /// the sums in between: the address that the instruction `at` accesses or, if it calls a
+    /// library's function, its first two arguments. One of them may be the pointer to which the
+    /// others were added.
     pub fn pointers(&self, at: usize) -> Vec<u64> {
         let executed = &self.executed;
         let registers = match executed[at].is_library_call() {

@@ -13,7 +13,8 @@ use super::{Engine, EngineError, Point, Side, Unsupported};
 use crate::dwarf::frames::REGISTERS;
 use crate::graph::Place;
 
-/// Largest number of single steps through a statement, or through a function.
+/// Largest number of instructions that are executed one by one in a statement or function, to find
+/// where a returned value was computed. In a longer one it is not found.
 const MOST_STEPS: usize = 8000;
 /// Largest number of nested calls through which a returned value is followed.
 const DEPTH: usize = 4;

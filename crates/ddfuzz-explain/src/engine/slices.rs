@@ -167,9 +167,9 @@ impl Engine {
         }
     }
 
-    /// Returns true if `stop` only continues the statement of the stop `last`, which comes before
-    /// it: in the same frame, on the same line, at another address. The condition of a loop after
-    /// the jump to it is an example.
+    /// Returns true if the stop `stop` belongs to the same statement as the stop `last` before it:
+    /// it is in the same frame and on the same line, at another address, such as the condition of a
+    /// loop after the jump to it.
     fn is_rest(&self, last: &Stopped, stop: &Stopped) -> bool {
         let same_frame = !last.is_entry && !stop.is_entry && last.cfa == stop.cfa;
         same_frame && last.pc != stop.pc && self.same_line(last.pc, stop.pc)

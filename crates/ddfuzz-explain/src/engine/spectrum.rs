@@ -17,8 +17,8 @@ use crate::passing::SimilarInput;
 
 /// Largest number of other inputs that are chosen to compare mutants with the program.
 const CHOSEN: usize = 20;
-/// Number of runs of other inputs that suffice to judge a mutated statement: so many that fail, and
-/// so many that do not fail.
+/// Number of failing runs, and number of others, that suffice to judge a mutant of a statement by
+/// runs of other inputs.
 pub(super) const ENOUGH: usize = 3;
 
 /// How many runs, failing ones and others, execute a statement.
@@ -233,9 +233,10 @@ impl Engine {
         Ok(end.map(|end| (executed, end)))
     }
 
-    /// Runs a fork of the stopped run with breakpoints at the addresses `places`, and calls `act`
-    /// with the process and its registers at each stop there; `act` removes the breakpoint, or
-    /// steps over it. Returns how the fork ends; `None` where it did what cannot be followed.
+    /// Runs a fork of the run that is stopped in `stand`, with breakpoints at the addresses
+    /// `places`. At each stop there, calls `act` with the process and its registers; `act` must
+    /// remove the breakpoint or step over it. Returns how the fork ends; `None` if it starts
+    /// threads or processes.
     pub(super) fn stopped_at(
         &mut self,
         stand: &mut Stand,

@@ -316,8 +316,8 @@ fn no_system_call() -> EngineError {
     EngineError::System(std::io::Error::new(std::io::ErrorKind::Unsupported, why))
 }
 
-/// Returns the bytes to write: all of `bytes`, or, with a mask, `before` with those bits of `bytes`
-/// that the mask selects.
+/// Returns the bytes that a write puts over `before`: without a mask `bytes`; with a mask the bits
+/// of `bytes` where the mask has ones, and those of `before` where it has zeros.
 fn merged(before: Vec<u8>, bytes: &[u8], mask: Option<&[u8]>) -> Vec<u8> {
     let Some(mask) = mask else {
         return bytes.to_vec();

@@ -73,7 +73,8 @@ pub(crate) fn cpu_spent() -> Duration {
     clock(libc::CLOCK_THREAD_CPUTIME_ID) + TRACED.get()
 }
 
-/// Adds CPU time of a traced process to the sum of this thread.
+/// Adds `time`, the CPU time of a traced process, to the sum that this thread keeps for all
+/// processes that it has traced.
 pub(super) fn count_traced(time: Duration) {
     TRACED.set(TRACED.get() + time);
 }
@@ -216,7 +217,7 @@ impl Deadline {
     }
 }
 
-/// A time limit on a process, which holds until it is dropped.
+/// A time limit that a process has at present; dropping this value ends the limit.
 pub struct Limit {
     watchdog: Watchdog,
 }

@@ -316,9 +316,9 @@ impl Engine {
         }))
     }
 
-    /// Returns what made a write by the instruction at the address `code` of a library:
-    /// [`By::Input`] if the function there reads a file and only the input is open for reading,
-    /// else that function.
+    /// Returns what caused a write by the library's instruction at the address `code`: the input
+    /// ([`By::Input`]) if the library's function is one that reads files and no file but the input
+    /// is open for reading, else that function.
     fn by_library(&self, code: u64, process: &super::process::Process) -> By {
         let name = self.library_function(code);
         match is_reader(&name) && self.has_only_input_open(process) {

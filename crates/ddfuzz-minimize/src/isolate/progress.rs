@@ -135,10 +135,10 @@ impl Progress {
         }
     }
 
-    /// Ends the stages of runs before the search and of confirmations after it, because the budget
-    /// of time is used up. A stage does not end before its necessary run: one failing run of the
-    /// failing input (unless `is_shown`: the caller has seen it fail), one run of the passing
-    /// input, and one confirmation of each side that differs from its input.
+    /// Ends the runs before the search, or the confirmations after it, because the budget of time
+    /// is used up. Runs that are necessary are still made: one failing run of the failing input
+    /// (not if the caller has seen it fail: `is_shown`), one run of the passing input, and one
+    /// confirmation of each side that the search has changed.
     pub fn end_by_time(&mut self, is_shown: bool) {
         self.advance_stages();
         if self.moved.is_some() {

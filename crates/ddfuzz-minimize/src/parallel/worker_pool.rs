@@ -338,7 +338,7 @@ pub(super) enum WorkerReport {
     Gone,
 }
 
-/// Where a worker gets the oracle that runs its jobs.
+/// How a worker gets the oracle by which it runs tests: it shares the first one or makes its own.
 pub(super) enum OracleSource<'a, 'o> {
     /// The worker shares the first oracle, which also answers in the caller's thread.
     First(&'a Mutex<BoxedOracle<'o>>),

@@ -107,8 +107,8 @@ impl Glyphs {
         self.labels.get(glyph).map(|label| Meaning::Index(*label))
     }
 
-    /// Makes one group of `nodes` that is deleted together with the glyph with the index `glyph`;
-    /// by itself if there is no such glyph.
+    /// Makes a group of `nodes` that is deleted together with the glyph `glyph`; if the font has no
+    /// such glyph, the group is a part that can be deleted by itself.
     fn entry(&self, reader: &mut Reader, glyph: usize, nodes: Vec<Node>) -> Node {
         Node::Group(Group {
             part: self

@@ -38,8 +38,8 @@ impl Regions {
         is_free
     }
 
-    /// Returns the region that begins at offset `start` as what it becomes in the tree of the file,
-    /// a group of nodes, so that the caller can change that; `None` if no region begins there.
+    /// Returns, to be changed, the group of nodes that stands in the tree for the region that
+    /// begins at offset `start`; `None` if no region begins there.
     pub fn group_at(&mut self, start: usize) -> Option<&mut Group> {
         self.0.get_mut(&start).map(|(_, group, _)| group)
     }

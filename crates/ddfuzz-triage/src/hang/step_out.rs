@@ -34,8 +34,9 @@ const HOPS: usize = 40;
 /// Maximum number of times that deeper calls of the same function may hit the breakpoint at which a
 /// call's return is detected; after that, the call counts as endless, because each hit takes long.
 const PASSES: u32 = 500;
-/// Maximum number of times that deeper calls of the same function may leave the loop whose exits
-/// are watched; after that, its exits are no longer watched.
+/// If this many times a deeper call of the same function has left the loop, whose exits have
+/// breakpoints, the breakpoints are removed: so recursive a function is not identified by one of
+/// its loops.
 const STRAYS: u32 = 100;
 /// Maximum number of attempts to read the whole stack of a hanging thread.
 const READINGS: u32 = 5;

@@ -138,7 +138,8 @@ pub(super) struct StoppedThread {
 }
 
 impl StoppedThread {
-    /// Resumes the thread and delivers the signal that it was about to receive.
+    /// Resumes the stopped thread, and delivers the signal at which it was stopped, if there was
+    /// one.
     pub fn resume(self) {
         resume(libc::PTRACE_CONT, self.tid, self.signal);
     }
