@@ -81,9 +81,10 @@ pub trait Executor: Send {
         &[]
     }
 
-    /// Sets whether [`compared`](Executor::compared) reports comparisons of later runs. Only a
-    /// harness that runs many inputs in one process supports this; it then takes one input at a
-    /// time. All other targets use [`observe`](crate::observe). Fails when memory cannot be shared.
+    /// Switches on or off that [`compared`](Executor::compared) reports the comparisons of later
+    /// runs. Only a harness that runs many inputs in one process supports this; it then takes one
+    /// input at a time. All other targets use [`observe`](crate::observe). Fails when memory cannot
+    /// be shared.
     fn report_comparisons(&mut self, _on: bool) -> Result<(), ExecError> {
         Ok(())
     }

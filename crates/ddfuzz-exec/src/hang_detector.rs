@@ -330,8 +330,9 @@ mod tests {
         }
     }
 
-    /// Returns the hang signatures of a simulated run that increments the coverage counters
-    /// `before` and then, again and again, those in `looping`.
+    /// Returns the hang signatures of a simulated run, for tests: it increments the coverage
+    /// counters `before` once, and those in `looping` again and again, for about `windows` windows
+    /// of time.
     fn signatures(before: &[usize], looping: &[usize], windows: usize) -> Vec<Signature> {
         let (made, mut detector) = (Made::new(), HangDetector::default());
         detector.recognise(WINDOW, &HashSet::new());

@@ -410,7 +410,8 @@ fn rewrite(group: &Group, edit: &mut dyn FnMut(&Node) -> Option<Vec<Node>>) -> G
     rewrite_noting(group, edit).0
 }
 
-/// Rewrites a group of nodes as [`rewrite`] does, and also returns true if any node was replaced.
+/// Replaces nodes of a group, at all depths, by those that `edit` returns for them; nodes for which
+/// it returns `None` stay. Returns the new group, and true if any node was replaced.
 fn rewrite_noting(
     group: &Group,
     edit: &mut dyn FnMut(&Node) -> Option<Vec<Node>>,

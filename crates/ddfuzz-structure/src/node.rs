@@ -252,7 +252,8 @@ impl Meaning {
 }
 
 impl Group {
-    /// Makes a group of nodes that is not a part: it is deleted only with a group that contains it.
+    /// Makes a group of `nodes` with the label `label` (its id in the tree). It is no part: it is
+    /// deleted only together with a group around it.
     pub fn new(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             label,
@@ -272,7 +273,8 @@ impl Group {
         }
     }
 
-    /// Makes a part: a group of nodes that searches can delete by itself.
+    /// Makes a part, that is a group of `nodes` that searches can delete by itself; `label` is its
+    /// id in the tree.
     pub fn part(label: Label, nodes: Vec<Node>) -> Group {
         Group {
             part: Part::Own,

@@ -361,7 +361,7 @@ fn varint_big(number: u64) -> Vec<u8> {
 }
 
 /// Reads a varint of SQLite ([`Encoding::VarintBig`]) at the beginning of `text`, and returns it
-/// with its size in bytes.
+/// with its size in bytes, 9 at most; `None` if the text ends before.
 fn read_varint_big(text: &[u8]) -> Option<(u64, usize)> {
     let mut number = 0;
     for (index, byte) in text.iter().take(9).enumerate() {

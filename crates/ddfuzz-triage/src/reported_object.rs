@@ -250,7 +250,7 @@ pub(crate) fn parse_object_line(line: &str) -> Option<ObjectLine> {
 }
 
 /// Parses a line of a sanitizer's report about a stack variable: `[32, 64) 'name' (line 26) <==
-/// Memory access at offset 64 overflows this variable`.
+/// Memory access at offset 64 overflows this variable`. `None` for other lines.
 fn variable(line: &str) -> Option<ReportObject> {
     let (range, rest) = line.strip_prefix('[')?.split_once(") '")?;
     let (named, access) = rest.split_once(" <== Memory access at offset ")?;

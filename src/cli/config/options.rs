@@ -316,8 +316,9 @@ pub fn setting_words(arg: &Arg, value: &Value, folder: &Path) -> Result<SettingW
     })
 }
 
-/// Converts a value from the settings file to the text of the option's value on the command line; a
-/// relative path starts at `folder`. The error says what is wrong with the value.
+/// Converts a value from the settings file to the text that stands on the command line as a value
+/// of the option `arg`; a relative path starts at `folder`. The error says what is wrong with the
+/// value.
 fn value_text(arg: &Arg, value: &Value, folder: &Path) -> Result<OsString, String> {
     let takes = |kind: TypeId| arg.get_value_parser().type_id() == kind;
     let is_path = takes(TypeId::of::<PathBuf>());

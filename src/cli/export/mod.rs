@@ -262,8 +262,9 @@ impl ExportArgs {
         Ok(())
     }
 
-    /// Returns the path of a second file, beside the output file, if the input is too large for the
-    /// text of a Rust test. `None` if the text holds the input, as it always does on stdout.
+    /// Returns the path of a file for the input, beside the output file, if the input of `group` is
+    /// too large for the text of a Rust test. `None` if the output is in another form or goes to
+    /// stdout, or if the input fits into the test.
     fn beside(&self, form: Form, group: &Reproducer) -> Option<PathBuf> {
         let is_large = form == Form::RustTest && group.input.len() > LITERAL_BYTES;
         let to = self.to.as_deref().filter(|_| is_large)?;

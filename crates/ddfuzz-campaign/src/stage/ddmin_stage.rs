@@ -362,8 +362,8 @@ impl<D: CrashSink + 'static, I: HasTargetBytes + Input> DdminStage<D, I> {
         }
     }
 
-    /// If `done` is an error, logs it as a warning by LibAFL's event manager, unless the last
-    /// logged error was the same.
+    /// Logs an error of the stage (if `done` is one) as a warning by LibAFL's event manager, unless
+    /// the last logged error was the same. Fails only if logging does.
     fn log_error<EM, S>(
         &mut self,
         done: Result<(), CampaignError>,

@@ -123,8 +123,9 @@ pub(super) struct AlreadyCovered<'a> {
     pub seen: &'a Features,
 }
 
-/// Chooses inputs that reach all features of the corpus except those in `already`. Chosen inputs
-/// are run again, and the choice is repeated until it depends on stable features only.
+/// Chooses inputs of `source` that reach all features of the corpus except those in `already`.
+/// Chosen inputs are run again, and the choice is repeated until it depends on stable features
+/// only. `effort`: how long to search for the cheapest choice.
 ///
 /// Returns `None` if results depend too much on earlier runs in the same process.
 pub(super) fn choose(

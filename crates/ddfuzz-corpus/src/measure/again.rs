@@ -444,9 +444,9 @@ impl Contents {
         ))
     }
 
-    /// Runs each content once, in this order and in processes that many contents share. Returns the
-    /// features of each run; `None` for a run that may have failed, and for a file that could not
-    /// be read. `None` for all if the user stopped it.
+    /// Runs each content whose number is in `numbers` once, in this order, in processes that many
+    /// contents share. Returns the features of each run: `None` for a run that may have failed, and
+    /// for a file that could not be read; `None` for all if the user stopped it.
     pub fn together(
         &self,
         settings: &MeasureSettings<'_>,

@@ -140,8 +140,8 @@ fn named_first(all: &[Token], statement: &Range<usize>, text: &[u8]) -> Option<V
     without(all, statement, vec![written])
 }
 
-/// Returns the replacements `written` together with one that deletes `statement` and its semicolon,
-/// sorted by position; `None` if `written` is empty.
+/// Returns the edits `written` together with one that deletes the statement with the tokens
+/// `statement` of `all` and its semicolon, sorted by position; `None` if `written` is empty.
 fn without(
     all: &[Token],
     statement: &Range<usize>,

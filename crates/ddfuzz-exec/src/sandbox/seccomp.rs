@@ -129,7 +129,7 @@ fn sockets() -> Built<Rules> {
 }
 
 /// Makes a seccomp rule that applies to a system call if its argument with the index `argument`,
-/// from 0, compares with `value` as `is` says.
+/// from 0, compares with `value` as `is` says. `length`: whether 32 or 64 bits are compared.
 fn rule(argument: u8, length: Length, is: Is, value: u64) -> Built<SeccompRule> {
     SeccompRule::new(vec![SeccompCondition::new(argument, length, is, value)?])
 }

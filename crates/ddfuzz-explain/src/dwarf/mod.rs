@@ -619,9 +619,9 @@ impl Reading<'_> {
         Ok(found.and_then(|(unit, value)| read_types::reference(&self.units, unit, &value)))
     }
 
-    /// Returns an attribute of an entry or of the nearest of its origins that has it, with the index
-    /// of the unit in which that is; `None` if none of the first 64 has it, as damaged debug
-    /// information may lead in a circle.
+    /// Returns the attribute `name` of `entry`, or of the nearest of its origins that has it, with
+    /// the index of the unit in which it is found. `None` if none of the first 64 has it: damaged
+    /// debug information may lead in a circle. `unit` is the index of the entry's own unit.
     fn inherited_of(
         &self,
         unit: usize,

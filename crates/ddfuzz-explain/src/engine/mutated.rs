@@ -423,9 +423,9 @@ impl Engine {
         Ok((found, run))
     }
 
-    /// Sorts mutants by these criteria, one after another: kinds that few instructions have come
-    /// first; then mutants of statements that mostly failing runs execute; then those of statements
-    /// that are executed rarely, and the first mutant of each kind on a line; then small changes.
+    /// Sorts mutants, the most promising first: kinds that few instructions have; then those in
+    /// statements that mostly failing runs execute (`spectrum`); then those in rarely executed
+    /// statements, and the first of each kind on a line; then small changes.
     fn sort_mutants(&self, all: &mut Vec<Mutant>, spectrum: &Spectrum) {
         let mut rounds: HashMap<_, usize> = HashMap::new();
         let mut ranked: Vec<_> = Vec::new();

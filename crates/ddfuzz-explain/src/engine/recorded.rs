@@ -307,8 +307,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Returns the decoded instruction at an address, and whose code it is; `None` where there is
-    /// none.
+    /// Returns the instruction at the address `pc`, and whether it is of the program itself or of a
+    /// library; `None` if no instruction is there.
     fn code_at(&mut self, run: &mut Run, pc: u64) -> Option<Code> {
         if let Some(known) = self.code.instructions.get(&pc) {
             return Some(*known);
@@ -331,9 +331,9 @@ impl Engine {
         Some(code)
     }
 
-    /// Records instructions as [`record`](Engine::record) does, but always in a new run. If the end
-    /// of the recording is not bounded by a point and does not come within `most` instructions, the
-    /// recording is empty.
+    /// Records instructions as [`record`](Engine::record) does, but always in a new run of the side
+    /// `side`. The recording begins at the first of `points`. Without `is_bounded` it goes on to
+    /// the crash, and is empty if that takes `most` instructions or more.
     fn record_anew(
         &mut self,
         side: Side,

@@ -199,7 +199,8 @@ impl Engine {
         Ok(continued.unwrap_or(Continued::Unapplied))
     }
 
-    /// Sets a breakpoint at an address of the stopped run, which forks made later inherit.
+    /// Sets a breakpoint at `address` in the stopped run of `stand`; forks that are made later have
+    /// it, too.
     pub(crate) fn stop_at(&self, stand: &mut Stand, address: u64) -> Result<(), EngineError> {
         Ok(stand.run.process.set_breakpoint(address)?)
     }

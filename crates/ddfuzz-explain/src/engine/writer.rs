@@ -456,7 +456,8 @@ pub(super) fn watch(
     Ok(())
 }
 
-/// Splits a range of addresses into aligned pieces of 1, 2, 4 or 8 bytes.
+/// Splits the range of `size` bytes at `address` into aligned pieces of 1, 2, 4 or 8 bytes, each
+/// returned as address and size: what a debug register can watch.
 fn pieces(address: u64, size: u64) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     let (mut at, end) = (address, address + size);

@@ -217,8 +217,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         first.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the test or check that is due in the caller's thread, by the oracle that the first
-    /// worker also uses, and returns the answer; `None` if none is due.
+    /// Runs the test or check that `progress` asks for next in the caller's thread, by the oracle
+    /// that the first worker also uses. Returns the answer; `None` if none is asked for.
     fn in_this_thread(
         &mut self,
         progress: &Progress<'_>,

@@ -308,9 +308,10 @@ impl Cff<'_> {
         }
     }
 
-    /// Returns what each operand of a DICT operator states, given the operands' `values`: `None`
-    /// for an operand that stays as it is; an empty list if all do. Makes regions of the bytes to
-    /// which operands refer.
+    /// Returns what the operands of the DICT operator `operator` state, such as an offset, in the
+    /// order of their `values`: `None` for one that stays as it is, an empty list if all do. Makes
+    /// regions of the bytes to which operands refer. `private`: label and start of the Private
+    /// DICT, in one.
     fn meanings(
         &mut self,
         reader: &mut Reader,

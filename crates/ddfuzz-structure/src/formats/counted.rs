@@ -221,9 +221,10 @@ pub fn counted(reader: &mut Reader, text: &[u8]) -> Option<Vec<Node>> {
     is_meant.then(|| string_nodes(reader, text, style, &strings))
 }
 
-/// Returns the tree nodes of `text`: a deletable part for each of `strings`, and the lines between
-/// them. A number directly before the first of `n` successive strings is taken for a count of
-/// strings if it is at most `n`; it is computed anew when counted strings are deleted.
+/// Returns the tree nodes of `text`: a deletable part for each of `strings`, which are written in
+/// the style `style`, and the lines between them. A number directly before `n` successive strings
+/// is taken for a count of the next strings if it is at most `n`; it is computed anew when some of
+/// these are deleted.
 fn string_nodes(reader: &mut Reader, text: &[u8], style: Style, strings: &[Counted]) -> Vec<Node> {
     let mut nodes = Vec::new();
     let (mut at, mut next) = (0, 0);

@@ -211,8 +211,9 @@ impl<'a> Source<'a> {
         (own.is_table == around.is_table).then_some(())
     }
 
-    /// Reads a row or entry from the bytes of its cell, after the number of the left child page;
-    /// reads its record to the end, also from overflow pages.
+    /// Reads a row of a table, or an entry of an index, from `cell`: the bytes of its cell after
+    /// the number of the left child page. The rest of its record is read from overflow pages.
+    /// `None` if it is cut off. `kind` is the kind of the page.
     fn entry(&mut self, kind: Kind, mut cell: &[u8]) -> Option<Entry> {
         let (stated, width) = Encoding::VarintBig.read(cell)?;
         let stated = usize::try_from(stated).ok()?;
@@ -260,8 +261,8 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Writes the b-tree of the rows or entries `entries`, with the page `root` as its root; `None`
-    /// if it would be too deep.
+    /// Writes the b-tree of `entries`, which are rows of a table (`is_table`) or entries of an
+    /// index, with the page `root` as its root; `None` if it would be too deep.
     fn tree(&mut self, is_table: bool, entries: &[Entry], root: usize) -> Option<()> {
         let cells = entries.iter().map(|entry| Cell {
             child: None,

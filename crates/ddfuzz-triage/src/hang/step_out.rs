@@ -330,9 +330,9 @@ impl Tracer<'_> {
         Ok(WaitResult::No(self.halt(tid).ok()))
     }
 
-    /// Handles a stop, with the wait status `status`, of any thread of the run during the wait
-    /// `waiting`. Returns what the stop shows if the thread that is waited for has returned from
-    /// its call or left its loop; else resumes the stopped thread.
+    /// Handles a stop of the thread `thread` with the wait status `status`, while a call is awaited
+    /// to return or a loop to end (`waiting`). Returns what has happened if the stop shows that it
+    /// has; else resumes the thread and returns `None`.
     fn meets(&mut self, waiting: &mut Waiting<'_>, thread: Pid, status: i32) -> Option<TrapHit> {
         let trapped = status >> 16 == 0 && libc::WSTOPSIG(status) == libc::SIGTRAP;
         if let Trap::Watch(place) = waiting.trap

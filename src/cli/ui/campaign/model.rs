@@ -104,8 +104,8 @@ pub struct ScreenModel {
 }
 
 impl ScreenModel {
-    /// Creates the state of the full screen at the beginning of a campaign: overview page, no
-    /// groups.
+    /// Creates the state of the full screen as a campaign begins: the overview page, without
+    /// groups. `heading` says what is fuzzed and how, `palette` has the styles.
     pub fn new(heading: Heading, palette: Palette) -> ScreenModel {
         let clean = |text: &str| printable(text);
         ScreenModel {

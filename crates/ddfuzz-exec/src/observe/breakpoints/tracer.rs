@@ -254,9 +254,10 @@ impl<'a> Tracer<'a> {
         true
     }
 
-    /// Emulates a comparison callback at whose first instruction a thread has stopped: records the
-    /// operands and lets the thread return at once, since the callback does nothing else. Returns
-    /// false if the return address cannot be read.
+    /// Emulates a comparison callback at whose first instruction the thread `tid` has stopped:
+    /// records the operands, which are in its registers as the callback's `kind` says, and lets it
+    /// return at once, since the callback does nothing else. Returns false if the return address
+    /// cannot be read.
     fn call(
         &mut self,
         kind: HookKind,
