@@ -194,8 +194,8 @@ impl Minimizing {
         self.oracle_within(self.target.limits, held.into())
     }
 
-    /// Starts the target with `limits` on each run of the search, and creates the oracle
-    /// (interestingness test) for the crash `held` that [`Minimizing::oracle`] describes.
+    /// Creates the oracle for the crash `held`, as [`Minimizing::oracle`] does; starts the target
+    /// for it, with `limits` on each run.
     fn oracle_within(&self, limits: Limits, held: HeldCrash) -> Result<CrashOracle, ExecError> {
         let (mut target, way) = (self.target.clone(), self.way);
         target.limits = limits;

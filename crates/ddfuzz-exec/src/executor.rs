@@ -109,8 +109,8 @@ pub trait Executor: Send {
         Ok(())
     }
 
-    /// Returns length and hash of what the last run wrote to stdout and to stderr; `None` if it was
-    /// not reported.
+    /// Returns length and hash of what the last run wrote to stdout and of what it wrote to stderr;
+    /// `None` if this executor does not report that.
     fn written(&self) -> Option<[Written; 2]> {
         None
     }

@@ -53,8 +53,9 @@ impl RunObservations {
         self.comparing.as_mut().map(LoopObserver::file).transpose()
     }
 
-    /// Returns the flags of the next request to the fork server, which say what to observe
-    /// ([`flag`](crate::protocol::flag)).
+    /// Returns what the next request asks the fork server to report, as flags
+    /// ([`flag`](crate::protocol::flag)): coverage counters of all runs or of those with new
+    /// coverage, and comparisons.
     pub(crate) fn begin_request(&mut self) -> u64 {
         let counters = match self.reporting {
             CoverageReporting::Nothing => 0,

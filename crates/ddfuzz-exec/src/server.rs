@@ -127,7 +127,7 @@ impl Server {
     }
 
     /// Requests one run on the input that was written last, `length` bytes long, and waits until
-    /// the run ends.
+    /// the run ends; it is killed at `limits`. Returns the answer of the server.
     pub(crate) fn run(&mut self, length: usize, limits: &Limits) -> Result<Answer, RequestError> {
         self.ask(length, 0)?;
         self.answer(limits, None)

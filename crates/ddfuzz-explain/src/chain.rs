@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use crate::delta::Identity;
 
-/// A cause of the failure: the variable that is relevant for the failure at one point of the run.
+/// A cause of the failure: a point of the run, and the variable that makes the passing run fail
+/// when it is set there as in the failing run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cause {
     /// Index of the point at which the variable causes the failure, among the points that both runs

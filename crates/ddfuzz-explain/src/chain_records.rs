@@ -198,8 +198,8 @@ impl Explaining<'_> {
     }
 }
 
-/// Returns the record of a chain's link, whose variable is `delta` and was written by `writer`. The
-/// origin of the written value is not in it yet.
+/// Returns the record of a chain's link, for the report. `delta` is the difference of the link's
+/// variable, `writer` what wrote the variable. Where the written value came from is added later.
 fn link_record(runs: &Runs, link: &Link, delta: &Delta, writer: Option<&Writer>) -> LinkRecord {
     let at = runs.matched[link.cause.point];
     let point = point_record(&runs.engine, &at);

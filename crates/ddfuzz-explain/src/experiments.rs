@@ -244,8 +244,8 @@ impl Runs {
         }
     }
 
-    /// Returns the variables that are tried first at the point with the index `point`: those in
-    /// `near`, then the causes found at the nearest examined points before and after.
+    /// Returns the variables that are tried first as causes at the point with the index `point`:
+    /// those in `near`, then the causes at the nearest examined points before and after.
     fn nearest(&self, point: usize, near: &[Identity]) -> Vec<Identity> {
         let cause = |found: Option<(&usize, &States)>| found.and_then(|(_, it)| it.cause);
         let found = |it: &(&usize, &States)| it.1.cause.is_some();
@@ -668,7 +668,7 @@ fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
     }
 }
 
-/// Returns the subset of the differences for which `is_chosen` is true.
+/// Returns those of the differences `deltas` for which `is_chosen` is true, as a set of indices.
 fn those(deltas: &[Delta], is_chosen: impl Fn(&Delta) -> bool) -> Config {
     let found = (deltas.iter().enumerate()).filter(|(_, delta)| is_chosen(delta));
     Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)

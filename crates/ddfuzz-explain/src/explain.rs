@@ -444,8 +444,9 @@ impl<'a> Explaining<'a> {
         Ok(least)
     }
 
-    /// Returns trace and input of the passing run. The input is the user's, or a passing one closer
-    /// to the failing input; if the user gives none, it is the best passing input that is found.
+    /// Makes the passing run, and returns its trace and its input: the user's input, or a passing
+    /// one that is closer to the failing input; if the user gives none, the best that can be found.
+    /// Fails if no input passes by `criterion`.
     fn passing(
         &mut self,
         engine: &mut Engine,

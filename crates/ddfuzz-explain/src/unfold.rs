@@ -54,8 +54,8 @@ pub trait State: Memory {
         Vec::new()
     }
 
-    /// Returns the words in which the allocator keeps the sizes of the heap blocks, ascending by
-    /// address.
+    /// Returns the words in front of heap blocks in which the allocator keeps their sizes,
+    /// ascending by address. Empty by default.
     fn headers(&self) -> Vec<Header> {
         Vec::new()
     }

@@ -17,8 +17,8 @@ use crate::graph::{Origin, Place};
 use crate::places::frame_record;
 use crate::report::FrameRecord;
 
-/// Largest number of statements that a record gives as those which the failing run executes instead
-/// of a write that only the passing run makes.
+/// Where only the passing run writes a value, the record names at most this many of the statements
+/// that the failing run executes instead.
 const INSTEAD: usize = 6;
 
 /// A point after which a write is searched for, with how often the run has reached, up to that

@@ -284,8 +284,8 @@ impl<'a> Progress<'a> {
         &self.slips
     }
 
-    /// Returns the present result: the best, or the original input if the best did not fail again
-    /// when it was confirmed.
+    /// Returns what the minimization would return now: the best text, or the original input if the
+    /// best text did not fail again when it was confirmed.
     pub fn result(&self) -> &[u8] {
         match self.restored {
             Some(_) => self.texts.original(),
@@ -334,8 +334,8 @@ impl<'a> Progress<'a> {
         self.stage != before
     }
 
-    /// Checks whether the result was run again after the search, or is the original input, whose
-    /// runs before the search suffice.
+    /// Checks whether enough runs after the search are known of the result: it was run again, or it
+    /// is the original input, of which the runs before the search suffice.
     fn is_run_again(&self) -> bool {
         self.confirmed.tries > 0 || self.reduced().is_none()
     }
@@ -373,8 +373,9 @@ impl<'a> Progress<'a> {
         self.stage == Stage::Over && self.ceased.is_some()
     }
 
-    /// Continues the search if the log ended because a budget was used up; otherwise does nothing.
-    /// Confirmations that did not fail still count as contradictions.
+    /// Continues the search if a budget has ended it; otherwise does nothing. Confirmations of the
+    /// result so far are forgotten, except that one which did not fail still counts as a
+    /// contradiction.
     pub fn continue_search(&mut self) {
         if self.stage == Stage::Over
             && let Some(stage) = self.ceased.take()

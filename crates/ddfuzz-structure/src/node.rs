@@ -97,8 +97,9 @@ pub enum Node {
     Packed(Packed),
 }
 
-/// The number of columns of a picture. The rows of the picture are the parts of one group of nodes;
-/// the pixels of a row are in the first group inside of the row.
+/// What a file says of the width of a picture, so that searches can delete columns: the number of
+/// columns, and where the rows are. Each part of a group of nodes is a row; its pixels are in the
+/// first group inside of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
     /// How the number is encoded.

@@ -266,7 +266,8 @@ impl PidFd {
     }
 }
 
-/// Minimum and maximum time between two checks whether a run exceeds its time or memory limit.
+/// Minimum and maximum time after which it is checked again whether a run exceeds its time or
+/// memory limit.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(2), Duration::from_millis(10));
 
 /// Time for which none of its threads must have run, so that a run that exceeded its limit on wall

@@ -67,8 +67,8 @@ impl<'a> SoughtFailure<'a> {
         }
     }
 
-    /// Builds and runs the new version to learn what is not known yet: the failure that it shows
-    /// (which `--group` or an earlier call may have told), and, for a program given by a name only,
+    /// Builds and runs the new version to learn what is not known yet: the failure that it shows,
+    /// unless `--group` or an earlier call has told that; and, for a program given by a name only,
     /// whether it is in the directory of the version. Fails if the new version does not crash, or
     /// crashes otherwise than `--expect` says.
     pub(super) fn learn(

@@ -173,8 +173,8 @@ impl SettingsMerger<'_> {
         Ok(taken)
     }
 
-    /// Returns the parser of the command at `names` (subcommand names, outermost first), and the
-    /// tables of the settings file that apply to it, the most general first.
+    /// Returns the parser of the command `names` (subcommand names, outermost first), and those
+    /// tables of the settings file that apply to this command, the most general first.
     fn tables<'s>(
         &'s self,
         settings: &'s [Setting],

@@ -495,7 +495,7 @@ impl<EM, OT, S> Feedback<EM, BytesInput, OT, S> for CorpusFeedback {
     }
 }
 
-/// LibAFL observer of the coverage counters of the last run, classified into hit counts.
+/// LibAFL's observer of a run's coverage counters, which it classifies by ranges of hit counts.
 pub(super) type Map =
     ExplicitTracking<HitcountsMapObserver<StdMapObserver<'static, u8, false>>, true, false>;
 

@@ -206,7 +206,8 @@ impl<D: CrashSink + 'static, I> DdminStage<D, I> {
     }
 }
 
-/// Why a solution of the fuzzer was not processed.
+/// Why a solution of the fuzzer could not be processed now: no time is left, it cannot be read, or
+/// runs cannot be classified.
 enum Trouble {
     /// The time budget has no time left to classify the solution.
     NoTime,

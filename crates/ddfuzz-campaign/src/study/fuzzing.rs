@@ -421,8 +421,8 @@ struct Worker<'a> {
     started: VecDeque<StartedUtility>,
 }
 
-/// A target that was started for one way to call the utility: one invocation with its drawn
-/// options.
+/// A utility that was started for one way of calling it: with one invocation and the options drawn
+/// for it.
 struct StartedUtility {
     call: Call,
     executor: Box<dyn Executor>,

@@ -400,8 +400,8 @@ impl Selection {
     }
 }
 
-/// Returns true if a channel, named as in lists (like `cp t.c`), is among the `requested` ones, or
-/// if none are requested; else false.
+/// Returns true if `channel`, written as in lists (like `cp t.c`), is by its first word one of the
+/// `requested` channels, or if none are requested; else false.
 pub(super) fn is_by(channel: &str, requested: &[String]) -> bool {
     let word = channel.split(' ').next().unwrap_or_default();
     requested.is_empty() || requested.iter().any(|requested| requested == word)

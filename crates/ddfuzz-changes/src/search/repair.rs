@@ -11,8 +11,8 @@ const MOST_REPAIRS: usize = 12;
 /// Maximum number of builds by which the repair of one candidate is tried, after the repair was
 /// extended to all changes that mention a common identifier.
 const MOST_EXTENDED: usize = 24;
-/// Minimum number of changes, at the places that the compiler's messages name, that must mention
-/// the same identifier, so that a repair is extended to all changes that mention it.
+/// A repair is extended to all changes that mention an identifier if at least this many of the
+/// changes at the places that the compiler's messages name mention it.
 const LEAST_COMMON: usize = 8;
 /// Minimum number of changes that mention the same identifier, to be remembered as a set of changes
 /// that need each other.

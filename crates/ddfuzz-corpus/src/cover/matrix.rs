@@ -514,8 +514,8 @@ impl Matrix {
     }
 }
 
-/// Lets a matrix in memory be read as [`Columns`], like an instance that is read from files;
-/// reading never fails.
+/// A matrix that is completely in memory, to be read by the same interface ([`Columns`]) as one in
+/// files; reading never fails.
 pub(super) struct InMemory<'a>(pub &'a Matrix);
 
 impl Columns for InMemory<'_> {

@@ -58,8 +58,8 @@ impl Inputs for Files<'_> {
     }
 }
 
-/// Callback that is called once per input, with its number and what its run did, or why it could
-/// not be read.
+/// A callback that is called once per input, with the input's number and what its run did, or why
+/// the input could not be read.
 pub type Each<'a> =
     dyn FnMut(usize, Result<Observation, NotRead>) -> Result<(), MeasureError> + Send + 'a;
 

@@ -228,7 +228,7 @@ fn reference(text: &[u8], name: Range<usize>, statement: &Range<usize>) -> Range
     }
 }
 
-/// Returns true if a newline is among the blanks after a token.
+/// Returns true if a token is the last one in its line: a newline is among the blanks after it.
 fn ends_line(token: &Token, text: &[u8]) -> bool {
     text[token.place.start + token.of(text).len()..token.place.end].contains(&b'\n')
 }

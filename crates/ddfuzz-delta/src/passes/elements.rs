@@ -7,8 +7,8 @@ use crate::document::{Grammar, Structure, SyntaxClass, SyntaxTree};
 use crate::passes::markup::{attributes_of, tags};
 use crate::passes::plain::TreeBuilder;
 
-/// Number that marks the root node of a syntax tree: its kind. The kind of a word, sign, bracket or
-/// tag is its first byte.
+/// Kind of the root node of a syntax tree. Words, signs, brackets and tags have their first byte as
+/// their kind, so that numbers below 256 are theirs.
 const ROOT: u16 = 0x100;
 /// Kind of the nodes of elements, with their tags and content.
 const ELEMENT: u16 = 0x101;

@@ -11,7 +11,7 @@ use libc::user_regs_struct;
 use super::run::{Next, Pace, Run};
 use super::{Engine, EngineError, Point, Side};
 
-/// Largest number of executions of one jump, or of one statement, that are recorded.
+/// Of one jump, and of one statement, only the first executions, up to this number, are recorded.
 const EXECUTIONS: u64 = 1_000;
 /// Largest number of events of a run that are recorded: executions of jumps, and of statements.
 const EVENTS: usize = 20_000;

@@ -61,8 +61,8 @@ impl Dependences {
         pass.found
     }
 
-    /// Returns the instructions on which the instruction `at` depends directly, and how it depends
-    /// on each.
+    /// Returns the earlier instructions on which the instruction with the index `at` depends
+    /// directly, by their indices, and how it depends on each.
     pub fn from(&self, at: usize) -> &[(u32, Dependence)] {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.edges[start as usize..self.ends[at] as usize]

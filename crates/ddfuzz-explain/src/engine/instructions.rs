@@ -254,8 +254,8 @@ impl Executed {
         }
     }
 
-    /// Returns true if `value` is a register that holds a frame's address, and not a value of the
-    /// program.
+    /// Returns true if `value` is the stack pointer, or the frame pointer while it leads to the
+    /// stack: such a register holds an address of a frame and no value of the program.
     pub fn is_of_frame(&self, value: Value) -> bool {
         let stack = self.registers[usize::from(STACK_POINTER)];
         match value {
@@ -451,8 +451,8 @@ const MOVES: [Mnemonic; 24] = [
 
 /// DWARF numbers of the registers of the first arguments: rdi, rsi, rdx, rcx.
 pub const ARGUMENTS: [usize; 4] = [5, 4, 1, 2];
-/// Number of bytes after the address in an argument that count as memory to which the argument
-/// points, and number of bytes above the stack pointer that count as the callers' frames.
+/// An argument counts as a pointer to memory that begins at most this many bytes after its value.
+/// Addresses at most this many bytes above the stack pointer count as the frames of callers.
 const NEAR: u64 = 4096;
 /// DWARF number of the register (rbp) that points to the frame in most code without optimization.
 const FRAME_POINTER: usize = 6;

@@ -112,7 +112,8 @@ pub(crate) struct Mutant {
 }
 
 impl Mutant {
-    /// Returns what the mutant does instead, as the end of a sentence.
+    /// Describes what the mutant does instead of the program, as the end of a sentence: `with the
+    /// opposite condition`.
     pub fn words(&self) -> String {
         let words = match self.kind {
             MutantKind::Boundary => "with the other answer for equal numbers",
@@ -139,7 +140,8 @@ impl Mutant {
 
 /// Registers in which the first arguments of a call are passed.
 const ARGUMENTS: [Register; 4] = [Register::RDI, Register::RSI, Register::RDX, Register::RCX];
-/// Largest distance, in instructions, from a call back to those that set its arguments.
+/// Largest number of instructions before a call among which those are searched that set its
+/// arguments.
 const SETTING: usize = 24;
 /// Largest distance, in instructions, between two instructions of which one may use the registers
 /// of the other.

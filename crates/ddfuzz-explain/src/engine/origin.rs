@@ -497,9 +497,10 @@ impl Engine {
         Ok(None)
     }
 
-    /// Finds where the value came from by which a jump leads elsewhere in the failing run than in
-    /// the passing one; `at` and `other` are its indices in the recordings of the failing and the
-    /// passing run. `None` where that is not known.
+    /// Finds why a jump leads elsewhere in the failing run than in the passing one: where the value
+    /// that it depends on came from. `at` and `other` are the indices of the jump in the recordings
+    /// of the failing and of the passing run; `points` are points of the failing run. `None` if
+    /// that is not known.
     fn decision(
         &mut self,
         points: &[Point],

@@ -75,7 +75,7 @@ pub(crate) struct Recorded {
     pub branches: HashMap<u64, u64>,
 }
 
-/// What is known of the code at an address that a recorded run has executed.
+/// An instruction at an address that a recorded run has executed, and whose code it is.
 #[derive(Clone, Copy)]
 pub(super) struct Code {
     /// The decoded instruction.

@@ -79,8 +79,8 @@ pub enum Pace {
     SystemCalls,
 }
 
-/// The stack's frames at the last stop, from which the hash of the next stack is computed, without
-/// a new walk of frames that are the same.
+/// The frames on the stack of a run at its last stop, each with a hash. At the next stop, only new
+/// frames are walked to compute the stack's hash.
 #[derive(Default)]
 struct ShadowStack {
     /// Address of each frame, its return address, and the hash of the frames around it; outermost

@@ -274,10 +274,10 @@ impl Engine {
         Ok(Left::Stopped(last))
     }
 
-    /// Executes the event `event` (a statement with its calls) in the process `child`, up to the
-    /// next statement of its frame, or of a frame around it. In the called functions, only the
-    /// events that `kept` has are executed. `cfa` is the canonical frame address of the event's
-    /// frame, `entries` are the addresses of function entries.
+    /// Executes one event (a statement with its calls) of the call tree `tree`, that with the index
+    /// `event`, in the process `child`; returns how it ended. In the called functions, only those
+    /// events are executed for which `kept` is true. `cfa` is the canonical frame address of the
+    /// event's frame, `entries` are the addresses of function entries.
     fn event(
         &mut self,
         child: &mut Process,

@@ -45,7 +45,8 @@ impl Executions {
     }
 }
 
-/// A statement that tells runs that fail from others.
+/// A statement by which failing runs differ from others: all failing runs execute it, and few or no
+/// others do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Telling {
     /// Address of the statement.
@@ -121,8 +122,8 @@ impl Spectrum {
         })
     }
 
-    /// Counts for each statement of the failing run how many failing runs execute it, that one
-    /// included, and how many runs without failure.
+    /// Counts how many failing runs, and how many others, execute each statement of the failing run
+    /// that is explained; this run counts as one.
     fn count(&mut self) {
         let all = 1 + self.runs.iter().filter(|it| it.fails).count();
         for it in self.statements.values_mut() {

@@ -170,8 +170,8 @@ impl Progress {
         self.stage = next;
     }
 
-    /// Returns true if `side` was run at least once after the search, to confirm its outcome, or if
-    /// it is still the input with which the search began, which was run before. Else returns false.
+    /// Returns true if `side` was run again after the search, to confirm its outcome, or needs no
+    /// such run because it is still the input with which the search began. Else returns false.
     fn is_run_again(&self, side: Side) -> bool {
         let sides = &self.sides;
         match side {

@@ -77,8 +77,8 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Starts one more worker thread, up to the requested number, if the tests so far have taken
-    /// long enough.
+    /// Starts one more worker thread, unless the requested number is reached or the tests so far
+    /// have not yet taken long enough to be worth a thread.
     fn start_worker(&mut self) {
         let number = u32::try_from(self.started.max(1)).unwrap_or(u32::MAX);
         let cost = self.workers.worth.saturating_mul(START_COST);

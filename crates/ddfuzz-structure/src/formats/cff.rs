@@ -49,9 +49,9 @@ struct Region {
 }
 
 impl Index {
-    /// Returns the minimum width, in bytes, of the offsets of this INDEX after deletions: the
-    /// original width if that is wider than needed; else 1, so that the width follows the size of
-    /// the items.
+    /// Returns the least width, in bytes, in which the offsets of this INDEX may be written after
+    /// deletions. If the file uses no more bytes than necessary, that is 1, so that the width
+    /// follows the size of the items; else the file's own width.
     fn least_width(&self) -> usize {
         let start = self.items.first().map_or(self.end, |item| item.start);
         let needed = Encoding::width_of((self.end - start + 1) as u64);

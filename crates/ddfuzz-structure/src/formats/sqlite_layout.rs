@@ -33,9 +33,9 @@ struct Entry {
 }
 
 /// Rewrites the database `text` without free pages, with each b-tree in as few pages as its rows or
-/// entries need. Returns a database to take apart, whose pages are so large that, if possible, no
-/// row needs overflow pages, and a function that rewrites such a database, after deletions in it,
-/// with pages of the size in `text`. `None` if a b-tree cannot be read, or if the database has
+/// entries need, and returns it to be taken apart: its pages are so large that, if possible, no row
+/// needs overflow pages. Also returns a function that gives such a database, after deletions in it,
+/// pages of the size in `text`. `None` if a b-tree cannot be read, or if the database has
 /// pointer-map pages (auto-vacuum).
 pub fn compact(text: &[u8]) -> Option<(Vec<u8>, Write)> {
     let (size, usable) = page_sizes(text)?;

@@ -18,8 +18,8 @@ use crate::unwind::{Place, Step, WalkStart, walk_up_to};
 /// recursion as a whole.
 const MOST: usize = 4096;
 
-/// Maximum number of calls that a crash record of a hang keeps of those that are inside the call
-/// that does not return, on the stack.
+/// Of a hanging thread's stack, a crash record keeps at most this many of the calls that are inside
+/// the call that does not return.
 const INSIDE: usize = 32;
 
 /// One active call on the stack of a thread: a stack frame.

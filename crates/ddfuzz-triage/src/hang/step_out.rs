@@ -381,14 +381,14 @@ impl StuckCall {
         }
     }
 
-    /// Checks whether the search has come to the outermost frame that could be read, although the
-    /// stack has further frames.
+    /// Checks whether the search for the call that does not return has come to the outermost frame
+    /// that could be read, although the stack goes on.
     fn is_at_an_unclean_end(&self) -> bool {
         self.level > 0 && self.level + 1 >= self.stack.levels.len() && self.stack.end != End::Clean
     }
 
-    /// Returns the stack frames of the call that the search has reached and of its caller; `None`
-    /// if the caller is not known.
+    /// Returns two stack frames: that of the call which the search for the endless call has
+    /// reached, and that of its caller; `None` if there is no known caller.
     fn call(&self) -> Option<(Level, Level)> {
         let level = |at: usize| self.stack.levels.get(at).cloned();
         level(self.level).zip(level(self.level + 1))

@@ -235,8 +235,8 @@ pub fn assertion(said: &str) -> Option<String> {
     Some(without_numbers(&rest[..end]))
 }
 
-/// Returns the last line of a text that is not blank, without the numbers in it; `None` if all
-/// lines are blank.
+/// Returns the last line of a text that is not blank, with its numbers taken out, so that it is the
+/// same in each run; `None` if all lines are blank.
 pub fn last_line(said: &str) -> Option<String> {
     said.lines()
         .rev()

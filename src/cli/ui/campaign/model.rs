@@ -636,8 +636,9 @@ fn rate(first: &Sample, last: &Sample) -> Option<f64> {
     (time > 0).then(|| runs as f64 * 1000.0 / time as f64)
 }
 
-/// Returns the value at `x` on the line that connects `points`, given as (x, y) and sorted by x, by
-/// straight pieces. Before the first and after the last point, that point's y.
+/// Returns the y at `x` of the line that connects `points` (pairs of x and y, sorted by x) by
+/// straight pieces. Before the first and after the last point, returns that point's y; 0 without
+/// points.
 fn between(points: &[(f64, f64)], x: f64) -> f64 {
     let behind = points.partition_point(|(at, _)| *at < x);
     match (points.get(behind.wrapping_sub(1)), points.get(behind)) {
