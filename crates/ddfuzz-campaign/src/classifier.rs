@@ -239,8 +239,8 @@ pub(crate) enum Classified {
 }
 
 impl Classified {
-    /// Returns true if the classified run comes with its complete crash record, which was not
-    /// reported before, so that the input may have to be stored.
+    /// Returns true if the classified run has its complete crash record, because its crash was not
+    /// reported before, so that the input may have to be stored. False for a crash of known keys.
     pub(crate) fn is_new(&self) -> bool {
         !matches!(self, Classified::Known { .. })
     }

@@ -318,8 +318,7 @@ impl TimeLimit {
         }
     }
 
-    /// Returns a copy of `limits` in which the limits on CPU time and wall time are those of
-    /// `self`.
+    /// Returns `limits` with its limits on CPU time and wall time replaced by these.
     pub fn within(self, limits: Limits) -> Limits {
         Limits {
             cpu: self.cpu,

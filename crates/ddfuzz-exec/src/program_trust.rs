@@ -11,8 +11,8 @@ use crate::{Ended, Run};
 /// Number of runs, of all executors of a program together, that must be compared with runs of new
 /// processes before the process that runs many inputs is trusted.
 const PROBATION: u32 = 40;
-/// Number of runs that each executor compares with runs of new processes before it trusts its
-/// process that runs many inputs.
+/// Each executor compares this many runs of its process for many runs with those of new processes,
+/// before it trusts that process.
 const OWN_PROBATION: u32 = 2;
 /// Number of runs after which ddfuzz checks how many of them were refused by the process that runs
 /// many inputs. It refuses a run whose changes to memory, files or other state it cannot undo.

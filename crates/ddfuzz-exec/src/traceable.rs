@@ -544,8 +544,8 @@ impl Traced {
         (!at_terminal).then(|| (capture.stdout.written(), capture.stderr.written()))
     }
 
-    /// Returns device and inode of the files that hold the run's input, including stdin. Empty at a
-    /// terminal.
+    /// Returns device and inode of the files that hold the run's input, stdin included. Empty for a
+    /// target at a terminal, which gets its input as typed keys.
     pub fn input_files(&self) -> Vec<(u64, u64)> {
         let inner = self.of.lock();
         match inner.console {

@@ -41,7 +41,8 @@ impl Stage {
     }
 }
 
-/// The parts of an explanation that are not done.
+/// Which parts of an explanation are not done yet, and which of them were cut short because their
+/// time was over.
 pub(crate) struct Stages {
     left: Vec<Stage>,
     /// The parts of `left` that were begun, and ended before their end because their time was over.

@@ -252,8 +252,8 @@ impl Runs {
         }
     }
 
-    /// Returns the bytes of a link's variable `delta` in the passing and in the failing run; `None`
-    /// if it is neither a number nor a text.
+    /// Returns the bytes of a link's variable in the passing and in the failing run, as the
+    /// difference `delta` says; `None` if the variable is neither a number nor a text.
     fn bytes_of(&self, link: &Link, delta: &Delta) -> Option<[Vec<u8>; 2]> {
         let states = self.states.get(&link.cause.point)?;
         let Change::Value {

@@ -451,8 +451,8 @@ impl PendingCandidate {
     }
 }
 
-/// Returns whether an edit only deletes bytes ([`Kind::Deleting`]) or also replaces bytes
-/// ([`Kind::Rewriting`]).
+/// Returns [`Kind::Rewriting`] if an edit puts other bytes in the place of some, and
+/// [`Kind::Deleting`] if it only deletes bytes.
 pub(super) fn kind_of(edit: &Edit) -> Kind {
     match edit {
         Edit::Cut(_) | Edit::Keep(_) => Kind::Deleting,

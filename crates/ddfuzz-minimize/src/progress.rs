@@ -50,8 +50,8 @@ enum Stage {
     Alternating,
 }
 
-/// The state of the votes on the candidate that is being tested: if the input is flaky, a candidate
-/// takes several runs.
+/// What the runs of the present candidate have shown so far. If the input is flaky, a candidate
+/// counts as not failing only after several runs without failure.
 #[derive(Clone, Copy, Debug)]
 struct Votes {
     /// Number of runs without failure after which a candidate counts as not failing; 1 unless the

@@ -45,8 +45,8 @@ enum How {
 }
 
 impl MutationParser {
-    /// Returns the parser for the structure of this name; `None` if there is none: the name is
-    /// unknown, or that of [`Structure::Binary`].
+    /// Returns the parser of inputs by the structure (grammar or file format) with the name `name`;
+    /// `None` if no structure has that name, and for the name of [`Structure::Binary`].
     pub fn named(name: &str) -> Option<MutationParser> {
         let how = if name == Structure::TEXT {
             How::Text(Arc::new(PlainText))

@@ -88,9 +88,9 @@ impl Drop for RunningThread {
     }
 }
 
-/// Traces the run `job` in this thread, and reports on `news` when it has been seized. Returns the
-/// last message about the run, and true if this thread can trace another run: false if an error has
-/// ended the tracing, so that it may still trace something.
+/// Traces the run `job` in this thread, and reports on `news` as soon as the process is traced.
+/// Returns the last message about the run, and true if this thread can trace another run. False
+/// stands for an error in the middle, after which the thread may still be tracing a process.
 fn trace(mut job: Job, news: &mpsc::Sender<News>) -> (News, bool) {
     let (pid, request) = (job.pid, &*job.request);
     match Tracer::seize(pid, job.executes, job.crash_exit, &mut job.cache, request) {

@@ -44,8 +44,8 @@ pub enum Variant {
     Third,
 }
 
-/// One kind of inputs in a preset: `count` inputs of these characters and lines. Their lengths are
-/// from `shortest` to `longest`, counted in bytes, or in lines for inputs that consist of lines.
+/// Some inputs of a preset: `count` inputs of the kind `kind`, with lengths from `shortest` to
+/// `longest`, in bytes, or in lines if the inputs consist of lines.
 struct InputShare {
     count: u64,
     kind: Kind,

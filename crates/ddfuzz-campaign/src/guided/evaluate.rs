@@ -305,8 +305,8 @@ where
         self.report(&input, kind).map(drop)
     }
 
-    /// Sends an input that did not pass to the linked hosts as a test case, since their brokers
-    /// forward test cases, but not LibAFL's objectives.
+    /// Sends an input that did not pass to the linked hosts. It is sent as LibAFL's message for a
+    /// new test case, since brokers forward no messages for objectives.
     fn share(&mut self, input: &BytesInput, exit_kind: ExitKind) -> Result<(), Error> {
         let config = <Manager as EventFirer<BytesInput, State>>::configuration(self.manager);
         let event = Event::NewTestcase {

@@ -446,8 +446,8 @@ impl AdaptiveTimeout {
         }
     }
 
-    /// Records the CPU time of a run that passed and reached something new, to learn the limit
-    /// from.
+    /// Adds the CPU time of a run that passed and reached something new to those from which the
+    /// time limit is learned.
     pub(super) fn see(&mut self, cpu: Duration) {
         self.runs += 1;
         self.cpu += cpu;

@@ -6,8 +6,7 @@ use std::io;
 use super::{Columns, CostModel, Sets, Slowness};
 use crate::{Amount, Feature, Features};
 
-/// Reads which features inputs reach, and converts the features to row numbers of the set cover
-/// instance.
+/// Reads which features inputs reach, and returns them as numbers of rows of a set cover instance.
 pub(super) struct Reader<'a, S> {
     pub sets: &'a mut S,
     pub universe: &'a Universe,

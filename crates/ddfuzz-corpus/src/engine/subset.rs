@@ -516,9 +516,9 @@ impl<'a> Reserve<'a> {
         Ok(new.map(|(number, _)| number).collect())
     }
 
-    /// Returns, for each of `features`, up to 8 inputs whose first run reached it, as kept files
-    /// with the reason `why`. Inputs that are already among the files `kept`, untrimmed, are left
-    /// out.
+    /// Returns more files to keep, because of `features`: for each of these, up to 8 inputs whose
+    /// first run reached it, with the reason `why`. Inputs that are among the files `kept` as they
+    /// are (not trimmed) are left out.
     pub fn holders(
         &self,
         features: &Features,

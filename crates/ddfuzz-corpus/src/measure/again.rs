@@ -121,7 +121,8 @@ impl<'a> RunOrder<'a> {
     }
 }
 
-/// A worker thread whose tasks are ranges of the inputs in the order of their runs.
+/// A worker thread of the pool, each of whose tasks is a range of the order in which inputs are
+/// run.
 type PartWorker<'a> = Worker<'a, Range<usize>, (), MeasureError>;
 
 /// What the worker threads share that run each input of a list once: the inputs, the order of the

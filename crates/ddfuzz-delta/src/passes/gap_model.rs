@@ -38,7 +38,7 @@ impl GapModel {
         }
     }
 
-    /// Returns the number of units that the sweep should try to delete as its next block.
+    /// Returns how many units the sweep should try to delete next, in one block.
     pub fn block(&self) -> usize {
         // ln 2 is about 11/16.
         let block = (self.distance * 11 / 256).max(1);

@@ -52,8 +52,8 @@ pub(super) async fn delete_halves(work: &mut CurrentBest, grammar: &Arc<dyn Gram
     work.reductions() > whole
 }
 
-/// Makes one round over the syntax tree `tree` of the text: deletes large parts, until the largest
-/// one left is small or the last tests have deleted little.
+/// Makes one round over the syntax tree `tree` of the text: tries to delete its large parts, the
+/// largest first, until only small ones are left or the last tests have deleted little.
 async fn delete_round(work: &mut CurrentBest, tree: SyntaxTree) {
     let mut parts = Parts::of(tree.nodes);
     let mut recent: VecDeque<usize> = VecDeque::new();

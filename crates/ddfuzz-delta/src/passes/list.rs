@@ -65,8 +65,8 @@ impl<'a> ListSearch<'a> {
         }
     }
 
-    /// Deletes units of the list until each remaining unit is needed for the failure, provided that
-    /// a needed unit stays needed when others are deleted.
+    /// Deletes units of the list until each remaining one is needed for the failure. This takes for
+    /// granted that a unit which is needed now is still needed after others are deleted.
     pub async fn reduce(&mut self) {
         let all = 0..self.units.len();
         if all.is_empty() {

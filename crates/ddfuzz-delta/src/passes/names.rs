@@ -19,7 +19,7 @@ const NAMES: &str = "names";
 /// names ends.
 const FRUITLESS: usize = 8;
 
-/// Number of names above which several of them are replaced by shorter ones in one test.
+/// If a text has more names than this, one test replaces several of them by shorter ones.
 const MANY: usize = 16;
 
 /// Number of successive tests without success, after which no more shorter words are written over

@@ -87,7 +87,8 @@ pub struct Declared {
     pub function: String,
 }
 
-/// A call in a function, with the values of its parameters as the caller knows them.
+/// A call in the code of a function, with what debug information says of the values that the caller
+/// passes.
 #[derive(Clone, Debug)]
 pub struct CallSite {
     /// Address of the instruction after the call, in the file.

@@ -332,8 +332,8 @@ impl Executed {
         matches!(mnemonic, Mnemonic::Add | Mnemonic::Sub | Mnemonic::Lea)
     }
 
-    /// Returns the register (DWARF number) that the instruction increases or decreases by a
-    /// constant; `None` for other instructions.
+    /// Returns the register (DWARF number) to which the instruction adds a constant, or from which
+    /// it subtracts one, as a loop's counter; `None` for other instructions.
     pub fn counter(&self) -> Option<usize> {
         let it = &self.instruction;
         let register = it.op0_register();

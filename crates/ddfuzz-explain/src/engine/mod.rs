@@ -336,7 +336,7 @@ impl Engine {
         })
     }
 
-    /// Returns an allowance for all of the time that is left for the whole explanation.
+    /// Returns the time limit of the whole explanation.
     pub(crate) fn whole_time(&self) -> Allowance {
         self.whole_time
     }

@@ -95,8 +95,8 @@ fn error(errno: Errno) -> io::Error {
 }
 
 impl Process {
-    /// Starts to trace the process `pid`, which waits before its `execve`. `watchdog` will limit
-    /// its time.
+    /// Starts to trace the process `pid`, which waits before its `execve`. `watchdog` is what later
+    /// ends it when its time is over.
     ///
     /// # Errors
     /// When the system refuses it.

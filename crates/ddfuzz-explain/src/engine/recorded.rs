@@ -55,7 +55,7 @@ const TERMS: usize = 16;
 /// and the number of its points.
 pub(super) type RecordingKey = (Side, (u64, u64), (u64, u64), usize);
 
-/// The instructions that a run has executed one by one from a point on.
+/// A recording of a run: the instructions that it has executed, one by one, from a point on.
 #[derive(Default)]
 pub(crate) struct Recorded {
     /// The instructions, in the order of time.
@@ -99,7 +99,8 @@ pub(crate) struct Whole {
     pub(super) slice: Option<Rc<FailureSlice>>,
 }
 
-/// What is known of the program's own code, by its addresses.
+/// Instructions of the program's own code that were decoded so far, by their addresses, and the
+/// branches in it.
 #[derive(Default)]
 pub(super) struct KnownCode {
     instructions: HashMap<u64, Code>,

@@ -256,8 +256,9 @@ impl Engine {
         }
     }
 
-    /// Resumes a run, with the signal `signal` if it is not 0, up to the next halt. Signals that do
-    /// not kill are delivered.
+    /// Resumes a run up to the next halt: a breakpoint, a system call if `pace` says so, a signal
+    /// that kills the run, or its end. `signal` is delivered to it first, if that is not 0. Signals
+    /// that do not kill it are delivered without a halt.
     ///
     /// # Errors
     /// When the process starts threads or processes, or tracing fails.

@@ -15,10 +15,11 @@ use crate::dwarf::frames::Frame;
 use crate::engine::watchdog::TimeLimit;
 use crate::slice::{CallTree, Slice, Stopped, find_slice};
 
-/// Largest number of events (statement executions) of a run for which a slice is searched.
+/// Largest number of events (executions of statements) of a run for which a critical slice is
+/// searched; for more, there is no search.
 pub const MOST_EVENTS: usize = 2000;
-/// Number of recorded stops of a run, at statements and function entries, after which the run goes
-/// on without being stopped.
+/// After a run was stopped at this many statements and function entries, no more of its stops are
+/// recorded, and it goes on to its end.
 const COUNTED: usize = 100_000;
 
 /// What the statements that a critical slice keeps have to reproduce.
@@ -44,7 +45,8 @@ pub enum Sliced {
     NotReproduced,
 }
 
-/// How the execution of the kept statements of a stack frame ended.
+/// How a part of a slice ended: the process has ended, or it has stopped at the next statement or
+/// outside of the stack frame.
 enum Left {
     /// The process has ended.
     Ended(Box<Ending>),

@@ -45,8 +45,8 @@ impl Executions {
     }
 }
 
-/// A statement by which failing runs differ from others: all failing runs execute it, and few or no
-/// others do.
+/// A statement by which failing runs differ from others: all failing runs execute it, and at most a
+/// quarter of the others do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Telling {
     /// Address of the statement.

@@ -272,8 +272,8 @@ impl Engine {
         }
     }
 
-    /// Applies a plan (allocations, then writes) to a process; `None` where a block cannot be
-    /// allocated or a place cannot be written.
+    /// Sets variables in a process as `plan` says: allocates blocks, then writes. `None` if a block
+    /// cannot be allocated or a place cannot be written.
     fn apply(&mut self, plan: &Plan, process: &mut Process) -> Option<()> {
         let mut new = Vec::new();
         for size in &plan.allocations {

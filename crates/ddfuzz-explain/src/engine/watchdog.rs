@@ -46,7 +46,8 @@ impl TimeLimit {
         }
     }
 
-    /// Returns a limit with a quarter of the CPU time, for tests of which there are many.
+    /// Returns this limit with a quarter of its CPU time, for kinds of tests that are made in large
+    /// numbers.
     pub fn shorter(self) -> TimeLimit {
         TimeLimit {
             cpu: (self.cpu / 4).max(LEAST_TIME),
@@ -180,8 +181,8 @@ const INEXACT: Duration = Duration::from_millis(20);
 /// Smallest CPU time of a limit that [`shorter`](TimeLimit::shorter) returns.
 const LEAST_TIME: Duration = Duration::from_millis(20);
 
-/// Factor by which a process may exceed the wall time of its limit on a machine that is too busy to
-/// run it.
+/// On a machine that is too busy to run a process, the process is killed only after this many times
+/// its limit on wall time.
 const PATIENCE: u32 = 40;
 
 impl Deadline {

@@ -135,7 +135,8 @@ impl Jobs {
         }
     }
 
-    /// Takes the slips (crashes of other bugs) that given-up jobs have found since the last call.
+    /// Takes the slips (crashes of other bugs) that jobs have found whose answers were no longer
+    /// needed, as far as they were not taken before.
     pub fn unclaimed_slips(&mut self) -> Vec<Slip> {
         std::mem::take(&mut self.unclaimed_slips)
     }

@@ -132,9 +132,9 @@ impl<'scope, 'env, 'o> WorkerPool<'scope, 'env, 'o> {
         }
     }
 
-    /// Predicts the next runs of the minimization, whose state is `progress`, and gives them to the
-    /// workers as jobs, until `room` predicted jobs are open. Does nothing if an answer has shown
-    /// that the prediction was wrong.
+    /// Predicts the next runs of the minimization whose state is `progress`, and gives them to the
+    /// workers as jobs, until `room` predicted jobs are open. Does nothing if the outcome of a
+    /// predicted run has shown that the prediction of the later ones is wrong.
     fn look_ahead(&mut self, progress: &Progress<'_>, room: usize) {
         let Some(forecast) = &mut self.forecast else {
             return;

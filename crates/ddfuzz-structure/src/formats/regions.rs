@@ -57,8 +57,9 @@ impl Regions {
         }
     }
 
-    /// Calls `read` with the range and the label (id in the file's tree) of each region; the nodes
-    /// that it returns become those of the region's group. Returns `None` as soon as `read` does.
+    /// Fills the groups of all regions: calls `read` with the range and the label (id in the file's
+    /// tree) of each, and puts the nodes that it returns into the region's group. Returns `None` as
+    /// soon as `read` does.
     pub fn read(
         &mut self,
         mut read: impl FnMut(Range<usize>, Label) -> Option<Vec<Node>>,

@@ -137,8 +137,8 @@ impl CutOffRequest {
         self.word.load(Ordering::Acquire) & TAKEN != 0
     }
 
-    /// Notes that a process of the run has stopped itself, so that it may not react to the
-    /// watchdog's signal.
+    /// Notes that a process of the run has stopped itself (by a signal such as SIGSTOP), so that it
+    /// may not react to the signal by which the watchdog interrupts it.
     fn note_stopped(&self) {
         self.stopped.store(true, Ordering::Release);
     }

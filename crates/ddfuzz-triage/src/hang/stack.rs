@@ -70,8 +70,8 @@ impl Level {
         self.frame.as_ref().is_some_and(|frame| !frame.runtime)
     }
 
-    /// Checks whether the function of this call has called another one that has not returned, so
-    /// that a return address into it is on the stack.
+    /// Checks whether the function of this stack frame waits for a function that it has called: the
+    /// stack then has a return address into it.
     pub fn has_called(&self) -> bool {
         self.step.address != self.place.pc
     }

@@ -110,9 +110,10 @@ enum TrapHit {
 }
 
 impl Tracer<'_> {
-    /// Returns a snapshot that identifies a hang in which no thread runs: it has the stack of the
-    /// thread for which the others wait; `None` if the run ended too early. `slept_at` has the
-    /// thread that the watchdog interrupted and its stack at that moment.
+    /// Returns a snapshot that identifies a hang in which all threads sleep: the stack of the
+    /// thread for which the others wait. `None` if the run ended too early. `slept_at` has the
+    /// thread that the watchdog interrupted, and its stack at that moment, which is used if it is
+    /// this thread.
     pub(super) fn name_sleeping_hang(
         &mut self,
         slept_at: Option<(Pid, Stack)>,
@@ -371,8 +372,8 @@ impl Tracer<'_> {
 }
 
 impl StuckCall {
-    /// Returns the state in which a search for the call that does not return begins: at the
-    /// innermost call of `stack`, with no loop known.
+    /// Returns the beginning of a search for the call that does not return: at the innermost call
+    /// of `stack`, without a known loop.
     fn at_innermost(stack: Stack) -> StuckCall {
         StuckCall {
             stack,
