@@ -180,10 +180,9 @@ impl Runs {
         Ok(answer)
     }
 
-    /// Searches at the point with the index `point` for the variable that makes the passing run
-    /// fail when it is set as in the failing run. The variable `than`, if given, is left out. Tries
-    /// first the variables `near` and the causes at neighbouring points, then the variables that
-    /// began to differ since the last examined point; then searches all differences by `dd`.
+    /// Searches the point `point` for a variable, other than `than`, that makes the passing run
+    /// fail: tries `near` and causes at close points, then newly differing variables, then all by
+    /// `dd`.
     fn search(
         &mut self,
         at: &mut AtPoint<'_>,
@@ -668,7 +667,7 @@ fn at_same_place(deltas: &[Delta], variable: &Identity) -> Config {
     }
 }
 
-/// Returns those of the differences `deltas` for which `is_chosen` is true, as a set of indices.
+/// Returns the indices of those of the differences `deltas` for which `is_chosen` is true.
 fn those(deltas: &[Delta], is_chosen: impl Fn(&Delta) -> bool) -> Config {
     let found = (deltas.iter().enumerate()).filter(|(_, delta)| is_chosen(delta));
     Config::from_ranges(found.map(|(index, _)| index..index + 1)).unwrap_or_else(Config::empty)
