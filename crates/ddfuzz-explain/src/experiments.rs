@@ -180,9 +180,8 @@ impl Runs {
         Ok(answer)
     }
 
-    /// Searches the point `point` for a variable, other than `than`, that makes the passing run
-    /// fail: tries `near` and causes at close points, then newly differing variables, then all by
-    /// `dd`.
+    /// Finds at the point `point` a variable other than `than` that makes the passing run fail:
+    /// tries `near` and causes close by, then newly differing variables, then all by `dd`.
     fn search(
         &mut self,
         at: &mut AtPoint<'_>,
